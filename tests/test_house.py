@@ -35,7 +35,18 @@ ORDERS = {
         *("pages", "session", "diff"),
     ),
     "parsers/formats": ("proto", "xspace", "hlo"),
-    "parsers/pages": ("words", "common", "findings", "memory", "ops", "inference", "hosts", "overview", "input"),
+    "parsers/pages": (
+        "words",
+        "common",
+        "steps",
+        "findings",
+        "memory",
+        "ops",
+        "inference",
+        "hosts",
+        "overview",
+        "input",
+    ),
     "tui": ("demo", "draw", "terminal", "report", "widgets", "pages", "app", "cli", "__main__"),
 }
 """What lies in a folder, from the ground up: each imports itself and what stands before it."""

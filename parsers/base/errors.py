@@ -8,7 +8,6 @@ EXIT_OK = 0
 EXIT_USAGE = 2
 EXIT_NOT_FOUND = 3
 EXIT_UNREADABLE = 4
-EXIT_NO_TERMINAL = 5
 EXIT_REGRESSION = 6
 EXIT_CAPTURE_FAILED = 7
 EXIT_INTERRUPTED = 130
@@ -30,6 +29,9 @@ class ProfileError(Exception):
         self.sentence = sentence
         self.hint = hint
         self.exit_code = exit_code
+
+    def __reduce__(self) -> tuple[object, ...]:  # processes exchange it
+        return ProfileError, (self.code, self.sentence, self.hint, self.exit_code)
 
 
 class Cancelled(Exception):

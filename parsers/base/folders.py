@@ -9,18 +9,16 @@ NAME = "tpuprof-tui"
 
 def cache_folder() -> str:
     """``$XDG_CACHE_HOME/tpuprof-tui``, by default below ``~/.cache``: what can be had again."""
-    from platformdirs.unix import Unix  # noqa: PLC0415 - takes 10 ms, and most commands keep nothing
-
-    return _absolute(Unix(NAME, appauthor=False).user_cache_dir)
+    return _own("user_cache_dir")
 
 
 def state_folder() -> str:
     """``$XDG_STATE_HOME/tpuprof-tui``, by default below ``~/.local/state``: what is kept between runs."""
-    from platformdirs.unix import Unix  # noqa: PLC0415 - as above
-
-    return _absolute(Unix(NAME, appauthor=False).user_state_dir)
+    return _own("user_state_dir")
 
 
-def _absolute(folder: str) -> str:
+def _own(kind: str) -> str:
     """Never below the current folder, which may be a logdir: platformdirs before 4.12 takes relative variables."""
-    return os.path.join(os.path.expanduser("~"), folder)
+    from platformdirs.unix import Unix  # noqa: PLC0415 - takes 10 ms, and most commands keep nothing
+
+    return os.path.join(os.path.expanduser("~"), getattr(Unix(NAME, appauthor=False), kind))

@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
+Table = TypeVar("Table", bound="Columns")
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 Intervals = tuple[Int64s, Int64s]
 """Starts and ends."""
+
+
+class Columns:
+    """A table of integers: each field of a subclass, a frozen dataclass with slots, is a column, int64[n]."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.__slots__[0]))
+
+    def take(self: Table, rows: Bools | NDArray[np.integer]) -> Table:
+        """Some of the rows, in the order given."""
+        return type(self)(*(getattr(self, name)[rows] for name in self.__slots__))
+
+    @classmethod
+    def joined(cls: type[Table], parts: Sequence[Table]) -> Table:
+        """The rows of several tables, one after the other."""
+        return cls(*(np.concatenate([no_ints(), *(getattr(part, name) for part in parts)]) for name in cls.__slots__))
+
+
+def opens(*columns: NDArray[np.generic]) -> Bools:
+    """bool[n]: whether a row differs from the one before it in some column, as the first one always does."""
+    out = np.zeros(len(columns[0]), np.bool_)
+    out[:1] = True
+    for column in columns:
+        out[1:] |= column[1:] != column[:-1]
+    return out
+
+
+def numbered(*columns: NDArray[np.generic]) -> Int64s:
+    """int64[n]: the rows' numbers, from 0 on in order of the columns; equal rows have one number."""
+    order = np.lexsort(columns[::-1])
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(opens(*(column[order] for column in columns))) - 1
+    return number
 
 
 def is_sorted(values: Int64s) -> bool:
@@ -21,7 +60,7 @@ def is_sorted(values: Int64s) -> bool:
 def distinct(values: Int64s) -> Int64s:
     """The distinct values, ascending. (numpy's own function imports its masked arrays, which takes 5 ms.)"""
     ordered = np.sort(values)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+    return ordered[opens(ordered)]
 
 
 def no_ints() -> Int64s:
@@ -67,6 +106,12 @@ def nesting_order(start: Int64s, end: Int64s) -> NDArray[np.intp] | None:
     if bool((later | tied).all()):
         return None
     return np.lexsort((-end, start))
+
+
+def in_nesting_order(start: Int64s, end: Int64s, *others: Int64s) -> tuple[Int64s, ...]:
+    """The columns, start and end first, in the order that nesting needs."""
+    order = nesting_order(start, end)
+    return (start, end, *others) if order is None else tuple(column[order] for column in (start, end, *others))
 
 
 def union(start: Int64s, end: Int64s) -> Intervals:

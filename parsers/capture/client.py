@@ -51,12 +51,7 @@ _MOST_SHOWN = 3  # of the profiler's own errors and warnings
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a call ended.
-
-    Attributes:
-        name: the gRPC status, such as ``OK`` or ``UNAVAILABLE``.
-        details: the server's text, or gRPC's.
-    """
+    """How a call ended: the gRPC status, such as ``OK`` or ``UNAVAILABLE``, and the server's text, or gRPC's."""
 
     name: str
     details: str
@@ -134,10 +129,8 @@ def profile_request(options: CaptureOptions, host_name: str, session: str, repos
     with the profile; a TensorFlow before 2.5 does so for the tool's name; those in between write it under `repository`.
 
     Args:
-        options: how to trace.
-        host_name: the name for the file of a server that writes one.
+        host_name, repository: the name for the file of a server that writes one, and a folder on its disk, or empty.
         session: the session's id, for `Server.terminate`.
-        repository: a folder on the server's disk, or empty.
     """
     asked = ProfileOptions(
         version=1,  # without it the server traces nothing
@@ -171,12 +164,7 @@ def profile_request(options: CaptureOptions, host_name: str, session: str, repos
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A ProfileResponse.
-
-    Attributes:
-        profile: the bytes of the XSpace, a part of the response; empty where the response holds none.
-        is_empty: the server says that it traced nothing.
-    """
+    """A ProfileResponse: the bytes of the XSpace in it, empty where it holds none; and whether nothing was traced."""
 
     profile: memoryview
     is_empty: bool
@@ -184,12 +172,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the headers of a profile tell.
-
-    Attributes:
-        hostname: the host's name as the server gives it; empty where it gives none.
-        notes: sentences on what the profile lacks.
-    """
+    """What the headers of a profile tell: the host's name, which may be empty, and sentences on what is lacking."""
 
     hostname: str
     notes: tuple[str, ...]

@@ -39,14 +39,7 @@ def start_lines(port: int) -> str:
 
 
 def unreachable(address: Address, status: str, details: str, seconds: float) -> ProfileError:
-    """The server did not answer the first call.
-
-    Args:
-        address: where the server should be.
-        status: name of the gRPC status.
-        details: gRPC's text for it.
-        seconds: how long the client waited.
-    """
+    """The server did not answer the first call in so many seconds; `status` and `details` are gRPC's."""
     if status == "DEADLINE_EXCEEDED":
         sentence = f"{address} did not answer within {seconds:g} s."
         return failure("no_answer", sentence, "is the port open to this machine, and a profiler server's?")
@@ -61,14 +54,9 @@ def unreachable(address: Address, status: str, details: str, seconds: float) -> 
 
 
 def refused(address: Address, status: str, details: str) -> ProfileError:
-    """The server answered with an error.
-
-    Args:
-        address: where the server is.
-        status: name of the gRPC status.
-        details: the server's text, or gRPC's.
-    """
-    answer = _said(details)
+    """The server answered with an error: the name of the gRPC status, and the server's text, or gRPC's."""
+    words = printable(" ".join(details.split()))[:_LONGEST_DETAIL].rstrip(".")
+    answer = f": {words}" if words else ""
     if _ANOTHER_SESSION.search(details) or status == "ALREADY_EXISTS":
         hint = "wait for it to end, or stop it: one at a time, also those that the program takes itself"
         return failure("another_session", f"Another profile is being taken at {address}.", hint)
@@ -123,18 +111,15 @@ def not_a_profile(address: Address) -> ProfileError:
     return failure("corrupt", sentence, "")
 
 
-def left_there(address: Address, path: str) -> ProfileError:
-    """An old server wrote the profile to a disk that this machine does not have."""
-    sentence = (
-        f"The profiler at {address} is too old to send a profile; it wrote it to its own disk, into {printable(path)}."
-    )
-    return failure("written_there", sentence, "copy that folder here, or run this where the program runs")
-
-
-def gave_nothing(address: Address) -> ProfileError:
-    """An old server was stopped before the client could ask it to write a file."""
-    sentence = f"The profiler at {address} is too old to send a profile, and was ended before it could write one."
-    return failure("written_there", sentence, "let it run to its end")
+def too_old(address: Address, path: str | None) -> ProfileError:
+    """An old server wrote the profile to a disk that this machine does not have, or was ended before it could."""
+    sentence = f"The profiler at {address} is too old to send a profile"
+    if path is None:
+        return failure(
+            "written_there", f"{sentence}, and was ended before it could write one.", "let it run to its end"
+        )
+    hint = "copy that folder here, or run this where the program runs"
+    return failure("written_there", f"{sentence}; it wrote it to its own disk, into {printable(path)}.", hint)
 
 
 def not_local(logdir: str) -> ProfileError:
@@ -155,9 +140,3 @@ def unwritable(path: str, error: OSError) -> ProfileError:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return failure("no_permission", f"Nothing may be written to {name}.", hint)
     return failure("unwritable", f"The profile can't be written to {name}: {reason(error)}.", hint)
-
-
-def _said(details: str) -> str:
-    """The server's own words, for the end of a sentence."""
-    text = printable(" ".join(details.split()))[:_LONGEST_DETAIL].rstrip(".")
-    return f": {text}" if text else ""

@@ -35,11 +35,11 @@ def safe_name(text: str) -> str:
 class RunFolder:
     """The folder of a run that is being captured; thread-safe.
 
-    The first profile creates it, so that nobody who watches the logdir sees an empty run.
+    The first profile creates it, so that nobody who watches the logdir sees an empty run. The logdir, which XProf is
+    given, is created where it is missing; the run's name is the time when it `began`, in seconds since 1970.
 
-    Args:
-        logdir: the folder that XProf is given; created where it is missing.
-        began: the start in seconds since 1970, for the folder's name.
+    Raises:
+        ProfileError: from any method: the system refuses; nothing of a file is left then.
     """
 
     def __init__(self, logdir: str, began: float) -> None:
@@ -51,11 +51,7 @@ class RunFolder:
         self._lock = threading.Lock()
 
     def prepare(self) -> None:
-        """Checks before any work that profiles may be written there.
-
-        Raises:
-            ProfileError: the system refuses.
-        """
+        """Checks before any work that profiles may be written there."""
         if "\0" in self.parent:
             raise failure("unwritable", f"No folder can be named {printable(self.parent)}.", "--logdir DIR")
         with self._telling():
@@ -67,21 +63,13 @@ class RunFolder:
             os.rmdir(tempfile.mkdtemp(prefix=".capture-", dir=self.parent))
 
     def write(self, names: Iterable[str], pieces: Iterable[bytes | memoryview]) -> tuple[str, str]:
-        """Writes a profile.
-
-        Args:
-            names: names for the host, the first choice first; they need not be safe.
-            pieces: the profile's bytes.
+        """Writes a profile's bytes under one of the names, which need not be safe, the first choice first.
 
         Returns:
             The file's path, and its host's name.
-
-        Raises:
-            ProfileError: the system refuses; nothing of the file is left then.
         """
         with self._telling():
-            folder = self._folder()
-            host = self._claim(names)
+            folder, host = self._folder(), self._claim(names)
             path = os.path.join(folder, host + SUFFIX)
             temporary = os.path.join(folder, f".{host}.{secrets.token_hex(4)}.tmp")
             try:
@@ -103,9 +91,6 @@ class RunFolder:
 
         Returns:
             The file's path, its host's name and its size in bytes; None where no profile is there.
-
-        Raises:
-            ProfileError: the system refuses.
         """
         with self._telling():
             profile = _largest_profile(folder)
@@ -118,8 +103,7 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Removes the folders that it created and that are still empty."""
-        made = [] if self.path is None else [self.path]
-        for folder in made + self._made:
+        for folder in (*([] if self.path is None else [self.path]), *self._made):
             try:
                 os.rmdir(folder)  # refused where something is in it
             except FileNotFoundError:

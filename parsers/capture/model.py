@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
 from collections.abc import Callable, Sequence
@@ -29,12 +30,7 @@ _LONGEST_VALUE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a profiler server listens.
-
-    Attributes:
-        host: a name or an IP address, without brackets.
-        port: 1 to 65535.
-    """
+    """Where a profiler server listens: a name or an IP address without brackets, and a port from 1 to 65535."""
 
     host: str
     port: int
@@ -60,8 +56,7 @@ class CaptureOptions:
     Attributes:
         duration_ms: how long to trace, 1 to `LONGEST_MS`.
         host_tracer_level: 0 off, 1 what the program annotates, 2 with the costly calls of the runtime, 3 with all.
-        device_tracer_level: 0 off, 1 on.
-        python_tracer_level: 0 off, 1 every Python call.
+        device_tracer_level, python_tracer_level: 0 off, 1 on, of Python every call.
         advanced: the profiler's own options, by name.
         delay_ms: how long to wait once all servers are reached.
         connect_seconds: how long a server may take to answer at all.
@@ -107,7 +102,6 @@ class CaptureProgress:
 
     Attributes:
         address: the server's address, as given.
-        stage: what happens now.
         left_ms: how much of the waiting or tracing is left; None in other stages.
         duration_ms: the time to trace.
         size_bytes: the profile's size, once it has come; None before.
@@ -132,12 +126,9 @@ class HostCapture:
 
     Attributes:
         address: the server's address, as given.
-        path: the profile file; None where there is none.
-        host: the host's name, as in the file's name; None without a file.
-        size_bytes: the file's size; None without a file.
+        path, host, size_bytes: the profile file, the host's name as in the file's, and its size; None without a file.
         seconds: time from the request to the answer; None where there was no request.
-        problem: why there is no file; None where there is one.
-        notes: sentences on what the profile lacks.
+        problem, notes: why there is no file, or None; and sentences on what the profile lacks.
         is_stopped: whether the tracing ended early.
     """
 
@@ -158,8 +149,7 @@ class CaptureResult:
     Attributes:
         run_path: the run's folder.
         hosts: one entry for each address, in the order given; at least one has a file.
-        duration_ms: the time that was to be traced.
-        seconds: how long the whole capture took.
+        duration_ms, seconds: the time that was to be traced, and how long the whole capture took.
     """
 
     run_path: str
@@ -266,7 +256,8 @@ def parse_option(text: str) -> tuple[str, OptionValue]:
         raise ValueError(f"{kind!r} is no type of an option; one of: {', '.join(_TYPES)}")
     if len(value) > _LONGEST_VALUE or not value.isprintable():
         raise ValueError(f"the value of {name} is too long or holds what can't be printed")
-    is_bool, is_int = value.lower() in ("true", "false"), _is_int64(value)
+    is_bool = value.lower() in ("true", "false")
+    is_int = bool(_INTEGER.fullmatch(value)) and -(1 << 63) <= int(value) < 1 << 63
     if (kind == "bool" and not is_bool) or (kind == "int" and not is_int):
         raise ValueError(f"{value!r} is no {kind}")
     if is_bool and kind != "string":
@@ -277,17 +268,10 @@ def parse_option(text: str) -> tuple[str, OptionValue]:
 def _is_ipv6(text: str) -> bool:
     """Whether a text is an IPv6 address, with or without a network interface (``%eth0``)."""
     address, percent, interface = text.partition("%")
-    if percent and not _HOST.fullmatch(interface):
-        return False
-    try:
+    with contextlib.suppress(ValueError):
         ipaddress.IPv6Address(address)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_int64(text: str) -> bool:
-    return bool(_INTEGER.fullmatch(text)) and -(1 << 63) <= int(text) < 1 << 63
+        return not percent or bool(_HOST.fullmatch(interface))
+    return False
 
 
 def _is_port(text: str) -> bool:

@@ -13,34 +13,14 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.capture import errors, model
 from tpuprof.parsers.capture.client import Answer, Call, Server, look_at, profile_request, read_answer
-from tpuprof.parsers.capture.errors import (
-    empty_trace,
-    failure,
-    gave_nothing,
-    left_there,
-    not_a_profile,
-    not_local,
-    refused,
-    too_late,
-    unreachable,
-    unwritable,
-)
 from tpuprof.parsers.capture.files import RunFolder, safe_name
-from tpuprof.parsers.capture.model import (
-    Address,
-    CaptureOptions,
-    CaptureProgress,
-    CaptureResult,
-    CaptureStop,
-    HostCapture,
-    OnProgress,
-    Stage,
-    parse_addresses,
-)
+from tpuprof.parsers.capture.model import Address, CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
 from tpuprof.parsers.files.remote.urls import scheme_of
 
 TICK_SECONDS = 0.1
@@ -53,7 +33,7 @@ def capture(
     addresses: Sequence[str],
     options: CaptureOptions,
     logdir: str,
-    on_progress: OnProgress | None = None,
+    on_progress: model.OnProgress = lambda _: None,
     stop: CaptureStop | None = None,
 ) -> CaptureResult:
     """Traces all servers at the same time and writes a run with a file for each.
@@ -74,14 +54,13 @@ def capture(
         Cancelled: the user gave up before a profile came, or stopped before a server traced.
     """
     if scheme_of(logdir):
-        raise not_local(logdir)
-    servers = parse_addresses(addresses)
-    stop = stop or CaptureStop()
+        raise errors.not_local(logdir)
+    servers, stop = model.parse_addresses(addresses), stop or CaptureStop()
     began, clock = time.time(), time.monotonic()
     run = RunFolder(logdir, began)
     try:
         run.prepare()
-        hosts = _capture_all(servers, options, run, _one_at_a_time(on_progress), stop)
+        hosts = _capture_all(servers, options, run, on_progress, stop)
     finally:
         run.tidy()
     if run.path is None or all(host.path is None for host in hosts):
@@ -92,15 +71,18 @@ def capture(
 
 
 def _capture_all(
-    servers: Sequence[Address], options: CaptureOptions, run: RunFolder, tell: OnProgress, stop: CaptureStop
-) -> tuple[HostCapture, ...]:
+    servers: Sequence[Address], options: CaptureOptions, run: RunFolder, tell: model.OnProgress, stop: CaptureStop
+) -> tuple[model.HostCapture, ...]:
     """Runs a thread for each server; the threads mostly wait."""
-    start = _Start(len(servers))
     names = [server.host.casefold() for server in servers]
-    jobs = [
-        _Job(server, options, run, tell, stop, start, shares_name=names.count(server.host.casefold()) > 1)
-        for server in servers
-    ]
+    lock, jobs = threading.Lock(), list[_Job]()
+
+    def tell_alone(progress: CaptureProgress) -> None:
+        with lock:
+            tell(progress)
+
+    for server, name in zip(servers, names, strict=True):
+        jobs.append(_Job(server, options, run, tell_alone, stop, jobs, names.count(name) > 1))
     with ThreadPoolExecutor(len(jobs), thread_name_prefix="capture") as pool:
         try:
             futures = [pool.submit(job.run) for job in jobs]
@@ -114,87 +96,57 @@ def _capture_all(
             raise
 
 
-def _one_at_a_time(on_progress: OnProgress | None) -> OnProgress:
-    """Puts the listener behind a lock; where there is none, returns one that does nothing."""
-    lock = threading.Lock()
-
-    def tell(progress: CaptureProgress) -> None:
-        if on_progress is not None:
-            with lock:
-                on_progress(progress)
-
-    return tell
-
-
-def _nothing_came(hosts: Sequence[HostCapture]) -> ProfileError:
+def _nothing_came(hosts: Sequence[model.HostCapture]) -> ProfileError:
     """The error of the only server, or one error for all servers."""
     problems = [host.problem for host in hosts if host.problem is not None]
     first = problems[0]
     if len(problems) == 1:
-        return failure(first.code, first.sentence, first.hint)
+        return errors.failure(first.code, first.sentence, first.hint)
     sentences = list(dict.fromkeys(problem.sentence for problem in problems))
     shown = " ".join(sentences[:4]) + (f" And {len(sentences) - 4} more." if len(sentences) > 4 else "")
-    return failure(first.code, f"None of {counted(len(hosts), 'server')} gave a profile. {shown}", first.hint)
+    return errors.failure(first.code, f"None of {counted(len(hosts), 'server')} gave a profile. {shown}", first.hint)
 
 
-class _Start:
-    """The servers' threads wait here until each has reached its server or failed."""
-
-    def __init__(self, count: int) -> None:
-        self._missing = count
-        self._lock = threading.Lock()
-        self._all = threading.Event()
-
-    def settle(self) -> None:
-        """Each thread calls this once, when it has reached its server or failed."""
-        with self._lock:
-            self._missing -= 1
-            if self._missing <= 0:
-                self._all.set()
-
-    def wait(self, seconds: float) -> bool:
-        """Waits for at most this time; returns whether all threads have settled."""
-        return self._all.wait(seconds)
-
-
+@dataclass(slots=True, eq=False)
 class _Job:
-    """One server's capture, from the first call to the file."""
+    """One server's capture, from the first call to the file.
 
-    def __init__(
-        self,
-        address: Address,
-        options: CaptureOptions,
-        run: RunFolder,
-        tell: OnProgress,
-        stop: CaptureStop,
-        start: _Start,
-        shares_name: bool,
-    ) -> None:
-        self._address, self._options, self._run = address, options, run
-        self._tell, self._stop, self._start = tell, stop, start
-        self._shares_name = shares_name
-        self._seconds: float | None = None
-        self._is_stopped = False
+    Attributes:
+        jobs: those of all servers, which begin to trace together.
+        is_settled: set when the server was reached, or the job has failed.
+        is_stopped: the tracing ended early.
+    """
 
-    def run(self) -> HostCapture:
+    address: Address
+    options: CaptureOptions
+    folder: RunFolder
+    tell: model.OnProgress
+    stop: CaptureStop
+    jobs: list[_Job]
+    shares_name: bool
+    is_settled: threading.Event = field(default_factory=threading.Event)
+    seconds: float | None = None
+    is_stopped: bool = False
+
+    def run(self) -> model.HostCapture:
         """Captures; the result says what went wrong."""
         try:
             return self._capture()
         except ProfileError as error:
-            problem = Problem(error.code, str(self._address), error.sentence, error.hint)
+            problem = Problem(error.code, str(self.address), error.sentence, error.hint)
         except Cancelled:
-            problem = Problem("cancelled", str(self._address), f"{self._address} was given up.")
+            problem = Problem("cancelled", str(self.address), f"{self.address} was given up.")
         self._say("failed", sentence=problem.sentence)
-        return HostCapture(str(self._address), None, None, None, self._seconds, problem)
+        return model.HostCapture(str(self.address), None, None, None, self.seconds, problem)
 
-    def _capture(self) -> HostCapture:
+    def _capture(self) -> model.HostCapture:
         server = None
         try:
             try:
-                server = Server(self._address)
+                server = Server(self.address)
                 self._reach(server)
             finally:
-                self._start.settle()
+                self.is_settled.set()
             self._wait_for_start()
             return self._trace(server)
         finally:
@@ -204,121 +156,123 @@ class _Job:
     def _reach(self, server: Server) -> None:
         """Checks that a server is there."""
         self._say("connecting")
-        seconds = self._options.connect_seconds
+        seconds = self.options.connect_seconds
         call = server.ping(seconds)
         while not call.wait(TICK_SECONDS):
-            if self._stop.is_requested:
+            if self.stop.is_requested:
                 raise Cancelled
         status = call.status()
         if status.name not in ("UNIMPLEMENTED", "OK"):
-            raise unreachable(self._address, status.name, status.details, seconds)
+            raise errors.unreachable(self.address, status.name, status.details, seconds)
 
     def _wait_for_start(self) -> None:
         """Waits for the other servers, then for the delay."""
-        while not self._start.wait(TICK_SECONDS):
-            self._say("waiting")
-            if self._stop.is_requested:
-                raise Cancelled
-        end = time.monotonic() + self._options.delay_ms / 1000
+        for job in self.jobs:
+            while not job.is_settled.wait(TICK_SECONDS):
+                self._say("waiting")
+                if self.stop.is_requested:
+                    raise Cancelled
+        end = time.monotonic() + self.options.delay_ms / 1000
         while (left := end - time.monotonic()) > 0:
             self._say("waiting", left_ms=round(1000 * left))
-            if self._stop.is_requested:
+            if self.stop.is_requested:
                 raise Cancelled
             time.sleep(min(left, TICK_SECONDS))
-        if self._stop.is_requested:
+        if self.stop.is_requested:
             raise Cancelled
 
-    def _trace(self, server: Server) -> HostCapture:
+    def _trace(self, server: Server) -> model.HostCapture:
         answer = self._ask(server, self._new_session(), "")
         if answer.profile:
             return self._write(answer.profile)
-        if self._stop.is_requested:
-            raise gave_nothing(self._address)
+        if self.stop.is_requested:
+            raise errors.too_old(self.address, None)
         return self._trace_old(server)
 
-    def _trace_old(self, server: Server) -> HostCapture:
+    def _trace_old(self, server: Server) -> model.HostCapture:
         """Asks an old server, which sends no profile, to write one; that helps where both share a disk."""
-        self._say("waiting", sentence=f"{self._address} is an old server: tracing again, for it to write a file itself")
+        self._say("waiting", sentence=f"{self.address} is an old server: tracing again, for it to write a file itself")
         session = self._new_session()
         try:
-            self._run.parent.encode()
+            self.folder.parent.encode()
         except UnicodeEncodeError as error:  # a path in another encoding, which no message can hold
             reason = OSError(errno.EILSEQ, "its name is not UTF-8, and the server is too old to send a profile")
-            raise unwritable(self._run.parent, reason) from error
-        answer = self._ask(server, session, self._run.parent)
+            raise errors.unwritable(self.folder.parent, reason) from error
+        answer = self._ask(server, session, self.folder.parent)
         if answer.profile:
             return self._write(answer.profile)
-        folder = os.path.join(self._run.parent, session)
+        folder = os.path.join(self.folder.parent, session)
         self._say("writing")
-        taken = self._run.take(folder, self._names(""))
+        taken = self.folder.take(folder, self._names(""))
         if taken is None:
-            raise left_there(self._address, folder)
-        path, host, size = taken
-        return self._finish(path, host, size, ("was traced twice: its server is old, and writes profiles itself",))
+            raise errors.too_old(self.address, folder)
+        return self._finish(*taken, ("was traced twice: its server is old, and writes profiles itself",))
 
     def _ask(self, server: Server, session: str, repository: str) -> Answer:
         """Lets the server trace, and returns its answer."""
-        options = self._options
-        request = profile_request(options, self._address.file_name, session, repository)
+        options = self.options
+        request = profile_request(options, self.address.file_name, session, repository)
         began = time.monotonic()
         call = server.profile(request, options.duration_ms / 1000 + options.grace_seconds)
         self._follow(server, call, session, began)
-        self._seconds = time.monotonic() - began
+        self.seconds = time.monotonic() - began
         status = call.status()
         if status.name == "DEADLINE_EXCEEDED":
-            raise too_late(self._address, options)
+            raise errors.too_late(self.address, options)
         if status.name != "OK":
-            raise refused(self._address, status.name, status.details)
+            raise errors.refused(self.address, status.name, status.details)
         answer = read_answer(call.response())
         if answer is None:
-            raise not_a_profile(self._address)
+            raise errors.not_a_profile(self.address)
         if answer.is_empty:
-            raise empty_trace(self._address, options, self._stop.is_requested)
+            raise errors.empty_trace(self.address, options, self.stop.is_requested)
         return answer
 
     def _follow(self, server: Server, call: Call, session: str, began: float) -> None:
         """Reports progress until the call has ended; tells the server when it shall end early."""
         ending: Call | None = None
         while True:
-            left_ms = max(0, round(self._options.duration_ms - 1000 * (time.monotonic() - began)))
-            stage: Stage = "stopping" if ending else "tracing" if left_ms else "receiving"
+            left_ms = max(0, round(self.options.duration_ms - 1000 * (time.monotonic() - began)))
+            stage: model.Stage = "stopping" if ending else "tracing" if left_ms else "receiving"
             self._say(stage, left_ms=left_ms if stage == "tracing" else None)
             if call.wait(min(TICK_SECONDS, left_ms / 1000) if left_ms else TICK_SECONDS):
                 return
-            if self._stop.is_requested and ending is None:
+            if self.stop.is_requested and ending is None:
                 ending = server.terminate(session, _TERMINATE_SECONDS)
-                self._is_stopped = left_ms > 0
-            if self._stop.is_given_up and ending is not None:
+                self.is_stopped = left_ms > 0
+            if self.stop.is_given_up and ending is not None:
                 ending.wait(_LAST_WORD_SECONDS)
                 call.cancel()
                 raise Cancelled
 
-    def _write(self, profile: memoryview) -> HostCapture:
+    def _write(self, profile: memoryview) -> model.HostCapture:
         """Writes the profile to a file."""
         look = look_at(profile)
         if look is None:
-            raise not_a_profile(self._address)
+            raise errors.not_a_profile(self.address)
         self._say("writing", size_bytes=len(profile))
         pieces = (profile[offset : offset + _WRITTEN_AT_ONCE] for offset in range(0, len(profile), _WRITTEN_AT_ONCE))
-        path, host = self._run.write(self._names(look.hostname), pieces)
+        path, host = self.folder.write(self._names(look.hostname), pieces)
         return self._finish(path, host, len(profile), look.notes)
 
-    def _finish(self, path: str, host: str, size: int, notes: tuple[str, ...]) -> HostCapture:
+    def _finish(self, path: str, host: str, size: int, notes: tuple[str, ...]) -> model.HostCapture:
         self._say("written", size_bytes=size)
-        return HostCapture(str(self._address), path, host, size, self._seconds, None, notes, self._is_stopped)
+        return model.HostCapture(str(self.address), path, host, size, self.seconds, None, notes, self.is_stopped)
 
     def _names(self, hostname: str) -> list[str]:
         """Names for the host's file, the first choice first; ports tell the servers of one machine apart."""
-        plain, named = self._address.file_name, safe_name(hostname)
+        plain, named = self.address.file_name, safe_name(hostname)
         if not named:
             return [plain]
-        apart = f"{named[:80]}_{self._address.port}"
-        return [apart, plain] if self._shares_name else [named, apart, plain]
+        apart = f"{named[:80]}_{self.address.port}"
+        return [apart, plain] if self.shares_name else [named, apart, plain]
 
     def _new_session(self) -> str:
         """Makes a new session id: a server remembers the ids it ended, and would end another session of that id."""
-        return f"{self._run.name}_{secrets.token_hex(6)}"
+        return f"{self.folder.name}_{secrets.token_hex(6)}"
 
-    def _say(self, stage: Stage, left_ms: int | None = None, size_bytes: int | None = None, sentence: str = "") -> None:
-        duration = self._options.duration_ms
-        self._tell(CaptureProgress(str(self._address), stage, left_ms, duration, size_bytes, sentence))
+    def _say(
+        self, stage: model.Stage, left_ms: int | None = None, size_bytes: int | None = None, sentence: str = ""
+    ) -> None:
+        duration = self.options.duration_ms
+        self.tell(CaptureProgress(str(self.address), stage, left_ms, duration, size_bytes, sentence))

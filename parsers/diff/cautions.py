@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -39,37 +40,32 @@ def cautions(sides: Sequence[Side], basis: Basis, pairs: Sequence[Pair], differe
         cores = f"A has {counted(a.core_count, 'core')}, B has {counted(b.core_count, 'core')}"
         sentences.append(f"{cores}: times are those of the mean core, of whatever share of the work it has")
     if a.simulated != b.simulated:
-        sentences.append(
-            f"the times of {'A' if a.simulated else 'B'} are simulated, those of the other run are measured"
-        )
+        which = "A" if a.simulated else "B"
+        sentences.append(f"the times of {which} are simulated, those of the other run are measured")
     return (*sentences, *_about_units(sides, basis), *_about_programs(sides, pairs, different))
 
 
 def _about_units(sides: Sequence[Side], basis: Basis) -> list[str]:
     a, b = sides
     if basis == "step":
-        return [*_few_steps(sides), *_kinds_of_step(a, b)]
+        sentences = []
+        few = [(name, len(side.step_ps)) for name, side in zip("AB", sides, strict=True)]
+        few = [(name, number) for name, number in few if number < FEW_STEPS]
+        if few:
+            words = " and ".join(f"{name} has {counted(number, 'step')}" for name, number in few)
+            alone = any(number < 2 for _, number in few)
+            sentences.append(f"{words}: what of a change is noise is {'unknown' if alone else 'a rough guess'}")
+        if a.unit_name != b.unit_name:
+            sentences.append(f"a step is not the same thing in both: a {a.unit_name} in A, a {b.unit_name} in B")
+        elif a.unit_name != "step":
+            sentences.append(f"there are no markers of steps: a step is a {a.unit_name}")
+        return sentences
     missing = " and ".join(name for name, side in zip("AB", sides, strict=True) if side.why_no_steps)
     what = "runs of the module with the most time" if basis == "module run" else "whole captures"
     sentences = [f"the steps of {missing} are unknown: {what} are compared, and what of a change is noise is unknown"]
     if basis == "module run" and a.unit_name != b.unit_name:
         sentences.append(f"the module with the most time is not the same: {a.unit_name} in A, {b.unit_name} in B")
     return sentences
-
-
-def _few_steps(sides: Sequence[Side]) -> list[str]:
-    few = [(name, len(side.step_ps)) for name, side in zip("AB", sides, strict=True) if len(side.step_ps) < FEW_STEPS]
-    if not few:
-        return []
-    words = " and ".join(f"{name} has {counted(number, 'step')}" for name, number in few)
-    alone = any(number < 2 for _, number in few)
-    return [f"{words}: what of a change is noise " + ("is unknown" if alone else "is a rough guess")]
-
-
-def _kinds_of_step(a: Side, b: Side) -> list[str]:
-    if a.unit_name != b.unit_name:
-        return [f"a step is not the same thing in both: a {a.unit_name} in A, a {b.unit_name} in B"]
-    return [] if a.unit_name == "step" else [f"there are no markers of steps: a step is a {a.unit_name}"]
 
 
 def _about_programs(sides: Sequence[Side], pairs: Sequence[Pair], different: bool) -> list[str]:
@@ -121,9 +117,8 @@ def _akin(run: Measured, other: Measured, matched: set[int | None]) -> float:
     if _share(other, [op.program in _NO_NAME for op in other.ops]) >= LEAST_AKIN:
         return 1.0
     programs = {op.program for op in other.ops} | _NO_NAME
-    knows_origins = all(
-        _share(side, [bool(op.framework_op) for op in side.ops]) >= _LEAST_KNOWN for side in (run, other)
-    )
+    shares = (_share(side, [bool(op.framework_op) for op in side.ops]) for side in (run, other))
+    knows_origins = min(shares) >= _LEAST_KNOWN
     known = {key for op in other.ops if (key := _key(op, knows_origins)) is not None}
     keys = [_key(op, knows_origins) for op in run.ops]
     akin = [index in matched or op.program in programs or keys[index] in known for index, op in enumerate(run.ops)]
@@ -147,7 +142,7 @@ def _share(run: Measured, rows: Sequence[bool]) -> float:
 
 def _main_program(run: Measured) -> str:
     """The program with the most time."""
-    times: dict[str, float] = {}
+    times: defaultdict[str, float] = defaultdict(float)
     for op, mean in zip(run.ops, run.means.tolist(), strict=True):
-        times[op.program] = times.get(op.program, 0.0) + mean
+        times[op.program] += mean
     return max(times, key=lambda name: (times[name], name))

@@ -4,40 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.diff import model, noise
 from tpuprof.parsers.diff.cautions import cautions, different_programs
 from tpuprof.parsers.diff.match import Pair, matched
 from tpuprof.parsers.diff.measure import Measured, Op, measure_steps, measure_whole
 from tpuprof.parsers.diff.memory import modules_memory
-from tpuprof.parsers.diff.model import (
-    UNKNOWN_CHANGE,
-    Basis,
-    Change,
-    Diff,
-    KeyFigure,
-    ModuleMemory,
-    NamedChange,
-    OpChange,
-    Side,
-    Steps,
-    change,
-    change_of,
-    plain_change,
-)
-from tpuprof.parsers.diff.noise import (
-    Bounds,
-    Estimate,
-    estimate_median,
-    estimate_steps,
-    noise_floor,
-    typical_bounds,
-    within,
-)
+from tpuprof.parsers.diff.model import UNKNOWN_CHANGE, Basis, Change, Diff, Mark, NamedChange, change, change_of
+from tpuprof.parsers.diff.noise import Bounds, Estimate, noise_floor, typical_bounds, within
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
@@ -63,11 +42,6 @@ FIGURES: tuple[tuple[str, str], ...] = (
 )
 """The figures of the overview that it compares: attribute of `Performance`, and its name in words."""
 
-_REASON_KEYS = {
-    "bits16_percent": "compute_precision.bits16_percent",
-    "bits32_percent": "compute_precision.bits32_percent",
-}
-
 
 def compare(
     before: Session,
@@ -90,11 +64,8 @@ def compare(
     """
     sides = [_Run.of(session, host) for session in (before, after)]
     basis = _basis(sides)
-    bounds = typical_bounds(*(run.step_ps for run in sides)) if basis == "step" else None
-    times = [
-        _measured(run, basis, bounds[index] if bounds is not None else None, on_progress, is_cancelled)
-        for index, run in enumerate(sides)
-    ]
+    bounds = typical_bounds(sides[0].step_ps, sides[1].step_ps) if basis == "step" else (None, None)
+    times = [_measured(run, basis, of, on_progress, is_cancelled) for run, of in zip(sides, bounds, strict=True)]
     return _diff(sides, basis, bounds, times, host)
 
 
@@ -169,38 +140,30 @@ def _measured(
 def _diff(
     runs: Sequence[_Run],
     basis: Basis,
-    bounds: tuple[Bounds, Bounds] | None,
+    bounds: tuple[Bounds | None, Bounds | None],
     times: Sequence[Measured],
     host: str | None,
 ) -> Diff:
     unknown: dict[str, str] = {}
     before, after = times
     names = _names([run.session.run for run in runs])
-    sides = [
-        _side(run, names[index], basis, bounds[index] if bounds is not None else None) for index, run in enumerate(runs)
-    ]
+    sides = [_side(run, name, basis, of) for run, name, of in zip(runs, names, bounds, strict=True)]
     steps = _steps(runs, bounds)
     if steps is None:
-        unknown["steps"] = "; ".join(
-            f"{name}: {run.why_no_steps}" for name, run in zip("AB", runs, strict=True) if run.why_no_steps
-        )
+        unknown["steps"] = _of_both([run.why_no_steps for run in runs])
     has_cores = all(run.ops.core_count for run in runs)
     total = change_of(before.whole, after.whole) if has_cores else UNKNOWN_CHANGE
-    between = UNKNOWN_CHANGE
-    if steps is not None and has_cores:
-        between = _less(steps.typical, total)
     pairs = matched(before.ops, after.ops, runs[0].ops.table, runs[1].ops.table)
     if not before.ops or not after.ops:
-        reasons = [why_no_ops(run.summaries) for run in runs]
-        unknown["ops"] = "; ".join(f"{name}: {why}" for name, why in zip("AB", reasons, strict=True) if why)
-    ops = tuple(_op_change(pair, before, after, len(pairs)) for pair in pairs)
+        unknown["ops"] = _of_both([why_no_ops(run.summaries) for run in runs])
+    ops = [_op_change(pair, before, after, len(pairs)) for pair in pairs]
     different = different_programs(before, after, pairs)
     return Diff(
         before=sides[0],
         after=sides[1],
         basis=basis,
         steps=steps,
-        between_cores=between,
+        between_cores=UNKNOWN_CHANGE if steps is None else _less(steps.typical, total),
         ops=tuple(sorted(ops, key=lambda op: (-abs(op.time.delta or 0.0), op.program, op.name))),
         categories=_categories(before, after),
         classes=_classes(before, after) if has_cores else (),
@@ -213,6 +176,10 @@ def _diff(
     )
 
 
+def _of_both(reasons: Sequence[str]) -> str:
+    return "; ".join(f"{name}: {why}" for name, why in zip("AB", reasons, strict=True) if why)
+
+
 def _names(runs: Sequence[Run]) -> list[str]:
     """The runs' names; where these are equal, the part of their paths that differs."""
     names = [run.name for run in runs]
@@ -223,7 +190,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
     return [os.path.relpath(path, top) for path in paths]
 
 
-def _side(run: _Run, name: str, basis: Basis, bounds: Bounds | None) -> Side:
+def _side(run: _Run, name: str, basis: Basis, bounds: Bounds | None) -> model.Side:
     page, time = run.page, run.page.performance.step_time
     typical = within(run.step_ps, bounds) if bounds is not None else np.ones(len(run.step_ps), np.bool_)
     units, unit_name = 1, "capture"
@@ -233,7 +200,7 @@ def _side(run: _Run, name: str, basis: Basis, bounds: Bounds | None) -> Side:
         unit_name = f"period of {run.busiest or 'the busiest module'}" if inferred else "step"
     elif basis == "module run":
         units, unit_name = run.runs, f"run of {run.busiest}"
-    return Side(
+    return model.Side(
         name=name,
         path=run.session.run.path,
         hosts=page.hosts,
@@ -252,17 +219,17 @@ def _side(run: _Run, name: str, basis: Basis, bounds: Bounds | None) -> Side:
     )
 
 
-def _steps(runs: Sequence[_Run], bounds: tuple[Bounds, Bounds] | None) -> Steps | None:
-    if bounds is None:
-        return None
+def _steps(runs: Sequence[_Run], bounds: Sequence[Bounds | None]) -> model.Steps | None:
     values = [run.step_ps for run in runs]
-    usual = [part[within(part, of)] for part, of in zip(values, bounds, strict=True)]
-    typical = change_of(estimate_steps(usual[0]), estimate_steps(usual[1]))
-    mean = change_of(estimate_steps(values[0]), estimate_steps(values[1]))
-    return Steps(
+    usual = [part[within(part, of)] for part, of in zip(values, bounds, strict=True) if of is not None]
+    if not usual:
+        return None
+    typical = change_of(noise.estimate_steps(usual[0]), noise.estimate_steps(usual[1]))
+    mean = change_of(noise.estimate_steps(values[0]), noise.estimate_steps(values[1]))
+    return model.Steps(
         typical=typical,
         mean=mean,
-        median=change_of(estimate_median(values[0]), estimate_median(values[1])),
+        median=change_of(noise.estimate_median(values[0]), noise.estimate_median(values[1])),
         minimum=change(*(float(part.min()) for part in values)),
         maximum=change(*(float(part.max()) for part in values)),
         odd=_less(mean, typical),
@@ -276,28 +243,26 @@ def _less(whole: Change, part: Change) -> Change:
     return change(whole.before - part.before, whole.after - part.after, whole.noise)
 
 
-def _op_change(pair: Pair, before: Measured, after: Measured, comparisons: int) -> OpChange:
+def _op_change(pair: Pair, before: Measured, after: Measured, comparisons: int) -> model.OpChange:
     old = before.ops[pair.before] if pair.before is not None else None
     new = after.ops[pair.after] if pair.after is not None else None
     shown = new or old
     assert shown is not None
-    times = (
-        before.time([pair.before]) if pair.before is not None else None,
-        after.time([pair.after]) if pair.after is not None else None,
-    )
-    counts = (
-        float(before.count[pair.before]) if pair.before is not None else None,
-        float(after.count[pair.after]) if pair.after is not None else None,
-    )
-    return OpChange(
+    rows = ((before, pair.before), (after, pair.after))
+    time_before, time_after = (None if row is None else run.time([row]) for run, row in rows)
+    count_before, count_after = (None if row is None else float(run.count[row]) for run, row in rows)
+    count = model.plain_change(count_before, count_after)
+    if old is None or new is None:
+        count = replace(count, mark="new" if old is None else "gone")
+    return model.OpChange(
         name=shown.name,
         old_name=old.name if old is not None and new is not None and old.name != new.name else None,
         program=shown.program,
         category=shown.category,
         op_class=shown.op_class,
         framework_op=shown.framework_op,
-        time=_one_or_both(*times, comparisons),
-        count=_counted(*counts),
+        time=_one_or_both(time_before, time_after, comparisons),
+        count=count,
         matched_by=pair.by,
         text_changed=pair.text_changed,
         rows=(old.row if old is not None else None, new.row if new is not None else None),
@@ -308,22 +273,12 @@ def _one_or_both(before: Estimate | None, after: Estimate | None, comparisons: i
     """The change of an op that may be in one run only; it is no change where the op takes no time in typical steps."""
     if before is not None and after is not None:
         return change_of(before, after, comparisons)
-    if before is not None:
-        noise = noise_floor(before, _nothing(before), comparisons)
-        return Change(before.mean, None, noise, "gone" if before.mean else "same")
-    assert after is not None
-    return Change(None, after.mean, noise_floor(_nothing(after), after, comparisons), "new" if after.mean else "same")
-
-
-def _nothing(like: Estimate) -> Estimate:
-    """An estimate of no time at all."""
-    return Estimate(0.0, None if like.error is None else 0.0, max(1, like.freedom))
-
-
-def _counted(before: float | None, after: float | None) -> Change:
-    if before is None or after is None:
-        return Change(before, after, None, "new" if before is None else "gone")
-    return plain_change(before, after)
+    there = before or after
+    assert there is not None
+    nothing = Estimate(0.0, None if there.error is None else 0.0, max(1, there.freedom))
+    mark: Mark = "same" if not there.mean else "gone" if after is None else "new"
+    means = (there.mean, None) if after is None else (None, there.mean)
+    return Change(means[0], means[1], noise_floor(there, nothing, comparisons), mark)
 
 
 def _groups(ops: Sequence[Op], key: Callable[[Op], str]) -> dict[str, list[int]]:
@@ -351,15 +306,16 @@ def _classes(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
     changes: list[NamedChange] = []
     for name in OP_CLASSES:
         if name == "idle":
-            changes.append(NamedChange("idle", "idle", change_of(before.idle, after.idle, len(OP_CLASSES))))
+            times = before.idle, after.idle
+        elif name in parts[0] or name in parts[1]:
+            times = before.time(parts[0].get(name, ())), after.time(parts[1].get(name, ()))
+        else:
             continue
-        old, new = parts[0].get(name, []), parts[1].get(name, [])
-        if old or new:
-            changes.append(NamedChange(name, name, change_of(before.time(old), after.time(new), len(OP_CLASSES))))
+        changes.append(NamedChange(name, name, change_of(*times, len(OP_CLASSES))))
     return tuple(changes)
 
 
-def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[KeyFigure, ...]:
+def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyFigure, ...]:
     """The figures that at least one run has."""
     figures = []
     for key, label in FIGURES:
@@ -368,15 +324,16 @@ def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[KeyFigure, 
             continue
         for side, run, value in zip(("before", "after"), runs, values, strict=True):
             if value is None:
-                reason = run.page.unknown.get(f"performance.{_REASON_KEYS.get(key, key)}", "the profile does not tell")
+                dotted = f"compute_precision.{key}" if key.startswith("bits") else key
+                reason = run.page.unknown.get(f"performance.{dotted}", "the profile does not tell")
                 unknown[f"figures.{key}.{side}"] = reason
-        figures.append(KeyFigure(key, label, change(*values)))
+        figures.append(model.KeyFigure(key, label, change(*values)))
     return tuple(figures)
 
 
 def _modules(
     runs: Sequence[_Run], before: Measured, after: Measured, host: str | None, unknown: dict[str, str]
-) -> tuple[ModuleMemory, ...]:
+) -> tuple[model.ModuleMemory, ...]:
     compiled = runs[0].session.memory(host), runs[1].session.memory(host)
     memories = modules_memory(before, after, compiled, (runs[0].ops.program, runs[1].ops.program))
     if not memories:

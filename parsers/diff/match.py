@@ -57,8 +57,8 @@ def matched(before: Sequence[Op], after: Sequence[Op], table_before: OpTable, ta
     a, b = _described(before, table_before), _described(after, table_after)
     left = set(range(len(a.ops))), set(range(len(b.ops)))
     pairs: list[Pair] = []
-    for key, by, only_single in _PASSES:
-        for old, new in _pass(a, b, left, key, only_single):
+    for number, (by, key) in enumerate(_PASSES, 1):
+        for old, new in _pass(a, b, left, number, key):
             left[0].discard(old)
             left[1].discard(new)
             pairs.append(Pair(old, new, by, bool(a.text[old] and b.text[new]) and a.text[old] != b.text[new]))
@@ -74,11 +74,7 @@ def normalised(expression: str) -> str:
     It removes the numbers in names, and the name of the op itself; opcodes, types, shapes, layouts and attributes stay.
     """
     _, equals, text = expression[:_LONGEST].partition(" = ")
-    return _ID.sub(r"\1=", _NAME.sub(_without_numbers, text)) if equals else ""
-
-
-def _without_numbers(name: re.Match[str]) -> str:
-    return _NUMBER.sub("", name[0])
+    return _ID.sub(r"\1=", _NAME.sub(lambda name: _NUMBER.sub("", name[0]), text)) if equals else ""
 
 
 def _described(ops: Sequence[Op], table: OpTable) -> _Described:
@@ -89,86 +85,43 @@ def _described(ops: Sequence[Op], table: OpTable) -> _Described:
     return _Described(tuple(ops), text, shape)
 
 
-_Key = Callable[[_Described, int], Hashable | None]
+_Key = Callable[[Op, str, str], Hashable]
+"""What an op is compared by, given its text and its shape; empty for one that has nothing of it."""
 
-
-def _by_name_and_text(run: _Described, row: int) -> Hashable:
-    op = run.ops[row]
-    return op.program, op.name, run.text[row], op.category, "" if run.text[row] else op.framework_op
-
-
-def _by_text(run: _Described, row: int) -> Hashable | None:
-    op = run.ops[row]
-    return (op.program, run.text[row], op.framework_op) if run.text[row] else None
-
-
-def _by_name_and_origin(run: _Described, row: int) -> Hashable | None:
-    op = run.ops[row]
-    return (op.program, op.name, op.category, op.framework_op) if op.framework_op else None
-
-
-def _by_shape_and_origin(run: _Described, row: int) -> Hashable | None:
-    op = run.ops[row]
-    return (op.program, op.category, run.shape[row], op.framework_op) if run.shape[row] and op.framework_op else None
-
-
-def _by_origin(run: _Described, row: int) -> Hashable | None:
-    op = run.ops[row]
-    return (op.program, op.category, op.framework_op) if op.framework_op else None
-
-
-def _by_name(run: _Described, row: int) -> Hashable:
-    op = run.ops[row]
-    return op.program, op.name, op.category
-
-
-def _in_any_program(run: _Described, row: int) -> Hashable | None:
-    op = run.ops[row]
-    return (run.text[row], op.framework_op.partition("/")[2], op.category) if run.text[row] else None
-
-
-_PASSES: tuple[tuple[_Key, MatchedBy, bool], ...] = (
-    (_by_name_and_text, "name", False),
-    (_by_text, "text", False),
-    (_by_name_and_origin, "name", False),
-    (_by_shape_and_origin, "origin", False),
-    (_by_origin, "origin", True),
-    (_by_name, "name", False),
-    (_in_any_program, "text", False),
+_PASSES: tuple[tuple[MatchedBy, _Key], ...] = (
+    ("name", lambda op, text, _: (op.program, op.name, text, op.category, "" if text else op.framework_op)),
+    ("text", lambda op, text, _: text and (op.program, text, op.framework_op)),
+    ("name", lambda op, _, __: op.framework_op and (op.program, op.name, op.category, op.framework_op)),
+    ("origin", lambda op, _, shape: shape and op.framework_op and (op.program, op.category, shape, op.framework_op)),
+    ("origin", lambda op, _, __: op.framework_op and (op.program, op.category, op.framework_op)),
+    ("name", lambda op, _, __: (op.program, op.name, op.category)),
+    ("text", lambda op, text, _: text and (text, op.framework_op.partition("/")[2], op.category)),
 )
+_ONLY_SINGLE, _BY_NAME_ALONE = 5, 6
+"""Numbers of passes: in which a key counts only if one op of each run has it; which heeds no framework op."""
 
 
 def _pass(
-    a: _Described, b: _Described, left: tuple[set[int], set[int]], key: _Key, only_single: bool
+    a: _Described, b: _Described, left: tuple[set[int], set[int]], number: int, key: _Key
 ) -> list[tuple[int, int]]:
-    """Pairs of ops with the same key; several ops with one key pair in the order of their names' numbers.
-
-    Args:
-        only_single: whether a key counts only if one op of each run has it.
-    """
-    groups = _grouped(a, left[0], key), _grouped(b, left[1], key)
+    """Pairs of ops with the same key; several ops with one key pair in the order of their names' numbers."""
+    others = _grouped(b, left[1], key)
     pairs: list[tuple[int, int]] = []
-    for known, mine in groups[0].items():
-        others = groups[1].get(known, [])
-        if not others or (only_single and len(mine) + len(others) > 2):
-            continue
-        if key is _by_name:
-            pairs += [pair for pair in zip(mine, others, strict=False) if _may_be_one(a.ops[pair[0]], b.ops[pair[1]])]
-        else:
-            pairs += zip(mine, others, strict=False)
+    for known, members in _grouped(a, left[0], key).items():
+        same = others.get(known, [])
+        if number != _ONLY_SINGLE or len(members) + len(same) == 2:
+            pairs += zip(members, same, strict=False)
+    if number == _BY_NAME_ALONE:  # what stems from different framework ops is not one op
+        origins = [{a.ops[old].framework_op, b.ops[new].framework_op} - {""} for old, new in pairs]
+        pairs = [pair for pair, names in zip(pairs, origins, strict=True) if len(names) < 2]
     return pairs
-
-
-def _may_be_one(old: Op, new: Op) -> bool:
-    """Ops of one name that stem from different framework ops are not one op."""
-    return not old.framework_op or not new.framework_op or old.framework_op == new.framework_op
 
 
 def _grouped(run: _Described, left: set[int], key: _Key) -> dict[Hashable, list[int]]:
     groups: dict[Hashable, list[int]] = {}
     for row in sorted(left):
-        of_row = key(run, row)
-        if of_row is not None:
+        of_row = key(run.ops[row], run.text[row], run.shape[row])
+        if of_row:
             groups.setdefault(of_row, []).append(row)
     for members in groups.values():
         if len(members) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.diff.measure import Measured, Op
+from tpuprof.parsers.diff.measure import Measured
 from tpuprof.parsers.diff.model import ModuleMemory, plain_change
 from tpuprof.parsers.memory.model import HBM, SpaceMemory
 from tpuprof.parsers.pages.memory import CompiledModules
@@ -27,10 +27,23 @@ def modules_memory(
     Args:
         labels: the program of each row of a run's op table, ``jit_step(7)``.
     """
-    return tuple(
-        _compared(name, _label(name, before.ops, labels[0]), _label(name, after.ops, labels[1]), modules)
-        for name in _main_programs(before, after)
-    )
+    compared = []
+    for name in _main_programs(before, after):
+        problems: list[str] = []
+        old, new = (
+            _hbm(next((programs[op.row] for op in run.ops if op.program == name), None), compiled, problems)
+            for run, compiled, programs in zip((before, after), modules, labels, strict=True)
+        )
+        compared.append(
+            ModuleMemory(
+                name=name,
+                peak=plain_change(*(None if side is None else side.peak_bytes for side in (old, new))),
+                arguments=plain_change(*(None if side is None else side.arguments_bytes for side in (old, new))),
+                temporaries=plain_change(*(None if side is None else side.temporaries_bytes for side in (old, new))),
+                problem=" ".join(dict.fromkeys(problems)),
+            )
+        )
+    return tuple(compared)
 
 
 def _main_programs(before: Measured, after: Measured) -> list[str]:
@@ -42,25 +55,6 @@ def _main_programs(before: Measured, after: Measured) -> list[str]:
                 times[op.program] = times.get(op.program, 0.0) + time / whole
     main = sorted((name for name, share in times.items() if share >= _LEAST_SHARE), key=lambda name: -times[name])
     return main[:MOST_MODULES]
-
-
-def _label(name: str, ops: Sequence[Op], labels: Sequence[str]) -> str | None:
-    """The full label of a run's program of that name, from its op with the most time; None where there is none."""
-    return next((labels[op.row] for op in ops if op.program == name), None)
-
-
-def _compared(
-    name: str, before: str | None, after: str | None, modules: tuple[CompiledModules, CompiledModules]
-) -> ModuleMemory:
-    problems: list[str] = []
-    old, new = (_hbm(label, of, problems) for label, of in zip((before, after), modules, strict=True))
-    return ModuleMemory(
-        name=name,
-        peak=plain_change(*(None if side is None else side.peak_bytes for side in (old, new))),
-        arguments=plain_change(*(None if side is None else side.arguments_bytes for side in (old, new))),
-        temporaries=plain_change(*(None if side is None else side.temporaries_bytes for side in (old, new))),
-        problem=" ".join(dict.fromkeys(problems)),
-    )
 
 
 def _hbm(label: str | None, modules: CompiledModules, problems: list[str]) -> SpaceMemory | None:

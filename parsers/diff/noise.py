@@ -156,11 +156,9 @@ def typical_bounds(before: Floats, after: Floats) -> tuple[Bounds, Bounds]:
     What every fourth step does is how the program runs, and what goes for one run goes for the other as well.
     """
     bounds = usual_bounds(before), usual_bounds(after)
-    odd = [
-        np.count_nonzero(~within(part, of)) > _MOST_ODD * len(part)
-        for part, of in zip((before, after), bounds, strict=True)
-    ]
-    return (_ALL, _ALL) if any(odd) else bounds
+    sides = zip((before, after), bounds, strict=True)
+    is_odd = any(np.count_nonzero(~within(part, of)) > _MOST_ODD * len(part) for part, of in sides)
+    return (_ALL, _ALL) if is_odd else bounds
 
 
 def within(values: Floats, bounds: Bounds) -> Bools:

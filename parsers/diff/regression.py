@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tpuprof.parsers.diff.model import Change, Diff
+from tpuprof.parsers.diff.model import Diff
 
 Outcome = Literal["slower", "passed", "unknown"]
 
@@ -38,8 +38,8 @@ def regression(diff: Diff, allowed: float) -> Regression:
         sentence = "A run with one step tells nothing of the noise, so nothing can be said of a regression."
         return Regression(allowed, "unknown", sentence)
     for name, change in (("typical", steps.typical), ("mean", steps.mean)):
-        if _is_slower(change, allowed):
-            grown = f"{100 * (change.relative or 0.0):.1f} %"
+        if change.mark == "more" and change.relative is not None and change.relative > allowed:
+            grown = f"{100 * change.relative:.1f} %"
             sentence = f"The {name} step takes {grown} longer than before, more than the {100 * allowed:g} % allowed."
             return Regression(allowed, "slower", sentence)
     base = steps.typical.before or 0.0
@@ -48,7 +48,3 @@ def regression(diff: Diff, allowed: float) -> Regression:
         sentence = f"The noise ({noise}) is larger than the {100 * allowed:g} % allowed: more steps would tell."
         return Regression(allowed, "passed", sentence)
     return Regression(allowed, "passed", "")
-
-
-def _is_slower(change: Change, allowed: float) -> bool:
-    return change.mark == "more" and change.relative is not None and change.relative > allowed

@@ -78,22 +78,16 @@ KINDS: dict[Kind, str] = {
     "events": "a TensorBoard event file",
 }
 # File names by their ends. The caches are what XProf 2.24 was seen to write into run folders, and what older ones did.
-_SUFFIXES: tuple[tuple[str, Kind], ...] = (
-    (".xplane.pb", "profile"),
-    (".xplane.pb.gz", "profile"),
-    (".xplane.riegeli", "riegeli"),
-    (".hlo_proto.pb", "hlo"),
-    (".op_stats_v2.pb", "cache"),
-    (".op_stats.pb", "cache"),
-    (".smart_suggestion.pb", "cache"),
-    (".dcn_collective_stats.pb", "cache"),
-    (".SSTABLE", "cache"),
-    (".cache_version.txt", "cache"),
-    (".cached_tools.json", "cache"),
-    (".trace.json.gz", "trace"),
-    (".trace.json", "trace"),
-    (".perfetto_trace.json.gz", "trace"),
-)
+_SUFFIXES: dict[Kind, tuple[str, ...]] = {
+    "profile": (".xplane.pb", ".xplane.pb.gz"),
+    "riegeli": (".xplane.riegeli",),
+    "hlo": (".hlo_proto.pb",),
+    "cache": (
+        *(".op_stats_v2.pb", ".op_stats.pb", ".smart_suggestion.pb", ".dcn_collective_stats.pb"),
+        *(".SSTABLE", ".cache_version.txt", ".cached_tools.json"),
+    ),
+    "trace": (".trace.json.gz", ".trace.json", ".perfetto_trace.json.gz"),
+}
 
 
 def kind_of(name: str) -> Kind:
@@ -102,7 +96,7 @@ def kind_of(name: str) -> Kind:
         return "other"
     if name.startswith("events.out.tfevents"):
         return "events"
-    return next((kind for suffix, kind in _SUFFIXES if f".{name}".endswith(suffix)), "other")
+    return next((kind for kind, suffixes in _SUFFIXES.items() if f".{name}".endswith(suffixes)), "other")
 
 
 def is_profile(name: str) -> bool:
@@ -112,44 +106,28 @@ def is_profile(name: str) -> bool:
 
 def host_name(name: str) -> str:
     """The host that a profile's file name stands for."""
-    for suffix, kind in _SUFFIXES:
-        if kind in ("profile", "riegeli") and f".{name}".endswith(suffix):
-            return f".{name}"[: -len(suffix)][1:]
-    return name
+    suffixes = (*_SUFFIXES["profile"], *_SUFFIXES["riegeli"])
+    return next((f".{name}"[: -len(suffix)][1:] for suffix in suffixes if f".{name}".endswith(suffix)), name)
 
 
 # What lies beside the profiles in a run's folder; none of it is read, as all that it holds is computed from them.
 # TensorFlow 2.2 wrote the pages of its own analysis and a trace for a viewer. From 2.3 on the profile itself lies
 # beside them, and later the pages are gone.
-_PAGES = "pages that TensorFlow computed"
-_BESIDE: tuple[tuple[str, str], ...] = (
-    (".hlo_proto.pb", "compiled HLO modules"),
-    (".hlo.pb", "compiled HLO modules"),
-    (".trace.json.gz", "traces for a viewer"),
-    (".trace.json", "traces for a viewer"),
-    (".trace", "traces of TensorFlow 2.1 or older"),
-    (".overview_page.pb", _PAGES),
-    (".input_pipeline.pb", _PAGES),
-    (".tensorflow_stats.pb", _PAGES),
-    (".kernel_stats.pb", _PAGES),
-    (".memory_profile.json.gz", _PAGES),
-    (".overview_page.json", _PAGES),
-    (".input_pipeline.json", _PAGES),
-    (".memory_viewer.json", _PAGES),
-    (".op_profile.json", _PAGES),
-    (".pod_viewer.json", _PAGES),
-)
+_BESIDE: dict[str, tuple[str, ...]] = {
+    "compiled HLO modules": (".hlo_proto.pb", ".hlo.pb"),
+    "traces for a viewer": (".trace.json.gz", ".trace.json"),
+    "traces of TensorFlow 2.1 or older": (".trace",),
+    "pages that TensorFlow computed": (
+        *(".overview_page.pb", ".input_pipeline.pb", ".tensorflow_stats.pb", ".kernel_stats.pb"),
+        *(".memory_profile.json.gz", ".overview_page.json", ".input_pipeline.json", ".memory_viewer.json"),
+        *(".op_profile.json", ".pod_viewer.json"),
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class FilesBeside:
-    """Files of one kind in a run's folder.
-
-    Attributes:
-        kind: what they are, in the plural.
-        count: how many.
-        example: the name of one.
-    """
+    """Files of one kind in a run's folder: what they are, in the plural, how many, and the name of one."""
 
     kind: str
     count: int
@@ -164,8 +142,7 @@ def files_beside(folder: str) -> tuple[FilesBeside, ...]:
     """
     by_kind: dict[str, list[str]] = {}
     for name in sorted(names_in(folder, _MOST_BESIDE)):
-        kind = next((kind for suffix, kind in _BESIDE if f".{name}".endswith(suffix)), None)
-        if kind is not None:
+        for kind in (kind for kind, suffixes in _BESIDE.items() if f".{name}".endswith(suffixes)):
             by_kind.setdefault(kind, []).append(name)
     return tuple(FilesBeside(kind, len(names), names[0]) for kind, names in by_kind.items())
 
@@ -258,7 +235,11 @@ class Walk:
             self.folders.append(folder)
             for name, is_link in sorted(folder.subfolders, key=lambda pair: natural_key(pair[0])):
                 below = os.path.join(path, name)
-                if not self._is_worth_it(name, below, depth):
+                is_pruned = name in self.limits.pruned or below in ("/proc", "/sys", "/dev")
+                is_too_deep = not is_pruned and depth >= self.limits.max_depth
+                self._pruned += is_pruned
+                self._too_deep += is_too_deep
+                if is_pruned or is_too_deep:
                     continue
                 if is_link:
                     if identity(below) not in self._above:  # a link up would lead to all that was not asked for
@@ -267,14 +248,6 @@ class Walk:
                     near.appendleft((below, depth + 1))
                 else:
                     near.append((below, depth + 1))
-
-    def _is_worth_it(self, name: str, path: str, depth: int) -> bool:
-        """Whether a folder below one at `depth` is entered."""
-        pruned = name in self.limits.pruned or path in ("/proc", "/sys", "/dev")
-        too_deep = not pruned and depth >= self.limits.max_depth
-        self._pruned += pruned
-        self._too_deep += too_deep
-        return not (pruned or too_deep)
 
     def begins_at(self, path: str) -> bool:
         """Takes note of what is above a start; whether that is a link."""
@@ -286,11 +259,10 @@ class Walk:
         folder = Folder(path)
         try:
             status = os.stat(path or ".")
-            identity = (status.st_dev, status.st_ino)
-            if identity in self._seen:
+            if (status.st_dev, status.st_ino) in self._seen:
                 return None
-            if identity[1]:  # 0 where a file system has no such numbers; the other bounds end loops there
-                self._seen.add(identity)
+            if status.st_ino:  # 0 where a file system has no such numbers; the other bounds end loops there
+                self._seen.add((status.st_dev, status.st_ino))
             folder.modified = status.st_mtime
             with os.scandir(path or ".") as entries:
                 for entry in entries:

@@ -17,25 +17,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from urllib.parse import unquote
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
 from tpuprof.parsers.base.text import counted, examples, natural_key, printable
-from tpuprof.parsers.files.folder_search import (
-    DEFAULT_LIMITS,
-    KINDS,
-    MAGIC,
-    NO_HOST_NAME,
-    Folder,
-    SearchLimits,
-    Walk,
-    absolute,
-    expand_glob,
-    host_name,
-    is_profile,
-    kind_of,
-)
-from tpuprof.parsers.files.places import LAYOUT_HINT, Disk, HostFile, Place, UsableFile, reason, unreadable
+from tpuprof.parsers.files import folder_search
+from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, KINDS, MAGIC, Folder, SearchLimits, Walk, absolute
+from tpuprof.parsers.files.places import LAYOUT_HINT, HostFile, Place, reason, unreadable
 from tpuprof.parsers.files.remote.urls import scheme_of, shown
 
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
@@ -121,17 +110,13 @@ class Logdir:
             [run for run in self.runs if run.name.startswith(wanted)],
             [run for run in self.runs if _folder_part(run.name).startswith(wanted)],
         )
-        fits = next((attempt for attempt in attempts if attempt), [])
+        fits = next(filter(None, attempts), [])
         if len(fits) == 1:
             return fits[0]
         trouble = "fits more than one run" if fits else "is the name of no run"
         names = examples([run.name for run in fits or self.runs], 12) or "there is none"
-        raise ProfileError(
-            "unknown_run",
-            f"{printable(wanted) or 'An empty name'} {trouble} in {printable(self.query)}: {names}.",
-            "give a run's name, or the beginning of one",
-            EXIT_NOT_FOUND,
-        )
+        sentence = f"{printable(wanted) or 'An empty name'} {trouble} in {printable(self.query)}: {names}."
+        raise ProfileError("unknown_run", sentence, "give a run's name, or the beginning of one", EXIT_NOT_FOUND)
 
 
 def newest_first(runs: Iterable[Run]) -> list[Run]:
@@ -161,7 +146,7 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
         place, where, root = remote_place(query)
         return _Search(shown(query), place, remote_limits(limits)).open(where, root)
     where = _usable_path(query)
-    return _Search(query, Disk(), limits).open(where, "/" if where.startswith("/") else "")
+    return _Search(query, Place(), limits).open(where, "/" if where.startswith("/") else "")
 
 
 # --- from the query to paths
@@ -197,26 +182,21 @@ def _usable_path(query: str) -> str:
     try:
         os.path.abspath(where)
     except OSError as error:
-        raise ProfileError(
-            "not_found", "The current folder has gone.", "cd to one that exists", EXIT_NOT_FOUND
-        ) from error
+        sentence = "The current folder has gone."
+        raise ProfileError("not_found", sentence, "cd to one that exists", EXIT_NOT_FOUND) from error
     return where
 
 
 # --- from folders to runs
 
 
+@dataclass(frozen=True, slots=True)
 class _Search:
-    """One search in one place.
+    """One search in one place; `query` is the path as it was given, fit to print where it is a URL."""
 
-    Args:
-        query: the path as it was given, fit to print where it is a URL.
-    """
-
-    def __init__(self, query: str, place: Place, limits: SearchLimits) -> None:
-        self.query = query
-        self.place = place
-        self.limits = limits
+    query: str
+    place: Place
+    limits: SearchLimits
 
     def open(self, where: str, root: str) -> Logdir:
         """What a path leads to; a glob is one below `root` (``/``, empty, or the beginning of a URL)."""
@@ -224,10 +204,12 @@ class _Search:
             return self.open_folders([where], []) if self.place.is_folder(where) else self.open_file(where)
         if not MAGIC.search(where[len(root) :]):
             raise self.place.missing(where)
-        matches, lines = expand_glob(root, where[len(root) :], self._walk, self.place.exists)
+        matches, lines = folder_search.expand_glob(
+            root, where[len(root) :], partial(self.place.walk, self.limits), self.place.exists
+        )
         folders = [match for match in matches if self.place.is_folder(match)]
         others = sorted(set(matches) - set(folders), key=natural_key)
-        files = [match for match in others if is_profile(os.path.basename(match))]
+        files = [match for match in others if folder_search.is_profile(os.path.basename(match))]
         if folders or files:
             logdir = self.open_folders(folders, files)
             return replace(logdir, searched=tuple(dict.fromkeys((*logdir.searched, *lines))))
@@ -236,12 +218,9 @@ class _Search:
         sentence = f"The pattern {printable(where)} {there}{bounds}."
         raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
 
-    def _walk(self) -> Walk:
-        return self.place.walk(self.limits)
-
     def open_folders(self, folders: Sequence[str], files: Sequence[str]) -> Logdir:
         """Runs below folders, and runs of single files (as a glob gives them both)."""
-        walk = self._walk()
+        walk = self.place.walk(self.limits)
         walk.search(folders)
         run_folders = [folder for folder in walk.folders if folder.profiles()]
         if not files and not run_folders and len(walk.denied) == len(walk.folders):
@@ -270,8 +249,8 @@ class _Search:
     def open_file(self, where: str) -> Logdir:
         """One file: a profile, whatever it is called; for what is known to lie beside a profile, the folder."""
         parent, name = os.path.split(where)
-        kind = kind_of(name)
-        folder = self._walk().list_folder(parent) or Folder(parent)
+        kind = folder_search.kind_of(name)
+        folder = self.place.walk(self.limits).list_folder(parent) or Folder(parent)
         if kind in KINDS:
             if kind != "events" and not folder.profiles():  # event files lie in the logdir, three levels up
                 sentence = f"{printable(where)} is {KINDS[kind]}, and no profile (*.xplane.pb) is beside it."
@@ -287,11 +266,12 @@ class _Search:
         if kind == "other" and not self.place.begins_like_profile(where):
             sentence = f"{printable(where)} is no profile, neither by its name (*.xplane.pb) nor by its first byte."
             raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
-        return _logdir(self.query, [run], [folder.path], [_chosen_line([(folder, [name])])], self._walk())
+        lines = [_chosen_line([(folder, [name])])]
+        return _logdir(self.query, [run], [folder.path], lines, self.place.walk(self.limits))
 
     def run(self, folder: Folder, chosen: Sequence[str] = ()) -> Run:
         """The run in a folder; of the chosen files only, and without notes on the rest, where any are named."""
-        usable: list[UsableFile] = []
+        usable: list[HostFile] = []
         problems: list[Problem] = []
         newest = 0.0
         names = sorted(chosen or folder.profiles(), key=natural_key)
@@ -299,7 +279,7 @@ class _Search:
         self.place.prepare(paths)
         for path in paths:
             item = self.place.inspect(path)
-            if isinstance(item, UsableFile):
+            if isinstance(item, HostFile):
                 usable.append(item)
             else:
                 problems.append(item)
@@ -307,28 +287,27 @@ class _Search:
         hosts, doubles = _one_per_host(usable)
         notes = [] if chosen else _notes(folder)
         name = self.place.name(folder.path)
-        if not name or (chosen and not folder.is_run_folder() and _says_nothing(folder.path)):
-            name = host_name(self.place.name(names[0])) or name or NO_HOST_NAME
+        here, home = absolute(folder.path), os.path.abspath(os.path.expanduser("~"))
+        says_nothing = here == home or _SAYS_NOTHING.fullmatch(os.path.basename(here))
+        if not name or (chosen and not folder.is_run_folder() and says_nothing):
+            name = folder_search.host_name(self.place.name(names[0])) or name or folder_search.NO_HOST_NAME
         path = os.path.join(folder.path, chosen[0]) if len(chosen) == 1 else folder.path or "."
         return Run(name, path, hosts, (*problems, *doubles, *notes), newest or folder.modified)
 
 
-def _one_per_host(files: Iterable[UsableFile]) -> tuple[tuple[HostFile, ...], list[Problem]]:
+def _one_per_host(files: Iterable[HostFile]) -> tuple[tuple[HostFile, ...], list[Problem]]:
     """Leaves out what would count a host twice: links to a file of the same run, and gzipped copies."""
     by_host: dict[str, HostFile] = {}
     by_identity: dict[tuple[int, int], HostFile] = {}
     problems = []
-    for item in sorted(files, key=lambda item: (item.linked, item.file.gzipped)):
-        file = item.file
-        first = by_host.get(file.host) or by_identity.get(item.identity)
-        if first:
-            used = printable(os.path.basename(first.path))
-            sentence = f"{printable(file.path)} is left out: {used} is the same host."
-            problems.append(Problem("duplicate_host", printable(file.path), sentence))
+    for file in sorted(files, key=lambda file: (file.linked, file.gzipped)):
+        if first := by_host.get(file.host) or by_identity.get(file.identity):
+            left_out, used = printable(file.path), printable(os.path.basename(first.path))
+            problems.append(Problem("duplicate_host", left_out, f"{left_out} is left out: {used} is the same host."))
             continue
         by_host[file.host] = file
-        if item.identity[1]:
-            by_identity[item.identity] = file
+        if file.identity[1]:
+            by_identity[file.identity] = file
     return tuple(sorted(by_host.values(), key=lambda file: natural_key(file.host))), problems
 
 
@@ -387,11 +366,6 @@ def _logdir_of(folder: str) -> str:
     """The logdir of a run folder: what is above ``plugins/profile``, or else just above the folder."""
     above = os.path.dirname(folder)
     return os.path.dirname(os.path.dirname(above)) if Folder(folder).is_run_folder() else above
-
-
-def _says_nothing(folder: str) -> bool:
-    path = absolute(folder)
-    return bool(_SAYS_NOTHING.fullmatch(os.path.basename(path))) or path == os.path.abspath(os.path.expanduser("~"))
 
 
 def _folder_part(name: str) -> str:

@@ -1,7 +1,6 @@
 """What the search for profiles asks of the place where files lie: here, of this machine's folders.
 
-`parsers.files.remote.folders` answers the same questions for URLs. Sentences are for printing; names and paths are as
-they are there.
+Sentences are for printing; names and paths are as they are there.
 """
 
 from __future__ import annotations
@@ -10,19 +9,11 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import examples, printable
-from tpuprof.parsers.files.folder_search import (
-    NO_HOST_NAME,
-    SearchLimits,
-    Walk,
-    host_name,
-    kind_of,
-    names_in,
-)
+from tpuprof.parsers.files.folder_search import NO_HOST_NAME, SearchLimits, Walk, host_name, kind_of, names_in
 
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
 FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f")
@@ -38,9 +29,9 @@ class HostFile:
     Attributes:
         host: file name without ``.xplane.pb`` or ``.xplane.pb.gz``; `NO_HOST_NAME` where nothing is left.
         path: as to be opened; relative when the query was.
-        size_bytes: on disk, so compressed for a gzipped file.
-        modified: seconds since 1970.
+        size_bytes, modified: on disk, so compressed for a gzipped file; seconds since 1970.
         gzipped: by its name; a reader goes by the first bytes.
+        identity, linked: device and inode, (0, 0) where there are none; and whether it is a symbolic link.
     """
 
     host: str
@@ -48,62 +39,22 @@ class HostFile:
     size_bytes: int
     modified: float
     gzipped: bool
+    identity: tuple[int, int] = field(default=(0, 0), compare=False, repr=False)
+    linked: bool = field(default=False, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class UsableFile:
-    """A file that can be used.
+class Place:
+    """Where files lie: the folders of this machine; `parsers.files.remote.folders` has the places that URLs lead to.
 
-    Attributes:
-        identity: device and inode, (0, 0) where files have no such numbers.
-        linked: it is a symbolic link.
+    Paths are absolute, relative, or URLs; their parts stand between slashes.
     """
-
-    file: HostFile
-    identity: tuple[int, int]
-    linked: bool
-
-
-class Place(Protocol):
-    """Where files lie. Paths are absolute, relative, or URLs; their parts stand between slashes."""
 
     def walk(self, limits: SearchLimits) -> Walk:
         """A bounded search through folders."""
-
-    def exists(self, path: str) -> bool:
-        """Whether something is there, be it a link that leads nowhere."""
-
-    def is_folder(self, path: str) -> bool:
-        """Whether it is a folder, or a link to one."""
-
-    def name(self, path: str) -> str:
-        """The last part of a path, as people read it."""
-
-    def prepare(self, paths: Sequence[str]) -> None:
-        """These files will be inspected: a place far away may look at several at once."""
-
-    def inspect(self, path: str) -> UsableFile | Problem:
-        """A file that can be used, or why it can't."""
-
-    def modified(self, path: str) -> float:
-        """Seconds since 1970; 0 where that can't be told."""
-
-    def begins_like_profile(self, path: str) -> bool:
-        """Whether a file's first byte may be a profile's; also where it can't be read, so that opening it says why."""
-
-    def missing(self, path: str) -> ProfileError:
-        """For a path that does not exist: what is nearest to it."""
-
-
-class Disk:
-    """Folders of this machine."""
-
-    def walk(self, limits: SearchLimits) -> Walk:
-        """See `Place.walk`."""
         return Walk(limits)
 
     def exists(self, path: str) -> bool:
-        """See `Place.exists`.
+        """Whether something is there, be it a link that leads nowhere.
 
         Raises:
             ProfileError: `unreadable`, for what may not be looked up, or a mount that lost its server.
@@ -117,18 +68,18 @@ class Disk:
         return True
 
     def is_folder(self, path: str) -> bool:
-        """See `Place.is_folder`."""
+        """Whether it is a folder, or a link to one."""
         return os.path.isdir(path)
 
     def name(self, path: str) -> str:
-        """See `Place.name`."""
+        """The last part of a path, as people read it."""
         return os.path.basename(os.path.abspath(path))
 
     def prepare(self, paths: Sequence[str]) -> None:
-        """See `Place.prepare`; nothing is gained here."""
+        """These files will be inspected: a place far away may look at several at once."""
 
-    def inspect(self, path: str) -> UsableFile | Problem:
-        """See `Place.inspect`; never waits on what is no regular file."""
+    def inspect(self, path: str) -> HostFile | Problem:
+        """A file that can be used, or why it can't; never waits on what is no regular file."""
         shown = printable(path)
         name = os.path.basename(path)
         if kind_of(name) == "riegeli":
@@ -137,8 +88,10 @@ class Disk:
         try:
             status = os.stat(path)
             if not stat.S_ISREG(status.st_mode):
+                tests = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
+                what = next((text for test, text in tests if test(status.st_mode)), "a device")
                 hint = "save what comes out of it to a file first"
-                return Problem("not_a_file", shown, f"{shown} is {_what_is(status.st_mode)}, not a regular file.", hint)
+                return Problem("not_a_file", shown, f"{shown} is {what}, not a regular file.", hint)
             if status.st_size == 0:
                 return empty(shown)
             os.close(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)))
@@ -148,18 +101,18 @@ class Disk:
                 return Problem("dangling_link", shown, sentence, "copy the file that it names as well")
             return Problem("unreadable", shown, f"{shown} cannot be read: {reason(error)}.", "check its permissions")
         host = host_name(name) or NO_HOST_NAME
-        file = HostFile(host, path, status.st_size, status.st_mtime, name.endswith(".gz"))
-        return UsableFile(file, (status.st_dev, status.st_ino), linked)
+        identity, packed = (status.st_dev, status.st_ino), name.endswith(".gz")
+        return HostFile(host, path, status.st_size, status.st_mtime, packed, identity, linked)
 
     def modified(self, path: str) -> float:
-        """See `Place.modified`."""
+        """Seconds since 1970; 0 where that can't be told."""
         try:
             return os.lstat(path).st_mtime
         except OSError:
             return 0.0
 
     def begins_like_profile(self, path: str) -> bool:
-        """See `Place.begins_like_profile`."""
+        """Whether a file's first byte may be a profile's; also where it can't be read, so that opening it says why."""
         try:
             with open(path, "rb") as file:
                 return file.read(1) in FIRST_BYTES
@@ -167,7 +120,7 @@ class Disk:
             return True
 
     def missing(self, path: str) -> ProfileError:
-        """See `Place.missing`: the nearest folder that there is, and what in it looks like what was meant."""
+        """For a path that does not exist: the nearest folder that does, and what in it looks like what was meant."""
         parent, missing = os.path.split(path)
         while parent and not os.path.isdir(parent) and parent != os.path.dirname(parent):
             parent, missing = os.path.split(parent)
@@ -175,13 +128,7 @@ class Disk:
 
 
 def nearest(path: str, parent: str, missing: str, names: list[str]) -> ProfileError:
-    """For a path that does not exist.
-
-    Args:
-        parent: the nearest folder above it that does.
-        missing: the name that is not in `parent`.
-        names: those that are.
-    """
+    """For a path that does not exist: `parent` above it does, and holds `names`, but nothing named `missing`."""
     import difflib  # noqa: PLC0415 - for an error alone
 
     close = difflib.get_close_matches(missing, names, 1)
@@ -214,8 +161,3 @@ def unreadable(path: str, error: OSError) -> ProfileError:
 def reason(error: OSError) -> str:
     """What the system says, fit to print."""
     return printable((error.strerror or str(error)).lower())
-
-
-def _what_is(mode: int) -> str:
-    tests = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
-    return next((text for test, text in tests if test(mode)), "a device")

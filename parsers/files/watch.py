@@ -18,15 +18,8 @@ from dataclasses import dataclass, replace
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.base.text import natural_key
-from tpuprof.parsers.files.folder_search import (
-    DEFAULT_LIMITS,
-    MAGIC,
-    SearchLimits,
-    Walk,
-    folders_above,
-    identity,
-    is_profile,
-)
+from tpuprof.parsers.files import folder_search
+from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, MAGIC, Folder, SearchLimits, Walk, is_profile
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, local_path, newest_first, open_logdir
 from tpuprof.parsers.files.places import GONE
 from tpuprof.parsers.files.remote.urls import shown
@@ -79,22 +72,13 @@ class Changes:
         return bool(self.new_runs or self.changed_runs or self.gone)
 
 
-@dataclass(slots=True)
-class _Pending:
-    """A folder that is not as it was told, and for how many looks it has stayed so."""
-
-    state: State | None
-    looks: int = 0
-
-
 class LogdirWatch:
     """Looks at a logdir again and again. One thread at a time.
 
     Args:
         logdir: what was found at first, or a path where nothing may be yet. What the path would lead to is what is
             watched: a path to one run is watched for changes of that run. URLs are not watched.
-        limits: as given to `open_logdir`.
-        clock: seconds since 1970.
+        limits, clock: as given to `open_logdir`, and seconds since 1970.
 
     Attributes:
         logdir: as of the last change that was told; None as long as nothing was there.
@@ -107,9 +91,10 @@ class LogdirWatch:
         self.logdir: Logdir | None = None if isinstance(logdir, str) else logdir
         self._limits = limits
         self._clock = clock
-        self._known: dict[str, Run] = {}
+        self._known = {run.path: run for run in self.logdir.runs if run.hosts} if self.logdir is not None else {}
         self._settled: dict[str, State | None] = {}
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, tuple[State | None, int]] = {}
+        """Folders that are not as they were told: how they are, and for how many looks they have stayed so."""
         self._start = local_path(self._query)
         self._tops: frozenset[str] = frozenset()
         self._folders: dict[str, int] = {}
@@ -117,8 +102,6 @@ class LogdirWatch:
         self._modified: dict[str, int] = {}
         self._is_remote = is_remote(self._query)
         self._begun = False
-        if self.logdir is not None:
-            self._known = {run.path: run for run in self.logdir.runs if run.hosts}
 
     def poll(self) -> Changes:
         """Looks once. Never raises for what the file system does."""
@@ -150,7 +133,7 @@ class LogdirWatch:
         self._tops = frozenset(tops)
         for path in runs_there:
             if path not in self._known and path not in self._settled:
-                self._pending[path] = _Pending(run_state(path), looks=-1)
+                self._pending[path] = run_state(path), -1
 
     def _watch_below(self, tops: Sequence[str], limits: SearchLimits) -> list[str]:
         """Watches folders and what is below them but runs, which it returns."""
@@ -170,12 +153,9 @@ class LogdirWatch:
         new = [path for folder in list(self._folders) for path in self._new_in(folder)]
         unread = [path for path in self._settled if path not in self._known][-MOST_LISTED:]
         known = [run.path for run in newest_first(self._known.values())]
-        changed = []
-        for path in known[MOST_LISTED:]:
-            modified = _modified(path)
-            if self._modified.setdefault(path, modified) != modified:
-                self._modified[path] = modified
-                changed.append(path)
+        before = self._modified
+        self._modified = {path: _modified(path) for path in known[MOST_LISTED:]}
+        changed = [path for path, modified in self._modified.items() if before.get(path, modified) != modified]
         return dict.fromkeys([*self._pending, *new, *unread, *known[:MOST_LISTED], *changed])
 
     def _new_in(self, folder: str) -> list[str]:
@@ -188,11 +168,12 @@ class LogdirWatch:
             return []
         if abs(self._clock() - modified / 1e9) > _FRESH_SECONDS:
             self._folders[folder] = modified
-        holds_profiles, names = _listed(folder)
+        listed = _listed(folder)
+        names = frozenset(name for name, _ in listed.subfolders)
         new_names = sorted(names - self._subfolders[folder], key=natural_key)
-        self._subfolders[folder] = frozenset(names)
+        self._subfolders[folder] = names
         paths = [path for name in new_names if self._may_lead_to_runs(path := os.path.join(folder, name))]
-        return [folder] * holds_profiles + (self._watch_below(paths, _BELOW) if paths else [])
+        return ([folder] if listed.profiles() else []) + (self._watch_below(paths, _BELOW) if paths else [])
 
     def _lose(self, folder: str) -> None:
         """Forgets a folder that is not there, so that it is a new one for the folder above when it comes back."""
@@ -211,7 +192,9 @@ class LogdirWatch:
             return False
         here, start = os.path.abspath(path) + os.sep, os.path.abspath(self._start) + os.sep
         is_on_the_way = here.startswith(start) or start.startswith(here) or bool(MAGIC.search(self._start))
-        return is_on_the_way and not (os.path.islink(path) and identity(path) in folders_above(path))
+        return is_on_the_way and not (
+            os.path.islink(path) and folder_search.identity(path) in folder_search.folders_above(path)
+        )
 
     # --- what is there
 
@@ -223,17 +206,15 @@ class LogdirWatch:
         if path in self._settled and self._settled[path] == state:
             self._pending.pop(path, None)
             return False
-        pending = self._pending.get(path)
-        if pending is None or pending.state != state:
-            self._pending[path] = _Pending(state)
-            return False
-        pending.looks += 1
-        return pending.looks >= (PATIENCE if _is_unfinished(state) else 1)
+        before, looks = self._pending.get(path, (UNREADABLE, 0))
+        looks = looks + 1 if before == state else 0
+        self._pending[path] = state, looks
+        return looks >= (PATIENCE if _is_unfinished(state) else 1)
 
     def _refresh(self, ready: list[str]) -> Changes:
         """Searches the logdir anew and compares its runs with those that were told of."""
         for path in ready:
-            self._settled[path] = self._pending.pop(path).state
+            self._settled[path] = self._pending.pop(path)[0]
         logdir = None
         with contextlib.suppress(ProfileError):
             logdir = open_logdir(self._query, self._limits)
@@ -241,7 +222,7 @@ class LogdirWatch:
         asked = {os.path.abspath(path) for path in ready}
         for run in there:  # that came while this look went on
             if run.hosts and run.path not in self._known and os.path.abspath(run.path) not in asked:
-                self._pending.setdefault(run.path, _Pending(run_state(run.path)))
+                self._pending.setdefault(run.path, (run_state(run.path), 0))
         waiting = {os.path.abspath(path) for path in self._pending}
         runs = [run for run in there if os.path.abspath(run.path) not in waiting]
         if logdir is not None:
@@ -251,16 +232,13 @@ class LogdirWatch:
         now = {run.path: run for run in runs if run.hosts}
         known_before = [(run, self._known[path]) for path, run in now.items() if path in self._known]
         gone = [run for path, run in self._known.items() if path not in now and os.path.abspath(path) in asked]
-        changes = Changes(
-            tuple(run for path, run in now.items() if path not in self._known),
-            tuple(run for run, old in known_before if (run.hosts, run.problems) != (old.hosts, old.problems)),
-            tuple(gone),
-        )
-        for run in changes.gone:
+        new = tuple(run for path, run in now.items() if path not in self._known)
+        changed = tuple(run for run, old in known_before if (run.hosts, run.problems) != (old.hosts, old.problems))
+        for run in gone:
             del self._known[run.path]
             self._settled.pop(run.path, None)
         self._known.update(now)
-        return changes
+        return Changes(new, changed, tuple(gone))
 
 
 # --- the files of a run
@@ -312,22 +290,13 @@ def _agrees(run: Run, state: State) -> bool:
     return not now or bool(run.problems)
 
 
-def _hosts_state(run: Run) -> State:
-    """The state of a run by what its listing said."""
-    return tuple((host.path, host.size_bytes, int(host.modified * 1e9)) for host in run.hosts)
-
-
-def _listed(folder: str) -> tuple[bool, set[str]]:
-    """Whether a folder holds profiles, and the names of the folders in it; nothing where it may not be listed."""
-    holds_profiles, names = False, set()
-    with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
+def _listed(path: str) -> Folder:
+    """What a folder holds; nothing where it may not be listed."""
+    folder = Folder(path)
+    with contextlib.suppress(OSError), os.scandir(path or ".") as entries:
         for entry in entries:
-            with contextlib.suppress(OSError):  # a link that leads round in circles
-                if entry.is_dir():
-                    names.add(entry.name)
-                    continue
-            holds_profiles |= is_profile(entry.name)
-    return holds_profiles, names
+            folder.take(entry)
+    return folder
 
 
 def _modified(path: str) -> int:
@@ -338,12 +307,7 @@ def _modified(path: str) -> int:
         return 0
 
 
-def follow(
-    watched: LogdirWatch,
-    tell: Callable[[Changes], object],
-    stopped: threading.Event,
-    interval: float = INTERVAL_SECONDS,
-) -> None:
+def follow(watched: LogdirWatch, tell: Callable[[Changes], object], stopped: threading.Event, interval: float) -> None:
     """Looks at a logdir until `stopped` is set, and tells of each change; to be run on a thread of its own.
 
     On a slow disk it looks less often, so that looking takes at most a twentieth of the time.
@@ -406,12 +370,8 @@ def wait_for_run(
             return run
         waited = clock() - began
         if timeout is not None and waited >= timeout:
-            raise ProfileError(
-                "not_found",
-                f"No new run in {shown(path)} within {timeout:.0f} s.",
-                "is the program capturing, and into this folder?",
-                EXIT_NOT_FOUND,
-            )
+            sentence = f"No new run in {shown(path)} within {timeout:.0f} s."
+            raise ProfileError("not_found", sentence, "is the program capturing, and into this folder?", EXIT_NOT_FOUND)
         on_wait(waited)
         sleep(interval)
 
@@ -429,7 +389,8 @@ def _newest_finished(path: str, after: float, seen: dict[str, State | None], now
     for run in sorted(runs, key=lambda run: -run.modified):
         if not run.hosts or run.modified <= after:
             continue
-        state = _hosts_state(run) if is_remote(path) else run_state(run.path)
+        listed = tuple((host.path, host.size_bytes, int(host.modified * 1e9)) for host in run.hosts)
+        state = listed if is_remote(path) else run_state(run.path)
         is_same = seen.get(run.path, ()) == state
         seen[run.path] = state
         if state is None or state is UNREADABLE:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
-from tpuprof.parsers.hosts.op_summary import whole_time
+from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
 from tpuprof.parsers.ops.core_sums import StepBorders, core_sums
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
@@ -24,14 +24,10 @@ _LONG_GAP = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class CoreSummary:
-    """One TensorCore's totals.
+class CoreSummary(CoreTotals):
+    """One TensorCore's totals, by step too, and its idle times.
 
     Attributes:
-        info: the device, as the plane describes it.
-        table: time by op.
-        op_events: number of op events.
-        total_ps: time from the first to the last op or step by the device's clock; 0 without any.
         duty: what the core adds to its chip's duty cycle.
         step_times: self time by step and part.
         run_ps: int64[n]; duration of each run of a module by the device's clock, in order of start.
@@ -39,10 +35,6 @@ class CoreSummary:
             clock; none where the core is hardly idle.
     """
 
-    info: DeviceInfo
-    table: OpTable
-    op_events: int
-    total_ps: int
     duty: CoreDuty
     step_times: CoreStepTimes
     run_ps: Int64s
@@ -81,7 +73,6 @@ def summarise_core(
     idle = total - int(sums.table.self_ps.sum())
     needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)
     return CoreSummary(
-        info=info,
         table=sums.table,
         op_events=sums.op_events,
         total_ps=total,

@@ -26,7 +26,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.remote.urls import masked
 from tpuprof.parsers.hosts.pool import Task, over_executor
-from tpuprof.parsers.hosts.work import Failure, Part
+from tpuprof.parsers.hosts.work import Part
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -85,7 +85,7 @@ def scheduler_address(text: str) -> Address:
     return Address(plain, match["scheme"] or "tcp", match["host"].strip("[]"), int(match["port"]))
 
 
-def over_dask(task: Task[Part], address: str) -> Iterator[tuple[int, Part | Failure]]:
+def over_dask(task: Task[Part], address: str) -> Iterator[tuple[int, Part | ProfileError]]:
     """Yields each host's index and outcome as the workers of a Dask scheduler finish them.
 
     Args:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
@@ -61,29 +60,40 @@ class OpSummary:
     problems: tuple[Problem, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class CoreTotals:
+    """One TensorCore's totals: time by op, the number of op events, and the time from the first to the last op or step.
+
+    The whole time is by the device's clock, in picoseconds; 0 without any op or step.
+    """
+
+    table: OpTable
+    op_events: int
+    total_ps: int
+
+
 def op_summary(
-    trace: Trace, host: str, infos: Sequence[DeviceInfo], cores: Sequence[tuple[OpSums, int]], modules: Iterable[str]
+    trace: Trace, host: str, infos: Sequence[DeviceInfo], cores: Sequence[CoreTotals], modules: Iterable[str]
 ) -> OpSummary:
     """Puts a host's cores together.
 
     Args:
         infos: each core's device.
-        cores: each core's ops, and its whole time in picoseconds.
         modules: names of the modules that ran, ``jit_step(7)``.
     """
     device, remarks = merge_devices(infos)
     environment = trace.plane(ENVIRONMENT_PLANE)
-    self_ps = [int(sums.table.self_ps.sum()) for sums, _ in cores]
+    self_ps = [int(core.table.self_ps.sum()) for core in cores]
     matches = map(_MODULE_NAME.match, modules)
     return OpSummary(
         host=host,
         core_count=len(cores),
         gpu_count=sum(is_gpu(plane) for plane in trace.planes),
         device=device,
-        table=merge_tables([sums.table for sums, _ in cores]),
-        op_events=sum(sums.op_events for sums, _ in cores),
+        table=merge_tables([core.table for core in cores]),
+        op_events=sum(core.op_events for core in cores),
         self_ps=sum(self_ps),
-        total_ps=sum(max(total, own) for (_, total), own in zip(cores, self_ps, strict=True)),
+        total_ps=sum(max(core.total_ps, own) for core, own in zip(cores, self_ps, strict=True)),
         programs={int(match[2]): match[1] for match in matches if match},
         simulated=environment is not None and bool(environment.stats.get("tpuprof_simulated")),
         warnings=(*trace.errors, *trace.warnings),
@@ -93,7 +103,7 @@ def op_summary(
 
 
 def whole_time(plane: Plane, sums: OpSums) -> int:
-    """The time from a core's first to its last op or step by the device's clock, in picoseconds; 0 without any."""
+    """See `CoreTotals.total_ps`."""
     ops = [] if sums.span is None else [as_interval(sums.span)]
     first, last = hull([*ops, *line_spans(plane, STEPS_LINE, device=True)])
     return last - first
@@ -102,12 +112,16 @@ def whole_time(plane: Plane, sums: OpSums) -> int:
 def summarise_ops(path: str, host: str, watch: Watch, threads: int) -> OpSummary:
     """Reads a host's file and returns its ops; workers call this."""
     with closing(Trace.open(path)) as trace:
-        cores = [plane for plane in trace.planes if is_tensor_core(plane)]
-        watch.opened(sum(line.size for plane in cores for line in plane.lines if line.name == OPS_LINE))
-        sums = on_threads(partial(op_sums, on_chunk=watch.chunk), cores, threads)
-        totals = [(of_core, whole_time(plane, of_core)) for plane, of_core in zip(cores, sums, strict=True)]
-        modules = {name for plane in cores for name in _module_names(plane)}
-        return op_summary(trace, host, [device_info(plane) for plane in cores], totals, modules)
+        planes = [plane for plane in trace.planes if is_tensor_core(plane)]
+        watch.opened(sum(line.size for plane in planes for line in plane.lines if line.name == OPS_LINE))
+
+        def totals(plane: Plane) -> CoreTotals:
+            sums = op_sums(plane, watch.chunk)
+            return CoreTotals(sums.table, sums.op_events, whole_time(plane, sums))
+
+        cores = on_threads(totals, planes, threads)
+        modules = {name for plane in planes for name in _module_names(plane)}
+        return op_summary(trace, host, list(map(device_info, planes)), cores, modules)
 
 
 def _module_names(plane: Plane) -> list[str]:

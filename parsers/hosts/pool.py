@@ -13,23 +13,17 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    wait,
-)
+from concurrent import futures
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from typing import Generic, TextIO
 
-from tpuprof.parsers.base.errors import EXIT_UNREADABLE
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile
-from tpuprof.parsers.hosts.work import Board, Failure, Part, Work, begin_worker, do_work
+from tpuprof.parsers.hosts.progress import HostAtWork, OnProgress, Progress
+from tpuprof.parsers.hosts.work import Board, Part, Work, begin_worker, do_work
 
 POLL_SECONDS = 0.05
 """How often it reports progress and looks whether the user wants to stop."""
@@ -42,19 +36,11 @@ Poll = Callable[["Board | None"], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """The outcome of a host whose worker has died."""
-
-
-@dataclass(frozen=True, slots=True)
 class Task(Generic[Part]):
     """Work on the hosts of a run.
 
     Attributes:
-        work: what to do with each host.
-        files: the hosts' files.
-        poll: see `Poll`.
-        threads: how many threads each worker uses.
+        threads: how many each worker uses.
         lost: the exceptions that mean that a worker has died.
     """
 
@@ -65,7 +51,7 @@ class Task(Generic[Part]):
     lost: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
 
 
-def over_executor(task: Task[Part], executor: Executor, window: int) -> Iterator[tuple[int, Part | Failure]]:
+def over_executor(task: Task[Part], executor: Executor, window: int) -> Iterator[tuple[int, Part | ProfileError]]:
     """Yields each host's index and outcome as an executor of the caller finishes them.
 
     A host whose worker dies is a failure. When the work stops early, workers still finish the hosts that they have.
@@ -78,14 +64,14 @@ def over_executor(task: Task[Part], executor: Executor, window: int) -> Iterator
     """
     waiting = deque(range(len(task.files)))
     for index, outcome in _results(task, executor, waiting, window, None):
-        yield index, _died(task.files[index]) if isinstance(outcome, Lost) else outcome
+        yield index, _died(task.files[index]) if outcome is None else outcome
     for index in waiting:
         yield index, _died(task.files[index])
 
 
 def over_processes(
-    task: Task[Part], workers: int, inline: Callable[[HostFile], Part | Failure]
-) -> Iterator[tuple[int, Part | Failure]]:
+    task: Task[Part], workers: int, inline: Callable[[HostFile], Part | ProfileError]
+) -> Iterator[tuple[int, Part | ProfileError]]:
     """The same over processes of this machine, which end with it, whatever happens.
 
     When a process dies, it tries the hosts that were at work once more, one at a time, as together they may have needed
@@ -98,7 +84,9 @@ def over_processes(
         Cancelled: `Task.poll` said so.
     """
     waiting, suspects = deque(range(len(task.files))), deque[int]()
-    board = _board(len(task.files))
+    board = None
+    with contextlib.suppress(OSError):  # processes cannot share memory
+        board = Board(len(task.files))
     while board is not None and (waiting or suspects):
         is_retry = bool(suspects)
         batch, size = (suspects, 1) if is_retry else (waiting, workers)
@@ -108,7 +96,7 @@ def over_processes(
         gone: list[int] = []
         with _ended(executor, board, len(task.files)):
             for index, outcome in _results(task, executor, batch, size + 1, board):
-                if isinstance(outcome, Lost):
+                if outcome is None:
                     gone.append(index)
                 else:
                     yield index, outcome
@@ -129,17 +117,21 @@ def over_processes(
         yield index, inline(task.files[index])
 
 
-def _died(file: HostFile) -> Failure:
+def _died(file: HostFile) -> ProfileError:
     sentence = f"{printable(file.path)} could not be read: the process that decoded it was ended from outside."
-    hint = "it may have wanted more memory than there is: look at the system's log"
-    return Failure("worker_died", sentence, hint, EXIT_UNREADABLE)
+    return ProfileError(
+        "worker_died", sentence, "it may have wanted more memory than there is: look at the system's log"
+    )
 
 
 def _results(
     task: Task[Part], executor: Executor, waiting: deque[int], window: int, board: Board | None
-) -> Iterator[tuple[int, Part | Failure | Lost]]:
-    """Hands out waiting hosts and yields their outcomes; hosts that a broken executor refuses stay in `waiting`."""
-    running: dict[Future[Part | Failure], int] = {}
+) -> Iterator[tuple[int, Part | ProfileError | None]]:
+    """Hands out waiting hosts and yields their outcomes, None where the worker died.
+
+    Hosts that a broken executor refuses stay in `waiting`.
+    """
+    running: dict[Future[Part | ProfileError], int] = {}
     is_broken = False
     try:
         while running or (waiting and not is_broken):
@@ -149,21 +141,21 @@ def _results(
                 if future is not None:
                     running[future] = waiting.popleft()
             task.poll(board)
-            done, _ = wait(running, POLL_SECONDS, FIRST_COMPLETED)
+            done, _ = futures.wait(running, POLL_SECONDS, futures.FIRST_COMPLETED)
             for future in done:
                 index = running.pop(future)
                 error = CancelledError() if future.cancelled() else future.exception()
                 is_broken = is_broken or isinstance(error, BrokenExecutor)
                 if error is not None and not isinstance(error, task.lost):
                     raise error
-                yield index, Lost() if error is not None else future.result()
+                yield index, None if error is not None else future.result()
         task.poll(board)  # what was told last
     finally:
         for future in running:
             future.cancel()
 
 
-def _submitted(task: Task[Part], executor: Executor, index: int) -> Future[Part | Failure] | None:
+def _submitted(task: Task[Part], executor: Executor, index: int) -> Future[Part | ProfileError] | None:
     """Hands out a host; returns None where the executor takes no more or cannot start a process."""
     file = task.files[index]
     with _without_interrupts():  # a process keeps what is blocked when it starts: Ctrl+C is for this one alone
@@ -185,22 +177,11 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# --- processes -----------------------------------------------------------------------------------------------------
-
-
-def _board(hosts: int) -> Board | None:
-    """Makes the board; None where processes cannot share memory."""
-    try:
-        return Board(hosts)
-    except OSError:
-        return None
-
-
 def _processes(board: Board, workers: int) -> Executor | None:
     """Makes processes from scratch (a copy of this one would lack its threads); None where the system refuses."""
     try:
         _begin_tracking()
-        return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), begin_worker, (board,))
+        return futures.ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), begin_worker, (board,))
     except (OSError, ImportError, NotImplementedError, ValueError):  # no semaphores here
         return None
 
@@ -237,3 +218,61 @@ def _ended(executor: Executor, board: Board, hosts: int) -> Iterator[None]:
             child.join(max(0.0, until - time.monotonic()))
             if child.is_alive():
                 child.terminate()
+
+
+class PoolMeter:
+    """Adds up the progress of hosts that are decoded at once, as far as their workers report it.
+
+    Args:
+        files: all hosts of the page.
+        todo: indices of the hosts that are decoded, in the order of the board.
+    """
+
+    def __init__(
+        self, files: Sequence[HostFile], todo: Sequence[int], on_progress: OnProgress, is_cancelled: Callable[[], bool]
+    ) -> None:
+        self._files = files
+        self._todo = todo
+        self._on_progress = on_progress
+        self._is_cancelled = is_cancelled
+        self._known = set(range(len(files))) - set(todo)
+        self._told: dict[int, tuple[int, int, int]] = {}
+        self._last: Progress | None = None
+
+    def done(self, place: int) -> None:
+        """The host at this place of the board is done."""
+        self._known.add(self._todo[place])
+
+    def poll(self, board: Board | None) -> None:
+        """Reports what is new, from the board where there is one.
+
+        Raises:
+            Cancelled: the user wants to stop.
+        """
+        if self._is_cancelled():
+            raise Cancelled
+        if board is not None:
+            self._told = {index: board.so_far(place) for place, index in enumerate(self._todo)}
+        busy = [index for place, index in enumerate(self._todo) if board is not None and board.process(place)]
+        progress = self._progress([index for index in busy if index not in self._known])
+        if progress != self._last:
+            self._last = progress
+            self._on_progress(progress)
+
+    def _progress(self, busy: Sequence[int]) -> Progress:
+        so_far = self._told
+        sizes = [so_far.get(index, (0, 0, 0))[0] or file.size_bytes for index, file in enumerate(self._files)]
+        done = [
+            size if index in self._known else min(size, so_far.get(index, (0, 0, 0))[1])
+            for index, size in enumerate(sizes)
+        ]
+        first = busy[0] if busy else next((index for index in self._todo if index not in self._known), 0)
+        return Progress(
+            host=self._files[first].host,
+            host_index=min(len(self._known), len(self._files) - 1),
+            host_count=len(self._files),
+            bytes_done=sum(done),
+            bytes_total=sum(sizes),
+            events_done=sum(events for _, _, events in so_far.values()),
+            at_work=tuple(HostAtWork(self._files[index].host, done[index], sizes[index]) for index in busy),
+        )

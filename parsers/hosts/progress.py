@@ -60,9 +60,7 @@ class Meter:
     """Adds up the progress of hosts that are decoded one after the other, each on several threads.
 
     Args:
-        files: the hosts.
-        on_progress: called for every chunk.
-        is_cancelled: called as often.
+        on_progress, is_cancelled: called for every chunk.
     """
 
     def __init__(self, files: Sequence[HostFile], on_progress: OnProgress, is_cancelled: Callable[[], bool]) -> None:
@@ -102,71 +100,3 @@ class Meter:
         done = min(self._bytes, total)
         here = HostAtWork(file.host, max(0, done - self._before), self._expected[self._index])
         self._on_progress(Progress(file.host, self._index, len(self._files), done, total, self._events, (here,)))
-
-
-class TellsProgress(Protocol):
-    """Where workers tell how far they are, as `hosts.work.Board` does."""
-
-    def so_far(self, host: int) -> tuple[int, int, int]:
-        """Bytes that a host needs decoded, and bytes and events that are."""
-
-    def process(self, host: int) -> int:
-        """Id of the process that is at a host, 0 for none."""
-
-
-class PoolMeter:
-    """Adds up the progress of hosts that are decoded at once, as far as their workers report it.
-
-    Args:
-        files: all hosts of the page.
-        todo: indices of the hosts that are decoded, in the order of the board.
-    """
-
-    def __init__(
-        self, files: Sequence[HostFile], todo: Sequence[int], on_progress: OnProgress, is_cancelled: Callable[[], bool]
-    ) -> None:
-        self._files = files
-        self._todo = todo
-        self._on_progress = on_progress
-        self._is_cancelled = is_cancelled
-        self._known = set(range(len(files))) - set(todo)
-        self._told: dict[int, tuple[int, int, int]] = {}
-        self._last: Progress | None = None
-
-    def done(self, place: int) -> None:
-        """The host at this place of the board is done."""
-        self._known.add(self._todo[place])
-
-    def poll(self, board: TellsProgress | None) -> None:
-        """Reports what is new, from the board where there is one.
-
-        Raises:
-            Cancelled: the user wants to stop.
-        """
-        if self._is_cancelled():
-            raise Cancelled
-        if board is not None:
-            self._told = {index: board.so_far(place) for place, index in enumerate(self._todo)}
-        busy = [index for place, index in enumerate(self._todo) if board is not None and board.process(place)]
-        progress = self._progress([index for index in busy if index not in self._known])
-        if progress != self._last:
-            self._last = progress
-            self._on_progress(progress)
-
-    def _progress(self, busy: Sequence[int]) -> Progress:
-        so_far = self._told
-        sizes = [so_far.get(index, (0, 0, 0))[0] or file.size_bytes for index, file in enumerate(self._files)]
-        done = [
-            size if index in self._known else min(size, so_far.get(index, (0, 0, 0))[1])
-            for index, size in enumerate(sizes)
-        ]
-        first = busy[0] if busy else next((index for index in self._todo if index not in self._known), 0)
-        return Progress(
-            host=self._files[first].host,
-            host_index=min(len(self._known), len(self._files) - 1),
-            host_count=len(self._files),
-            bytes_done=sum(done),
-            bytes_total=sum(sizes),
-            events_done=sum(events for _, _, events in so_far.values()),
-            at_work=tuple(HostAtWork(self._files[index].host, done[index], sizes[index]) for index in busy),
-        )

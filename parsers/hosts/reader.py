@@ -1,4 +1,4 @@
-"""Makes the summary of each of a run's hosts once: in this process, in several, or on an executor.
+"""Makes a summary of each of a run's hosts once: in this process, in several, or on an executor.
 
 All hosts of a program have the same metadata of ops; where it is equal byte for byte, it is kept only once.
 """
@@ -7,33 +7,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
-from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile
-from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.hosts.plan import available_cores, decoding_threads, worker_count
-from tpuprof.parsers.hosts.progress import Meter, OnProgress, PoolMeter, Watch
-from tpuprof.parsers.hosts.summary import HostSummary, needed_bytes, summarise
+from tpuprof.parsers.hosts.progress import Meter, OnProgress
 from tpuprof.parsers.ops.op_metadata import OpSource
 
 if TYPE_CHECKING:  # multiprocessing, which one host does without
-    from tpuprof.parsers.hosts.pool import Task
-    from tpuprof.parsers.hosts.work import Failure
+    from concurrent.futures import Executor
+
+    from tpuprof.parsers.hosts.pool import PoolMeter, Task
+    from tpuprof.parsers.hosts.work import Work
+
+Summary = TypeVar("Summary", bound=OpSummary)
 
 _EXECUTOR_WINDOW = 2
 """How many hosts an executor gets at a time for each core of this machine, as its number of workers is unknown."""
 
 
-class HostReader:
+class HostReader(Generic[Summary]):
     """Reads hosts and keeps their summaries.
 
     Args:
+        work: makes the summary of one host's file.
         on_progress: called often, on any thread.
         is_cancelled: called while it reads.
         executor: reads the hosts where it is given; it must be able to call this package's functions by name.
@@ -45,18 +47,24 @@ class HostReader:
 
     def __init__(
         self,
+        work: Work[Summary],
         on_progress: OnProgress,
         is_cancelled: Callable[[], bool],
         executor: Executor | None = None,
         scheduler: str | None = None,
     ) -> None:
-        self.summaries: dict[str, HostSummary] = {}
+        self._work = work
+        self.summaries: dict[str, Summary] = {}
         self.failed: dict[str, ProfileError] = {}
         self._on_progress = on_progress
         self._is_cancelled = is_cancelled
         self._executor = executor
         self._scheduler = scheduler
         self._sources: dict[tuple[bytes, bytes], OpSource] = {}
+
+    def knows(self, file: HostFile) -> bool:
+        """Whether it has read a host, or tried to."""
+        return file.path in self.summaries or file.path in self.failed
 
     def read(self, files: Sequence[HostFile], on_host: Callable[[int], None] = lambda _: None) -> None:
         """Reads those of some hosts that have not been read yet.
@@ -70,8 +78,7 @@ class HostReader:
         """
         if self._is_cancelled():
             raise Cancelled
-        known = self.summaries.keys() | self.failed.keys()
-        todo = [place for place, file in enumerate(files) if file.path not in known]
+        todo = [place for place, file in enumerate(files) if not self.knows(file)]
         for done, (index, outcome) in enumerate(self._outcomes(files, todo) if todo else (), 1):
             if isinstance(outcome, ProfileError):
                 self.failed[files[index].path] = outcome
@@ -79,39 +86,48 @@ class HostReader:
                 self.summaries[files[index].path] = self._sharing(outcome)
             on_host(len(files) - len(todo) + done)
 
-    def _outcomes(
-        self, files: Sequence[HostFile], todo: Sequence[int]
-    ) -> Iterator[tuple[int, HostSummary | ProfileError]]:
+    def _outcomes(self, files: Sequence[HostFile], todo: Sequence[int]) -> Iterator[tuple[int, Summary | ProfileError]]:
         """Yields each host's index and outcome, in the order in which they are done."""
         chosen = [files[index] for index in todo]
         workers = worker_count(chosen)
         if self._executor is None and self._scheduler is None and workers < 2:
-            meter = Meter(files, self._on_progress, self._is_cancelled)
+            meter_here = Meter(files, self._on_progress, self._is_cancelled)
             for index in todo:
-                meter.begin(index)
-                yield index, _read(files[index], meter)
+                meter_here.begin(index)
+                yield index, self._read(files[index], meter_here)
             return
-        tally = PoolMeter(files, todo, self._on_progress, self._is_cancelled)
-        for place, outcome in self._over_workers(chosen, workers, tally):
-            tally.done(place)
-            yield todo[place], outcome if isinstance(outcome, HostSummary) else outcome.error
-        tally.poll(None)
+        from tpuprof.parsers.hosts.pool import PoolMeter  # noqa: PLC0415 - for several hosts
+
+        meter = PoolMeter(files, todo, self._on_progress, self._is_cancelled)
+        for place, outcome in self._over_workers(chosen, workers, meter):
+            meter.done(place)
+            yield todo[place], outcome
+        meter.poll(None)
 
     def _over_workers(
         self, files: Sequence[HostFile], workers: int, meter: PoolMeter
-    ) -> Iterator[tuple[int, HostSummary | Failure]]:
+    ) -> Iterator[tuple[int, Summary | ProfileError]]:
         from tpuprof.parsers.hosts.pool import Task, over_executor, over_processes  # noqa: PLC0415 - for several hosts
 
-        task = Task(summarise_file, files, meter.poll)
+        task = Task(self._work, files, meter.poll)
         if self._scheduler is not None:
             yield from _over_dask(task, self._scheduler)
         elif self._executor is not None:
             yield from over_executor(task, self._executor, _EXECUTOR_WINDOW * available_cores())
         else:
             task = replace(task, threads=max(1, min(decoding_threads(), available_cores() // workers)))
-            yield from over_processes(task, workers, lambda file: _read_here(file, meter))
+            yield from over_processes(
+                task, workers, lambda file: self._read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
+            )
 
-    def _sharing(self, summary: HostSummary) -> HostSummary:
+    def _read(self, file: HostFile, meter: Meter) -> Summary | ProfileError:
+        """Reads a host in this process."""
+        try:
+            return self._work(file.path, file.host, meter, decoding_threads())
+        except ProfileError as error:
+            return error
+
+    def _sharing(self, summary: Summary) -> Summary:
         """Replaces a summary's metadata by equal metadata that is kept already."""
         sources = tuple(self._known(source) for source in summary.table.sources)
         return replace(summary, table=replace(summary.table, sources=sources))
@@ -122,30 +138,7 @@ class HostReader:
         return first if same else source
 
 
-def summarise_file(path: str, host: str, watch: Watch, threads: int) -> HostSummary:
-    """Reads a host's file and returns its summary; workers call this."""
-    with closing(Trace.open(path)) as trace:
-        watch.opened(needed_bytes(trace))
-        return summarise(trace, host, watch.chunk, threads)
-
-
-def _read(file: HostFile, meter: Meter) -> HostSummary | ProfileError:
-    """Reads a host in this process."""
-    try:
-        return summarise_file(file.path, file.host, meter, decoding_threads())
-    except ProfileError as error:
-        return error
-
-
-def _read_here(file: HostFile, meter: PoolMeter) -> HostSummary | Failure:
-    """Reads a host in this process because no other can be started."""
-    from tpuprof.parsers.hosts.work import Failure  # noqa: PLC0415 - for several hosts
-
-    outcome = _read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
-    return outcome if isinstance(outcome, HostSummary) else Failure.of(outcome)
-
-
-def _over_dask(task: Task[HostSummary], scheduler: str) -> Iterator[tuple[int, HostSummary | Failure]]:
+def _over_dask(task: Task[Summary], scheduler: str) -> Iterator[tuple[int, Summary | ProfileError]]:
     from tpuprof.parsers.hosts.dask import over_dask  # noqa: PLC0415 - an extra
 
     files = [replace(file, path=_absolute(file.path)) for file in task.files]

@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, subtract
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, has_infeed, summarise_core
+from tpuprof.parsers.hosts.op_summary import OpSummary, op_summary
 from tpuprof.parsers.hosts.plan import on_threads
+from tpuprof.parsers.hosts.progress import Watch
+from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
-from tpuprof.parsers.ops.device import (
-    ENVIRONMENT_PLANE,
-    DeviceInfo,
-    device_info,
-    device_ordinal,
-    is_gpu,
-    is_sparse_core,
-    is_tensor_core,
-    merge_devices,
-)
-from tpuprof.parsers.ops.host.activity import Activity, Compilation, activities, compilations, flying
+from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, activities, compilations, flying
 from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
-from tpuprof.parsers.ops.table import OpTable, merge_tables
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.steps import markers
 from tpuprof.parsers.steps.duty import SPARSE_OPS_LINE, ChipDuty, chip_duty
 from tpuprof.parsers.steps.grid import InputSource, StepGrid, align
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, event_groups, grouping_line, is_grouped
-from tpuprof.parsers.steps.markers import (
-    CoreSteps,
-    HostSteps,
-    ModuleRuns,
-    busiest_module,
-    inferred_steps,
-    marked_steps,
-    module_runs,
-)
+from tpuprof.parsers.steps.markers import CoreSteps, HostSteps, ModuleRuns
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
 from tpuprof.parsers.steps.sparse_core import sparse_core_times
@@ -51,46 +36,14 @@ if TYPE_CHECKING:
     from tpuprof.parsers.steps.gpu.steps import GpuSummary
 
 
-_MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
-
-
 @dataclass(frozen=True, slots=True)
-class IdleTime:
-    """The long gaps of the core that is idle most, without waits for input, and what went on in them.
+class HostSummary(OpSummary):
+    """What all pages of a profile need of one host, but for the timeline and memory.
 
     Attributes:
-        core: the core's ordinal.
-        gap_ps: the time of all gaps together.
-        count: how many gaps there are.
-        longest: start and end of the longest gap.
-        activities: what the host's threads did, by time.
-        flying: asynchronous ops and for how much of the gaps they were under way, by time.
-    """
-
-    core: int
-    gap_ps: int
-    count: int
-    longest: tuple[int, int]
-    activities: tuple[Activity, ...]
-    flying: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class HostSummary:
-    """What the overview and the op pages need of one host.
-
-    Attributes:
-        host: name of the host.
-        core_count, gpu_count: numbers of TensorCore and GPU planes.
-        device: the device as the cores' planes describe it; None without a device plane.
-        table: time by op over the host's cores.
-        op_events: number of op events over the host's cores.
-        self_ps: self time of all ops.
-        total_ps: the cores' whole time, idle time included.
         duty: the duty cycle of each chip.
-        programs: program id to the name of its HLO module.
-        steps: the steps that the host's cores share, None where there are none.
-        step_note: how steps were inferred, or why there are none.
+        steps: the steps that the host's cores share, None where there are none; step_note: how they were inferred, or
+            why there are none.
         host_ops: framework ops of the host's threads.
         input_rows: what the host did for input that is no framework op.
         requests: the requests that the host served, and the runs of its cores' modules.
@@ -100,22 +53,9 @@ class HostSummary:
         profile_duration_ps: the duration that the profiler recorded, else from the first to the last device event,
             else None.
         mxu_percent, hbm_percent: hardware counters that the host plane may hold.
-        simulated: whether the profile says that its times are not measured.
-        warnings: messages of the profiler itself.
-        remarks: sentences on odd devices.
-        problems: what is wrong with the file.
     """
 
-    host: str
-    core_count: int
-    gpu_count: int
-    device: DeviceInfo | None
-    table: OpTable
-    op_events: int
-    self_ps: int
-    total_ps: int
     duty: tuple[ChipDuty, ...]
-    programs: Mapping[int, str]
     steps: StepGrid | None
     step_note: str
     host_ops: HostOps
@@ -127,10 +67,13 @@ class HostSummary:
     profile_duration_ps: int | None
     mxu_percent: float | None
     hbm_percent: float | None
-    simulated: bool
-    warnings: tuple[str, ...]
-    remarks: tuple[str, ...]
-    problems: tuple[Problem, ...]
+
+
+def summarise_file(path: str, host: str, watch: Watch, threads: int) -> HostSummary:
+    """Reads a host's file and returns its summary; workers call this."""
+    with closing(Trace.open(path)) as trace:
+        watch.opened(needed_bytes(trace))
+        return summarise(trace, host, watch.chunk, threads)
 
 
 def needed_bytes(trace: Trace) -> int:
@@ -141,11 +84,11 @@ def needed_bytes(trace: Trace) -> int:
 
 
 def _is_needed(plane: Plane, line: Line) -> bool:
-    if is_tensor_core(plane):
+    if devices.is_tensor_core(plane):
         return line.name == OPS_LINE
-    if is_gpu(plane):
+    if devices.is_gpu(plane):
         return True
-    return is_sparse_core(plane) and line.name == SPARSE_OPS_LINE
+    return devices.is_sparse_core(plane) and line.name == SPARSE_OPS_LINE
 
 
 def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, workers: int = 1) -> HostSummary:
@@ -154,83 +97,55 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     Args:
         workers: how many threads decode cores; they help where the decoding releases the interpreter lock.
     """
-    cores = [plane for plane in trace.planes if is_tensor_core(plane)]
+    cores = [plane for plane in trace.planes if devices.is_tensor_core(plane)]
     side = read_host_side(trace, on_chunk)
-    runs = [module_runs(plane) for plane in cores]
+    runs = [markers.module_runs(plane) for plane in cores]
     groups = _groups(trace, cores, side.events)
     step_lists, source, note = _find_steps(cores, runs, groups)
-    infos = [device_info(plane) for plane in cores]
-    crowded = _crowded_chips([*infos, *(device_info(plane) for plane in trace.planes if is_sparse_core(plane))])
-    work = partial(_summarise, crowded=crowded, waits=side.waits, on_chunk=on_chunk)
-    summaries = on_threads(work, list(zip(cores, infos, step_lists, runs, strict=True)), workers)
-    device, remarks = merge_devices(infos)
-    table = merge_tables([core.table for core in summaries])
-    steps = _grid(trace, cores, host, summaries, source, _input_source(table, side, step_lists))
+    infos = [devices.device_info(plane) for plane in cores]
+    beside = [devices.device_info(plane) for plane in trace.planes if devices.is_sparse_core(plane)]
+    chips = Counter(info.chip for info in (*infos, *beside))
+
+    def work(index: int) -> CoreSummary:
+        is_crowded = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
+        core = cores[index], infos[index], step_lists[index], runs[index]
+        return summarise_core(*core, is_crowded, side.waits, on_chunk)
+
+    summaries = on_threads(work, range(len(cores)), workers)
+    most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
+    ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.name})
+    steps = _grid(trace, cores, host, summaries, source, _input_source(ops.table, side, step_lists))
     if steps is None and not note:
         note = "the cores share no step"
     host_stats = _plane_stats(trace, HOST_PLANE)
-    environment = _plane_stats(trace, ENVIRONMENT_PLANE)
     return HostSummary(
-        host=host,
-        core_count=len(cores),
-        gpu_count=sum(is_gpu(plane) for plane in trace.planes),
-        device=device,
-        table=table,
-        op_events=sum(core.op_events for core in summaries),
-        self_ps=sum(int(core.table.self_ps.sum()) for core in summaries),
-        total_ps=sum(max(core.total_ps, int(core.table.self_ps.sum())) for core in summaries),
+        **{field.name: getattr(ops, field.name) for field in fields(ops)},
         duty=chip_duty([core.duty for core in summaries], trace, on_chunk),
-        programs=_programs_that_ran(runs),
         steps=steps,
         step_note=note,
         host_ops=side.ops,
         input_rows=side.input_rows,
         requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries]),
         gpu=_gpus(trace, side.events, on_chunk),
-        idle=_idle_time(cores, summaries, side),
-        compilations=_compilations(summaries, side),
-        profile_duration_ps=_profile_duration(environment, summaries),
+        idle=None if most is None else _idle_time(cores[most], summaries[most], side),
+        compilations=() if most is None or side.events is None else compilations(side.events, summaries[most].gaps),
+        profile_duration_ps=_profile_duration(_plane_stats(trace, devices.ENVIRONMENT_PLANE), summaries),
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
-        simulated=bool(environment.get("tpuprof_simulated")),
-        warnings=(*trace.errors, *trace.warnings),
-        remarks=remarks,
-        problems=trace.problems,
     )
 
 
 def _gpus(trace: Trace, host: HostEvents | None, on_chunk: ChunkDone | None) -> GpuSummary | None:
-    if not any(is_gpu(plane) for plane in trace.planes):
+    if not any(devices.is_gpu(plane) for plane in trace.planes):
         return None
     from tpuprof.parsers.steps.gpu.steps import gpu_summary  # noqa: PLC0415 - for GPUs only
 
     return gpu_summary(trace, host, on_chunk)
 
 
-_Item = tuple[Plane, DeviceInfo, CoreSteps, ModuleRuns]
-
-
-def _summarise(item: _Item, crowded: frozenset[str], waits: Intervals, on_chunk: ChunkDone | None) -> CoreSummary:
-    plane, info, steps, runs = item
-    return summarise_core(plane, info, steps, runs, info.chip in crowded, waits, on_chunk)
-
-
-def _crowded_chips(infos: Sequence[DeviceInfo]) -> frozenset[str]:
-    """The chips with several cores, whose duty cycle needs the union of their cores' intervals and not just a sum."""
-    chips = [info.chip for info in infos]
-    return frozenset(chip for chip in chips if chips.count(chip) > 1)
-
-
 def _plane_stats(trace: Trace, name: str) -> dict[str, object]:
     plane = trace.plane(name)
     return {} if plane is None else dict(plane.stats)
-
-
-def _programs_that_ran(runs: Sequence[ModuleRuns]) -> dict[int, str]:
-    """Names of programs by the events of the cores' `XLA Modules` lines, ``jit_step(7)``."""
-    names = {name for core in runs for name in core.name}
-    matches = (_MODULE_NAME.match(name) for name in names)
-    return {int(match[2]): match[1] for match in matches if match}
 
 
 def _percent(value: object) -> float | None:
@@ -265,11 +180,9 @@ def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None) -> HostSide:
         return HostSide(None, merge_host_ops([]), (none, none), merge_input_rows([]))
     reader = HostOpsReader(plane)
     stats = tuple(dict.fromkeys((*reader.stats, *GROUP_STATS, *INPUT_STATS, *REQUEST_STATS)))
-    threads = []
-    for thread, decoded in read_threads(plane, stats, on_chunk):
-        reader.take(thread, decoded)
-        threads.append(thread)
-    events = HostEvents(plane, tuple(threads))
+    events = HostEvents(plane, tuple(read_threads(plane, stats, on_chunk)))
+    for thread in events.threads:
+        reader.take(thread)
     return HostSide(events, reader.ops(), input_waits(events), input_rows(events))
 
 
@@ -281,10 +194,19 @@ def _find_steps(
 ) -> tuple[list[CoreSteps], StepSource, str]:
     """Each core's steps, where they come from, and what to say about them."""
     host_steps = _host_steps(cores, groups)
-    marked = [marked_steps(plane, of) for plane, of in zip(cores, host_steps, strict=True)]
-    if any(len(steps) for steps in marked):
+    marked = [markers.marked_steps(plane, of) for plane, of in zip(cores, host_steps, strict=True)]
+    if any(map(len, marked)):
         return marked, "steps", ""
-    return _infer_steps(runs, marked)
+    busiest = markers.busiest_module(runs)
+    if busiest is None:
+        if not any(core.name for core in runs):
+            return marked, "modules", "no Steps line and no XLA Modules in this profile"
+        return marked, "modules", "no Steps line, and no HLO module ran at least 3 times on every core"
+    module, share = busiest
+    name = module.partition("(")[0]
+    note = f"no Steps line: a step is taken as the time from one start of {name} to the next; "
+    note += f"{name} takes {100 * share:.1f}% of the modules' time"
+    return [markers.inferred_steps(core, module) for core in runs], "modules", note
 
 
 def _groups(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> Groups | None:
@@ -310,19 +232,6 @@ def _host_steps(cores: Sequence[Plane], groups: Groups | None) -> list[HostSteps
     ]
 
 
-def _infer_steps(runs: Sequence[ModuleRuns], none: list[CoreSteps]) -> tuple[list[CoreSteps], StepSource, str]:
-    busiest = busiest_module(runs)
-    if busiest is None:
-        if not any(core.name for core in runs):
-            return none, "modules", "no Steps line and no XLA Modules in this profile"
-        return none, "modules", "no Steps line, and no HLO module ran at least 3 times on every core"
-    module, share = busiest
-    name = module.partition("(")[0]
-    note = f"no Steps line: a step is taken as the time from one start of {name} to the next; "
-    note += f"{name} takes {100 * share:.1f}% of the modules' time"
-    return [inferred_steps(core, module) for core in runs], "modules", note
-
-
 def _input_source(table: OpTable, side: HostSide, cores: Sequence[CoreSteps]) -> InputSource | None:
     """What tells the time that steps wait for input; None without infeed ops and with few input events on the host.
 
@@ -346,7 +255,7 @@ def _grid(
     source: StepSource,
     input_source: InputSource | None,
 ) -> StepGrid | None:
-    names = [f"{host}:{device_ordinal(plane)}" for plane in cores]
+    names = [f"{host}:{devices.device_ordinal(plane)}" for plane in cores]
     grid = align([core.step_times for core in summaries], source, names, input_source)
     if grid is None:
         return None
@@ -356,27 +265,20 @@ def _grid(
 # --- idle time -----------------------------------------------------------------------------------------------------
 
 
-def _most_idle(summaries: Sequence[CoreSummary]) -> int:
-    return max(range(len(summaries)), key=lambda index: summaries[index].gap_ps)
-
-
-def _idle_time(cores: Sequence[Plane], summaries: Sequence[CoreSummary], side: HostSide) -> IdleTime | None:
-    """The gaps of the core that is idle most, without those in which the host waited for input."""
-    if not summaries:
-        return None
-    most = _most_idle(summaries)
-    gaps = subtract(*summaries[most].gaps, *side.waits)
+def _idle_time(plane: Plane, core: CoreSummary, side: HostSide) -> IdleTime | None:
+    """The long gaps of a core, without those in which the host waited for input."""
+    gaps = subtract(*core.gaps, *side.waits)
     if not len(gaps[0]):
         return None
     length = gaps[1] - gaps[0]
     longest = int(length.argmax())
     return IdleTime(
-        core=device_ordinal(cores[most]),
+        core=devices.device_ordinal(plane),
         gap_ps=int(length.sum()),
         count=len(length),
         longest=(int(gaps[0][longest]), int(gaps[1][longest])),
         activities=activities(side.events, gaps) if side.events is not None else (),
-        flying=_flying(cores[most], gaps),
+        flying=_flying(plane, gaps),
     )
 
 
@@ -399,13 +301,6 @@ def _op_name(plane: Plane, row: int) -> str:
     if row < 0:
         return "async op"
     return plane.event_metadata.name(row).partition(" = ")[0].lstrip("%") or plane.event_metadata.display_name(row)
-
-
-def _compilations(summaries: Sequence[CoreSummary], side: HostSide) -> tuple[Compilation, ...]:
-    """What the host compiled, and for how long of it the core that is idle most had nothing to do."""
-    if side.events is None or not summaries:
-        return ()
-    return compilations(side.events, summaries[_most_idle(summaries)].gaps)
 
 
 def _profile_duration(environment: dict[str, object], cores: Sequence[CoreSummary]) -> int | None:

@@ -11,7 +11,6 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from multiprocessing.sharedctypes import RawArray
@@ -29,28 +28,6 @@ Work = Callable[[str, str, Watch, int], Part]
 Raises `ProfileError` where the file cannot be read, and `Cancelled`.
 """
 
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a host could not be read: the fields of a `ProfileError`, in a form that processes can exchange."""
-
-    code: str
-    sentence: str
-    hint: str
-    exit_code: int
-
-    @classmethod
-    def of(cls, error: ProfileError) -> Failure:
-        """Makes a failure of an error."""
-        return cls(error.code, error.sentence, error.hint, error.exit_code)
-
-    @property
-    def error(self) -> ProfileError:
-        """The error that the failure was made of."""
-        return ProfileError(self.code, self.sentence, self.hint, self.exit_code)
-
-
-# --- a board on which workers tell how far they are ----------------------------------------------------------------
 
 _CANCELLED, _COLUMNS = 1, 4
 _PROCESS, _NEEDED, _BYTES, _EVENTS = range(_COLUMNS)
@@ -104,9 +81,12 @@ class Board:
 
 
 class _BoardWatch:
-    """Reports one host's progress to the board, and stops the work when the board says so."""
+    """Reports one host's progress to the board, and stops the work when the board says so.
 
-    def __init__(self, board: Board, host: int) -> None:
+    Workers that share no memory with the process that asked have no board: nobody is told.
+    """
+
+    def __init__(self, board: Board | None, host: int) -> None:
         self._board = board
         self._host = host
         self._lock = threading.Lock()
@@ -119,22 +99,14 @@ class _BoardWatch:
 
     def chunk(self, size: int, events: int) -> None:
         """See `Watch.chunk`."""
+        if self._board is None:
+            return
         with self._lock:
             self._bytes += size
             self._events += events
             self._board.tell(self._host, self._needed, self._bytes, self._events)
         if self._board.is_cancelled:
             raise Cancelled
-
-
-class _Unwatched:
-    """The watch of workers that share no memory with the process that asked."""
-
-    def opened(self, needed: int) -> None:
-        """Nobody is told."""
-
-    def chunk(self, size: int, events: int) -> None:
-        """Nobody is told."""
 
 
 class _Worker:
@@ -161,31 +133,24 @@ def _end_with(sentinel: int) -> None:
     os._exit(1)  # the work is for nobody
 
 
-def do_work(work: Work[Part], path: str, host: str, index: int, threads: int) -> Part | Failure:
-    """Does the work on host number `index` of the run, in a worker.
+def do_work(work: Work[Part], path: str, host: str, index: int, threads: int) -> Part | ProfileError:
+    """Does the work on host number `index` of the run, in a worker; returns why that could not be done.
 
     Raises:
         Cancelled: the board said so.
     """
     board = _Worker.board
-    watch: Watch = _Unwatched()
     if board is not None:
         if board.is_cancelled:
             raise Cancelled
         board.begin(index, os.getpid())
-        watch = _BoardWatch(board, index)
     try:
-        return work(path, host, watch, threads)
+        return work(path, host, _BoardWatch(board, index), threads)
     except ProfileError as error:
-        return Failure.of(error)
+        return error
     except MemoryError:
-        return no_memory(host)
+        sentence = f"{printable(host)} could not be read: this machine's memory was not enough for it."
+        return ProfileError("memory", sentence, "close other programs, or look at one host at a time with --host")
     finally:
         if board is not None:
             board.end(index)
-
-
-def no_memory(host: str) -> Failure:
-    """The failure of a host that does not fit into memory."""
-    sentence = f"{printable(host)} could not be read: this machine's memory was not enough for it."
-    return Failure("memory", sentence, "close other programs, or look at one host at a time with --host", 4)

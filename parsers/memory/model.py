@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, Protocol
 
 import numpy as np
@@ -22,9 +21,7 @@ CATEGORIES: tuple[Category, ...] = ("parameter", "output", "thread-local", "cons
 
 HBM, VMEM, SFLAG, CMEM, SMEM, HOST, SPARSE_CORE = range(7)
 
-SPACE_NAMES: Mapping[int, str] = MappingProxyType(
-    {HBM: "HBM", VMEM: "VMEM", SFLAG: "SFlag", CMEM: "CMEM", SMEM: "SMEM", HOST: "host", SPARSE_CORE: "SparseCore"}
-)
+SPACE_NAMES = dict(enumerate(("HBM", "VMEM", "SFlag", "CMEM", "SMEM", "host", "SparseCore")))
 """Memory spaces by the number ("color") that the compiler gives them, as XProf names them."""
 
 
@@ -53,9 +50,7 @@ class Buffer:
         dies: the first point at which it is not any more; one more than the last point for what stays.
         at_peak: whether it is in memory at the peak.
         logical_buffer: its id in the module's buffer assignment.
-        operator: an out-of-memory text's ``op_type``.
-        tag: an out-of-memory text's ``Tag``.
-        label: an out-of-memory text's ``XLA label``.
+        operator, tag, label: an out-of-memory text's ``op_type``, ``Tag`` and ``XLA label``.
     """
 
     name: str
@@ -91,11 +86,9 @@ class Buffer:
 class Buffers(Protocol):
     """The buffers of a space, described one by one when asked for: a `Sequence[Buffer]` by row of `Stays`."""
 
-    def __len__(self) -> int:
-        """How many rows."""
+    def __len__(self) -> int: ...
 
-    def __getitem__(self, row: int, /) -> Buffer:
-        """The buffer of a row."""
+    def __getitem__(self, row: int, /) -> Buffer: ...
 
 
 @dataclass(frozen=True, slots=True)

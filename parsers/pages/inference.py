@@ -9,13 +9,13 @@ sessions over the time from its first start to its last end, summed over hosts; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
 from tpuprof.parsers.steps.requests.requests import HostRequests
@@ -36,7 +36,6 @@ NO_LAUNCH = "no host event launches these runs"
 NO_RUNS = "sessions are requests here, not runs of a module"
 
 NO_MODEL = "(no model name)"
-_PARTS = ("host", "device", "communication")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +121,8 @@ class InferencePage:
         note: what the sessions are, in a sentence or two.
     """
 
-    hosts: tuple[str, ...]
-    is_training: bool | None
+    hosts: tuple[str, ...] = ()
+    is_training: bool | None = None
     source: InferenceSource | None = None
     subject: str = ""
     sessions: int = 0
@@ -137,7 +136,7 @@ class InferencePage:
     rows: tuple[LatencyRow, ...] = ()
     note: str
     unknown: Mapping[str, str]
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,47 +166,29 @@ def inference(
         why_none: why nothing could have run, such as the lack of a device; empty where something could.
         warnings: what is wrong with the profile.
     """
-    head = _Head(tuple(hosts), is_training, tuple(warnings))
-    if any(len(part) for part in parts):
-        return _of_requests(head, parts)
-    modules = _modules(parts)
-    return _of_modules(head, parts, modules) if modules else _empty(head, why_none or NO_SESSIONS)
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    hosts: tuple[str, ...]
-    is_training: bool | None
-    warnings: tuple[str, ...]
-
-
-def _empty(head: _Head, why: str) -> InferencePage:
-    keys = ("source", "average", "minimum_ms", "maximum_ms", "launches", "sessions_per_second")
-    return InferencePage(
-        hosts=head.hosts,
-        is_training=head.is_training,
-        note=f"There are no sessions: {why}.",
-        unknown=_with_training(dict.fromkeys(keys, why), head),
-        warnings=head.warnings,
+    serving = [part for part in parts if len(part)]
+    page = _of_requests(serving) if serving else _of_modules(parts, why_none or NO_SESSIONS)
+    note, unknown = page.note, dict(page.unknown)
+    if is_training is None:
+        unknown["is_training"] = "no op carries a framework name"
+    if is_training and page.sessions:
+        note = f"This is a training profile, not a server's. {note}"
+    return replace(
+        page, hosts=tuple(hosts), is_training=is_training, note=note, unknown=unknown, warnings=tuple(warnings)
     )
-
-
-def _with_training(unknown: Mapping[str, str], head: _Head) -> dict[str, str]:
-    return {**unknown, **({"is_training": "no op carries a framework name"} if head.is_training is None else {})}
 
 
 # --- requests ------------------------------------------------------------------------------------------------------
 
 
-def _of_requests(head: _Head, parts: Sequence[HostRequests]) -> InferencePage:
-    serving = [part for part in parts if len(part)]
+def _of_requests(serving: Sequence[HostRequests]) -> InferencePage:
     total, device, to_device, from_device = (
         np.concatenate([getattr(part, name) for part in serving])
         for name in ("total_ps", "device_ps", "to_device_ps", "from_device_ps")
     )
-    grouped = all(part.is_grouped for part in serving)
-    has_device = grouped and any(part.has_device for part in serving)
-    has_transfers = grouped and any(part.has_transfers for part in serving)
+    is_grouped = all(part.is_grouped for part in serving)
+    has_device = is_grouped and any(part.has_device for part in serving)
+    has_transfers = is_grouped and any(part.has_transfers for part in serving)
     communication = to_device + from_device
     sessions = _Sessions(
         total=total,
@@ -215,20 +196,15 @@ def _of_requests(head: _Head, parts: Sequence[HostRequests]) -> InferencePage:
         device=device if has_device else None,
         communication=communication if has_transfers else None,
     )
-    reasons = {
-        "host": NO_DEVICE_TIME if grouped else NO_PARTS,
-        "device": NO_DEVICE_TIME if grouped else NO_PARTS,
-        "communication": NO_TRANSFERS if grouped else NO_PARTS,
-    }
+    why_parts = (NO_DEVICE_TIME, NO_DEVICE_TIME, NO_TRANSFERS) if is_grouped else (NO_PARTS,) * 3
     events = " and ".join(dict.fromkeys(part.event for part in serving))
     batches = sum(part.batches for part in serving)
-    note = f"A session is a request: {events}" + (
-        f", run in {counted(batches, 'batch', 'batches')}." if batches else "."
-    )
+    in_batches = f", run in {counted(batches, 'batch', 'batches')}" if batches else ""
     rows = _rows([(name, sizes, None) for name, sizes in _by_model(serving).items()])
     spans = [(part.start_ps, part.start_ps + part.total_ps) for part in serving]
     unknown = dict.fromkeys(("launches", "rows[].cores"), NO_RUNS)
-    return _page(head, "requests", events, sessions, reasons, None, spans, rows, note, unknown, batches)
+    page = _page(sessions, why_parts, spans, rows, f"A session is a request: {events}{in_batches}.", unknown)
+    return replace(page, source="requests", subject=events, batches=batches)
 
 
 def _by_model(parts: Sequence[HostRequests]) -> dict[str, Int64s]:
@@ -244,16 +220,14 @@ def _by_model(parts: Sequence[HostRequests]) -> dict[str, Int64s]:
 # --- module runs ---------------------------------------------------------------------------------------------------
 
 
-def _modules(parts: Sequence[HostRequests]) -> dict[str, list[ModuleLatency]]:
-    """The modules that ran, by name; one entry for each host."""
-    modules: dict[str, list[ModuleLatency]] = {}
+def _of_modules(parts: Sequence[HostRequests], why_none: str) -> InferencePage:
+    modules: dict[str, list[ModuleLatency]] = {}  # one entry for each host
     for part in parts:
         for module in part.modules:
             modules.setdefault(module.name, []).append(module)
-    return modules
-
-
-def _of_modules(head: _Head, parts: Sequence[HostRequests], modules: dict[str, list[ModuleLatency]]) -> InferencePage:
+    if not modules:
+        keys = ("source", "average", "minimum_ms", "maximum_ms", "launches", "sessions_per_second")
+        return InferencePage(note=f"There are no sessions: {why_none}.", unknown=dict.fromkeys(keys, why_none))
     rows = _rows(
         [
             (name, np.concatenate([run.duration_ps for run in runs]), max(run.cores for run in runs))
@@ -262,23 +236,21 @@ def _of_modules(head: _Head, parts: Sequence[HostRequests], modules: dict[str, l
     )
     runs = modules[rows[0].name]
     duration = np.concatenate([run.duration_ps for run in runs])
-    sessions = _Sessions(duration, None, duration, None)
-    reasons = {"host": NO_HOST_TIME, "communication": NO_COMMUNICATION}
     spans = [(run.start_ps, run.start_ps + run.duration_ps) for run in runs]
     launches = _launches(runs)
     unknown = {} if launches else {"launches": NO_LAUNCH}
-    note = _module_note(rows, runs, len(parts))
-    return _page(head, "module runs", rows[0].name, sessions, reasons, launches, spans, rows, note, unknown)
+    why_parts, note = (NO_HOST_TIME, "", NO_COMMUNICATION), _module_note(rows, runs, len(parts))
+    page = _page(_Sessions(duration, None, duration, None), why_parts, spans, rows, note, unknown, launches)
+    return replace(page, source="module runs", subject=rows[0].name)
 
 
 def _module_note(rows: Sequence[LatencyRow], runs: Sequence[ModuleLatency], hosts: int) -> str:
     """What a session is taken to be, and how sure that is."""
-    name = rows[0].name.partition("(")[0]
-    note = f"There are no request events in this profile, as in any of plain JAX: a session is one run of {name}, "
-    note += (
-        f"the module with most time ({100 * rows[0].fraction:.1f}%), from its start on the first core to its end on "
+    note = (
+        "There are no request events in this profile, as in any of plain JAX: a session is one run of "
+        f"{rows[0].name.partition('(')[0]}, the module with most time ({100 * rows[0].fraction:.1f}%), from its start "
+        "on the first core to its end on the last. It tells what the device took, not what a client waited."
     )
-    note += "the last. It tells what the device took, not what a client waited."
     if any(run.cores > 1 and not run.is_joined for run in runs):
         note += " Its runs on several cores do not run at the same time, so each core's run counts by itself."
     if hosts > 1 and len(runs) > 1:
@@ -294,47 +266,33 @@ def _launches(runs: Sequence[ModuleLatency]) -> Launches | None:
     queued = np.concatenate([run.queued_ps for run in runs])
     device = np.concatenate([run.duration_ps[run.launched] for run in runs])
     sessions = _Sessions(wait + device, wait - queued, device, None, queued)
-    return Launches(len(wait), sum(len(run) for run in runs), _average(sessions), _percentiles(sessions))
+    return Launches(len(wait), sum(map(len, runs)), _latency(sessions, _mean), _percentiles(sessions))
 
 
 # --- figures -------------------------------------------------------------------------------------------------------
 
 
 def _page(
-    head: _Head,
-    source: InferenceSource,
-    subject: str,
     sessions: _Sessions,
-    reasons: Mapping[str, str],
-    launches: Launches | None,
+    why_parts: Sequence[str],
     spans: Sequence[tuple[Int64s, Int64s]],
     rows: tuple[LatencyRow, ...],
     note: str,
-    unknown: Mapping[str, str],
-    batches: int = 0,
+    unknown: dict[str, str],
+    launches: Launches | None = None,
 ) -> InferencePage:
-    """Puts the page together; `reasons` say why a part of the latency is unknown."""
-    why_unknown = dict(unknown)
-    average = _average(sessions)
-    for part in _PARTS:
+    """The figures of the page; `why_parts` say why a part of the latency is unknown: host, device, communication."""
+    average, per_second = _latency(sessions, _mean), _per_second(spans)
+    for part, why in zip(("host", "device", "communication"), why_parts, strict=True):
         if getattr(average, f"{part}_ps") is None:
-            why_unknown |= dict.fromkeys((f"average.{part}_ms", f"percentiles[].{part}_ms"), reasons[part])
+            unknown |= dict.fromkeys((f"average.{part}_ms", f"percentiles[].{part}_ms"), why)
     if launches is not None:
         keys = ("launches.average.communication_ms", "launches.percentiles[].communication_ms")
-        why_unknown |= dict.fromkeys(keys, NO_COMMUNICATION)
-    per_second = _per_second(spans)
+        unknown |= dict.fromkeys(keys, NO_COMMUNICATION)
     if per_second is None:
-        why_unknown["sessions_per_second"] = TOO_SHORT
-    if head.is_training:
-        note = f"This is a training profile, not a server's. {note}"
-    note += _few(len(sessions.total))
+        unknown["sessions_per_second"] = TOO_SHORT
     return InferencePage(
-        hosts=head.hosts,
-        is_training=head.is_training,
-        source=source,
-        subject=subject,
         sessions=len(sessions.total),
-        batches=batches,
         average=average,
         minimum_ps=int(sessions.total.min()),
         maximum_ps=int(sessions.total.max()),
@@ -342,9 +300,8 @@ def _page(
         launches=launches,
         sessions_per_second=per_second,
         rows=rows,
-        note=note,
-        unknown=_with_training(why_unknown, head),
-        warnings=head.warnings,
+        note=note + _few(len(sessions.total)),
+        unknown=unknown,
     )
 
 
@@ -364,33 +321,23 @@ def _place(percentile: float, count: int) -> int:
 def _percentiles(sessions: _Sessions) -> tuple[Percentile, ...]:
     """The sessions at each of `PERCENTILES`, at least one."""
     order = np.argsort(sessions.total, kind="stable")
-    places = [int(order[_place(percentile, len(order))]) for percentile in PERCENTILES]
-    return tuple(
-        Percentile(percentile, _latency(sessions, session))
-        for percentile, session in zip(PERCENTILES, places, strict=True)
-    )
+
+    def at(percentile: float) -> Percentile:
+        session = order[_place(percentile, len(order))]
+        return Percentile(percentile, _latency(sessions, lambda column: int(column[session])))
+
+    return tuple(map(at, PERCENTILES))
 
 
-def _latency(sessions: _Sessions, session: int) -> Latency:
+def _latency(sessions: _Sessions, figure: Callable[[Int64s], float]) -> Latency:
+    """One figure of each column."""
     parts = (sessions.host, sessions.device, sessions.communication, sessions.queued)
-    return Latency(int(sessions.total[session]), *(None if part is None else int(part[session]) for part in parts))
-
-
-def _average(sessions: _Sessions) -> Latency:
-    """The mean of each part. It sums floats, because sums of a damaged profile may not fit 64 bits."""
-    parts = (sessions.host, sessions.device, sessions.communication, sessions.queued)
-    return Latency(_mean(sessions.total), *(None if part is None else _mean(part) for part in parts))
+    return Latency(figure(sessions.total), *(None if part is None else figure(part) for part in parts))
 
 
 def _mean(values: Int64s) -> float:
+    """The mean. It sums floats, because sums of a damaged profile may not fit 64 bits."""
     return float(np.mean(values.astype(np.float64)))
-
-
-def _sum(values: Int64s) -> int:
-    """The sum, exact where it fits 64 bits."""
-    as_floats: Floats = values.astype(np.float64)
-    about = float(as_floats.sum())
-    return int(values.sum()) if abs(about) < 2**62 else int(about)
 
 
 def _per_second(spans: Sequence[tuple[Int64s, Int64s]]) -> float | None:
@@ -405,11 +352,11 @@ def _per_second(spans: Sequence[tuple[Int64s, Int64s]]) -> float | None:
 
 def _rows(named: Sequence[tuple[str, Int64s, int | None]]) -> tuple[LatencyRow, ...]:
     """A row for each name, the one with the most time first."""
-    whole = sum(_sum(sizes) for _, sizes, _ in named)
+    totals = [sum(sizes.tolist()) for _, sizes, _ in named]  # exact, however large
+    whole = sum(totals)
     rows = []
-    for name, sizes, cores in named:
+    for (name, sizes, cores), total in zip(named, totals, strict=True):
         ordered = np.sort(sizes)
-        total = _sum(sizes)
         rows.append(
             LatencyRow(
                 name=name,

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory import model
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage
-from tpuprof.parsers.memory.model import (
-    HBM,
-    SMEM,
-    SPARSE_CORE,
-    VMEM,
-    Capacity,
-    MemoryPage,
-    ModuleLabel,
-    ModulePeaks,
-    SpaceMemory,
-)
+from tpuprof.parsers.memory.model import HBM, Capacity, MemoryPage, ModuleLabel, ModulePeaks, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of, generation_of
 from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
 from tpuprof.parsers.ops.core_ops import MODULES_LINE
@@ -80,19 +69,16 @@ class ModuleSource:
             line = plane.line(MODULES_LINE)
             table = plane.event_metadata
             for row in () if line is None else table.rows(np.unique(line.events(places=False).metadata_id)):
-                match = _MODULE_NAME.match(table.name(int(row))) if row >= 0 else None
-                if match:
+                if row >= 0 and (match := _MODULE_NAME.match(table.name(int(row)))):
                     ran.setdefault(int(match[2]), match[1])
-        platform = "TPU" if cores else "GPU" if devices else "CPU"
-        kind = kinds[0] if kinds else None
+        kind, platform = next(iter(kinds), None), "TPU" if cores else "GPU" if devices else "CPU"
         return cls(host, HloModules.of(trace), tuple(ran.items()), kind, platform, bool(trace.problems))
 
     def label(self, number: int) -> ModuleLabel:
         """The label of the module with this key in `modules`; the origin of a module from a file is the file's name."""
         name, file = self.modules.names[number] or "module", self.modules.files.get(number)
-        if file is None:
-            return ModuleLabel(name, number, self.origin)
-        return ModuleLabel(name, file.program_id, os.path.basename(file.path))
+        place = (number, self.origin) if file is None else (file.program_id, os.path.basename(file.path))
+        return ModuleLabel(name, *place)
 
 
 class CompiledModules:
@@ -122,15 +108,13 @@ class CompiledModules:
         self._places: dict[ModuleLabel, tuple[ModuleSource, int]] = {}
         self._peaks: dict[ModuleLabel, ModulePeaks] = {}
         self._last: tuple[ModuleLabel, int, SpaceMemory] | None = None
-        self._lock = threading.Lock()
-        known: set[tuple[int, str]] = set()
+        known: set[tuple[int | None, str]] = set()
         for source in self.sources:
             for number in source.modules.names:
                 label = source.label(number)
-                program = None if label.program_id is None else (label.program_id, label.name)
-                if program is None or program not in known:
+                if label.program_id is None or (label.program_id, label.name) not in known:
                     self._places.setdefault(label, (source, number))
-                    known |= {program} if program is not None else set()
+                    known |= {(label.program_id, label.name)}
 
     def page(self) -> MemoryPage:
         """All modules with their peaks; it must parse each of them."""
@@ -149,15 +133,12 @@ class CompiledModules:
 
     def peaks(self, label: ModuleLabel) -> ModulePeaks:
         """A module's peak in each memory space."""
-        with self._lock:
-            known = self._peaks.get(label)
+        known = self._peaks.get(label)
         if known is None:
             source, number = self._places[label]
             module = source.modules.module(number)
-            problem = None if module is not None else source.modules.problem(number)
-            known = ModulePeaks(label, {}, problem) if module is None else module_peaks(module, label)
-            with self._lock:
-                self._peaks[label] = known
+            known = module_peaks(module, label) if module else ModulePeaks(label, {}, source.modules.problem(number))
+            self._peaks[label] = known
         return known
 
     def find(self, wanted: str) -> ModuleLabel:
@@ -178,9 +159,9 @@ class CompiledModules:
         Raises:
             ProfileError: the module can't be read, or has no buffer assignment.
         """
-        with self._lock:
-            if self._last is not None and self._last[:2] == (label, space):
-                return self._last[2]
+        last = self._last
+        if last is not None and last[:2] == (label, space):
+            return last[2]
         source, number = self._places[label]
         module = source.modules.module(number)
         if module is None:
@@ -188,18 +169,15 @@ class CompiledModules:
         capacity = capacity_of(source.device_type or self.device_type, space)
         if capacity is None and space == HBM and source.platform in ("TPU", "GPU"):
             capacity = self._reported()
-        made = space_memory(module, label, space, capacity)
-        made = replace(made, **_named(source, made))
-        with self._lock:
-            self._last = (label, space, made)
+        made = _placed(source, space_memory(module, label, space, capacity))
+        self._last = (label, space, made)
         return made
 
     def _why_none(self) -> str:
-        """Why there is no module, and how to get some."""
-        is_tpu = any(source.platform == "TPU" for source in self.sources)
         if any(source.is_damaged for source in self.sources):
             return f"{WITHOUT_HLO}The file is damaged, so that it may have been lost. {WITHOUT_PROFILE}"
-        return f"{WITHOUT_HLO}{LEFT_OUT}{CPU_COMPILE if is_tpu else ''}{WITHOUT_PROFILE}"
+        is_tpu = any(source.platform == "TPU" for source in self.sources)
+        return f"{WITHOUT_HLO}{LEFT_OUT}{CPU_COMPILE * is_tpu}{WITHOUT_PROFILE}"
 
     def _warnings(self) -> tuple[str, ...]:
         sentences = list(self._notes)
@@ -217,26 +195,25 @@ def _missing(source: ModuleSource) -> list[str]:
     if not missing:
         is_empty = not source.modules.names and source.platform is not None
         return [f"{source.origin} holds no compiled HLO{lost}"] if is_empty else []
-    words = ", ".join(missing[:_NAMED]) + (f" and {len(missing) - _NAMED} more" if missing[_NAMED:] else "")
+    words = ", ".join(missing[:_NAMED]) + f" and {len(missing) - _NAMED} more" * (len(missing) > _NAMED)
     sentence = f"{source.origin} ran {words}, whose compiled HLO is not in the profile{lost}"
     is_known = len(missing) == len(source.ran) and not lost
     return [f"{sentence}. {CPU_COMPILE.strip()}" if is_known else sentence]
 
 
-def _named(source: ModuleSource, made: SpaceMemory) -> dict[str, Any]:
-    """What a module's place adds to a memory space: its name, and why its capacity is unknown."""
-    changes: dict[str, Any] = {}
+def _placed(source: ModuleSource, made: SpaceMemory) -> SpaceMemory:
+    """A memory space with what its module's place adds: its name, and why its capacity is unknown."""
+    is_limited = made.space in (HBM, model.VMEM, model.SMEM)
     if source.platform == "CPU" and made.space == HBM:
-        changes["own_name"] = "host memory"
-        changes["unknown"] = {**made.unknown, "capacity": "the host's, which other processes use too"}
-    elif made.capacity is None and source.platform is None and made.space in (HBM, VMEM, SMEM):
-        changes["unknown"] = {**made.unknown, "capacity": "--device v5e tells it"}
-    elif made.capacity is None and made.space not in (HBM, VMEM, SMEM):
-        changes["unknown"] = {**made.unknown, "capacity": NO_LIMIT}
-    if made.space == SPARSE_CORE and generation_of(source.device_type) == "TPU v5e":
+        why = "the host's, which other processes use too"
+        made = replace(made, own_name="host memory", unknown={**made.unknown, "capacity": why})
+    elif made.capacity is None and (source.platform is None or not is_limited):
+        why = "--device v5e tells it" if is_limited else NO_LIMIT
+        made = replace(made, unknown={**made.unknown, "capacity": why})
+    if made.space == model.SPARSE_CORE and generation_of(source.device_type) == "TPU v5e":
         sentence = "TPU v5e has no SparseCore; this is what XProf calls memory space 6, whatever it is here."
-        changes["warnings"] = (*made.warnings, sentence)
-    return changes
+        made = replace(made, warnings=(*made.warnings, sentence))
+    return made
 
 
 def files_in_run(folder: str) -> ModuleSource | None:
@@ -257,12 +234,9 @@ def first_space(peaks: Mapping[int, int]) -> int:
 
 def reported_capacity(allocators: Iterable[AllocatorProfile]) -> Capacity | None:
     """The smallest capacity that a device's allocator reported (``0``, ``GPU_0_bfc``); None where none did."""
-    known = [
-        allocator.capacity_bytes
-        for allocator in allocators
-        if allocator.capacity_bytes and _DEVICE.fullmatch(allocator.id)
-    ]
-    return Capacity(min(known), "reported by the allocator") if known else None
+    of_devices = (allocator.capacity_bytes for allocator in allocators if _DEVICE.fullmatch(allocator.id))
+    smallest = min(filter(None, of_devices), default=None)
+    return None if smallest is None else Capacity(smallest, "reported by the allocator")
 
 
 def memory_profile_page(

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.hosts.op_summary import OpSummary, summarise_ops
+from tpuprof.parsers.hosts.op_summary import summarise_ops
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
-from tpuprof.parsers.hosts.reader import HostReader
+from tpuprof.parsers.hosts.reader import HostReader, Summary
 from tpuprof.parsers.ops.device import shortcoming
 
 if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: each report starts with its own alone
@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: e
 
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.hosts.summary import HostSummary
+    from tpuprof.parsers.hosts.work import Work
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
     from tpuprof.parsers.memory.allocators.profile import HostMemory
     from tpuprof.parsers.memory.model import Capacity
@@ -50,7 +51,6 @@ OnPartial: TypeAlias = "Callable[[Overview, int, int], None]"
 """Receives a page over some hosts, how many these are, and how many there are in all."""
 
 _Part = TypeVar("_Part")
-_Summary = TypeVar("_Summary", bound=OpSummary)
 
 
 class Session:
@@ -88,7 +88,7 @@ class Session:
         self._compiled: dict[str | None, CompiledModules] = {}
         self._host_memory: dict[str, HostMemory] = {}
 
-    def _reader_of(self, work: Work[_Summary]) -> HostReader[_Summary]:
+    def _reader_of(self, work: Work[Summary]) -> HostReader[Summary]:
         return HostReader(work, self._on_progress, self._is_cancelled, self._executor, self._scheduler)
 
     @cached_property
@@ -372,8 +372,8 @@ class Session:
         return self._read(self._reader, host, on_host)
 
     def _read(
-        self, reader: HostReader[_Summary], host: str | None, on_host: Callable[[int], None] | None = None
-    ) -> tuple[list[_Summary], list[str]]:
+        self, reader: HostReader[Summary], host: str | None, on_host: Callable[[int], None] | None = None
+    ) -> tuple[list[Summary], list[str]]:
         """The same of any kind of summary."""
         files = self._chosen(host)
         reader.read(files, on_host or (lambda _: None))
@@ -425,11 +425,11 @@ class Session:
         return known
 
 
-def _readable(reader: HostReader[_Summary], files: Sequence[HostFile]) -> list[_Summary]:
+def _readable(reader: HostReader[Summary], files: Sequence[HostFile]) -> list[Summary]:
     return [reader.summaries[file.path] for file in files if file.path in reader.summaries]
 
 
-def _failed(reader: HostReader[_Summary], files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
+def _failed(reader: HostReader[Summary], files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
     """The hosts that can't be read, and why."""
     return [(file, reader.failed[file.path]) for file in files if file.path in reader.failed]
 

@@ -1,19 +1,25 @@
-"""Everything that a profile tells about one event."""
+"""Single events of a timeline: what the profile tells about one, and how one is found by place or by name."""
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterable
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from math import isnan
+from typing import NamedTuple
 
 import numpy as np
 from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
-from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats
-from tpuprof.parsers.timeline.model import Track
-from tpuprof.parsers.timeline.windows import busy_in_lane
+from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
+from tpuprof.parsers.timeline.windows import lane_window
 
 _SOURCE_STATS = ("tf_op", "source", "hlo_category", "flops", "bytes_accessed", "memory_access_breakdown", "program_id")
 
@@ -23,9 +29,7 @@ class OpFacts:
     """What the metadata of an event's op tells; None where it tells nothing.
 
     Attributes:
-        framework_op: the framework op, such as ``jit(f)/add:``.
-        source: ``file:line``.
-        category: HLO category.
+        framework_op, source, category: such as ``jit(f)/add:``; ``file:line``; the HLO category.
         flops, bytes_accessed, hbm_bytes: work of one occurrence, as the compiler counts it.
         program_id: program id of the compiled module that the op is in.
     """
@@ -39,16 +43,15 @@ class OpFacts:
     program_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EventStats:
-    """Every stat of an event.
+Stats = tuple[tuple[str, StatValue], ...]
+"""Name and value of each stat; references are resolved to their text."""
 
-    Attributes:
-        of_event, of_metadata: name and value of each stat; references are resolved to their text.
-    """
 
-    of_event: tuple[tuple[str, StatValue], ...]
-    of_metadata: tuple[tuple[str, StatValue], ...]
+class EventStats(NamedTuple):
+    """Every stat of an event, and of its metadata."""
+
+    of_event: Stats
+    of_metadata: Stats
 
 
 def op_facts(track: Track, index: int) -> OpFacts:
@@ -57,28 +60,21 @@ def op_facts(track: Track, index: int) -> OpFacts:
     if source is None or key >= track.names.metadata_rows:
         return OpFacts()
     columns = MetadataStats(source, np.array([key], np.int64), _SOURCE_STATS)
-    hbm = float(columns.memory_access()[0, TRAFFIC.index("hbm")])
-    return OpFacts(
-        framework_op=columns.texts("tf_op")[0] or None,
-        source=columns.texts("source")[0] or None,
-        category=columns.texts("hlo_category")[0] or None,
-        flops=_known(float(columns.number("flops")[0])),
-        bytes_accessed=_known(float(columns.number("bytes_accessed")[0])),
-        hbm_bytes=_known(hbm),
-        program_id=int(columns.unsigned("program_id")[0][0]) or None,
-    )
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
+    framework_op, line, category = (columns.texts(stat)[0] or None for stat in ("tf_op", "source", "hlo_category"))
+    hbm = columns.memory_access()[:, TRAFFIC.index("hbm")]
+    amounts = (float(column[0]) for column in (columns.number("flops"), columns.number("bytes_accessed"), hbm))
+    flops, bytes_accessed, hbm_bytes = (None if isnan(amount) else amount for amount in amounts)
+    program_id = int(columns.unsigned("program_id")[0][0]) or None
+    return OpFacts(framework_op, line, category, flops, bytes_accessed, hbm_bytes, program_id)
 
 
 def self_time(track: Track, index: int) -> int:
     """An event's duration without the events nested in it, in picoseconds; asynchronous events do not nest."""
     start, end = int(track.start_ps[index]), int(track.end_ps[index])
     lane = track.lane_of(index) + 1
-    covered = busy_in_lane(track, lane, start, end) if lane < track.depth and track.kind != "async" else 0
-    return end - start - covered
+    if start == end or lane == track.depth or track.kind == "async":
+        return end - start
+    return end - start - int(lane_window(track, lane, np.array([start, end], np.int64)).busy_ps.sum())
 
 
 def read_event_stats(path: str, track: Track, index: int) -> EventStats:
@@ -96,22 +92,115 @@ def event_stats(trace: Trace, track: Track, index: int) -> EventStats:
 
     It leaves out damaged messages.
     """
+    return EventStats(own_stats(trace, track, index), metadata_stats(trace, track, index))
+
+
+def own_stats(trace: Trace, track: Track, index: int) -> Stats:
+    """An event's own stats, without those of its metadata; none where it is damaged or derived."""
     if track.is_derived:
-        return EventStats((), ())
+        return ()
     plane = trace.planes[track.plane_index]
-    of_event: tuple[tuple[str, StatValue], ...] = ()
-    of_metadata: tuple[tuple[str, StatValue], ...] = ()
-    try:
-        begin = plane.lines[track.line_index].begin + int(track.place[index])
-        event = xplane_pb2.XEvent.FromString(trace.source.read(begin, int(track.length[index])))
-        of_event = tuple((plane.stat_name(stat.metadata_id), plane.stat_value(stat)) for stat in event.stats)
-    except DecodeError:
-        pass
+    begin = plane.lines[track.line_index].begin + int(track.place[index])
+    with suppress(DecodeError):
+        return _named(plane, xplane_pb2.XEvent.FromString(trace.source.read(begin, int(track.length[index]))).stats)
+    return ()
+
+
+def metadata_stats(trace: Trace, track: Track, index: int) -> Stats:
+    """The stats of an event's metadata, which all events of its name share; none where these are damaged or derived."""
     key = int(track.key[index])
-    if key < len(plane.event_metadata):
-        try:
-            message = plane.event_metadata.message(key)
-            of_metadata = tuple((plane.stat_name(stat.metadata_id), plane.stat_value(stat)) for stat in message.stats)
-        except DecodeError:
-            pass
-    return EventStats(of_event, of_metadata)
+    if track.is_derived or key >= len(trace.planes[track.plane_index].event_metadata):
+        return ()
+    plane = trace.planes[track.plane_index]
+    with suppress(DecodeError):
+        return _named(plane, plane.event_metadata.message(key).stats)
+    return ()
+
+
+def _named(plane: Plane, stats: Iterable[xplane_pb2.XStat]) -> Stats:
+    return tuple((plane.stat_name(stat.metadata_id), plane.stat_value(stat)) for stat in stats)
+
+
+# --- finding events
+
+_SEEN_IN_CELL = 4096
+"""It looks for the longest among so many events of a cell."""
+
+
+def longest_called(timeline: Timeline, name: str) -> EventId | None:
+    """The longest event of that name: of an HLO op, else of a framework op, which its whole path names too."""
+    wanted: dict[int, Bools | None] = {}  # many tracks share their names
+    for kinds in (("ops", "async"), ("framework_ops",), ("modules", "traceme", "stream", "thread", "other")):
+        candidates: list[tuple[int, EventId]] = []
+        for place, _, track in timeline.tracks():
+            if track.kind not in kinds:
+                continue
+            if id(track.names) not in wanted:
+                wanted[id(track.names)] = _keys_called(track.names, name)
+            keys = wanted[id(track.names)]
+            rows = np.flatnonzero(keys[track.key]) if keys is not None else ()
+            if len(rows):
+                lasting = track.end_ps[rows] - track.start_ps[rows]
+                longest = int(np.argmax(lasting))
+                candidates.append((int(lasting[longest]), (*place, int(rows[longest]))))
+        if candidates:
+            return max(candidates)[1]
+    return None
+
+
+def _keys_called(names: EventNames, name: str) -> Bools | None:
+    """bool[keys]: which keys have that long or short name, a framework op's without its type; None where none has."""
+    out = np.zeros(len(names), np.bool_)
+    for key in range(len(names)):
+        long_name = names.long_name(key)
+        out[key] = name in (names.name(key), long_name, parse_framework_op(long_name).name)
+    return out if out.any() else None
+
+
+def event_in_cell(track: Track, lane: int, instant: int, cell_start: int, cell_end: int) -> int | None:
+    """The event of a lane at an instant, else the longest of its cell; None for an empty cell."""
+    first, last = track.between(lane, cell_start, cell_end)
+    if first == last:
+        return None
+    event = first + int(np.searchsorted(track.start_ps[first:last], instant, side="right")) - 1
+    if event >= first and (track.end_ps[event] > instant or track.start_ps[event] == instant):
+        return event
+    last = min(last, first + _SEEN_IN_CELL)
+    return first + int(np.argmax(track.end_ps[first:last] - track.start_ps[first:last]))
+
+
+def deepest_lane(track: Track, cell_start: int, cell_end: int) -> range:
+    """The deepest lane with an event in a cell; no lane where there is none."""
+    start, end = track.start_ps, track.end_ps
+    inside = np.flatnonzero((start < cell_end) & ((end > cell_start) | ((start == end) & (start == cell_start))))
+    return _lane_alone(track, inside[-1:])
+
+
+def nearest_lane(track: Track, here: tuple[int, int], direction: int) -> range:
+    """The lane with the next (1) or previous (-1) event of a track, by start and then lane."""
+    instant, at_lane = here
+    border = int(track.lanes[max(0, min(at_lane + (direction > 0), track.depth))])
+    near = np.flatnonzero(track.start_ps == instant)
+    near = near[near >= border] if direction > 0 else near[near < border]
+    if not len(near):
+        near = np.flatnonzero(track.start_ps > instant if direction > 0 else track.start_ps < instant)
+        start = track.start_ps[near]
+        near = near[start == (start.min() if direction > 0 else start.max())] if len(near) else near
+    return _lane_alone(track, near[:1] if direction > 0 else near[-1:])
+
+
+def _lane_alone(track: Track, event: NDArray[np.intp]) -> range:
+    """The lane of an event, if there is one."""
+    lane = track.lane_of(int(event[0])) if len(event) else 0
+    return range(lane, lane + len(event))
+
+
+def event_beside(track: Track, lane: int, here: tuple[int, int], direction: int) -> tuple[int, int | None]:
+    """The next event of a lane after (1) or before (-1) a place, in order of start and then lane."""
+    part = track.lane(lane)
+    instant, at_lane = here
+    # of events that start together those of the lanes before this one are behind it, and those of later lanes ahead
+    is_left = lane > at_lane if direction > 0 else lane >= at_lane
+    event = part.start + int(np.searchsorted(track.start_ps[part], instant, side="left" if is_left else "right"))
+    event -= direction < 0
+    return lane, event if part.start <= event < part.stop else None

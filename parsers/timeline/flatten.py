@@ -37,17 +37,9 @@ def flattened(track: Track, start_ps: int, end_ps: int) -> tuple[Track, Int64s] 
     held = (owner[opens] >= 0) & (closes > opens)
     opens, closes = opens[held], closes[held]
     events = owner[opens]
-    flat = Track(
-        name=track.name,
-        kind=track.kind,
-        names=track.names,
-        start_ps=borders[opens],
-        end_ps=borders[closes],
-        key=track.key[events],
-        lanes=np.array([0, len(events)], np.int64),
-        is_derived=True,
-    )
-    return flat, events
+    start, end, key = borders[opens], borders[closes], track.key[events]
+    lanes = np.array([0, len(events)], np.int64)
+    return Track(track.name, track.kind, track.names, start, end, key, lanes, is_derived=True), events
 
 
 def deepest(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
@@ -92,7 +84,7 @@ def _touched(track: Track, start_ps: int, end_ps: int) -> Int64s | None:
 
 def _lane_range(track: Track, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:
     """First and last-but-one event of a lane that a window touches."""
-    begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
-    first = begin + int(np.searchsorted(track.end_ps[begin:stop], start_ps, side="left"))
-    last = begin + int(np.searchsorted(track.start_ps[begin:stop], end_ps, side="left"))
+    part = track.lane(lane)
+    first = part.start + int(np.searchsorted(track.end_ps[part], start_ps, side="left"))
+    last = part.start + int(np.searchsorted(track.start_ps[part], end_ps, side="left"))
     return first, max(first, last)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -27,9 +26,8 @@ def gaps(track: Track, least_ps: int = 1) -> Intervals:
         least_ps: the least duration of a gap, at least 1.
     """
     least = max(least_ps, 1)
-    start = end = no_ints()
     if not len(track):
-        return start, end
+        return no_ints(), no_ints()
     if track.depth > MANY_LANES:
         filled = [union(track.start_ps, track.end_ps)]
     else:
@@ -67,11 +65,9 @@ def next_gap(
         some = float(np.median(lasting))
         start, end = gaps(track, int(min(float(lasting.min()), some) * fraction))
         step = place(start + (end - start) // 2, first, last)
-        wanted = np.where(step >= 0, lasting[np.maximum(step, 0)], some) * fraction
-        long_ = end - start >= wanted
-        start, end = start[long_], end[long_]
-    side: Literal["right", "left"] = "right" if direction > 0 else "left"
-    gap = int(np.searchsorted(start, time_ps, side)) - (direction <= 0)
+        is_long = end - start >= np.where(step >= 0, lasting[np.maximum(step, 0)], some) * fraction
+        start, end = start[is_long], end[is_long]
+    gap = int(np.searchsorted(start, time_ps, "right" if direction > 0 else "left")) - (direction <= 0)
     return (int(start[gap]), int(end[gap])) if 0 <= gap < len(start) else None
 
 

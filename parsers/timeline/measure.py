@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from operator import attrgetter
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from tpuprof.parsers.base.intervals import Bools, Int64s, covered, distinct, no_
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track, TrackId, busy_between
-from tpuprof.parsers.timeline.windows import lane_events, mean_rate
+from tpuprof.parsers.timeline.windows import mean_rate
 
 _NAME_SEEN = 400
 """So many characters of a name tell it from others."""
@@ -30,9 +31,7 @@ class TrackShare:
     """How busy one track was in an interval.
 
     Attributes:
-        section: title of the section.
-        track: name of the track.
-        place: where it is in the timeline.
+        section, track, place: title of the section, name of the track, and where it is in the timeline.
         busy_ps: time in which at least one event ran.
         events: number of events that overlap the interval or, lasting no time, lie in it.
         busy_fraction: busy share of the interval, 0-1; None for an interval of no duration.
@@ -52,12 +51,9 @@ class MeasuredRow:
 
     Attributes:
         section, track, place: the track, see `TrackShare`.
-        key: the name's key in the track's `EventNames`.
-        name: the events' name.
-        op_class: the events' class.
+        key, name, op_class: key, name and class of the events in the track's `EventNames`.
         occurrences: number of events that overlap the interval.
-        total_ps: their time inside the interval.
-        self_ps: that time without the events nested in them.
+        total_ps, self_ps: their time inside the interval, and that time without the events nested in them.
         longest: index of the event with the longest time inside the interval, the first of several.
     """
 
@@ -76,6 +72,12 @@ class MeasuredRow:
     def average_ps(self) -> int:
         """Mean time of an occurrence inside the interval."""
         return self.total_ps // self.occurrences
+
+    def with_more(self, *others: MeasuredRow) -> MeasuredRow:
+        """The row with the occurrences and times of others added to its own."""
+        rows = (self, *others)
+        occurrences, total, own = (sum(map(attrgetter(name), rows)) for name in ("occurrences", "total_ps", "self_ps"))
+        return replace(self, occurrences=occurrences, total_ps=total, self_ps=own)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,17 +137,13 @@ class Measurement:
         return chosen[self.of_track] if len(chosen) else np.zeros(len(self), np.bool_)
 
     def _order(self, sort: SortKey) -> NDArray[np.intp]:
-        ties = (self.key, self.of_track)
+        """The rows by a column, then by what tells them apart; `lexsort` takes its last key first."""
         if sort == "track":
             return np.lexsort((self.key, -self.total_ps, -self.self_ps, self.of_track))
-        if sort == "name":
-            rank = self._name_ranks()
-            return np.lexsort((*ties, -self.self_ps, rank))
-        if sort == "total":
-            return np.lexsort((*ties, -self.self_ps, -self.total_ps))
-        if sort == "count":
-            return np.lexsort((*ties, -self.self_ps, -self.occurrences))
-        return np.lexsort((*ties, -self.total_ps, -self.self_ps))
+        if sort == "self":
+            return np.lexsort((self.key, self.of_track, -self.total_ps, -self.self_ps))
+        by = self._name_ranks() if sort == "name" else -(self.total_ps if sort == "total" else self.occurrences)
+        return np.lexsort((self.key, self.of_track, -self.self_ps, by))
 
     def _name_ranks(self) -> Int64s:
         """int64[rows]: rank of each row's name; it reads each name once, however many tracks share it."""
@@ -153,30 +151,18 @@ class Measurement:
         of_names = np.array([numbers[id(names)] for names in self.names], np.int64)
         pair = (of_names[self.of_track] << 32) + self.key if len(self) else self.key
         first, of = np.unique(pair, return_index=True, return_inverse=True)[1:]
-        texts = [self._name(row) for row in first.tolist()]
+        texts = [self.names[int(self.of_track[row])].name(int(self.key[row])) for row in first.tolist()]
         ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
         return np.array([ranks[text] for text in texts], np.int64)[of]
 
-    def _name(self, row: int) -> str:
-        return self.names[int(self.of_track[row])].name(int(self.key[row]))
-
     def _row(self, row: int, known: dict[tuple[int, int], str]) -> MeasuredRow:
-        share, key = self.tracks[int(self.of_track[row])], int(self.key[row])
-        of = id(self.names[int(self.of_track[row])]), key
-        if of not in known:
-            known[of] = self._name(row)
-        return MeasuredRow(
-            section=share.section,
-            track=share.track,
-            place=share.place,
-            key=key,
-            name=known[of],
-            op_class=CLASSES[int(self.names[int(self.of_track[row])].classes[key])],
-            occurrences=int(self.occurrences[row]),
-            total_ps=int(self.total_ps[row]),
-            self_ps=int(self.self_ps[row]),
-            longest=int(self.longest[row]),
-        )
+        number, key = int(self.of_track[row]), int(self.key[row])
+        share, names = self.tracks[number], self.names[number]
+        if (id(names), key) not in known:
+            known[id(names), key] = names.name(key)
+        op_class = CLASSES[int(names.classes[key])]
+        figures = (int(column[row]) for column in (self.occurrences, self.total_ps, self.self_ps, self.longest))
+        return MeasuredRow(share.section, share.track, share.place, key, known[id(names), key], op_class, *figures)
 
 
 def mean_use(timeline: Timeline, start_ps: int, end_ps: int) -> dict[str, float | None]:
@@ -189,10 +175,7 @@ def mean_use(timeline: Timeline, start_ps: int, end_ps: int) -> dict[str, float 
         for rate in section.rates:
             share = mean_rate(rate, start_ps, max(end_ps, start_ps + 1)) / rate.peak if rate.peak else None
             shares.setdefault(rate.name, []).append(share)
-    return {
-        name: None if None in of_cores else sum(filter(None, of_cores)) / len(of_cores)
-        for name, of_cores in shares.items()
-    }
+    return {name: None if None in cores else sum(filter(None, cores)) / len(cores) for name, cores in shares.items()}
 
 
 def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackId] | None = None) -> Measurement:
@@ -206,65 +189,42 @@ def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackId] | None
         tracks: the tracks to measure; None for all except derived tracks, whose time is that of the ops again.
     """
     start, end = min(a, b), max(a, b)
-    chosen = [
-        ((section_number, number), section.title, track)
-        for section_number, section in enumerate(timeline.sections)
-        for number, track in enumerate(section.tracks)
-        if tracks is None and not track.is_derived
-    ]
-    for section_number, number in tracks or ():
-        section = timeline.sections[section_number]
-        chosen.append(((section_number, number), section.title, section.tracks[number]))
+    if tracks is None:
+        tracks = [place for place, _, track in timeline.tracks() if not track.is_derived]
     shares: list[TrackShare] = []
-    parts: list[_Part] = []
+    parts: list[_Rows] = []
     small: list[tuple[int, _Inside]] = []
-    for number, (place, title, track) in enumerate(chosen):
+    for number, place in enumerate(tracks):
+        track = timeline.track(place)
         busy, inside = _measured(track, start, end)
         fraction = busy / (end - start) if end > start else None
+        title = timeline.sections[place[0]].title
         shares.append(TrackShare(title, track.name, place, busy, len(inside.key), fraction))
         if not len(inside.key):
             continue
         if len(inside.key) < min(_SMALL, len(track.names)):
             small.append((number, inside))  # of thousands of threads each has a few
         elif len(inside.key) < len(track.names):
-            parts.append(_sparse_part([(number, inside)]))
+            parts.append(_sparse_rows([(number, inside)]))
         else:
-            parts.append(_part(number, inside, len(track.names)))
-    parts.append(_sparse_part(small))
-    return Measurement(
-        start_ps=start,
-        end_ps=end,
-        tracks=tuple(shares),
-        names=tuple(track.names for *_, track in chosen),
-        of_track=np.concatenate([part.of_track for part in parts]),
-        key=np.concatenate([part.key for part in parts]),
-        occurrences=np.concatenate([part.occurrences for part in parts]),
-        total_ps=np.concatenate([part.total_ps for part in parts]),
-        self_ps=np.concatenate([part.self_ps for part in parts]),
-        longest=np.concatenate([part.longest for part in parts]),
-    )
+            rows = _rows(inside, len(track.names))
+            parts.append((np.full(len(rows[0]), number, np.int32), *rows))
+    parts.append(_sparse_rows(small))
+    names = tuple(timeline.track(place).names for place in tracks)
+    return Measurement(start, end, tuple(shares), names, *map(np.concatenate, zip(*parts, strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Inside:
-    """The events of a track inside an interval: their keys, times inside, self times, and indices."""
+class _Inside(NamedTuple):
+    """The events of a track inside an interval: their keys, times inside, self times, and their indices."""
 
     key: NDArray[np.int32]
     total_ps: Int64s
     self_ps: Int64s
-    index: Int64s
+    event: Int64s
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Rows of some tracks, as in `Measurement`."""
-
-    of_track: NDArray[np.int32]
-    key: Int64s
-    occurrences: Int64s
-    total_ps: Int64s
-    self_ps: Int64s
-    longest: Int64s
+_Rows = tuple[NDArray[np.int32], Int64s, Int64s, Int64s, Int64s, Int64s]
+"""Rows of some tracks: the columns of `Measurement`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,12 +255,9 @@ def _measured(track: Track, start: int, end: int) -> tuple[int, _Inside]:
         own, nested = _self_times(lanes, totals)
     busy = int(totals[0].sum()) if nested else busy_between(track, start, end)
     key = _joined([track.key[lane.first : lane.first + len(lane)] for lane in lanes])
-    return busy, _Inside(
-        key=_by_name(key, track.names) if track.kind == "async" else key,
-        total_ps=_joined(totals),
-        self_ps=_joined(own),
-        index=_joined([np.arange(lane.first, lane.first + len(lane)) for lane in lanes]),
-    )
+    index = _joined([np.arange(lane.first, lane.first + len(lane)) for lane in lanes])
+    key = _by_name(key, track.names) if track.kind == "async" else key
+    return busy, _Inside(key, _joined(totals), _joined(own), index)
 
 
 def _joined(columns: Sequence[NDArray[_Number]]) -> NDArray[_Number]:
@@ -317,7 +274,7 @@ def _by_name(keys: NDArray[np.int32], names: EventNames) -> NDArray[np.int32]:
 
 def _cut(track: Track, lane: int, start: int, end: int) -> _Lane:
     """Cuts a lane to an interval; only the first and last event can reach beyond it."""
-    first, last = lane_events(track, lane, start, end)
+    first, last = track.between(lane, start, end)
     begins, ends = track.start_ps[first:last], track.end_ps[first:last]
     if last > first and begins[0] < start:
         begins = begins.copy()
@@ -350,37 +307,24 @@ def _self_times(lanes: Sequence[_Lane], totals: Sequence[Int64s]) -> tuple[list[
     return [*own, totals[len(own)]], nested
 
 
-def _part(number: int, inside: _Inside, kinds: int) -> _Part:
-    """The rows of one track, by keys below `kinds`."""
+def _rows(inside: _Inside, kinds: int) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s]:
+    """The rows of one track, by keys below `kinds`: key, occurrences, total and self time, longest event."""
     occurrences = np.bincount(inside.key, minlength=kinds).astype(np.int64)
     rows = np.flatnonzero(occurrences)
     most = -min_by_key(inside.key, -inside.total_ps, kinds)
     longest_events = np.flatnonzero(inside.total_ps == most[inside.key])[::-1]
     longest = np.full(kinds, -1, np.int64)
-    longest[inside.key[longest_events]] = inside.index[longest_events]  # of several the first, which is written last
-    return _Part(
-        of_track=np.full(len(rows), number, np.int32),
-        key=rows,
-        occurrences=occurrences[rows],
-        total_ps=sum_by_key(inside.key, inside.total_ps, kinds)[rows],
-        self_ps=sum_by_key(inside.key, inside.self_ps, kinds)[rows],
-        longest=longest[rows],
-    )
+    longest[inside.key[longest_events]] = inside.event[longest_events]  # of several the first, which is written last
+    total, own = (sum_by_key(inside.key, time, kinds)[rows] for time in (inside.total_ps, inside.self_ps))
+    return rows, occurrences[rows], total, own, longest[rows]
 
 
-def _sparse_part(tracks: Sequence[tuple[int, _Inside]]) -> _Part:
+def _sparse_rows(tracks: Sequence[tuple[int, _Inside]]) -> _Rows:
     """The rows of tracks with fewer events than names; only for the names that occur."""
     none = no_ints()
     pair = np.concatenate([none, *(inside.key.astype(np.int64) + (number << 32) for number, inside in tracks)])
     present = distinct(pair)
-    part = _part(
-        0,
-        _Inside(
-            np.searchsorted(present, pair).astype(np.int32),
-            np.concatenate([none, *(inside.total_ps for _, inside in tracks)]),
-            np.concatenate([none, *(inside.self_ps for _, inside in tracks)]),
-            np.concatenate([none, *(inside.index for _, inside in tracks)]),
-        ),
-        len(present),
-    )
-    return replace(part, of_track=(present >> 32).astype(np.int32), key=present & 0xFFFFFFFF)
+    total, own, event = (np.concatenate([none, *(inside[column] for _, inside in tracks)]) for column in (1, 2, 3))
+    key = np.searchsorted(present, pair).astype(np.int32)
+    figures = _rows(_Inside(key, total, own, event), len(present))[1:]
+    return ((present >> 32).astype(np.int32), present & 0xFFFFFFFF, *figures)

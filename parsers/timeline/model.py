@@ -10,6 +10,7 @@ All times are int64 picoseconds on the trace's clock.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
@@ -45,10 +46,8 @@ TrackId = tuple[int, int]
 EventId = tuple[int, int, int]
 """An event of a timeline: index of its section, of its track in that section, and its own in the track."""
 
-LANE_EVENTS_A_BLOCK = 64
-"""Events between two entries of a track's running sums."""
 
-
+@dataclass(eq=False)
 class EventNames:
     """Names and classes of the events of some tracks, by key.
 
@@ -60,19 +59,11 @@ class EventNames:
             op that only contains others, or starts or awaits one. None where no key has any.
     """
 
-    def __init__(
-        self,
-        source: OpSource | None,
-        texts: tuple[str, ...],
-        classes: NDArray[np.uint8],
-        flops: Floats | None = None,
-        hbm_bytes: Floats | None = None,
-    ) -> None:
-        self.source = source
-        self.texts = texts
-        self.classes = classes
-        self.flops = flops
-        self.hbm_bytes = hbm_bytes
+    source: OpSource | None
+    texts: tuple[str, ...]
+    classes: NDArray[np.uint8]
+    flops: Floats | None = None
+    hbm_bytes: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -84,15 +75,13 @@ class EventNames:
 
     def name(self, key: int) -> str:
         """An event's name: the display name in the profile (an HLO op's short name), else the name."""
-        rows = self.metadata_rows
-        if key >= rows:
-            return self.texts[key - rows]
-        assert self.source is not None
+        if self.source is None or key >= self.metadata_rows:
+            return self.texts[key - self.metadata_rows]
         return self.source.events.display_name(key) or self.source.events.name(key)
 
     def long_name(self, key: int) -> str:
         """The long name where it differs from `name`, such as an HLO op's text; else empty."""
-        if key >= self.metadata_rows or self.source is None:
+        if self.source is None or key >= self.metadata_rows:
             return ""
         return self.source.events.name(key) if self.source.events.display_name(key) else ""
 
@@ -148,6 +137,15 @@ class Track:
         """The events of a lane."""
         return slice(int(self.lanes[number]), int(self.lanes[number + 1]))
 
+    def between(self, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:
+        """The events [first, last) of a lane that overlap an interval or, lasting no time, lie in it."""
+        begin, stop = int(self.lanes[lane]), int(self.lanes[lane + 1])
+        first = begin + int(np.searchsorted(self.end_ps[begin:stop], start_ps, side="left"))
+        if first < stop and self.end_ps[first] == start_ps and self.start_ps[first] < start_ps:
+            first += 1  # an event that ends where the interval begins is not in it, one of no duration there is
+        last = begin + int(np.searchsorted(self.start_ps[begin:stop], end_ps, side="left"))
+        return first, max(first, last)
+
     def lane_of(self, index: int) -> int:
         """The lane of an event."""
         return int(np.searchsorted(self.lanes, index, side="right")) - 1
@@ -165,15 +163,12 @@ class Track:
         """First start and last end; zeros without events."""
         if not len(self):
             return 0, 0
-        begins, ends = self.lanes[:-1], self.lanes[1:] - 1
-        return int(self.start_ps[begins].min()), int(self.end_ps[ends].max())
+        return int(self.start_ps[self.lanes[:-1]].min()), int(self.end_ps[self.lanes[1:] - 1].max())
 
     @cached_property
     def busy_ps(self) -> int:
         """Time in which at least one event ran."""
-        if self.depth == 1:
-            return int((self.end_ps - self.start_ps).sum())
-        return busy_between(self, *self.span)
+        return int((self.end_ps - self.start_ps).sum()) if self.depth == 1 else busy_between(self, *self.span)
 
     @cached_property
     def counts(self) -> Int64s:
@@ -186,7 +181,6 @@ class CounterTrack:
     """A counter's values over time; each holds until the next.
 
     Attributes:
-        name: the counter's name.
         time_ps: int64[n], ascending.
         value: float64[n].
         unit: the unit as in the profile; empty where unknown.
@@ -203,8 +197,7 @@ class RateTrack:
     """How much work a core's ops do over time, as the compiler counts it, against what the core can do.
 
     Attributes:
-        name: such as ``MXU``.
-        ops: the track of the ops.
+        name, ops: such as ``MXU``; and the track of the ops.
         work: float64[keys]: FLOPs or bytes of one occurrence, 0 where unknown.
         peak: the peak per second; None where the profile does not tell, so that utilization is unknown.
     """
@@ -221,8 +214,7 @@ class Section:
 
     Attributes:
         title: such as ``Chip 2: TPU core 1``.
-        plane: name of the plane.
-        kind: what the plane is.
+        plane, kind: name of the plane, and what it is.
         tracks, rates, counters: in the order of the screen.
     """
 
@@ -248,8 +240,7 @@ class Timeline:
     """All that one host did.
 
     Attributes:
-        host: the host's name.
-        path: path of the host's file.
+        host, path: the host's name, and the path of its file.
         sections: cores first, then the host's threads, then other planes.
         first_ps, last_ps: start of the first event and end of the last; zeros without any.
         steps: the steps of the overview, in order.
@@ -277,6 +268,16 @@ class Timeline:
         step = self.step_begun(time_ps)
         return step if step is not None and time_ps < self.steps[step].end_ps else None
 
+    def track(self, place: tuple[int, ...]) -> Track:
+        """A track by its place, or that of an event."""
+        return self.sections[place[0]].tracks[place[1]]
+
+    def tracks(self) -> Iterator[tuple[TrackId, Section, Track]]:
+        """All tracks with their places and sections, in the order of the screen."""
+        for number, section in enumerate(self.sections):
+            for item, track in enumerate(section.tracks):
+                yield (number, item), section, track
+
     def step_begun(self, time_ps: int) -> int | None:
         """Index of the last step that began by an instant; None before the first."""
         last_begun = bisect_right(self.steps, time_ps, key=lambda step: step.start_ps) - 1
@@ -285,23 +286,16 @@ class Timeline:
     @property
     def event_count(self) -> int:
         """Number of events of all tracks except derived ones."""
-        return sum(len(track) for section in self.sections for track in section.tracks if not track.is_derived)
+        return sum(len(track) for *_, track in self.tracks() if not track.is_derived)
 
 
 def busy_between(track: Track, start_ps: int, end_ps: int) -> int:
     """Time between two instants in which at least one event of the track ran."""
     if end_ps <= start_ps or not len(track):
         return 0
-    starts, ends = [], []
-    for lane in range(track.depth):
-        begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
-        first = begin + int(np.searchsorted(track.end_ps[begin:stop], start_ps, side="right"))
-        last = begin + int(np.searchsorted(track.start_ps[begin:stop], end_ps, side="left"))
-        if first < last:
-            starts.append(np.maximum(track.start_ps[first:last], start_ps))
-            ends.append(np.minimum(track.end_ps[first:last], end_ps))
-    if not starts:
-        return 0
-    if len(starts) == 1:
-        return int((ends[0] - starts[0]).sum())
+    spans = [slice(*track.between(lane, start_ps, end_ps)) for lane in range(track.depth)]
+    starts = [np.maximum(track.start_ps[span], start_ps) for span in spans if span.start < span.stop]
+    ends = [np.minimum(track.end_ps[span], end_ps) for span in spans if span.start < span.stop]
+    if len(starts) < 2:
+        return int((ends[0] - starts[0]).sum()) if starts else 0
     return union_length(np.concatenate(starts), np.concatenate(ends))

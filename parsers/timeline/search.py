@@ -6,6 +6,7 @@ of time; where many do, it counts them in blocks of the track.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints, ranges
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.timeline.flatten import MANY_LANES
-from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
+from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.windows import lane_window
 
 FEW = 1 << 16
@@ -34,13 +35,12 @@ class TrackMatches:
     """A track with events that match.
 
     Attributes:
-        place: index of the section, and of the track in it.
-        track: the track.
+        place, track: which one.
         matching: bool[keys]; whether a name matches.
         count: events that match.
     """
 
-    place: tuple[int, int]
+    place: TrackId
     track: Track
     matching: Bools
     count: int
@@ -53,8 +53,7 @@ class Matches:
     They are in order of their starts, and at one instant by section, track, and place in the track.
 
     Attributes:
-        text: the text that was searched for.
-        tracks: the tracks with matching events.
+        text, tracks: what was searched for, and the tracks with matching events.
         names: number of distinct names of matching events.
     """
 
@@ -66,11 +65,6 @@ class Matches:
     def total(self) -> int:
         """Number of matching events of all tracks."""
         return sum(track.count for track in self.tracks)
-
-    @property
-    def counts(self) -> dict[tuple[int, int], int]:
-        """Number of matching events by track; tracks without any are missing."""
-        return {track.place: track.count for track in self.tracks}
 
     def is_match(self, event: EventId) -> bool:
         """Whether an event matches."""
@@ -85,18 +79,18 @@ class Matches:
             direction: above 0 for the next match, below 0 for the previous one.
             event: an event at `time_ps` to search from; then it also finds other events that start there.
         """
-        candidates = [self._few.beside(time_ps, direction, event)]
-        candidates += [candidate.beside(time_ps, direction, event) for candidate in self._many]
+        candidates = [matches.beside(time_ps, direction, event) for matches in self._parts]
         hits = [candidate for candidate in candidates if candidate is not None]
-        if not hits:
-            return None
-        return (min(hits) if direction > 0 else max(hits))[1]
+        return (min if direction > 0 else max)(hits)[1] if hits else None
 
     def position(self, event: EventId) -> int:
-        """The number of a match, counted from 1; for an event that is no match, the number that it would have."""
-        track = self._track(event)
-        start = int(track.start_ps[event[2]])
-        return 1 + self._few.before(start, event) + sum(many.before(start, event) for many in self._many)
+        """The number of a match, counted from 1; for an event that is no match, the number that it would have.
+
+        Raises:
+            KeyError: no event of its track matches.
+        """
+        start = int(self._by_place[event[:2]].track.start_ps[event[2]])
+        return 1 + sum(matches.before(start, event) for matches in self._parts)
 
     def label(self, event: EventId) -> str:
         """Returns ``3 of 1,204``; only the total for an event that is no match."""
@@ -108,40 +102,26 @@ class Matches:
         Args:
             edges: int64[cells + 1], ascending.
         """
-        out = self._few.marks(edges)
-        for many in self._many:
-            out |= many.marks(edges)
-        return out
+        marks: Bools = np.any([matches.marks(edges) for matches in self._parts], axis=0)
+        return marks
 
-    def matching(self, place: tuple[int, int]) -> Bools | None:
+    def matching(self, place: TrackId) -> Bools | None:
         """bool[keys]: the names of a track that match; None where no event of it does."""
         track = self._by_place.get(place)
         return None if track is None else track.matching
 
     @cached_property
-    def _by_place(self) -> dict[tuple[int, int], TrackMatches]:
+    def _by_place(self) -> dict[TrackId, TrackMatches]:
         return {track.place: track for track in self.tracks}
 
-    def _track(self, event: EventId) -> Track:
-        """The track of an event.
-
-        Raises:
-            KeyError: no event of its track matches.
-        """
-        return self._by_place[event[:2]].track
-
     @cached_property
-    def _few(self) -> _Few:
-        return _Few([track for track in self.tracks if _is_few(track)])
-
-    @cached_property
-    def _many(self) -> list[_Many]:
-        return [_Many(track) for track in self.tracks if not _is_few(track)]
-
-
-def _is_few(matches: TrackMatches) -> bool:
-    """Whether it keeps the places of a track's matches; going through very many lanes would take longer."""
-    return matches.count <= FEW or matches.track.depth > MANY_LANES
+    def _parts(self) -> list[_Few | _Many]:
+        few: list[TrackMatches] = []
+        many: list[TrackMatches] = []
+        for track in self.tracks:
+            # going through very many lanes would take longer than keeping the places of many matches
+            (few if track.count <= FEW or track.track.depth > MANY_LANES else many).append(track)
+        return [_Few(few), *map(_Many, many)]
 
 
 def find(timeline: Timeline, text: str) -> Matches:
@@ -149,10 +129,9 @@ def find(timeline: Timeline, text: str) -> Matches:
 
     An empty text matches nothing.
     """
-    of_names: dict[int, list[tuple[tuple[int, int], Track]]] = {}
-    for section_number, section in enumerate(timeline.sections if text else ()):
-        for number, track in enumerate(section.tracks):
-            of_names.setdefault(id(track.names), []).append(((section_number, number), track))
+    of_names: dict[int, list[tuple[TrackId, Track]]] = {}
+    for place, _, track in timeline.tracks() if text else ():
+        of_names.setdefault(id(track.names), []).append((place, track))
     matches: list[TrackMatches] = []
     distinct: set[str] = set()
     for placed in of_names.values():
@@ -161,14 +140,9 @@ def find(timeline: Timeline, text: str) -> Matches:
         if not matching.any():
             continue
         counts, seen = _counts([track for _, track in placed], matching)
-        matches += [
-            TrackMatches(place, track, matching, count)
-            for (place, track), count in zip(placed, counts, strict=True)
-            if count
-        ]
+        matches += [TrackMatches(*of, matching, count) for of, count in zip(placed, counts, strict=True) if count]
         distinct.update(names.name(key) for key in np.flatnonzero(seen).tolist())
-    matches.sort(key=lambda match: match.place)
-    return Matches(text, tuple(matches), len(distinct))
+    return Matches(text, tuple(sorted(matches, key=lambda match: match.place)), len(distinct))
 
 
 def matching_keys(names: EventNames, text: str) -> Bools:
@@ -203,7 +177,6 @@ def _counts(tracks: Sequence[Track], matching: Bools) -> tuple[list[int], Bools]
     """How many events of each track match, and bool[keys], the keys that they have."""
     present = np.zeros(len(matching), np.bool_)
     out = [0] * len(tracks)
-    small = [number for number, track in enumerate(tracks) if len(track) < _SMALL]
     for number, track in enumerate(tracks):
         if len(track) < _SMALL:
             continue
@@ -215,6 +188,7 @@ def _counts(tracks: Sequence[Track], matching: Bools) -> tuple[list[int], Bools]
             counts = np.where(matching, track.counts, 0)
             present |= counts > 0
             out[number] = int(counts.sum())
+    small = [number for number, track in enumerate(tracks) if len(track) < _SMALL]
     key, of = _joined([tracks[number].key for number in small])
     hits = matching[key]
     present[key[hits]] = True
@@ -277,13 +251,8 @@ class _Few:
         """How many matches come before an event that starts at an instant."""
         low = int(np.searchsorted(self._start, time_ps, side="left"))
         high = int(np.searchsorted(self._start, time_ps, side="right"))
-        while low < high:  # those that start together are in order of their places
-            middle = (low + high) // 2
-            if self._place(middle) < event:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        # those that start together are in order of their places
+        return low + bisect_left(range(low, high), event, key=self._place)
 
     def _place(self, index: int) -> EventId:
         return *self._places[int(self._of[index])], int(self._index[index])
@@ -305,16 +274,13 @@ class _Many:
     """The matches of a track with many of them, counted before each block of its events."""
 
     def __init__(self, matches: TrackMatches) -> None:
-        self._place = matches.place
-        self._track = matches.track
-        self._matching = matches.matching
-        n = len(matches.track)
+        self._place, self._track, self._matching = matches.place, matches.track, matches.matching
+        n = len(self._track)
         sums = np.zeros(n // _BLOCK + 2, np.int64)
         for first in range(0, n, _SCAN):
             hits = self._hits(first, min(n, first + _SCAN))
-            block = first // _BLOCK
             of = np.add.reduceat(hits, np.arange(0, len(hits), _BLOCK), dtype=np.int64)
-            sums[block + 1 : block + 1 + len(of)] = of
+            sums[first // _BLOCK + 1 :][: len(of)] = of
         self._sums = np.cumsum(sums)
 
     def _hits(self, first: int, last: int) -> Bools:
@@ -342,12 +308,12 @@ class _Many:
         track = self._track
         out = np.empty(track.depth, np.int64)
         for lane in range(track.depth):
-            begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
-            event_index = begin + int(np.searchsorted(track.start_ps[begin:stop], time_ps, side="left"))
-            if event_index < stop and int(track.start_ps[event_index]) == time_ps:
-                place = (*self._place, event_index)
-                event_index += after if event is None or place == event else place < event
-            out[lane] = event_index
+            part = track.lane(lane)
+            index = part.start + int(np.searchsorted(track.start_ps[part], time_ps, side="left"))
+            if index < part.stop and int(track.start_ps[index]) == time_ps:
+                place = (*self._place, index)
+                index += after if event is None or place == event else place < event
+            out[lane] = index
         return out
 
     def beside(self, time_ps: int, direction: int, event: EventId | None) -> tuple[tuple[int, EventId], EventId] | None:
@@ -357,14 +323,9 @@ class _Many:
             numbers = reached[reached < self._counted(self._track.lanes[1:])]
         else:
             numbers = reached[reached > self._counted(self._track.lanes[:-1])] - 1
-        hits = []
-        for number in numbers.tolist():
-            match = self._match(number)
-            place = (*self._place, match)
-            hits.append(((int(self._track.start_ps[match]), place), place))
-        if not hits:
-            return None
-        return min(hits) if direction > 0 else max(hits)
+        places = [(*self._place, self._match(number)) for number in numbers.tolist()]
+        hits = [((int(self._track.start_ps[place[2]]), place), place) for place in places]
+        return (min if direction > 0 else max)(hits, default=None)
 
     def before(self, time_ps: int, event: EventId) -> int:
         """See `_Few.before`."""

@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, covered, ranges
 from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
-from tpuprof.parsers.timeline.model import CLASSES, LANE_EVENTS_A_BLOCK, RateTrack, Timeline, Track
+from tpuprof.parsers.timeline.model import CLASSES, RateTrack, Timeline, Track
 
 _LARGE = 1 << 16
 """From so many events on one would notice the time that running sums take."""
+
+LANE_EVENTS_A_BLOCK = 64
+"""Events between two entries of a track's running sums."""
 
 _FEW_A_LANE = 200
 """With fewer events per lane on average, it is faster to go through a track of many lanes as a whole."""
@@ -73,16 +76,16 @@ def cell_edges(start_ps: int, end_ps: int, cells: int) -> Int64s:
 
 def lane_window(track: Track, lane: int, edges: Int64s) -> LaneWindow:
     """One lane of a track in the cells between `edges`."""
-    begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
-    start, end = track.start_ps[begin:stop], track.end_ps[begin:stop]
+    part = track.lane(lane)
+    start, end = track.start_ps[part], track.end_ps[part]
     first = np.searchsorted(end, edges[:-1], side="left")
     if len(start):
         nearest = np.minimum(first, len(start) - 1)
         # an event that ends where the cell begins is not in it, one of no duration there is
         first = first + ((first < len(start)) & (end[nearest] == edges[:-1]) & (start[nearest] < edges[:-1]))
     last = np.maximum(first, np.searchsorted(start, edges[1:], side="left"))
-    before = _covered(track, begin, stop, edges, _class_sums(track), _class_parts(track))
-    return LaneWindow(edges, first + begin, last + begin, np.diff(before, axis=0))
+    before = _covered(track, part, edges, _class_sums(track))
+    return LaneWindow(edges, first + part.start, last + part.start, np.diff(before, axis=0))
 
 
 def track_window(track: Track, edges: Int64s) -> TrackWindow:
@@ -93,9 +96,9 @@ def track_window(track: Track, edges: Int64s) -> TrackWindow:
     count, busy = np.zeros(cells, np.int64), np.zeros((cells, len(CLASSES)), np.int64)
     below = np.zeros(cells, np.int64)  # what the deeper lanes cover
     width = np.diff(edges)
-    for lane in range(track.depth - 1, -1, -1):
-        begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
-        if not _reaches(track, begin, stop, edges):
+    for lane in reversed(range(track.depth)):
+        part = track.lane(lane)
+        if part.start == part.stop or track.start_ps[part.start] >= edges[-1] or track.end_ps[part.stop - 1] < edges[0]:
             continue
         window = lane_window(track, lane, edges)
         count += window.last - window.first
@@ -105,8 +108,7 @@ def track_window(track: Track, edges: Int64s) -> TrackWindow:
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(total > 0, own / total, 0.0)
         spread = np.floor(window.busy_ps * share[:, None]).astype(np.int64)
-        rest = own - spread.sum(axis=1)
-        spread[np.arange(cells), window.busy_ps.argmax(axis=1)] += rest
+        spread[np.arange(cells), window.busy_ps.argmax(axis=1)] += own - spread.sum(axis=1)
         busy += spread
         below = np.minimum(below + own, width)
     return TrackWindow(edges, count, busy)
@@ -136,7 +138,7 @@ def _many_lanes(track: Track, edges: Int64s) -> TrackWindow:
 
 
 def _many_lanes_rate(rate: RateTrack, edges: Int64s) -> Floats:
-    """`rate_window` of a track with many lanes."""
+    """float64[cells]: the work in each cell of the ops of a track with many lanes."""
     cells, track = len(edges) - 1, rate.ops
     events, first, last = _events_in(track, edges)
     start, end = track.start_ps[events], track.end_ps[events]
@@ -146,15 +148,13 @@ def _many_lanes_rate(rate: RateTrack, edges: Int64s) -> Floats:
     begins, ends = np.maximum(start, edges[first]), np.minimum(end, edges[last])
     is_one = last == first + 1
     inside = np.where(end > start, density * (ends - begins), work)
-    done = np.zeros(cells)
-    done += np.bincount(first[is_one], inside[is_one], cells)
+    done = np.zeros(cells) + np.bincount(first[is_one], inside[is_one], cells)
     first, last, begins, ends, density = (column[~is_one] for column in (first, last, begins, ends, density))
     done += np.bincount(first, density * (edges[first + 1] - begins), cells)
     done += np.bincount(last - 1, density * (ends - edges[last - 1]), cells)
     whole = np.bincount(first + 1, density, cells + 1) - np.bincount(last - 1, density, cells + 1)
     done += np.cumsum(whole)[:cells] * np.diff(edges)
-    out: Floats = np.maximum(done, 0.0) / (np.diff(edges) / 1e12)
-    return out
+    return done
 
 
 def _events_in(track: Track, edges: Int64s) -> tuple[Int64s, Int64s, Int64s]:
@@ -169,36 +169,18 @@ def _events_in(track: Track, edges: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     return events, first, last
 
 
-def _reaches(track: Track, begin: int, stop: int, edges: Int64s) -> bool:
-    """Whether any event of a lane, events [begin, stop), is in a window."""
-    if begin == stop:
-        return False
-    return int(track.start_ps[begin]) < int(edges[-1]) and int(track.end_ps[stop - 1]) >= int(edges[0])
-
-
 def rate_window(rate: RateTrack, edges: Int64s) -> Floats:
     """float64[cells]: work per second of the ops in each cell, each op's spread evenly over its duration."""
     track = rate.ops
     if _has_many_lanes(track):
-        return _many_lanes_rate(rate, edges)
-    done = np.zeros(len(edges))
-    for lane in range(track.depth):
-        begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
-        if begin < stop:
-            done += _covered(track, begin, stop, edges, _work_sums(rate), _work_parts(rate))[:, 0]
-    seconds = np.diff(edges) / 1e12
-    out: Floats = np.maximum(np.diff(done), 0.0) / seconds
-    return out
-
-
-def lane_events(track: Track, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:
-    """The events [first, last) of a lane that overlap an interval or, lasting no time, lie in it."""
-    begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
-    first = begin + int(np.searchsorted(track.end_ps[begin:stop], start_ps, side="left"))
-    if first < stop and track.end_ps[first] == start_ps and track.start_ps[first] < start_ps:
-        first += 1  # an event that ends where the interval begins is not in it, one of no duration there is
-    last = begin + int(np.searchsorted(track.start_ps[begin:stop], end_ps, side="left"))
-    return first, max(first, last)
+        done = _many_lanes_rate(rate, edges)
+    else:
+        sums, before = _work_sums(rate), np.zeros(len(edges))
+        for lane in range(track.depth):
+            before += _covered(track, track.lane(lane), edges, sums)[:, 0]
+        done = np.diff(before)
+    per_second: Floats = np.maximum(done, 0.0) / (np.diff(edges) / 1e12)
+    return per_second
 
 
 def mean_rate(rate: RateTrack, start_ps: int, end_ps: int) -> float:
@@ -206,21 +188,14 @@ def mean_rate(rate: RateTrack, start_ps: int, end_ps: int) -> float:
     return float(rate_window(rate, np.array([start_ps, end_ps], np.int64))[0])
 
 
-def busy_in_lane(track: Track, lane: int, start_ps: int, end_ps: int) -> int:
-    """Time between two instants that the events of one lane cover."""
-    if end_ps <= start_ps:
-        return 0
-    return int(lane_window(track, lane, np.array([start_ps, end_ps], np.int64)).busy_ps.sum())
-
-
 def prepare(timeline: Timeline) -> None:
     """Makes the running sums of the larger tracks and the tracks' busy times, so that a screen need not wait."""
+    for *_, track in timeline.tracks():
+        _ = track.busy_ps
+        if len(track) > _LARGE:
+            _class_sums(track)
+            _ = track.counts
     for section in timeline.sections:
-        for track in section.tracks:
-            _ = track.busy_ps
-            if len(track) > _LARGE:
-                _class_sums(track)
-                _ = track.counts
         for rate in section.rates:
             _work_sums(rate)
 
@@ -236,33 +211,29 @@ Takes which group each event is of, the events, the number of groups, and how mu
 all of it.
 """
 
+_Sums = tuple[Parts[_Number], NDArray[_Number]]
+"""How events are added up, and the sums over all events before each block, `[blocks + 1, columns]`."""
 
-def _covered(
-    track: Track, begin: int, stop: int, edges: Int64s, blocks: NDArray[_Number], parts: Parts[_Number]
-) -> NDArray[_Number]:
-    """The sum of a lane's events [begin, stop) before each edge; an event under way counts in proportion.
 
-    Args:
-        blocks: sums over all events before each block, `[blocks + 1, columns]`.
-        parts: adds up events by group (`_class_parts`, `_work_parts`).
-    """
-    if begin == stop:
-        return np.zeros((len(edges), blocks.shape[1]), blocks.dtype)
-    after = begin + np.searchsorted(track.start_ps[begin:stop], edges, side="left")  # began before the edge
+def _covered(track: Track, part: slice, edges: Int64s, sums: _Sums[_Number]) -> NDArray[_Number]:
+    """The sum of a lane's events `part` before each edge; an event under way counts in proportion."""
+    add_up, before_block = sums
+    if part.start == part.stop:
+        return np.zeros((len(edges), before_block.shape[1]), before_block.dtype)
+    after = part.start + np.searchsorted(track.start_ps[part], edges, side="left")  # began before the edge
     block = after // LANE_EVENTS_A_BLOCK
     edge, event = ranges(block * LANE_EVENTS_A_BLOCK, after)
-    sums = blocks[block] + parts(edge, event, len(edges), None)
-    open_ = np.flatnonzero(after > begin)
+    begun = before_block[block] + add_up(edge, event, len(edges), None)
+    open_ = np.flatnonzero(after > part.start)
     last = after[open_] - 1
     left = track.end_ps[last] - edges[open_]  # of the last one, which alone can be under way
     under_way = left > 0
-    open_, last, left = open_[under_way], last[under_way], left[under_way]
-    out: NDArray[_Number] = sums - parts(open_, last, len(edges), left)
-    return out
+    ended: NDArray[_Number] = begun - add_up(open_[under_way], last[under_way], len(edges), left[under_way])
+    return ended
 
 
-def _class_parts(track: Track) -> Parts[np.int64]:
-    """Makes a function that adds up durations, or given times, of events by group and class."""
+def _class_sums(track: Track) -> _Sums[np.int64]:
+    """Adds up durations, or given times, by class."""
 
     def parts(of: Int64s, events: Int64s, groups: int, time: Int64s | None) -> Int64s:
         time = track.end_ps[events] - track.start_ps[events] if time is None else time
@@ -270,11 +241,11 @@ def _class_parts(track: Track) -> Parts[np.int64]:
         sums = np.bincount(cell, time, groups * len(CLASSES))  # exact: up to 2^53 ps, two and a half hours
         return sums.astype(np.int64).reshape(groups, len(CLASSES))
 
-    return parts
+    return parts, _block_sums(track, "_class_sums", len(CLASSES), parts, np.int64)
 
 
-def _work_parts(rate: RateTrack) -> Parts[np.float64]:
-    """Makes a function that adds up the work of events by group, or the part of it in given times."""
+def _work_sums(rate: RateTrack) -> _Sums[np.float64]:
+    """Adds up the work of ops, or the part of it in given times; one column."""
 
     def parts(of: Int64s, events: Int64s, groups: int, time: Int64s | None) -> Floats:
         work = rate.work[rate.ops.key[events]]
@@ -282,36 +253,19 @@ def _work_parts(rate: RateTrack) -> Parts[np.float64]:
             work = work * (time / (rate.ops.end_ps[events] - rate.ops.start_ps[events]))
         return np.bincount(of, work, groups).astype(np.float64)[:, None]
 
-    return parts
+    return parts, _block_sums(rate.ops, f"_work_sums_{rate.name}", 1, parts, np.float64)
 
 
-def _class_sums(track: Track) -> Int64s:
-    """int64[blocks + 1, classes]: time of all events before each block, made once."""
-    known = track.__dict__.get("_class_sums")
-    if known is None:
-        known = track.__dict__["_class_sums"] = _block_sums(track, len(CLASSES), _class_parts(track), np.int64)
-    sums: Int64s = known
+def _block_sums(track: Track, name: str, columns: int, parts: Parts[_Number], dtype: type[_Number]) -> NDArray[_Number]:
+    """Running sums before each block, computed some blocks at a time, and once: the track keeps them by their name."""
+    if name not in track.__dict__:
+        n = len(track)
+        blocks = n // LANE_EVENTS_A_BLOCK + 1
+        out = np.zeros((blocks + 1, columns), dtype)
+        for first in range(0, blocks, _CHUNK_BLOCKS):
+            last = min(blocks, first + _CHUNK_BLOCKS)
+            events = np.arange(first * LANE_EVENTS_A_BLOCK, min(n, last * LANE_EVENTS_A_BLOCK))
+            out[first + 1 : last + 1] = parts(events // LANE_EVENTS_A_BLOCK - first, events, last - first, None)
+        track.__dict__[name] = np.cumsum(out, axis=0, out=out)
+    sums: NDArray[_Number] = track.__dict__[name]
     return sums
-
-
-def _work_sums(rate: RateTrack) -> Floats:
-    """float64[blocks + 1, 1]: work of all ops before each block, made once."""
-    key = f"_work_sums_{rate.name}"
-    known = rate.ops.__dict__.get(key)
-    if known is None:
-        known = rate.ops.__dict__[key] = _block_sums(rate.ops, 1, _work_parts(rate), np.float64)
-    sums: Floats = known
-    return sums
-
-
-def _block_sums(track: Track, columns: int, parts: Parts[_Number], dtype: type[_Number]) -> NDArray[_Number]:
-    """Running sums before each block, computed some blocks at a time."""
-    n = len(track)
-    blocks = n // LANE_EVENTS_A_BLOCK + 1
-    out: NDArray[_Number] = np.zeros((blocks + 1, columns), dtype)
-    for first in range(0, blocks, _CHUNK_BLOCKS):
-        last = min(blocks, first + _CHUNK_BLOCKS)
-        events = np.arange(first * LANE_EVENTS_A_BLOCK, min(n, last * LANE_EVENTS_A_BLOCK))
-        out[first + 1 : last + 1] = parts(events // LANE_EVENTS_A_BLOCK - first, events, last - first, None)
-    np.cumsum(out, axis=0, out=out)
-    return out

@@ -70,7 +70,9 @@ def main() -> None:
         page.lines(CELLS + 32, ROWS + 10, BLOCK)
 
     def frame(at: int) -> None:
-        page.view.show_span(*window(at))
+        page.view.window = page.view.window.fitted(*window(at))
+        page.view.cursor_ps = page.view.window.start_ps
+        page.view.move_rows(0)
         draw()
 
     def step(_: int) -> None:

@@ -14,7 +14,7 @@ def read_host(trace: Trace, stats: Sequence[str] = ()) -> HostEvents | None:
     plane = trace.plane(HOST_PLANE)
     if plane is None:
         return None
-    return HostEvents(plane, tuple(thread for thread, _ in read_threads(plane, stats)))
+    return HostEvents(plane, tuple(read_threads(plane, stats)))
 
 
 def host_ops(trace: Trace, on_chunk: ChunkDone | None = None) -> HostOps:
@@ -23,6 +23,6 @@ def host_ops(trace: Trace, on_chunk: ChunkDone | None = None) -> HostOps:
     if plane is None:
         return merge_host_ops([])
     reader = HostOpsReader(plane)
-    for thread, events in read_threads(plane, reader.stats, on_chunk):
-        reader.take(thread, events)
+    for thread in read_threads(plane, reader.stats, on_chunk):
+        reader.take(thread)
     return reader.ops()

@@ -15,16 +15,12 @@ class Situation:
 
     Attributes:
         tab: name of the tab that is shown.
-        loading: a load is under way.
-        run_count: runs that the path led to.
-        host_count: readable hosts of the run.
-        note_count: problems and warnings.
+        loading, searching: a load is under way; a search is in force.
+        run_count, host_count, note_count: runs that the path led to, readable hosts of the run, problems and warnings.
         has_page: the tab shows figures.
         selection: what yank would copy, or None.
-        searching: a search is in force.
         colorful: there are colours to change.
         commands: what keys do on this tab alone.
-        can_capture: a capture can begin.
     """
 
     tab: str = TABS[0].name
@@ -39,6 +35,11 @@ class Situation:
     commands: tuple[str, ...] = ()
     can_capture: bool = False
 
+    @property
+    def has_notes(self) -> bool:
+        """Whether there is anything to say beside the page."""
+        return self.note_count > 0 or self.has_page
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -46,8 +47,7 @@ class Action:
 
     Attributes:
         name: Textual's action, with its argument where it takes one.
-        keys: Textual's names of the keys, the first one shown.
-        shown: the key as written for people.
+        keys, shown: Textual's names of the keys, the first one shown; and that as written for people.
         title: what it does, as a verb.
         short: two words at most, for the footer; empty keeps it out of there.
         possible: whether it would do anything now.
@@ -61,29 +61,17 @@ class Action:
     possible: Callable[[Situation], bool] = lambda _: True
 
 
-def _tab(number: int, tab: Tab) -> Action:
-    key = str(number)
-    return Action(
-        f"show_tab('{tab.name}')", (key,), key, f"Show {tab.title}", "", lambda situation: situation.tab != tab.name
-    )
-
-
-def _has_notes(situation: Situation) -> bool:
-    return situation.note_count > 0 or situation.has_page
+def _tab(key: str, tab: Tab) -> Action:
+    name, title = f"show_tab('{tab.name}')", f"Show {tab.title}"
+    return Action(name, (key,), key, title, possible=lambda now: now.tab != tab.name)
 
 
 def _command(
-    name: str,
-    key: str,
-    title: str,
-    short: str = "",
-    argument: str = "",
-    shown: str = "",
-    more: tuple[str, ...] = (),
+    name: str, key: str, title: str, short: str = "", argument: str = "", shown: str = "", more: tuple[str, ...] = ()
 ) -> Action:
     """Something that a tab does by itself."""
     action = f"tab_command('{name}'{argument})"
-    return Action(action, (key, *more), shown or key, title, short, lambda situation: name in situation.commands)
+    return Action(action, (key, *more), shown or key, title, short, lambda now: name in now.commands)
 
 
 _TIMELINE: tuple[Action, ...] = (
@@ -101,23 +89,14 @@ _TIMELINE: tuple[Action, ...] = (
     _command("event", "comma", "Previous event of the row", argument=", -1", shown=","),
     _command("mark", "m", "Timing: mark begin, then end; lists what ran between", "mark"),
     _command("measure", "M", "What ran in the window"),
-    _command(
-        "follow", "greater_than_sign", "Follow an arrow: to what the event launches or starts", "", ", 1", shown=">"
-    ),
+    _command("follow", "greater_than_sign", "Follow an arrow: to what the event launches or starts", "", ", 1", ">"),
     _command("follow", "less_than_sign", "Follow an arrow back", argument=", -1", shown="<"),
     _command("base", "t", "Times relative to the trace, the step or the mark"),
     _command("fold", "z", "Open or close the track or section", "fold"),
     _command("fold_all", "Z", "Close or open all sections"),
     _command("pin", "p", "Pin the track on top"),
     _command("by_busy", "b", "Tracks by busy time"),
-    Action(
-        "filter",
-        ("F",),
-        "F",
-        "Only tracks with this in their name",
-        "",
-        lambda situation: "filter" in situation.commands,
-    ),
+    Action("filter", ("F",), "F", "Only tracks with this in their name", "", lambda now: "filter" in now.commands),
 )
 
 _MEMORY: tuple[Action, ...] = (
@@ -135,7 +114,7 @@ _MEMORY: tuple[Action, ...] = (
 )
 
 ACTIONS: tuple[Action, ...] = (
-    *(_tab(number, tab) for number, tab in enumerate(TABS, 1)),
+    *map(_tab, "12345", TABS),
     *_TIMELINE,
     *_MEMORY,
     Action("next_tab(1)", ("tab", "right_square_bracket"), "Tab, ]", "Next tab"),
@@ -151,22 +130,18 @@ ACTIONS: tuple[Action, ...] = (
     _command("same_op", "o", "The op, step or finding where there is more on it", "same op"),
     _command("on_timeline", "O", "The op's longest run on the timeline"),
     _command("buffers", "B", "The op's buffers in memory"),
-    Action("search", ("slash",), "/", "Search; in a table, filter", "search", lambda situation: situation.has_page),
-    Action("next_match(1)", ("n",), "n", "Next match", "next", lambda situation: situation.searching),
-    Action("next_match(-1)", ("N",), "N", "Previous match", "", lambda situation: situation.searching),
-    Action(
-        "yank", ("y",), "y", "Copy the selected name", "copy name", lambda situation: situation.selection is not None
-    ),
-    Action("runs", ("R",), "R", "Choose a run", "runs", lambda situation: situation.run_count > 0),
-    Action("compare", ("D",), "D", "Compare with another run", "", lambda situation: situation.run_count > 1),
-    Action("hosts", ("H",), "H", "Choose a host", "hosts", lambda situation: situation.host_count > 0),
-    Action(
-        "capture", ("C",), "C", "Capture a profile from a running program", "", lambda situation: situation.can_capture
-    ),
-    Action("notes", ("w", "W"), "w", "Verdict in full, notes and problems", "notes", _has_notes),
-    Action("reload", ("r",), "r", "Look for runs again and reload", "reload", lambda situation: not situation.loading),
-    Action("cancel_load", (), "Esc", "Cancel loading", "cancel", lambda situation: situation.loading),
-    Action("swap_background", ("T",), "T", "Light or dark background", "", lambda situation: situation.colorful),
+    Action("search", ("slash",), "/", "Search; in a table, filter", "search", lambda now: now.has_page),
+    Action("next_match(1)", ("n",), "n", "Next match", "next", lambda now: now.searching),
+    Action("next_match(-1)", ("N",), "N", "Previous match", "", lambda now: now.searching),
+    Action("yank", ("y",), "y", "Copy the selected name", "copy name", lambda now: now.selection is not None),
+    Action("runs", ("R",), "R", "Choose a run", "runs", lambda now: now.run_count > 0),
+    Action("compare", ("D",), "D", "Compare with another run", "", lambda now: now.run_count > 1),
+    Action("hosts", ("H",), "H", "Choose a host", "hosts", lambda now: now.host_count > 0),
+    Action("capture", ("C",), "C", "Capture a profile from a running program", "", lambda now: now.can_capture),
+    Action("notes", ("w", "W"), "w", "Verdict in full, notes and problems", "notes", lambda now: now.has_notes),
+    Action("reload", ("r",), "r", "Look for runs again and reload", "reload", lambda now: not now.loading),
+    Action("cancel_load", (), "Esc", "Cancel loading", "cancel", lambda now: now.loading),
+    Action("swap_background", ("T",), "T", "Light or dark background", "", lambda now: now.colorful),
     Action("help", ("question_mark",), "?", "Keys, and what the numbers mean", "help"),
     Action("palette", ("ctrl+p",), "ctrl+p", "Everything that can be done now"),
     Action("go_back", ("escape",), "Esc", "Back one level"),
@@ -174,18 +149,18 @@ ACTIONS: tuple[Action, ...] = (
     Action("quit", ("q", "Q", "ctrl+c", "ctrl+q"), "q", "Quit (Q does from anywhere)", "quit"),
 )
 
-MOTIONS: tuple[tuple[str, str], ...] = (
-    ("j,down", "move(0, 1)"),
-    ("k,up", "move(0, -1)"),
-    ("l,right", "move(1, 0)"),
-    ("h,left", "move(-1, 0)"),
-    ("g,home", "ends(-1)"),
-    ("G,end", "ends(1)"),
-    ("pagedown,space", "page(1.0)"),
-    ("pageup", "page(-1.0)"),
-    ("ctrl+d", "page(0.5)"),
-    ("ctrl+u", "page(-0.5)"),
-    ("enter", "enter"),
+MOTIONS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("j", "down"), "move(0, 1)"),
+    (("k", "up"), "move(0, -1)"),
+    (("l", "right"), "move(1, 0)"),
+    (("h", "left"), "move(-1, 0)"),
+    (("g", "home"), "ends(-1)"),
+    (("G", "end"), "ends(1)"),
+    (("pagedown", "space"), "page(1.0)"),
+    (("pageup",), "page(-1.0)"),
+    (("ctrl+d",), "page(0.5)"),
+    (("ctrl+u",), "page(-0.5)"),
+    (("enter",), "enter"),
 )
 """Keys and their actions, which each tab understands in its own way."""
 
@@ -200,18 +175,12 @@ def parsed(action: str) -> tuple[str, tuple[object, ...]]:
     return name, literal_eval(f"({rest[:-1]},)") if bracket else ()
 
 
-def _actions_by_key() -> dict[str, tuple[str, ...]]:
-    """What each key does when nothing is open above the page: the first that is possible, where it does several."""
-    named = [*((action.keys, action.name) for action in ACTIONS), *((keys.split(","), name) for keys, name in MOTIONS)]
-    actions: dict[str, tuple[str, ...]] = {}
-    for keys, action in named:
-        for key in keys if action not in OF_THE_APP else ():
-            actions[key] = (*actions.get(key, ()), action)
-    return actions
+ACTIONS_BY_KEY: dict[str, list[str]] = {}
+"""Names of actions by Textual's name of a key, which does the first that is possible, where nothing is open."""
 
-
-ACTIONS_BY_KEY = _actions_by_key()
-"""Names of actions by Textual's name of a key."""
+for _keys, _name in (*((action.keys, action.name) for action in ACTIONS), *MOTIONS):
+    for _key in _keys if _name not in OF_THE_APP else ():
+        ACTIONS_BY_KEY.setdefault(_key, []).append(_name)
 
 
 def by_name(name: str) -> Action:

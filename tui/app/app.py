@@ -5,31 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from tpuprof.parsers.files.remote.urls import shown
-from tpuprof.tui.app.actions import (
-    ACTIONS,
-    ACTIONS_BY_KEY,
-    OF_THE_APP,
-    Action,
-    Situation,
-    by_name,
-    key_of,
-    parsed,
-    possible,
-)
+from tpuprof.tui.app import actions
+from tpuprof.tui.app.actions import ACTIONS_BY_KEY, OF_THE_APP, Action, Situation, by_name, key_of
 from tpuprof.tui.app.capture import Captures
-from tpuprof.tui.app.jumps import Jumps
 from tpuprof.tui.app.listings import header_lines, heading, help_lines, note_lines, sentences, tab_at
 from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, open_session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons, Lists
-from tpuprof.tui.app.shown import FIRST, Shown
+from tpuprof.tui.app.shown import FIRST, Jumps, Shown
 from tpuprof.tui.app.stage import N, Part, Report
 from tpuprof.tui.app.watch import Watch
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -43,9 +32,6 @@ from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.states import Searching
 from tpuprof.tui.widgets.tab import OpenPopup, OpenScreen, Pointed, Tab
 
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.hosts.model import HostsPage
-
 SHORT = 28
 """Rows below which the line on what is under the cursor gives way to the page."""
 
@@ -53,13 +39,8 @@ SHORT = 28
 class MainScreen(AppScreen):
     """The tabs under a header: the stage of the app's parts.
 
-    Args:
-        path: anything `parsers.files.logdir.open_logdir` understands.
-        now: seconds since 1970, for the age of runs.
-
     Attributes:
-        tabs: all tabs by name, in their order.
-        tab_name: name of the tab that is shown.
+        tabs, tab_name: all tabs by name, in their order, and the name of the one that is shown.
         shown: what they show.
     """
 
@@ -91,17 +72,18 @@ class MainScreen(AppScreen):
         self.tabs: dict[str, Tab] = {tab.name: tab.load_view()(look, id=f"tab-{tab.name}") for tab in TABS}
         self.tab_name = TAB_NAMES[options.tab]
         self.tab.add_class("-shown")
-        self.detail = LineCanvas(look, self._draw_detail, id="detail")
+        self.detail = LineCanvas(look, lambda width, _: [self.tab.detail_line(width)], id="detail")
         self.rule = LineCanvas(look, lambda _, height: gutter_lines(height, self.look.glyphs), id="rule")
         self.jumps = Jumps(self)
         self.comparisons = Comparisons(self, options.scheduler)
-        self.shown = Shown(self, path, options, find, open_session, self._loaded, self._hosts_compared)
+        self.shown = Shown(self, path, options, find, open_session)
         self.captures = Captures(self, self.shown, options.demo, options.only_hlo)
         self.lists = Lists(self, self.shown, None if options.only_hlo else self.comparisons.compare, now)
         self.watcher = Watch(self, self.shown, options, self.captures, self.lists, now)
+        self.shown.loaded = self.watcher.begin  # what was asked for is there: time to look for what comes
+        self.shown.compared = self.lists.show_hosts
         self._actions = self._named_actions()
         self._can_capture = not options.only_hlo
-        self._has_colors = terminal.color != "mono"
         self._is_filter = False
         self._search_words = ""
 
@@ -128,14 +110,10 @@ class MainScreen(AppScreen):
         self.shown.load_tab()
 
     def redraw(self) -> None:
-        """Draws header, detail line and footer again, where they changed."""
+        """Draws header, detail line, footer and what is open above the page again, where they changed."""
         self._place_rule()
-        for canvas in (self.head, self.detail, self.foot):
+        for canvas in (self.head, self.detail, self.foot, self.popups):
             canvas.redraw()
-
-    def redraw_popup(self) -> None:
-        """Draws what is open above the page again."""
-        self.popups.redraw()
 
     def open_screen(self, name: str, content: object) -> None:
         """Opens a screen of the registry above this one."""
@@ -155,13 +133,6 @@ class MainScreen(AppScreen):
         with self.app.batch_update():
             message.part.take(message.news)
 
-    def _loaded(self) -> None:
-        """What was asked for is there: now it is time to look for what comes."""
-        self.watcher.begin()
-
-    def _hosts_compared(self, page: HostsPage) -> None:
-        self.lists.show_hosts(page)
-
     # --- widgets
 
     @property
@@ -176,11 +147,8 @@ class MainScreen(AppScreen):
 
     def on_unmount(self) -> None:
         """Lets a decoding thread end at its next chunk, and a capture at once: leaving does not wait for them."""
-        self.shown.end()
-        self.watcher.end()
-        self.comparisons.end()
-        self.lists.end()
-        self.captures.end()
+        for part in (self.shown, self.watcher, self.comparisons, self.lists, self.captures):
+            part.end()
 
     def lay_out_page(self, width: int, height: int) -> None:
         """Prepares the shown tab and the line on what is under the cursor, where there is room for it."""
@@ -206,11 +174,9 @@ class MainScreen(AppScreen):
     def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
         """Where we are; and the tabs."""
         shows = self.shown
-        words = heading(
-            shown(shows.path), shows.logdir, shows.run, shows.host, shows.overview, self.tab_name, self.watcher.new_run
-        )
-        words = replace(words, notes_key=key_of(by_name("notes"), self.situation))
-        return header_lines(words, width, self.look.glyphs)
+        path, new_run = shown(shows.path), self.watcher.new_run
+        words = heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run)
+        return header_lines(words, self.situation, width, self.look.glyphs)
 
     def point_at_head(self, x: int, y: int) -> None:
         """Shows the tab under the mouse."""
@@ -218,23 +184,18 @@ class MainScreen(AppScreen):
         if name is not None:
             self.show_tab(name)
 
-    def _draw_detail(self, width: int, height: int) -> list[AnyLine]:
-        return [self.tab.detail_line(width)]
-
     def foot_line(self, width: int) -> AnyLine:
         """What is under way, else at most seven keys: the tab's own, then what is possible now, help and quit."""
         glyphs, progress = self.look.glyphs, self.shown.progress
-        words = self.captures.words if self.captures.is_under_way else self.comparisons.words
-        if words:
+        if words := self.captures.words if self.captures.is_under_way else self.comparisons.words:
             return message_line(words, width, glyphs)
         if self.shown.is_loading and progress is not None:
             return progress_line(progress.progress, progress.seconds_left, width, glyphs)
-        situation = self.situation
-        keys = list(self.tab.foot_keys)
-        for action in map(by_name, ("cancel_load", "next_match", "search", "runs", "reload", "yank")):
-            if action.possible(situation) and len(keys) < 5:
-                keys.append(FootKey(key_of(action, situation), action.short))
-        return keys_line([*keys, FootKey("?", "help"), FootKey("q", "quit")], width)
+        situation, names = self.situation, ("cancel_load", "next_match", "search", "runs", "reload", "yank")
+        possible = [action for action in map(by_name, names) if action.possible(situation)]
+        keys = [*self.tab.foot_keys, *(FootKey(key_of(action, situation), action.short) for action in possible)]
+        most = max(5, len(self.tab.foot_keys))
+        return keys_line([*keys[:most], FootKey("?", "help"), FootKey("q", "quit")], width)
 
     # --- what is possible
 
@@ -251,33 +212,30 @@ class MainScreen(AppScreen):
             has_page=self.tab.has_page,
             selection=self.tab.selection,
             searching=bool(self._search_words),
-            colorful=self._has_colors,
+            colorful=self.look.palette.color != "mono",
             commands=self.tab.commands,
             can_capture=self._can_capture and not self.captures.is_under_way,
         )
 
     def act(self, key: str) -> bool:
         """Does what a key means now: the first of its actions that would do something."""
-        actions = ACTIONS_BY_KEY.get(key, ())
-        for name in actions:
-            action = next((action for action in ACTIONS if action.name == name), None)
+        names = ACTIONS_BY_KEY.get(key, [])
+        for name in names:
+            action = next((action for action in actions.ACTIONS if action.name == name), None)
             if action is None or name.startswith("show_tab") or action.possible(self.situation):
                 self.do(name)
                 break
-        return bool(actions)
+        return bool(names)
 
     def _named_actions(self) -> dict[str, Callable[..., object]]:
-        """What does the actions of the tables, by their names."""
+        """What does the actions of the tables, by their names; the motions are the tab's own."""
         return {
             "show_tab": self.show_tab,
             "next_tab": self._show_next_tab,
-            "move": self._move,
-            "ends": self._go_to_end,
-            "page": self._page,
             "enter": self._enter,
             "tab_command": self.jumps.command,
-            "search": self._begin_search,
-            "filter": self._begin_filter,
+            "search": partial(self._begin_typing, into_filter=False),
+            "filter": partial(self._begin_typing, into_filter=True),
             "next_match": self._go_to_match,
             "yank": self._copy_selection,
             "runs": self.lists.open_runs,
@@ -295,36 +253,21 @@ class MainScreen(AppScreen):
 
     def do(self, action: str) -> None:
         """Does an action of the tables."""
-        name, arguments = parsed(action)
-        self._actions[name](*arguments)
+        name, arguments = actions.parsed(action)
+        act = self._actions.get(name) or getattr(self.tab, name)
+        act(*arguments)
+        self.redraw()
 
-    # --- actions: moving
+    # --- actions
 
     def _show_next_tab(self, by: int) -> None:
-        """Shows the next or previous tab, around the end."""
         self.show_tab(TAB_NAMES[(TAB_NAMES.index(self.tab_name) + by) % len(TAB_NAMES)])
 
-    def _move(self, across: int, down: int) -> None:
-        """One step of the tab's cursor."""
-        self.tab.move(across, down)
-        self.redraw()
-
-    def _go_to_end(self, direction: int) -> None:
-        """To the first or last."""
-        self.tab.ends(direction)
-        self.redraw()
-
-    def _page(self, screens: float) -> None:
-        """Up or down by screens."""
-        self.tab.page(screens)
-
     def _enter(self) -> None:
-        """Opens what is under the cursor."""
         if self.tab.enter() == "details" and self.tab.details is not None:
             title, lines = self.tab.details
             jumps = self.tab_name == FIRST and bool(self.tab.commands)
             self.open(Reader(self.look, title, lines, ("o", "O") if jumps else ()))
-        self.redraw()
 
     def _go_back(self) -> None:
         """Cancels what is under way, ends a search, or goes back to where a jump came from; never quits."""
@@ -336,18 +279,13 @@ class MainScreen(AppScreen):
             self.shown.cancel()
         elif self._search_words:
             self.end_search()
-            self.redraw()
-        elif self.tab.back():
-            self.redraw()
-        else:
+        elif not self.tab.back():
             self.jumps.back()
 
     def on_pointed(self, message: Pointed) -> None:
         """A tab shows something else, not by a key."""
         self.flash = message.said
         self.redraw()
-
-    # --- actions: what opens
 
     def on_open_popup(self, message: OpenPopup) -> None:
         """A tab has something to open."""
@@ -358,24 +296,18 @@ class MainScreen(AppScreen):
         self.open_screen(message.name, message.content)
 
     def _read(self, title: str, lines: Callable[[int, Glyphs], list[Line]]) -> None:
-        """Opens a text."""
         self.open(Reader(self.look, title, lines))
 
     def _open_palette(self) -> None:
-        """Lists what is possible now."""
         now = self.situation
-        choices = [Choice((action.title, key_of(action, now)), action) for action in possible(now)]
+        choices = [Choice((action.title, key_of(action, now)), action) for action in actions.possible(now)]
         title = "What can be done now"
         self.open(Chooser(self.look, title, ("action", "key"), choices, self._run_chosen, typing=True))
 
     def _run_chosen(self, action: Action) -> None:
-        if action.name in OF_THE_APP:
-            self.call_later(self.app.run_action, action.name)
-        else:
-            self.call_later(self.do, action.name)
+        self.call_later(self.app.run_action if action.name in OF_THE_APP else self.do, action.name)
 
     def _copy_selection(self) -> None:
-        """Copies the selected name."""
         if self.tab.selection is not None:
             self.copy(self.tab.selection)
 
@@ -385,17 +317,10 @@ class MainScreen(AppScreen):
 
     # --- search
 
-    def _begin_search(self) -> None:
-        """Opens the prompt."""
-        self._search_words, self._is_filter = "", False
+    def _begin_typing(self, into_filter: bool) -> None:
+        self._is_filter = into_filter
+        self._search_words = self._search_words if into_filter else ""
         self.open_prompt()
-        self.redraw()
-
-    def _begin_filter(self) -> None:
-        """Opens the prompt for a filter of tracks."""
-        self._is_filter = True
-        self.open_prompt()
-        self.redraw()
 
     def search(self, text: str) -> str:
         """Searches or filters the tab."""
@@ -423,17 +348,14 @@ class MainScreen(AppScreen):
         self.tab.end_search()
 
     def _go_to_match(self, direction: int) -> None:
-        """Next or previous match."""
         self.flash = self.tab.next_match(direction)
-        self.redraw()
 
     # --- texts
 
     def _note_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         first = self.tabs[FIRST]
         verdict = self.tab.verdict_lines(width, glyphs) or first.verdict_lines(width, glyphs)
-        title = next(tab.short_title for tab in TABS if tab.name == self.tab_name)
-        note = title, self.tab.note
+        note = TABS[TAB_NAMES.index(self.tab_name)].short_title, self.tab.note
         unknown = first.unknown_lines(width, glyphs)
         return note_lines(self.shown.overview, self.shown.problems, note, verdict, unknown, width, glyphs)
 
@@ -442,18 +364,13 @@ class MainScreen(AppScreen):
 
 
 class TpuprofApp(ScreenApp):
-    """Shows the profiles at a path.
+    """Shows the profiles at a path, on its screen `main`.
 
     Args:
         path: anything `parsers.files.logdir.open_logdir` understands.
-        options: what the command line asked for.
         terminal: what the terminal can do; read from the environment where it is not given.
-        find: how to find runs; a test puts its own here.
-        open_session: how to open one; likewise.
+        find, open_session: how to find runs and to open one; a test puts its own here.
         now: seconds since 1970, for the age of runs.
-
-    Attributes:
-        main: the screen with the tabs.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "quit", show=False)]
@@ -469,12 +386,8 @@ class TpuprofApp(ScreenApp):
         now: Callable[[], float] = time.time,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        terminal = terminal or detect(
-            os.environ if environ is None else environ,
-            color=options.color,
-            ascii_only=options.ascii,
-            mouse=options.mouse,
-        )
+        known = os.environ if environ is None else environ
+        terminal = terminal or detect(known, color=options.color, ascii_only=options.ascii, mouse=options.mouse)
         super().__init__(terminal, environ)
         self.main = MainScreen(path, options, terminal, self.environ, find, open_session, now)
 

@@ -45,12 +45,7 @@ class CaptureEnded:
 
 
 class Captures:
-    """Captures profiles, one at a time, and opens them.
-
-    Args:
-        shown: what the tabs show; a new run goes beside it.
-        is_demo: the bundled demo was asked for.
-    """
+    """Captures profiles, one at a time, beside what the tabs show, and opens them."""
 
     def __init__(self, stage: Stage, shown: Shown, is_demo: bool, is_of_hlo: bool) -> None:
         self._stage = stage
@@ -94,18 +89,13 @@ class Captures:
     def ask(self) -> None:
         """Asks which servers to capture from, and says before where the run will lie."""
         logdir, words = self.where_to_write
-        where = f"Writes to {_run_parent(logdir)}{words}."
-        answered = partial(self.begin, logdir)
+        folder = os.path.abspath(os.path.join(os.path.expanduser(logdir), "plugins", "profile"))
+        where, answered = f"Writes to {_shortened(folder)}{words}.", partial(self.begin, logdir)
         look = self._stage.look
         self._stage.open(Asker(look, "Capture a profile", EXPLANATION, self._asked, answered, where))
 
     def begin(self, logdir: str, text: str) -> str:
-        """Begins a capture from addresses and a time, as typed; says what is wrong with them.
-
-        Args:
-            logdir: where the run goes.
-            text: the addresses, and behind them the time in milliseconds, or none for `DEFAULT_MS`.
-        """
+        """Begins a capture from addresses and milliseconds behind them, else `DEFAULT_MS`; says what is wrong there."""
         from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses  # noqa: PLC0415
 
         words = text.replace(",", " ").split()
@@ -166,22 +156,21 @@ class Captures:
     def take(self, news: CaptureProgress | CaptureEnded) -> None:
         """Keeps how far it is; at the end opens the new run, or says why there is none."""
         if isinstance(news, CaptureEnded):
-            self._end(news)
+            self._stop, self._has_warned = None, False
+            self._open(news.result, news.logdir)
         elif self._stop is not None:
             self._captured[news.address] = news
         self._stage.redraw()
 
-    def _end(self, ended: CaptureEnded) -> None:
-        self._stop, self._has_warned = None, False
-        result = ended.result
+    def _open(self, result: CaptureResult | ProfileError | None, logdir: str) -> None:
         if result is None:
             self._stage.flash = "The capture was given up"
         elif isinstance(result, ProfileError):
             lines = partial(_error_lines, result)
             self._stage.open(Reader(self._stage.look, "Nothing was captured", lines))
         else:
-            self._shown.path, self._shows_demo = ended.logdir, False
-            self._shown.load(Request(ended.logdir, os.path.basename(result.run_path)))
+            self._shown.path, self._shows_demo = logdir, False
+            self._shown.load(Request(logdir, os.path.basename(result.run_path)))
             failed = f"; {counted(len(result.failed), 'address', 'addresses')} gave none" if result.failed else ""
             captured = f"Captured {counted(len(result.written), 'host')}{failed}"
             self._stage.flash = f"{captured} into {_shortened(result.run_path)}"
@@ -190,9 +179,7 @@ class Captures:
     def words(self) -> str:
         """The count-down, for the footer."""
         moved = self._captured.values()
-        traced = [
-            progress.left_ms for progress in moved if progress.stage == "tracing" and progress.left_ms is not None
-        ]
+        traced = [server.left_ms for server in moved if server.stage == "tracing" and server.left_ms is not None]
         stages = [progress.stage for progress in moved if progress.stage not in ("written", "failed")]
         hosts = f" {counted(len(moved), 'address', 'addresses')}" if len(moved) > 1 else ""
         if self._stop is not None and self._stop.is_requested:
@@ -202,11 +189,6 @@ class Captures:
         words = stages[0].capitalize() if stages else "Writing" if moved else "Connecting"
         is_traced = words in ("Receiving", "Writing")
         return f"{words}{hosts}; Esc {'twice ' if is_traced else ''}gives it up"
-
-
-def _run_parent(logdir: str) -> str:
-    """The folder that a run of a logdir goes into, to read."""
-    return _shortened(os.path.abspath(os.path.join(os.path.expanduser(logdir), "plugins", "profile")))
 
 
 def _shortened(path: str) -> str:

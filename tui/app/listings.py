@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.app.actions import ACTIONS, Situation, key_of
+from tpuprof.tui.app.actions import ACTIONS, Situation, by_name, key_of
 from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -31,17 +31,11 @@ class Heading:
         run: the run's name, or the path that was asked for.
         facts: short phrases on run, host and device; the first ones stay longest when there is little room.
         badge: a warning in capitals, or empty.
-        note_count: notes and problems.
-        tab: name of the tab that is shown.
-        notes_key: opens the notes.
     """
 
     run: str
     facts: tuple[str, ...] = ()
     badge: str = ""
-    note_count: int = 0
-    tab: str = TABS[0].name
-    notes_key: str = "w"
 
 
 def new_run_sentence(run: Run, now: float) -> str:
@@ -60,9 +54,9 @@ def changed_run_sentence(run: Run, hosts_before: int) -> str:
 
 def host_choices(run: Run) -> list[Choice[str | None]]:
     """All hosts merged, then each host, then the files that cannot be read."""
-    choices: list[Choice[str | None]] = [Choice((host.host, size(host.size_bytes)), host.host) for host in run.hosts]
-    if len(run.hosts) != 1:
-        choices.insert(0, Choice((f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)), None))
+    merged = f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)
+    choices: list[Choice[str | None]] = [Choice(merged, None)] if len(run.hosts) != 1 else []
+    choices += [Choice((host.host, size(host.size_bytes)), host.host) for host in run.hosts]
     for problem in run.problems:
         choices.append(Choice((os.path.basename(problem.subject), ""), None, problem.sentence, possible=False))
     return choices
@@ -74,13 +68,11 @@ def heading(
     run: Run | None,
     host: str | None,
     page: Overview | None,
-    tab: str,
     new_run: Run | None = None,
 ) -> Heading:
     """What the header says; `new_run` is one that has come and that a key opens."""
-    note_count = len(sentences(page, problems_of(logdir, run)))
     if run is None:
-        return Heading(path, note_count=note_count, tab=tab)
+        return Heading(path)
     facts = []
     if logdir and len(logdir.runs) > 1:
         newest = "newest of" if run.path == logdir.runs[0].path else "one of"
@@ -91,7 +83,7 @@ def heading(
     if page is not None and page.environment.device_type:
         facts.append(page.environment.device_type)
     badge = "SIMULATED TIMES" if page is not None and page.environment.simulated else ""
-    return Heading(run.name, tuple(facts), badge, note_count, tab)
+    return Heading(run.name, tuple(facts), badge)
 
 
 def _host_words(run: Run, host: str | None, page: Overview | None) -> str:
@@ -128,16 +120,15 @@ def note_lines(
 ) -> list[Line]:
     """The tab's own note, the verdict in full, what is wrong and what to do about it, what the profile cannot tell."""
     hints = {problem.sentence: problem.hint for problem in problems}
+    blank, (title, note) = fit([], width, glyphs), first
     lines: list[Line] = []
-    if first[1]:
-        title, words_of_tab = first
+    if note:
         lines.append(fit([(title, "title")], width, glyphs))
-        for paragraph in words_of_tab.splitlines():
+        for paragraph in note.splitlines():
             lines += wrap(paragraph, width, "text", glyphs)
-        lines.append(fit([], width, glyphs))
+        lines.append(blank)
     if page is not None:
-        lines += [fit([("Verdict", "title")], width, glyphs), *verdict]
-        lines += [fit([], width, glyphs), fit([("Notes", "title")], width, glyphs)]
+        lines += [fit([("Verdict", "title")], width, glyphs), *verdict, blank, fit([("Notes", "title")], width, glyphs)]
     for sentence in sentences(page, problems):
         lines += wrap(sentence, width, "text", glyphs, [(" ! ", "warn")])
         if hints.get(sentence):
@@ -162,13 +153,13 @@ def help_lines(
     return lines
 
 
-def header_lines(heading: Heading, width: int, glyphs: Glyphs) -> list[AnyLine]:
+def header_lines(heading: Heading, situation: Situation, width: int, glyphs: Glyphs) -> list[AnyLine]:
     """The two lines on top: where we are; then the tabs and, at the right, what to be aware of."""
-    return [_place(heading, width, glyphs), _tabs(heading, width)]
+    return [_place(heading, width, glyphs), _tabs(heading.badge, situation, width)]
 
 
 def _place(heading: Heading, width: int, glyphs: Glyphs) -> AnyLine:
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     left: list[AnySpan] = [(f" {APP_NAME}  ", "bar.dim")] if width >= 70 else [(" ", "bar")]
     room = width - 1
     name = cut_middle(clean(heading.run, ascii_only), max(8, min(48, room - cells(left))), glyphs)
@@ -180,12 +171,14 @@ def _place(heading: Heading, width: int, glyphs: Glyphs) -> AnyLine:
     return pad(left, width, "bar")
 
 
-def _tabs(heading: Heading, width: int) -> AnyLine:
-    left = [span for _, spans in _tab_spans(heading.tab, width) for span in spans]
-    badge: list[AnySpan] = [(f" {heading.badge} ", "badge"), (" ", "tab")] if heading.badge else []
-    count, word = heading.note_count, "note" if heading.note_count == 1 else "notes"
-    long: list[AnySpan] = [(f" {heading.notes_key}", "key"), (f" {count} {word} ", "warn")] if count else []
-    short: list[AnySpan] = [(f" {heading.notes_key}", "key"), (f" {count} ", "warn")] if count else []
+def _tabs(warning: str, situation: Situation, width: int) -> AnyLine:
+    left = [span for _, spans in _tab_spans(situation.tab, width) for span in spans]
+    badge: list[AnySpan] = [(f" {warning} ", "badge"), (" ", "tab")] if warning else []
+    long: list[AnySpan] = []
+    short: list[AnySpan] = []
+    if count := situation.note_count:
+        key: AnySpan = (f" {key_of(by_name('notes'), situation)}", "key")
+        long, short = [key, (f" {counted(count, 'note')} ", "warn")], [key, (f" {count} ", "warn")]
     for right in ([*badge, *long], [*badge, *short], badge or short):
         gap = width - cells(left) - cells(right)
         if gap >= 0:
@@ -195,13 +188,8 @@ def _tabs(heading: Heading, width: int) -> AnyLine:
 
 def tab_at(x: int, tab: str, width: int) -> str | None:
     """Name of the tab in column `x`."""
-    begin = 0
-    for name, spans in _tab_spans(tab, width):
-        end = begin + cells(spans)
-        if begin <= x < end and name is not None:
-            return name
-        begin = end
-    return None
+    names = [name for name, spans in _tab_spans(tab, width) for _ in range(cells(spans))]
+    return names[x] if 0 <= x < len(names) else None
 
 
 def _tab_spans(shown: str, width: int) -> list[tuple[str | None, list[AnySpan]]]:

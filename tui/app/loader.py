@@ -53,8 +53,7 @@ class PageReady(LoadNews):
     """A part of a page of a run is there, of one host or (None) of all.
 
     Attributes:
-        page: name of the page, in the registry.
-        part: which part of it, as its `load` calls it.
+        page, part: name of the page, in the registry, and which part of it, as its `load` calls it.
         payload: what its view shows.
     """
 
@@ -63,11 +62,6 @@ class PageReady(LoadNews):
     page: str
     part: str
     payload: Any
-
-    @property
-    def is_partial(self) -> bool:
-        """More hosts are being read; other news follow."""
-        return self.part == "partial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +137,6 @@ class Job:
 
     Attributes:
         generation: counts loads; messages carry it.
-        request: what is asked for.
         cancelled: set to stop the work.
         finished: set when the thread is done with the session.
         is_settled: the screen has its answer; belongs to the screen's thread.
@@ -162,8 +155,7 @@ class Loader:
     `begin`, `cancel` and `settle` belong to the screen's thread, `work` to a worker thread.
 
     Args:
-        find: turns a path into runs.
-        open_pages: turns a run into pages.
+        find, open_pages: turn a path into runs, and a run into pages.
         post: hands a message to the screen; called on the worker thread.
         clock: seconds, for progress and its estimate.
     """
@@ -236,11 +228,10 @@ class Loader:
     def _opened(self, job: Job, run: Run) -> _OpenRun:
         """The session of a run: the kept one where it is the same run and no other thread still uses it."""
         kept = self._kept
-        meter = _Meter(job, self._tell, self._clock)
-        if kept is not None and kept.run == run and kept.meter.job.finished.is_set():
-            kept.meter = meter
+        if kept is not None and kept.run == run and kept.job.finished.is_set():
+            kept.serve(job)
             return kept
-        opened = _OpenRun(run, meter)
+        opened = _OpenRun(run, job, self._tell, self._clock)
         opened.pages = self._open_pages(run, opened.on_progress, opened.is_cancelled)
         self._kept = opened
         return opened
@@ -250,48 +241,36 @@ class Loader:
             self._post(news)
 
 
-class _Meter:
-    """Thins out progress by time and estimates what is left."""
+class _OpenRun:
+    """A run's session, whose callbacks go to whichever load uses it now: progress thinned out, with an estimate."""
 
-    def __init__(self, job: Job, tell: Callable[[Job, LoadNews], None], clock: Callable[[], float]) -> None:
-        self.job = job
+    pages: Pages
+
+    def __init__(self, run: Run, job: Job, tell: Callable[[Job, LoadNews], None], clock: Callable[[], float]) -> None:
+        self.run = run
         self._tell = tell
         self._clock = clock
         self._lock = threading.Lock()
-        self._start = clock()
+        self.serve(job)
+
+    def serve(self, job: Job) -> None:
+        """Is used by a load from now on."""
+        self.job = job
+        self._start = self._clock()
         self._last = self._start - PROGRESS_SECONDS
 
-    def report(self, progress: Progress) -> None:
+    def on_progress(self, progress: Progress) -> None:
         """Posts the progress unless one was posted just before; called on any decoding thread."""
         now = self._clock()
         with self._lock:
             if now - self._last < PROGRESS_SECONDS:
                 return
             self._last = now
-        self._tell(self.job, LoadProgress(self.job.generation, progress, self._left(progress, now - self._start)))
-
-    @staticmethod
-    def _left(progress: Progress, elapsed: float) -> float | None:
-        """Seconds left at the speed so far."""
-        done, total = progress.bytes_done, progress.bytes_total
-        if elapsed < _ESTIMATE_FROM_SECONDS or done <= 0 or done > total:
-            return None
-        return elapsed * (total - done) / done
-
-
-class _OpenRun:
-    """A run's session, whose callbacks go to whichever load uses it now."""
-
-    pages: Pages
-
-    def __init__(self, run: Run, meter: _Meter) -> None:
-        self.run = run
-        self.meter = meter
-
-    def on_progress(self, progress: Progress) -> None:
-        """Passes progress on."""
-        self.meter.report(progress)
+        elapsed, done, total = now - self._start, progress.bytes_done, progress.bytes_total
+        is_early = elapsed < _ESTIMATE_FROM_SECONDS or not 0 < done <= total
+        left = None if is_early else elapsed * (total - done) / done
+        self._tell(self.job, LoadProgress(self.job.generation, progress, left))
 
     def is_cancelled(self) -> bool:
         """Whether the load that uses the session now is cancelled."""
-        return self.meter.job.cancelled.is_set()
+        return self.job.cancelled.is_set()

@@ -14,9 +14,8 @@ class AppOptions:
     """How the screen is to look and what it opens first.
 
     Attributes:
-        ascii: draw with ASCII characters only; `None` leaves it to the locale.
-        color: how many colours to use; `auto` leaves it to the terminal.
-        mouse: follow the mouse; `None` leaves it to the terminal.
+        ascii, color, mouse: draw with ASCII characters only, how many colours to use, follow the mouse; None and `auto`
+            leave it to locale and terminal.
         run: name of the run to open, or the beginning of one; `None` for the newest.
         host: the one host to show; `None` for all of them.
         demo: the profile is the bundled demo.

@@ -36,10 +36,7 @@ def read_facts(run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
     return run_facts(run, is_cancelled=is_cancelled)
 
 
-_Identity = tuple[str, float, int, int]
-
-
-def _identity(run: Run) -> _Identity:
+def _identity(run: Run) -> tuple[str, float, int, int]:
     """What a run's facts belong to: its path and its files as they are."""
     return run.path, run.modified, run.size_bytes, len(run.hosts)
 
@@ -69,7 +66,7 @@ class FactsReader:
         self._tell = tell
         self._read = read
         self._clock = clock
-        self._known: dict[_Identity, RunFacts] = {}
+        self._known: dict[object, RunFacts] = {}
         self._job: FactsJob | None = None
 
     def facts(self, run: Run) -> RunFacts | None:
@@ -129,18 +126,9 @@ class Lists:
         logdir = self._shown.logdir
         if logdir is None:
             return
-        self._list = load_above("runs")(
-            self._stage.look,
-            f"Runs in {printable(logdir.query)}",
-            logdir.runs,
-            self._facts.facts,
-            self._shown.open_run,
-            self._compare,
-            self._now,
-            self._shown.run,
-            self._facts.cancel,
-            marked,
-        )
+        look, title, shown, facts = self._stage.look, f"Runs in {printable(logdir.query)}", self._shown, self._facts
+        callbacks = facts.facts, shown.open_run, self._compare, self._now
+        self._list = load_above("runs")(look, title, logdir.runs, *callbacks, shown.run, facts.cancel, marked)
         self._stage.open(self._list)
         self._read_facts(logdir.runs)
 
@@ -153,7 +141,7 @@ class Lists:
         logdir = self._shown.logdir
         if logdir is not None and self._is_open:
             self._list.set_runs(logdir.runs)
-            self._stage.redraw_popup()
+            self._stage.redraw()
             self._read_facts(logdir.runs)
 
     @property
@@ -166,7 +154,7 @@ class Lists:
     def take(self, news: None) -> None:
         """Draws what is known of the runs by now."""
         if self._is_open:
-            self._stage.redraw_popup()
+            self._stage.redraw()
 
     def open_hosts(self) -> None:
         """Compares the hosts of the run, or lists them where there is nothing to compare yet."""
@@ -177,9 +165,8 @@ class Lists:
             self._stage.flash = f"Comparing {len(run.hosts)} hosts"
             self._shown.load_page("hosts", of_all_hosts=True)
             return
-        choices = host_choices(run)
+        choices, chosen = host_choices(run), partial(self._shown.open_host, run)
         start = next((row for row, choice in enumerate(choices) if choice.value == self._shown.host), 0)
-        chosen = partial(self._shown.open_host, run)
         title = f"Hosts of {printable(run.name)}"
         self._stage.open(Chooser(self._stage.look, title, ("host", "size"), choices, chosen, start))
 
@@ -205,10 +192,7 @@ class Compared:
 
 
 class Comparisons:
-    """Compares runs, one pair at a time.
-
-    Args:
-        scheduler: address of a Dask scheduler whose workers read the hosts.
+    """Compares runs, one pair at a time; the workers of a Dask `scheduler` may read the hosts.
 
     Attributes:
         words: what the footer says while runs are compared; empty while none are.

@@ -1,4 +1,4 @@
-"""What the tabs show: which run and host of it, what of these is loaded, and what is still on its way."""
+"""What the tabs show: which run and host of it, what is loaded and on its way; and jumps from one tab to another."""
 
 from __future__ import annotations
 
@@ -10,24 +10,13 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.remote.urls import shown
+from tpuprof.tui.app import loader
 from tpuprof.tui.app.listings import problems_of
-from tpuprof.tui.app.loader import (
-    FindRuns,
-    LoadDone,
-    Loader,
-    LoadFailed,
-    LoadNews,
-    LoadProgress,
-    OpenSession,
-    PageReady,
-    Request,
-    RunsFound,
-)
+from tpuprof.tui.app.loader import FindRuns, LoadFailed, LoadNews, LoadProgress, OpenSession, PageReady, Request
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.stage import Stage
 from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.widgets.states import Decoding, Failed, Searching, State, Stopped
-from tpuprof.tui.widgets.tab import Tab
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
@@ -44,39 +33,26 @@ _NO_LOGDIR = ("not_found", "unsupported_scheme", "unreadable", "driver_missing",
 class Shown:
     """Loads what the tabs show.
 
-    Args:
-        loaded: called when a load is done.
-        compared: called when the hosts of the run are compared.
-
     Attributes:
-        path: where runs are looked for.
-        logdir: the runs that the path led to.
+        path, logdir: where runs are looked for, and the runs that it led to.
         run, host: what the tabs show.
         progress: how far the load under way is, where that is known.
+        loaded, compared: called when a load is done, and when the hosts of the run are compared.
     """
 
-    def __init__(
-        self,
-        stage: Stage,
-        path: str,
-        options: AppOptions,
-        find: FindRuns,
-        open_session: OpenSession,
-        loaded: Callable[[], object],
-        compared: Callable[[HostsPage], object],
-    ) -> None:
+    def __init__(self, stage: Stage, path: str, options: AppOptions, find: FindRuns, open_session: OpenSession) -> None:
         self.path = path
         self.logdir: Logdir | None = None
         self.run: Run | None = None
         self.host: str | None = options.host
         self.progress: LoadProgress | None = None
+        self.loaded: Callable[[], object] = lambda: None
+        self.compared: Callable[[HostsPage], object] = lambda _: None
         self._stage = stage
-        self._loaded = loaded
-        self._compared = compared
         self._is_of_hlo = options.only_hlo
         self._overview: Overview | None = None
         self._wanted = Request(path, options.run, options.host, pages=("memory",) if options.only_hlo else (FIRST,))
-        self._loader = Loader(find, open_session, partial(stage.report, self))
+        self._loader = loader.Loader(find, open_session, partial(stage.report, self))
 
     # --- what is there
 
@@ -112,11 +88,6 @@ class Shown:
             return logdir
         return replace(logdir, runs=tuple(read if run.path == read.path else run for run in logdir.runs))
 
-    @property
-    def _late_tabs(self) -> dict[str, Tab]:
-        """The tabs that load when they are shown."""
-        return {name: tab for name, tab in self._stage.tabs.items() if name != FIRST}
-
     # --- what is asked for
 
     def begin(self) -> None:
@@ -130,7 +101,7 @@ class Shown:
         self.progress = None
         job = self._loader.begin(request)
         run = request.run_name if request.logdir else None
-        self._show_waiting(Decoding(printable(run)) if run else Searching(shown(self.path)))
+        self._show(Decoding(printable(run)) if run else Searching(shown(self.path)), waiting=True)
         self._stage.work("load", partial(self._loader.work, job))
         self._stage.redraw()
 
@@ -149,14 +120,12 @@ class Shown:
     def reload(self) -> None:
         """Looks for runs again and loads the wanted one."""
         self.load(replace(self._wanted, logdir=None))
-        for tab in self._late_tabs.values():
-            tab.show_state(Searching(shown(self.path)))
+        self._show(Searching(shown(self.path)), late=True)
 
     def open_run(self, run: Run) -> None:
         """Loads another run."""
         self.run = run
-        for tab in self._stage.tabs.values():
-            tab.show_state(Decoding(printable(run.name)))
+        self._show(Decoding(printable(run.name)))
         self.load(Request(self.path, run.name, None, self.logdir))
 
     def open_host(self, run: Run, host: str | None) -> None:
@@ -170,9 +139,7 @@ class Shown:
         progress = self.progress.progress if self.progress else None
         self.progress = None
         name = printable(self.run.name) if self.run else ""
-        for tab in self._late_tabs.values():
-            if not tab.has_page:
-                tab.show_state(Stopped(name, progress))
+        self._show(Stopped(name, progress), late=True, waiting=True)
         page, hosts = self.overview, len(self.run.hosts) if self.run else 0
         if page is not None and self.host is None and len(page.hosts) < hosts:
             self._stage.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. r loads again."
@@ -193,44 +160,36 @@ class Shown:
         if not self._loader.is_current(news):
             return
         match news:
-            case RunsFound():
-                self._take_runs(news)
+            case loader.RunsFound():
+                self.logdir = news.logdir
+                if not self.has_overview:
+                    self.run = news.run
+                self._show(Decoding(printable(news.run.name)), waiting=True)
             case LoadProgress():
-                self._take_progress(news)
+                self.progress = news
+                if self.run is not None:
+                    state = Decoding(printable(self.run.name), news.progress, news.seconds_left)
+                    self._show(state, waiting=True)
             case PageReady():
                 self._take_page(news)
-            case LoadDone():
+            case loader.LoadDone():
                 self._loader.settle()
                 self.progress = None
-                self._loaded()
+                self.loaded()
                 self.load_tab()
             case LoadFailed():
                 self._take_failure(news)
         self._stage.redraw()
 
-    def _show_waiting(self, state: State) -> None:
-        """Shows what goes on in the tabs that have nothing to show yet."""
-        for tab in self._stage.tabs.values():
-            if not tab.has_page:
+    def _show(self, state: State, *, late: bool = False, waiting: bool = False) -> None:
+        """Shows a state in all tabs, in those that load when they are shown, or in those with nothing to show yet."""
+        for name, tab in self._stage.tabs.items():
+            if not (late and name == FIRST) and not (waiting and tab.has_page):
                 tab.show_state(state)
 
-    def _take_runs(self, news: RunsFound) -> None:
-        """The path led somewhere."""
-        self.logdir = news.logdir
-        if not self.has_overview:
-            self.run = news.run
-        self._show_waiting(Decoding(printable(news.run.name)))
-
-    def _take_progress(self, news: LoadProgress) -> None:
-        """Decoding goes on."""
-        self.progress = news
-        if self.run is not None:
-            self._show_waiting(Decoding(printable(self.run.name), news.progress, news.seconds_left))
-
     def _take_page(self, news: PageReady) -> None:
-        """A part of a page is there."""
         if news.page not in self._stage.tabs:
-            self._compared(news.payload)
+            self.compared(news.payload)
             return
         if news.page == FIRST:
             self._settle(news)
@@ -247,27 +206,52 @@ class Shown:
     def _settle(self, news: PageReady) -> None:
         """The first tab's page settles of which run and host all tabs are."""
         if (news.run, news.host) != (self.run, self.host):
-            for tab in self._late_tabs.values():
-                tab.show_state(Decoding(printable(news.run.name)))
+            self._show(Decoding(printable(news.run.name)), late=True)
         self.run, self.host, self._overview = news.run, news.host, news.payload
-        if not news.is_partial:
+        if news.part != "partial":  # of more hosts that are being read other news follow
             self.progress = None
 
     def _take_failure(self, news: LoadFailed) -> None:
-        """There is no page, for a reason."""
         self._loader.settle()
         self.progress = None
         if news.error.code in _NO_LOGDIR:
             self.logdir = None
         searched = self.logdir.searched if self.logdir else ()
         failed = Failed(news.error, searched, len(self.logdir.runs) if self.logdir else 0)
-        name = self._stage.tab_name
-        if name != FIRST and self.has_overview:
-            if self._stage.tabs[name].has_page:
-                self._stage.flash = news.error.sentence
-            else:
-                self._stage.tabs[name].show_state(failed)
-            return
-        for tab in self._stage.tabs.values():
-            tab.show_state(failed)
-        self._stage.show_tab(FIRST)
+        tabs, name = self._stage.tabs, self._stage.tab_name
+        if name == FIRST or not self.has_overview:
+            self._show(failed)
+            self._stage.show_tab(FIRST)
+        elif tabs[name].has_page:
+            self._stage.flash = news.error.sentence
+        else:
+            tabs[name].show_state(failed)
+
+
+class Jumps:
+    """Does what keys do on one tab alone, which may lead to where another one has more, and finds the way back."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._came_from = FIRST
+
+    def command(self, name: str, by: int = 1) -> None:
+        """Does a command of the shown tab."""
+        stage, before = self._stage, self._stage.tab_name
+        jump = stage.tabs[before].jump(name)
+        if jump is None:
+            stage.flash = stage.tabs[before].command(name, by)
+        else:
+            stage.show_tab(jump.tab)
+            if jump.what:
+                stage.flash = stage.tabs[jump.tab].go_to(jump.what, jump.name, jump.program)
+        if stage.tab_name != before:
+            self._came_from = before
+
+    def forget(self) -> None:
+        """A tab was shown that no jump led to, or a jump begins."""
+        self._came_from = FIRST
+
+    def back(self) -> None:
+        """Back to where the last jump came from, else to the first tab."""
+        self._stage.show_tab(self._came_from)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from textual.message import Message
@@ -22,21 +23,16 @@ class Part(Protocol[N_contra]):
         """Takes what one of its workers has told; on the screen's thread."""
 
 
+@dataclass
 class Report(Message):
     """What a worker tells its part."""
 
-    def __init__(self, part: Part[Any], news: object) -> None:
-        super().__init__()
-        self.part = part
-        self.news = news
+    part: Part[Any]
+    news: object
 
 
 class Stage(Protocol):
-    """What parts act on: the main screen, or what a test puts in its place.
-
-    Attributes:
-        flash: a sentence that the footer shows until the next key.
-    """
+    """What parts act on: the main screen, or what a test puts in its place. The footer shows `flash` until a key."""
 
     look: Look
     flash: str
@@ -59,14 +55,11 @@ class Stage(Protocol):
     def open(self, popup: Popup) -> None:
         """Opens a popup above the page."""
 
-    def redraw_popup(self) -> None:
-        """Draws what is open above the page again."""
-
     def open_screen(self, name: str, content: object) -> None:
         """Opens a screen of the registry above everything."""
 
     def redraw(self) -> None:
-        """Draws again what surrounds the page."""
+        """Draws again what surrounds the page, and what is open above it."""
 
     def work(self, group: str, job: Callable[[], object], *, exclusive: bool = True) -> None:
         """Does a job on a thread; where it is exclusive, instead of older ones of its group."""

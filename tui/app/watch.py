@@ -35,8 +35,7 @@ class Watch:
     """Looks for runs that come and says so, or opens them where the newest is to be followed.
 
     Args:
-        captures: what another run must not end.
-        lists: show the runs that come.
+        captures, lists: what another run must not end, and what shows the runs that come.
         now: seconds since 1970, for the age of runs.
 
     Attributes:

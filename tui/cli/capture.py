@@ -13,33 +13,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TextIO
+from functools import partial
+from typing import TYPE_CHECKING, TextIO, get_args
 
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.capture.model import (
-    HIGHEST_LEVEL,
-    LONGEST_MS,
-    CaptureOptions,
-    CaptureProgress,
-    CaptureResult,
-    CaptureStop,
-    HostCapture,
-    OptionValue,
-    Stage,
-    parse_option,
-)
+from tpuprof.parsers.capture import model
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop, Stage
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.cli.common import (
-    PROGRAM,
-    add_debug,
-    add_look,
-    add_mouse,
-    can_redraw,
-    line_width,
-    note,
-    why_no_screen,
-)
+from tpuprof.tui.cli import common
+from tpuprof.tui.cli.common import PROGRAM, whole_number
 from tpuprof.tui.cli.progress import RedrawnLine
 
 if TYPE_CHECKING:
@@ -58,62 +41,43 @@ examples:
 
 It asks the addresses given and nothing else, without encryption; reach another machine's server with ssh -L.
 """
-_DRAWN_STAGES: tuple[Stage, ...] = (
-    "connecting",
-    "waiting",
-    "tracing",
-    "stopping",
-    "receiving",
-    "writing",
-    "written",
-    "failed",
-)
 
 
 def capture_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
     """The command's options."""
-    parser = parser_class(
-        prog=f"{PROGRAM} capture",
-        description="Asks running JAX, PyTorch/XLA or TensorFlow programs for a profile, writes it as a new run of the "
-        "logdir, prints the run's path and opens it.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    what = "Asks running JAX, PyTorch/XLA or TensorFlow programs for a profile, writes it as a new run of the "
+    what += "logdir, prints the run's path and opens it."
+    parser = common.new_parser(parser_class, "capture", what, _EPILOG)
     defaults = CaptureOptions()
     parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers; all into one run")
     length = f"how long to trace, in milliseconds (default: {defaults.duration_ms})"
-    parser.add_argument("--ms", type=_between(1, LONGEST_MS), default=defaults.duration_ms, metavar="MS", help=length)
+    to_trace = partial(whole_number, least=1, most=model.LONGEST_MS)
+    parser.add_argument("--ms", type=to_trace, default=defaults.duration_ms, metavar="MS", help=length)
     where = "a local folder; the run lands in DIR/plugins/profile, where XProf looks for it (default: .)"
     parser.add_argument("--logdir", default=".", metavar="DIR", help=where)
     parser.add_argument("--no-open", action="store_true", help="only write the run and print its path")
     delay = "wait so long before tracing, once the servers were reached"
-    parser.add_argument("--delay-ms", type=_between(0, LONGEST_MS), default=0, metavar="MS", help=delay)
+    to_wait = partial(whole_number, most=model.LONGEST_MS)
+    parser.add_argument("--delay-ms", type=to_wait, default=0, metavar="MS", help=delay)
     patience = f"how long the data may take after that (default: {defaults.grace_seconds:g} s), and a server to answer "
     patience += f"at first, {defaults.connect_seconds:g} s at most"
-    parser.add_argument(
-        "--wait", type=_between(1, 86_400), default=int(defaults.grace_seconds), metavar="SECONDS", help=patience
-    )
+    in_a_day, grace = partial(whole_number, least=1, most=86_400), int(defaults.grace_seconds)
+    parser.add_argument("--wait", type=in_a_day, default=grace, metavar="SECONDS", help=patience)
     tracers = parser.add_argument_group("tracers", "What is traced, as in XProf's dialogue:")
-    for name, default, what in (
+    level = partial(whole_number, most=model.HIGHEST_LEVEL)
+    for name, default, levels in (
         ("host", defaults.host_tracer_level, "0 off, 1 annotations, 2 costly runtime calls too, 3 all"),
         ("device", defaults.device_tracer_level, "0 off, 1 on"),
         ("python", defaults.python_tracer_level, "0 off, 1 every Python call, which slows the program"),
     ):
-        tracers.add_argument(
-            f"--{name}-tracer-level",
-            type=_between(0, HIGHEST_LEVEL),
-            default=default,
-            metavar="N",
-            help=f"{what} (default: {default})",
-        )
+        meaning = f"{levels} (default: {default})"
+        tracers.add_argument(f"--{name}-tracer-level", type=level, default=default, metavar="N", help=meaning)
     option = "an option of the profiler's own, such as tpu_trace_mode=TRACE_COMPUTE_AND_SYNC; true, false and whole "
     option += "numbers are taken as such, key:string=5 as text"
     tracers.add_argument("--option", action="append", type=_option, default=[], metavar="KEY=VALUE", help=option)
     look = parser.add_argument_group("look", "Of the screen that opens:")
-    add_look(look)
-    add_mouse(look)
-    add_debug(parser)
+    common.add_screen(look)
+    common.add_debug(parser)
     return parser
 
 
@@ -140,14 +104,14 @@ def run_capture(args: argparse.Namespace) -> int:
         grace_seconds=args.wait,
     )
     stop = CaptureStop()
-    line = CountDown(sys.stderr, can_redraw(), line_width())
+    line = CountDown(sys.stderr, common.can_redraw(), common.line_width())
     with _ctrl_c(stop.request):
         try:
             result = capture(args.addresses, options, args.logdir, line, stop)
         finally:
             line.clear()
     for sentence in outcome(result):
-        note(sentence)
+        common.note(sentence)
     return _show(args, result.run_path)
 
 
@@ -156,7 +120,7 @@ def _show(args: argparse.Namespace, path: str) -> int:
     from tpuprof.tui.report.output import write_stdout  # noqa: PLC0415
 
     write_stdout(f"{path}\n")
-    if args.no_open or why_no_screen():
+    if args.no_open or common.why_no_screen():
         return EXIT_OK
     from tpuprof.tui.app.start import run_app  # noqa: PLC0415 - Textual, for the screen only
 
@@ -165,7 +129,10 @@ def _show(args: argparse.Namespace, path: str) -> int:
 
 def outcome(result: CaptureResult) -> list[str]:
     """What came of a capture, a sentence a server, the failures last."""
-    lines = [_written(host) for host in result.written]
+    lines = []
+    for host in result.written:
+        took = "" if host.seconds is None else f" in {host.seconds:.1f} s"
+        lines.append(f"{host.address}: {_amount(host.size_bytes or 0)}{took}, {os.path.basename(host.path or '')}")
     lines += [f"note: the profile of {host.address} {note}" for host in result.written for note in host.notes]
     if result.is_stopped:
         lines.append("note: ended early; what was traced until then is kept")
@@ -176,25 +143,14 @@ def outcome(result: CaptureResult) -> list[str]:
     return lines
 
 
-def _written(host: HostCapture) -> str:
-    took = "" if host.seconds is None else f" in {host.seconds:.1f} s"
-    return f"{host.address}: {_amount(host.size_bytes or 0)}{took}, {os.path.basename(host.path or '')}"
-
-
-class CountDown:
-    """One line that says how far the servers are, drawn over itself; off a terminal a line when the tracing begins.
-
-    Args:
-        stream: standard error.
-        is_drawn: it is a terminal that can go back to the beginning of a line.
-        width: cells of the terminal's line.
-    """
+class CountDown(RedrawnLine):
+    """How far the servers are: a line drawn over itself or, where that `is_drawn` not, one when the tracing begins."""
 
     EVERY_SECONDS = 0.1
 
     def __init__(self, stream: TextIO, is_drawn: bool, width: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream, self._is_drawn, self._clock = stream, is_drawn, clock
-        self._line = RedrawnLine(stream, width)
+        super().__init__(stream, width)
+        self._is_drawn, self._clock = is_drawn, clock
         self._servers: dict[str, CaptureProgress] = {}
         self._drawn: tuple[Stage, ...] = ()
         self._due = clock()
@@ -213,11 +169,7 @@ class CountDown:
         if stages == self._drawn and self._clock() < self._due:
             return
         self._due, self._drawn = self._clock() + self.EVERY_SECONDS, stages
-        self._line.draw(countdown(list(self._servers.values())))
-
-    def clear(self) -> None:
-        """Takes the line away."""
-        self._line.clear()
+        self.draw(countdown(list(self._servers.values())))
 
     def _tell(self, progress: CaptureProgress) -> None:
         if progress.stage == "tracing" and not self._is_told:
@@ -230,23 +182,19 @@ class CountDown:
 
 def countdown(servers: list[CaptureProgress]) -> str:
     """``localhost:9012: tracing, 1.4 s left  (ctrl+C ends it …)``; several servers are counted by stage."""
-    active = [server for server in servers if server.stage not in ("written", "failed")]
     left = max((server.left_ms for server in servers if server.left_ms is not None), default=None)
+    stages = [server.stage for server in servers]
     if len(servers) == 1:
-        where = f"{printable(servers[0].address)}: {servers[0].stage}"
-        if servers[0].size_bytes is not None:
-            where += f" {_amount(servers[0].size_bytes)}"
+        size = servers[0].size_bytes
+        where = f"{printable(servers[0].address)}: {stages[0]}{'' if size is None else f' {_amount(size)}'}"
     else:
-        stages = [server.stage for server in servers]
-        parts = [f"{stages.count(stage)} {stage}" for stage in _DRAWN_STAGES if stage in stages]
+        parts = [f"{stages.count(stage)} {stage}" for stage in get_args(Stage) if stage in stages]
         where = f"{counted(len(servers), 'server')}: {', '.join(parts)}"
     if left is not None:
         where += f", {left / 1000:.1f} s left"
-    if not active:
+    if set(stages) <= {"written", "failed"}:
         return where
-    is_ending = any(server.stage == "stopping" for server in active)
-    can_keep = any(server.stage == "tracing" for server in active)
-    return f"{where}  ({_GIVES_UP if is_ending else _ENDS if can_keep else 'ctrl+C ends it'})"
+    return f"{where}  ({_GIVES_UP if 'stopping' in stages else _ENDS if 'tracing' in stages else 'ctrl+C ends it'})"
 
 
 @contextlib.contextmanager
@@ -270,19 +218,8 @@ def _amount(size_bytes: int) -> str:
     return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:.1f} kB"
 
 
-def _between(least: int, most: int) -> Callable[[str], int]:
-    """A converter for whole numbers in a range."""
-
-    def convert(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most:,}")
-        return int(text)
-
-    return convert
-
-
-def _option(text: str) -> tuple[str, OptionValue]:
+def _option(text: str) -> tuple[str, model.OptionValue]:
     try:
-        return parse_option(text)
+        return model.parse_option(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(printable(str(error))) from None

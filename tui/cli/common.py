@@ -9,7 +9,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -18,7 +18,9 @@ from tpuprof.tui.app.options import COLOR_CHOICES
 from tpuprof.tui.terminal.detect import detect
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Logdir
     from tpuprof.parsers.hosts.progress import Progress
+    from tpuprof.tui.report.output import Produce
     from tpuprof.tui.report.page import Look
 
 PROGRAM = "tpuprof-tui"
@@ -43,21 +45,30 @@ class UsageParser(argparse.ArgumentParser):
         raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help", EXIT_USAGE)
 
 
+def new_parser(
+    kind: type[argparse.ArgumentParser], command: str, description: str, more: str = ""
+) -> argparse.ArgumentParser:
+    """A command's parser; what more there is stands as it is at the end of its help."""
+    form = argparse.RawDescriptionHelpFormatter if more else argparse.HelpFormatter
+    return kind(f"{PROGRAM} {command}", None, description, more or None, formatter_class=form, allow_abbrev=False)
+
+
 def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Characters and colours, of a report or the screen."""
     parser.add_argument("--ascii", action="store_true", default=None, help="draw with ASCII characters only")
     parser.add_argument("--color", choices=COLOR_CHOICES, default="auto", help="default: auto")
 
 
-def add_mouse(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """Whether the screen follows the mouse."""
+def add_screen(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """How the screen looks, and whether it follows the mouse."""
+    add_look(parser)
     parser.add_argument("--mouse", action="store_true", default=None, help="follow the mouse, over SSH too")
     parser.add_argument("--no-mouse", dest="mouse", action="store_false", help="leave the mouse to the terminal")
 
 
 def add_width(parser: argparse.ArgumentParser) -> None:
     """How wide a text report is."""
-    parser.add_argument("--width", type=not_negative, default=0, metavar="CELLS", help="width of a text report")
+    parser.add_argument("--width", type=whole_number, default=0, metavar="CELLS", help="width of a text report")
 
 
 def add_report(
@@ -85,10 +96,10 @@ def _device(text: str) -> str:
     """A type of TPU as profiles write it, of ``v5e`` or ``TPU v5e``."""
     from tpuprof.parsers.memory.modules.capacity import generation_of  # noqa: PLC0415
 
-    found = generation_of(text) or generation_of(f"TPU {text}")
-    if found is None:
+    generation = generation_of(text) or generation_of(f"TPU {text}")
+    if generation is None:
         raise argparse.ArgumentTypeError(f"no memory is known of {text!r}; one of: v2 v3 v4 v5e v5p v6e 7x")
-    return found
+    return generation
 
 
 def add_choice_of_profile(
@@ -106,11 +117,12 @@ def add_scheduler(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
 
 
-def not_negative(text: str) -> int:
-    """A whole number of an option."""
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
-    return int(text)
+def whole_number(text: str, least: int = 0, most: int | None = None) -> int:
+    """A whole number of an option, in a range."""
+    if text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= (most or int(text)):
+        return int(text)
+    bounds = f"{least} on" if most is None else f"{least} to {most:,}"
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {bounds}")
 
 
 def existing(path: str) -> str:
@@ -120,6 +132,16 @@ def existing(path: str) -> str:
     from tpuprof.tui.demo import demo_path  # noqa: PLC0415 - only here
 
     return demo_path()
+
+
+def version_of(distribution: str) -> str:
+    """The installed version of a distribution, read without importing it."""
+    from importlib import metadata  # noqa: PLC0415 - slow
+
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 # --- standard error
@@ -162,8 +184,12 @@ def decoding_shown() -> Iterator[Callable[[Progress], None]]:
 
 def why_no_screen() -> str:
     """Why no screen can be drawn here, as a sentence; empty where one can."""
-    is_tty = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    return detect(os.environ, is_tty=is_tty).obstacle
+    return detect(os.environ, is_tty=on_terminal()).obstacle
+
+
+def on_terminal() -> bool:
+    """Whether standard input and output are a terminal; a closed one is None."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 # --- reports
@@ -175,15 +201,25 @@ def output_file(args: argparse.Namespace) -> str | None:
     return None if file == STREAM else file
 
 
-def write_report(args: argparse.Namespace, text: str) -> None:
-    """Writes a report to where it was asked for."""
-    from tpuprof.tui.report.output import stream_file, text_pieces, write_stdout  # noqa: PLC0415
+def write_report(args: argparse.Namespace, report: str | Iterable[str] | Produce, compressed: bool = False) -> None:
+    """Writes a report to where it was asked for; a file may be compressed."""
+    from tpuprof.tui.report.output import stream_file, stream_stdout, text_pieces  # noqa: PLC0415
 
     file = output_file(args)
+    produce = report if callable(report) else text_pieces((report,) if isinstance(report, str) else report)
     if file is None:
-        write_stdout(text)
+        stream_stdout(produce)
     else:
-        stream_file(file, text_pieces((text,)))
+        stream_file(file, produce, compressed)
+
+
+def check_output(args: argparse.Namespace, *logdirs: Logdir) -> None:
+    """Sees, before any work, that the report may be written to where it was asked for."""
+    from tpuprof.tui.report import output  # noqa: PLC0415
+
+    file = output_file(args)
+    for logdir in logdirs if file is not None else ():
+        output.check_output(file or "", logdir)
 
 
 def report_look(args: argparse.Namespace) -> Look:

@@ -12,22 +12,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.cli.common import (
-    PROGRAM,
-    add_debug,
-    add_look,
-    add_mouse,
-    add_report,
-    add_width,
-    decoding_shown,
-    existing,
-    not_negative,
-    note,
-    output_file,
-    report_look,
-    why_no_screen,
-    write_report,
-)
+from tpuprof.tui.cli import common
+from tpuprof.tui.cli.common import PROGRAM, existing, note
 from tpuprof.tui.pages import CommandPage, command_named
 from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS
 from tpuprof.tui.terminal.detect import settle_terminal
@@ -52,13 +38,8 @@ exit codes of --fail-on-regression:
 
 def diff_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
     """The command's options."""
-    parser = parser_class(
-        prog=f"{PROGRAM} diff",
-        description="Compares two runs, a step and core: step time, ops, classes of ops, memory; says what is noise.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    what = "Compares two runs, a step and core: step time, ops, classes of ops, memory; says what is noise."
+    parser = common.new_parser(parser_class, "diff", what, _EPILOG)
     parser.add_argument("before", metavar="A", help="logdir, run, file or glob: the run before")
     parser.add_argument("after", nargs="?", metavar="B", help="the run after (default: another run of A)")
     parser.add_argument("--run-a", metavar="RUN", help="name of A's run, or its beginning (default: the newest)")
@@ -66,15 +47,14 @@ def diff_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentP
     parser.add_argument("--host", metavar="HOST", help="one host of both only (default: all merged)")
     workers = "read the hosts on the workers of a Dask cluster, host:port, all but the ops of steps; same paths there"
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
-    add_report(parser, parser, FORMATS)
+    common.add_report(parser, parser, FORMATS)
     rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
-    parser.add_argument("--limit", type=not_negative, default=0, metavar="N", help=rows)
+    parser.add_argument("--limit", type=common.whole_number, default=0, metavar="N", help=rows)
     fail = "exit with code 6 where steps got slower by more than PERCENT and by more than noise"
     parser.add_argument("--fail-on-regression", type=_percent, metavar="PERCENT", help=fail.replace("%", "%%"))
-    add_width(parser)
-    add_look(parser)
-    add_mouse(parser)
-    add_debug(parser)
+    common.add_width(parser)
+    common.add_screen(parser)
+    common.add_debug(parser)
     return parser
 
 
@@ -92,17 +72,18 @@ def run_diff(args: argparse.Namespace) -> int:
     before, after = _runs(args)
     allowed = args.fail_on_regression
     wants_report = args.format is not None or args.output is not None or allowed is not None
-    obstacle = why_no_screen()
+    obstacle = common.why_no_screen()
     diff = _compared(args, before, after)
     if not wants_report and not obstacle:
-        return _screen(args, page, diff)
+        terminal = settle_terminal(args.color, args.ascii, args.mouse)
+        app = page.load_app()(diff, terminal)
+        app.run(mouse=terminal.mouse)
+        return app.return_code or EXIT_OK
     if not wants_report:
         note(f"{obstacle} Printing the report instead of opening the screen.")
-    judged = None
-    if allowed is not None:
-        from tpuprof.parsers.diff.regression import regression  # noqa: PLC0415
+    from tpuprof.parsers.diff.regression import regression  # noqa: PLC0415
 
-        judged = regression(diff, allowed)
+    judged = None if allowed is None else regression(diff, allowed)
     _write(args, page, diff, judged)
     return EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
 
@@ -132,9 +113,7 @@ def _runs(args: argparse.Namespace) -> tuple[Run, Run]:
 
     first = open_logdir(existing(args.before))
     second = first if args.after is None else open_logdir(existing(args.after))
-    file = output_file(args)
-    if file is not None:
-        _check_output(file, (first, second))
+    common.check_output(args, first, second)
     before, after = _chosen(args, first, second)
     if os.path.realpath(before.path) == os.path.realpath(after.path):
         sentence = f"A and B are the same run, {printable(before.name)}."
@@ -158,24 +137,15 @@ def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Ru
 
 
 def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
-    """Decodes both, with progress on standard error where that is a terminal."""
     from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415
 
-    with decoding_shown() as on_progress:
+    with common.decoding_shown() as on_progress:
         sessions = [Session(run, on_progress, scheduler=args.scheduler) for run in (before, after)]
         return compare(sessions[0], sessions[1], args.host, on_progress)
 
 
 # --- showing and writing
-
-
-def _screen(args: argparse.Namespace, page: CommandPage, diff: Diff) -> int:
-    """Opens the screen."""
-    terminal = settle_terminal(args.color, args.ascii, args.mouse)
-    app = page.load_app()(diff, terminal)
-    app.run(mouse=terminal.mouse)
-    return app.return_code or EXIT_OK
 
 
 def _write(args: argparse.Namespace, page: CommandPage, diff: Diff, judged: Regression | None) -> None:
@@ -184,20 +154,12 @@ def _write(args: argparse.Namespace, page: CommandPage, diff: Diff, judged: Regr
     if form in WITHOUT_WARNINGS:
         for sentence in diff.warnings:
             note(f"note: {sentence}")
-    write_report(args, report.writers[form](report.read(diff, judged), report_look(args), args.limit))
-
-
-def _check_output(path: str, logdirs: tuple[Logdir, Logdir]) -> None:
-    """Sees, before any work, that the report may be written there."""
-    from tpuprof.tui.report.output import check_output  # noqa: PLC0415
-
-    for logdir in logdirs:
-        check_output(path, logdir)
+    common.write_report(args, report.writers[form](report.read(diff, judged), common.report_look(args), args.limit))
 
 
 def _percent(text: str) -> float:
     """A fraction, of ``5%`` or ``5``."""
-    found = _PERCENT.fullmatch(text)
-    if found is None or not text.isascii():
+    percentage = _PERCENT.fullmatch(text)
+    if percentage is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 on, such as 5%")
-    return float(found[1]) / 100
+    return float(percentage[1]) / 100

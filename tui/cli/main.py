@@ -7,43 +7,29 @@ for `--help` and `--version`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NoReturn
+from functools import cache
+from importlib import import_module
+from typing import Any, NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.cli.common import (
-    DEMO,
-    PROGRAM,
-    UsageParser,
-    add_choice_of_profile,
-    add_debug,
-    add_device,
-    add_look,
-    add_mouse,
-    add_scheduler,
-    existing,
-    note,
-    why_no_screen,
-)
+from tpuprof.tui.cli import common
+from tpuprof.tui.cli.common import DEMO, PROGRAM, UsageParser, existing, note, version_of
 
 _COMMANDS = ("report", "oom", "diff", "memory", "capture", "doctor")
 _MEMORY_TAB = 4
 
 
-def _epilog() -> str:
-    """The commands, for the help."""
-    from tpuprof.tui.pages import PAGE_NAMES  # noqa: PLC0415 - for the help alone
-
-    return f"""commands:
+_COMMAND_HELP = f"""commands:
   {PROGRAM} demo                  look around in the bundled demo profile; reports take it too
   {PROGRAM} oom LOG               find out-of-memory errors in a log (- for standard input): why, and what to do
   {PROGRAM} capture HOST:PORT     ask a running program for a profile, and open it
   {PROGRAM} memory PATH           open the memory tab: of a profile, an HLO proto or an --xla_dump_to folder
-  {PROGRAM} report PAGE [PATH]    print a page: {", ".join(PAGE_NAMES)}
+  {PROGRAM} report PAGE [PATH]    print a page: {{pages}}
   {PROGRAM} diff A [B]            compare two runs: what changed, and what is noise
   {PROGRAM} doctor [PATH]         print what is installed, what this terminal can do, what PATH holds and lacks
 
@@ -52,10 +38,7 @@ A folder that is named like a command: ./report
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs one command.
-
-    Args:
-        argv: arguments without the program's name; those of the process when `None`.
+    """Runs one command, by the arguments of the process where none are given.
 
     Returns:
         The exit code, one of `tpuprof.parsers.base.errors.EXIT_*`.
@@ -66,7 +49,11 @@ def main(argv: list[str] | None = None) -> int:
     except SystemExit as stop:  # argparse after --help and --version
         return stop.code if isinstance(stop.code, int) else EXIT_OK
     except BrokenPipeError:
-        _drop_stdout()
+        # What is still buffered goes nowhere, so that the interpreter does not complain about it at its end.
+        with contextlib.suppress(OSError, ValueError):  # standard output may have no file descriptor
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
         return EXIT_OK
     except (KeyboardInterrupt, Cancelled):
         return EXIT_INTERRUPTED
@@ -85,29 +72,14 @@ def _run(arguments: Sequence[str]) -> int:
         os.environ.setdefault(name, "1")
     words = [word for word in arguments if word != "--debug"]
     command = words[0] if words else ""
-    if command == "report":
-        from tpuprof.tui.cli.report import report_parser, run_report  # noqa: PLC0415
-
-        return run_report(report_parser().parse_args(words[1:]))
-    if command == "oom":
-        from tpuprof.tui.cli.oom import oom_parser, run_oom  # noqa: PLC0415
-
-        return run_oom(oom_parser(UsageParser).parse_args(words[1:]))
-    if command == "capture":
-        from tpuprof.tui.cli.capture import capture_parser, run_capture  # noqa: PLC0415
-
-        return run_capture(capture_parser(UsageParser).parse_args(words[1:]))
     if command == "memory":
         return _memory_app(_memory_parser().parse_args(words[1:]))
-    if command == "diff":
-        from tpuprof.tui.cli.diff import diff_parser, run_diff  # noqa: PLC0415
-
-        return run_diff(diff_parser(UsageParser).parse_args(words[1:]))
-    if command == "doctor":
-        from tpuprof.tui.cli.doctor.command import doctor_parser, run_doctor  # noqa: PLC0415
-
-        return run_doctor(doctor_parser(UsageParser).parse_args(words[1:]))
-    return _app(_app_parser().parse_args(words))
+    if command not in _COMMANDS:
+        return _app(_app_parser().parse_args(words))
+    module = import_module(f"tpuprof.tui.cli.{command}")
+    parser: argparse.ArgumentParser = getattr(module, f"{command}_parser")(UsageParser)
+    exit_code: int = getattr(module, f"run_{command}")(parser.parse_args(words[1:]))
+    return exit_code
 
 
 def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) -> int:
@@ -124,16 +96,6 @@ def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) ->
     return exit_code
 
 
-def _drop_stdout() -> None:
-    """Sends what is still buffered nowhere, so that the interpreter does not complain about it at its end."""
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-    except (OSError, ValueError):  # standard output has no file descriptor
-        return
-
-
 # --- arguments
 
 
@@ -142,7 +104,9 @@ class _AppParser(UsageParser):
 
     def format_help(self) -> str:
         """The help, with the commands at its end."""
-        self.epilog = _epilog()
+        from tpuprof.tui.pages import PAGE_NAMES  # noqa: PLC0415 - for the help alone
+
+        self.epilog = _COMMAND_HELP.format(pages=", ".join(PAGE_NAMES))
         return super().format_help()
 
 
@@ -150,42 +114,35 @@ class _Version(argparse.Action):
     """Looks the version up only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from tpuprof.tui.cli.doctor.report import DISTRIBUTION, version_of  # noqa: PLC0415 - importlib.metadata is slow
         from tpuprof.tui.report.output import write_stdout  # noqa: PLC0415
 
-        write_stdout(f"{PROGRAM} {version_of(DISTRIBUTION)}\n")
+        write_stdout(f"{PROGRAM} {version_of(PROGRAM)}\n")
         parser.exit()
 
 
 def _app_parser() -> argparse.ArgumentParser:
-    parser = _AppParser(
-        prog=PROGRAM,
-        description="Reads XProf/TensorBoard profiles of TPU programs in the terminal.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    form, what = (
+        argparse.RawDescriptionHelpFormatter,
+        "Reads XProf/TensorBoard profiles of TPU programs in the terminal.",
     )
-    add_choice_of_profile(parser)
+    parser = _AppParser(PROGRAM, description=what, formatter_class=form, allow_abbrev=False)
+    common.add_choice_of_profile(parser)
     latest = "open the newest run whenever one comes; wait for one where there is none yet"
     parser.add_argument("--latest", action="store_true", help=latest)
-    add_scheduler(parser)
-    add_look(parser)
-    add_mouse(parser)
-    add_debug(parser)
+    common.add_scheduler(parser)
+    common.add_screen(parser)
+    common.add_debug(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     return parser
 
 
 def _memory_parser() -> argparse.ArgumentParser:
-    parser = UsageParser(
-        prog=f"{PROGRAM} memory",
-        description="Opens the memory tab. Without a terminal it prints the page.",
-        allow_abbrev=False,
-    )
-    add_choice_of_profile(parser, "as for profiles; or an HLO proto, or a folder written with --xla_dump_to")
-    add_device(parser)
-    add_look(parser)
-    add_mouse(parser)
-    add_debug(parser)
+    parser = common.new_parser(UsageParser, "memory", "Opens the memory tab. Without a terminal it prints the page.")
+    where = "as for profiles; or an HLO proto, or a folder written with --xla_dump_to"
+    common.add_choice_of_profile(parser, where)
+    common.add_device(parser)
+    common.add_screen(parser)
+    common.add_debug(parser)
     return parser
 
 
@@ -199,20 +156,19 @@ def _app(args: argparse.Namespace) -> int:
         raise ProfileError("usage", sentence, f"{PROGRAM} {args.path} --help", EXIT_USAGE)
     demo = args.path == DEMO
     args.path = existing(args.path)
+    if args.latest and args.run is not None:
+        raise ProfileError("usage", "--latest and --run do not go together.", f"{PROGRAM} --help", EXIT_USAGE)
     if args.latest:
-        _wait_for_run(args)
-    options = replace(_options(args), demo=demo, latest=args.latest, scheduler=args.scheduler)
-    return _screen(args, options, "overview", "the overview")
+        from tpuprof.parsers.files.watch import wait_for_run  # noqa: PLC0415
+
+        say_so = cache(lambda: note(f"waiting for a run at {args.path}; ctrl+C ends it"))  # once
+        wait_for_run(args.path, on_wait=lambda _: say_so())
+    return _screen(args, "overview", "the overview", demo=demo, latest=args.latest, scheduler=args.scheduler)
 
 
-def _options(args: argparse.Namespace) -> AppOptions:
-    """What every command that opens the app asks of it."""
-    return AppOptions(ascii=args.ascii, color=args.color, mouse=args.mouse, run=args.run, host=args.host)
-
-
-def _screen(args: argparse.Namespace, options: AppOptions, page: str, called: str) -> int:
+def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> int:  # noqa: ANN401 - of `AppOptions`
     """Opens the app; prints a page where no screen can be drawn."""
-    obstacle = why_no_screen()
+    obstacle = common.why_no_screen()
     if obstacle:
         note(f"{obstacle} Printing {called} instead of opening the screen.")
         from tpuprof.tui.cli.report import report_parser, run_report  # noqa: PLC0415
@@ -221,23 +177,8 @@ def _screen(args: argparse.Namespace, options: AppOptions, page: str, called: st
         return run_report(argparse.Namespace(**{**defaults, **vars(args)}))
     from tpuprof.tui.app.start import run_app  # noqa: PLC0415 - Textual, for the screen only
 
+    options = AppOptions(ascii=args.ascii, color=args.color, mouse=args.mouse, run=args.run, host=args.host, **asked)
     return run_app(args.path, options=options)
-
-
-def _wait_for_run(args: argparse.Namespace) -> None:
-    """Waits until there is a run to open, and says so."""
-    if args.run is not None:
-        raise ProfileError("usage", "--latest and --run do not go together.", f"{PROGRAM} --help", EXIT_USAGE)
-    from tpuprof.parsers.files.watch import wait_for_run  # noqa: PLC0415
-
-    told: list[float] = []
-
-    def on_wait(seconds: float) -> None:
-        if not told:
-            note(f"waiting for a run at {args.path}; ctrl+C ends it")
-        told.append(seconds)
-
-    wait_for_run(args.path, on_wait=on_wait)
 
 
 def _memory_app(args: argparse.Namespace) -> int:
@@ -246,5 +187,4 @@ def _memory_app(args: argparse.Namespace) -> int:
 
     args.path = existing(args.path)
     only_hlo = leads_to_hlo(args.path)
-    options = replace(_options(args), tab=_MEMORY_TAB, only_hlo=only_hlo, device=args.device)
-    return _screen(args, options, "memory", "the memory page")
+    return _screen(args, "memory", "the memory page", tab=_MEMORY_TAB, only_hlo=only_hlo, device=args.device)

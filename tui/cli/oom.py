@@ -6,34 +6,21 @@ Nothing here imports Textual before the screen is to open.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import stat
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.cli.common import (
-    PROGRAM,
-    STREAM,
-    add_debug,
-    add_look,
-    add_mouse,
-    add_report,
-    add_width,
-    can_redraw,
-    line_width,
-    not_negative,
-    note,
-    output_file,
-    report_look,
-    why_no_screen,
-    write_report,
-)
+from tpuprof.tui.cli import common
+from tpuprof.tui.cli.common import PROGRAM, STREAM, note, why_no_screen
 from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.terminal.detect import settle_terminal
@@ -41,14 +28,11 @@ from tpuprof.tui.terminal.detect import settle_terminal
 if TYPE_CHECKING:
     from tpuprof.parsers.memory.oom.model import OomLog
 
-OOM_FORMATS = ("text", "json", "md")
-"""Formats of the report."""
-
+OOM_FORMATS = ("text", "json", "md")  # formats of the report
+# a log up to this size is read before the screen opens: that takes less time than importing it
 AT_ONCE_BYTES = 24_000_000
-"""A log up to this size is read before the screen opens: that takes less time than importing it."""
-PACKED_AT_ONCE_BYTES = 2_000_000
-"""And a compressed one up to this."""
-
+PACKED_AT_ONCE_BYTES = 2_000_000  # and a compressed one up to this
+EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
 _GZIP = b"\x1f\x8b"
 
 
@@ -61,12 +45,11 @@ def oom_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentPa
         allow_abbrev=False,
     )
     parser.add_argument("file", metavar="FILE", help="the log, compressed or not; - for standard input")
-    add_report(parser, parser.add_mutually_exclusive_group(), OOM_FORMATS)
-    parser.add_argument("--limit", type=not_negative, default=0, metavar="N", help="buffers of each error; 0: all")
-    add_width(parser)
-    add_look(parser)
-    add_mouse(parser)
-    add_debug(parser)
+    common.add_report(parser, parser.add_mutually_exclusive_group(), OOM_FORMATS)
+    limit = "buffers of each error; 0: all"
+    parser.add_argument("--limit", type=common.whole_number, default=0, metavar="N", help=limit)
+    for add in (common.add_width, common.add_screen, common.add_debug):
+        add(parser)
     return parser
 
 
@@ -79,20 +62,24 @@ def run_oom(args: argparse.Namespace) -> int:
     Raises:
         ProfileError: there is no such log (exit code 3), no TPU out-of-memory error in it (3), or it can't be read (4).
     """
-    file = output_file(args)
+    file = common.output_file(args)
     if file is not None:
         _check_output(file, args.file)
-    wants_report = args.format is not None or args.output is not None
-    is_shown = sys.stdout.isatty() and not wants_report
+    is_shown = sys.stdout.isatty() and not _wants_report(args)
     if args.file == STREAM:
         log = _scan_stdin()
-        if is_shown and log.reports and not sys.stdin.isatty() and not _take_keys_from_terminal():
-            is_shown = False
-        return _finish(args, log, is_shown)
+        needs_keys = is_shown and log.reports and not sys.stdin.isatty()
+        return _finish(args, log, is_shown and (not needs_keys or _take_keys_from_terminal()))
     size = _checked_size(args.file)
     if is_shown and not why_no_screen() and size is not None and size > _at_once_bytes(args.file):
         return _screen(args, None, size)
-    return _finish(args, _scan_file(args.file, size), is_shown)
+    with _reading_shown(shown_name(args.file), size) as on_progress:
+        log = _scan_file(args.file, on_progress)
+    return _finish(args, log, is_shown)
+
+
+def _wants_report(args: argparse.Namespace) -> bool:
+    return args.format is not None or args.output is not None
 
 
 def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
@@ -102,11 +89,12 @@ def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
     obstacle = why_no_screen()
     if is_shown and not obstacle:
         return _screen(args, log, 0)
-    if args.format is None and args.output is None:
+    if not _wants_report(args):
         note(f"{obstacle or 'No terminal to take keys from.'} Printing the report instead of opening the screen.")
     report = command_named("oom").load_report()
     errors = report.read(log, args.file, shown_name(args.file))
-    write_report(args, report.writers[args.format or "text"](errors, report_look(args), args.limit))
+    writer = report.writers[args.format or "text"]
+    common.write_report(args, writer(errors, common.report_look(args), args.limit))
     return EXIT_OK
 
 
@@ -127,27 +115,22 @@ def shown_name(path: str) -> str:
     return "stdin" if path == STREAM else path.rstrip("/").rpartition("/")[2] or path
 
 
-# --- reading
-
-
 def _checked_size(path: str) -> int | None:
     """Size of a log; None where it is no regular file, such as a pipe.
 
     Raises:
         ProfileError: it can't be read, or is none.
     """
-    shown = printable(path)
+    shown, hint = printable(path), f"{PROGRAM} oom LOG"
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise ProfileError("not_found", f"There is no file {shown}.", f"{PROGRAM} oom LOG", EXIT_NOT_FOUND) from None
+        raise ProfileError("not_found", f"There is no file {shown}.", hint, EXIT_NOT_FOUND) from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
-    if stat.S_ISDIR(found.st_mode):
-        raise ProfileError("not_found", f"{shown} is a folder, not a log.", f"{PROGRAM} oom LOG", EXIT_NOT_FOUND)
-    if not stat.S_ISREG(found.st_mode):
-        return None
-    return found.st_size
+    if stat.S_ISDIR(status.st_mode):
+        raise ProfileError("not_found", f"{shown} is a folder, not a log.", hint, EXIT_NOT_FOUND)
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def _at_once_bytes(path: str) -> int:
@@ -157,22 +140,15 @@ def _at_once_bytes(path: str) -> int:
 
 
 def _scan_file(
-    path: str,
-    size: int | None,
-    on_progress: Callable[[int], None] | None = None,
-    is_cancelled: Callable[[], bool] | None = None,
+    path: str, on_progress: Callable[[int], None] | None, is_cancelled: Callable[[], bool] | None = None
 ) -> OomLog:
     from tpuprof.parsers.memory.oom.read.scan import scan_log  # noqa: PLC0415 - only here
 
-    line = _ProgressLine(shown_name(path), size) if on_progress is None else None
     try:
         with _opened(path) as file:
-            return scan_log(file, on_progress or line or _nothing, is_cancelled or _never)
+            return scan_log(file, on_progress, is_cancelled)
     except OSError as error:
         raise _unreadable(path, error) from error
-    finally:
-        if line is not None:
-            line.clear()
 
 
 def _scan_stdin() -> OomLog:
@@ -183,14 +159,12 @@ def _scan_stdin() -> OomLog:
         raise ProfileError("unreadable", "There is no standard input.", f"{PROGRAM} oom LOG", EXIT_UNREADABLE)
     if sys.stdin.isatty():
         note("Paste the log here and end it with ctrl+D on a line of its own.")
-    line = _ProgressLine("standard input", None)
     piped = _Piped(sys.stdin.buffer)
     try:
-        log = scan_log(cast(BinaryIO, piped), line, _never)
+        with _reading_shown("standard input", None) as on_progress:
+            log = scan_log(cast(BinaryIO, piped), on_progress)
     except OSError as error:
         raise _unreadable("Standard input", error) from error
-    finally:
-        line.clear()
     if piped.stopped:
         note("Stopped reading; this is what came so far.")
     return log
@@ -214,45 +188,35 @@ class _Piped:
             return b""
 
 
-class _ProgressLine:
-    """A line on standard error that says how far reading is, where that is a terminal and it takes long.
+@contextlib.contextmanager
+def _reading_shown(name: str, size: int | None) -> Iterator[Callable[[int], None]]:
+    """What to tell how many bytes are read: a line on standard error where that is a terminal and it takes long.
 
     A thread draws it: a pipe in which nothing comes for hours still shows that it is waited for.
     """
+    began, done, taken = time.monotonic(), threading.Event(), 0
 
-    FIRST_AFTER = 0.5
-    EVERY = 0.5
-
-    def __init__(self, name: str, size: int | None) -> None:
-        self._name, self._size = printable(name), size
-        self._bytes = 0
-        self._began = time.monotonic()
-        self._done = threading.Event()
-        self._thread: threading.Thread | None = None
-        if can_redraw():
-            self._thread = threading.Thread(target=self._draw, daemon=True)
-            self._thread.start()
-
-    def __call__(self, bytes_read: int) -> None:
-        self._bytes = bytes_read
-
-    def clear(self) -> None:
-        """Takes the line away."""
-        self._done.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _draw(self) -> None:
-        line = RedrawnLine(sys.stderr, line_width())
-        pause = self.FIRST_AFTER
-        while not self._done.wait(pause):
-            amount = f"{self._bytes / 1e6:.1f} MB"
-            if self._size:
-                amount += f" of {self._size / 1e6:.1f} MB"
-            minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
-            line.draw(f"reading {self._name}: {amount}, {minutes}:{seconds:02}  (ctrl+C ends)")
-            pause = self.EVERY
+    def draw() -> None:
+        line = RedrawnLine(sys.stderr, common.line_width())
+        while not done.wait(EVERY_SECONDS):
+            amount = f"{taken / 1e6:.1f} MB" + (f" of {size / 1e6:.1f} MB" if size else "")
+            minutes, seconds = divmod(int(time.monotonic() - began), 60)
+            line.draw(f"reading {printable(name)}: {amount}, {minutes}:{seconds:02}  (ctrl+C ends)")
         line.clear()
+
+    def on_progress(bytes_read: int) -> None:
+        nonlocal taken
+        taken = bytes_read
+
+    thread = threading.Thread(target=draw, daemon=True)
+    if common.can_redraw():
+        thread.start()
+    try:
+        yield on_progress
+    finally:
+        done.set()
+        if thread.ident is not None:
+            thread.join()
 
 
 def _opened(path: str) -> BinaryIO:
@@ -267,14 +231,6 @@ def _unreadable(path: str, error: Exception) -> ProfileError:
     return ProfileError("unreadable", f"{printable(path)} can't be read: {reason}.", "", EXIT_UNREADABLE)
 
 
-def _nothing(_: int) -> None:
-    """Tells nobody."""
-
-
-def _never() -> bool:
-    return False
-
-
 def _take_keys_from_terminal() -> bool:
     """Puts the terminal in the place of standard input, which has been read to its end."""
     try:
@@ -286,18 +242,11 @@ def _take_keys_from_terminal() -> bool:
     return True
 
 
-# --- showing and writing
-
-
 def _screen(args: argparse.Namespace, log: OomLog | None, size: int) -> int:
     """Opens the screen; reads the log there where it was not read yet."""
     terminal = settle_terminal(args.color, args.ascii, args.mouse)
     app = command_named("oom").load_app()(
-        shown_name(args.file),
-        terminal,
-        log=log,
-        scan=lambda on_progress, is_cancelled: _scan_file(args.file, size, on_progress, is_cancelled),
-        total=size,
+        shown_name(args.file), terminal, log=log, scan=partial(_scan_file, args.file), total=size
     )
     app.run(mouse=terminal.mouse)
     if app.problem is not None:

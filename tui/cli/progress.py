@@ -17,12 +17,7 @@ EVERY_SECONDS = 0.1
 
 
 class RedrawnLine:
-    """A line that is drawn over itself.
-
-    Args:
-        stream: a terminal.
-        width: cells of the terminal's line; what is longer is cut.
-    """
+    """A line that is drawn over itself on a terminal; what is longer than the terminal's line is cut."""
 
     def __init__(self, stream: TextIO, width: int) -> None:
         self._stream = stream
@@ -45,17 +40,11 @@ class RedrawnLine:
         self._stream.flush()
 
 
-class ProgressLine:
-    """Draws progress over itself on `stream`, rarely enough to cost nothing.
-
-    Args:
-        stream: a terminal.
-        clock: seconds, going up.
-        width: cells of the terminal's line.
-    """
+class ProgressLine(RedrawnLine):
+    """Draws how far decoding is, rarely enough to cost nothing."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic, width: int = 80) -> None:
-        self._line = RedrawnLine(stream, width)
+        super().__init__(stream, width)
         self._clock = clock
         self._due = clock() + FIRST_AFTER_SECONDS
         self._lock = threading.Lock()
@@ -66,18 +55,13 @@ class ProgressLine:
             return
         try:
             self._due = self._clock() + EVERY_SECONDS
-            self._line.draw(line(progress))
+            share = 100 * progress.bytes_done // progress.bytes_total if progress.bytes_total else 100
+            which = f" ({progress.host_index + 1} of {progress.host_count})" if progress.host_count > 1 else ""
+            self.draw(f"reading {printable(progress.host)}{which}: {share} %, {progress.events_done:,} events")
         finally:
             self._lock.release()
 
     def clear(self) -> None:
         """Takes the line away."""
         with self._lock:
-            self._line.clear()
-
-
-def line(progress: Progress) -> str:
-    """``reading host3 (4 of 16): 41 %, 1,234,567 events``, in ASCII but for the host's name."""
-    share = 100 * progress.bytes_done // progress.bytes_total if progress.bytes_total else 100
-    which = f" ({progress.host_index + 1} of {progress.host_count})" if progress.host_count > 1 else ""
-    return f"reading {printable(progress.host)}{which}: {share} %, {progress.events_done:,} events"
+            super().clear()

@@ -6,26 +6,12 @@ import argparse
 import gc
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
-from tpuprof.tui.cli.common import (
-    PROGRAM,
-    UsageParser,
-    add_choice_of_profile,
-    add_debug,
-    add_device,
-    add_look,
-    add_scheduler,
-    add_width,
-    decoding_shown,
-    existing,
-    not_negative,
-    note,
-    output_file,
-    report_look,
-    write_report,
-)
+from tpuprof.tui.cli import common
+from tpuprof.tui.cli.common import PROGRAM, UsageParser
 from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
 from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Asked
 
@@ -42,24 +28,21 @@ _TIMELINE_FORMATS = (*FORMATS, "perfetto")
 _MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 
 
-def report_parser() -> argparse.ArgumentParser:
+def report_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> argparse.ArgumentParser:
     """The arguments of the command."""
-    parser = UsageParser(
-        prog=f"{PROGRAM} report",
-        description="Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key.",
-        allow_abbrev=False,
-    )
+    what = "Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key."
+    parser = common.new_parser(parser_class, "report", what)
     parser.add_argument("page", metavar="PAGE", help=", ".join(PAGE_NAMES))
-    add_choice_of_profile(parser)
-    add_scheduler(parser)
+    common.add_choice_of_profile(parser)
+    common.add_scheduler(parser)
     formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz"
     parser.add_argument("--format", choices=_TIMELINE_FORMATS, default="text", help=formats)
     rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
-    parser.add_argument("--limit", type=not_negative, metavar="N", help=rows)
+    parser.add_argument("--limit", type=common.whole_number, metavar="N", help=rows)
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
-    add_width(parser)
-    add_look(parser)
-    add_debug(parser)
+    common.add_width(parser)
+    common.add_look(parser)
+    common.add_debug(parser)
     describe = "print the page's keys instead: unit, meaning, when it is null (text or json)"
     parser.add_argument("--describe", action="store_true", help=describe)
     facts = "of the page runs: step time, device, modules of each run too; some 10 ms a run"
@@ -72,7 +55,7 @@ def report_parser() -> argparse.ArgumentParser:
     memory = parser.add_argument_group("memory", "Which compiled module, and which memory:")
     module = "name, or name(program id) (default: the one with the largest HBM peak)"
     memory.add_argument("--module", metavar="MODULE", help=module)
-    add_device(memory)
+    common.add_device(memory)
     memory.add_argument("--space", choices=SPACES, metavar="SPACE", help=f"{', '.join(SPACES)} (default: hbm)")
     return parser
 
@@ -94,18 +77,11 @@ def run_report(args: argparse.Namespace) -> int:
         return _describe(args, page)
     _check_options(args, page)
     gc.disable()  # one page and out: nothing that it makes is cyclic, and collecting takes a tenth of a short run
-    from tpuprof.tui.report.output import check_output, stream_file, stream_stdout  # noqa: PLC0415
-
-    args.path = existing(args.path)
+    args.path = common.existing(args.path)
     logdir, only_hlo = _opened(args.path, page)
-    file = output_file(args)
-    if file is not None:
-        check_output(file, logdir)
-    produce = _printed(args, page, logdir, only_hlo)
-    if file is None:
-        stream_stdout(produce)
-    else:
-        stream_file(file, produce, compressed=args.format == "perfetto" and file.lower().endswith(".gz"))
+    common.check_output(args, logdir)
+    is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
+    common.write_report(args, _printed(args, page, logdir, only_hlo), is_packed)
     return EXIT_OK
 
 
@@ -116,10 +92,10 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
     if args.format not in ("text", "json"):
         raise ProfileError("usage", f"--describe has no format {args.format}.", "--format json", EXIT_USAGE)
     report = page.load_report()
-    is_text = args.format == "text"
-    write_report(
-        args, describe_text(page.name, report, report_look(args)) if is_text else describe_json(page.name, report)
-    )
+    if args.format == "text":
+        common.write_report(args, describe_text(page.name, report, common.report_look(args)))
+    else:
+        common.write_report(args, describe_json(page.name, report))
     return EXIT_OK
 
 
@@ -132,17 +108,13 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
             if getattr(args, name) not in (None, False):
                 sentence = f"{option} is for the page {owner.name}, not {args.page}."
                 raise ProfileError("usage", sentence, HELP, EXIT_USAGE)
-    page.load_report().check(_options(args, page), args.format, args.limit)
-    if args.format == "perfetto" and output_file(args) is None and sys.stdout.isatty():
+    options = {name: getattr(args, name) for name in page.options}
+    page.load_report().check(options, args.format, args.limit)
+    if args.format == "perfetto" and common.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto is nothing to read on a terminal."
         raise ProfileError("usage", sentence, "--output trace.json.gz", EXIT_USAGE)
     if page.without_host and args.host is not None:
         raise ProfileError("usage", page.without_host, "leave --host out", EXIT_USAGE)
-
-
-def _options(args: argparse.Namespace, page: Page) -> dict[str, Any]:
-    """What is given of the page's own options, by name."""
-    return {name: getattr(args, name) for name in page.options}
 
 
 def _opened(path: str, page: Page) -> tuple[Logdir, bool]:
@@ -159,34 +131,21 @@ def _opened(path: str, page: Page) -> tuple[Logdir, bool]:
     return open_logdir(path), False
 
 
-def _printed(args: argparse.Namespace, page: Page, logdir: Logdir, only_hlo: bool) -> Produce:
+def _printed(args: argparse.Namespace, page: Page, logdir: Logdir, only_hlo: bool) -> str | Iterable[str] | Produce:
     """Reads the page and hands it to the writer of the format."""
-    from tpuprof.tui.report.output import text_pieces  # noqa: PLC0415
-
     report = page.load_report()
-    with decoding_shown() as on_progress:
+    with common.decoding_shown() as on_progress:
 
         def session(run: Run) -> Session:
             from tpuprof.parsers.session.session import Session  # noqa: PLC0415 - numpy and protobuf
 
             return Session(run, on_progress, scheduler=args.scheduler)
 
-        asked = Asked(
-            logdir=logdir,
-            run_name=args.run,
-            host=args.host,
-            session=session,
-            form=args.format,
-            look=report_look(args),
-            limit=args.limit,
-            options=_options(args, page),
-            only_hlo=only_hlo,
-        )
+        look, options = common.report_look(args), {name: getattr(args, name) for name in page.options}
+        asked = Asked(logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo)
         content = report.read(asked)
         made = report.writers[args.format](content, asked)
     if args.format in WITHOUT_WARNINGS:
         for warning in report.warnings(content):
-            note(f"note: {warning}")
-    if callable(made):
-        return made
-    return text_pieces((made,) if isinstance(made, str) else made)
+            common.note(f"note: {warning}")
+    return made

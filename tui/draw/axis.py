@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.timeline.model import StepSpan
-from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, StyleKey
+from tpuprof.tui.draw.layout import Canvas, clean
+from tpuprof.tui.draw.spans import Glyphs, Line
 
 _UNITS = ((12, "s"), (9, "ms"), (6, "µs"), (3, "ns"), (0, "ps"))
 """Power of ten of picoseconds, and the unit's name."""
@@ -80,7 +80,8 @@ def _ticks_apart(start_ps: int, end_ps: int, base_ps: int, apart: int, power: in
         round_to = 10 ** len(str(end_ps - start_ps))
         offset = (start_ps - base_ps) // round_to * round_to
         exponent, unit = _unit(max(abs(value - offset) for value in values))
-    labels = [_label(value - offset, exponent, unit, max(0, exponent - power), ascii_only) for value in values]
+    decimals = max(0, exponent - power)
+    labels = (_label(value - offset, exponent, unit, decimals, ascii_only) for value in values)
     return Ticks(tuple(value + base_ps for value in values), tuple(labels), _offset_label(offset, ascii_only), offset)
 
 
@@ -93,14 +94,10 @@ def _label(ps: int, exponent: int, unit: str, decimals: int, ascii_only: bool) -
     """A time in a unit, exactly: integers all the way."""
     if ps == 0:
         return "0"
-    text = _decimal(ps, exponent, decimals) + f" {unit}"
-    return text.replace("µ", "u") if ascii_only else text
-
-
-def _decimal(ps: int, exponent: int, decimals: int) -> str:
     whole, rest = divmod(abs(ps), 10**exponent)
     digits = f"{rest:0{exponent}}"[:decimals] if exponent and decimals else ""
-    return f"{'-' if ps < 0 else ''}{whole}" + (f".{digits}" if digits else "")
+    unit = unit.replace("µ", "u") if ascii_only else unit
+    return f"{'-' if ps < 0 else ''}{whole}{'.' if digits else ''}{digits} {unit}"
 
 
 def _offset_label(ps: int, ascii_only: bool) -> str:
@@ -108,10 +105,9 @@ def _offset_label(ps: int, ascii_only: bool) -> str:
     if not ps:
         return ""
     exponent, unit = _unit(abs(ps))
-    text = _decimal(abs(ps), exponent, exponent)
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    text = f"{'-' if ps < 0 else '+'}{text} {unit}"
-    return text.replace("µ", "u") if ascii_only else text
+    number, _, unit = _label(abs(ps), exponent, unit, exponent, ascii_only).partition(" ")
+    number = number.rstrip("0").rstrip(".") if "." in number else number
+    return f"{'-' if ps < 0 else '+'}{number} {unit}"
 
 
 def tick_line(marked: Ticks, edges: Int64s, glyphs: Glyphs, with_offset: bool = True) -> Line:
@@ -121,18 +117,18 @@ def tick_line(marked: Ticks, edges: Int64s, glyphs: Glyphs, with_offset: bool = 
         edges: int64[cells + 1], the borders of the cells.
         with_offset: the offset stands at the left, in place of the labels there; else it is up to the caller.
     """
-    row = _Row(len(edges) - 1, " ", "text")
+    row = Canvas(len(edges) - 1)
     blocked = 0
     if with_offset and marked.offset:
-        row.write(0, f"{marked.offset} ", "strong")
+        row.put(0, 0, f"{marked.offset} ", "strong")
         blocked = len(marked.offset) + 1
     for cell, label in zip(cells_at(edges, marked.at_ps), marked.labels, strict=True):
         if cell < blocked:
             continue
-        row.write(cell, glyphs.vertical, "rule")
-        if cell + 1 + len(label) <= row.cells:
-            row.write(cell + 1, label, "dim")
-    return row.line()
+        row.put(0, cell, glyphs.vertical, "rule")
+        if cell + 1 + len(label) <= row.width:
+            row.put(0, cell + 1, label, "dim")
+    return row.lines()[0]
 
 
 def mark_line(
@@ -150,7 +146,7 @@ def mark_line(
         steps: those in the window or all, in order; the names of those with room for it are shown.
     """
     block = glyphs.name == "block"
-    row = _Row(len(edges) - 1, glyphs.horizontal, "rule")
+    row = Canvas(len(edges) - 1, 1, glyphs.horizontal, "rule")
     low, high = int(edges[0]), int(edges[-1])
     shown = [step for step in steps if step.end_ps > low and step.start_ps < high]
     for step in shown if len(shown) <= _STEPS_NAMED else ():
@@ -159,27 +155,27 @@ def mark_line(
         first, last = min(marks), max(marks)
         begin, end = cells_at(edges, (max(first, low), min(last, high - 1)))
         if last >= low and first < high:
-            row.write(begin, ("═" if block else "=") * (end - begin + 1), "mark")
+            row.put(0, begin, ("═" if block else "=") * (end - begin + 1), "mark")
     for mark, cell in zip(marks, cells_at(edges, marks), strict=True):
         if low <= mark < high:
-            row.write(cell, "m", "mark")
+            row.put(0, cell, "m", "mark")
     if cursor_ps is not None and low <= cursor_ps < high:
-        row.write(cells_at(edges, (cursor_ps,))[0], glyphs.down, "strong")
-    return row.line()
+        row.put(0, cells_at(edges, (cursor_ps,))[0], glyphs.down, "strong")
+    return row.lines()[0]
 
 
-def _draw_step(row: _Row, edges: Int64s, step: StepSpan, glyphs: Glyphs) -> None:
+def _draw_step(row: Canvas, edges: Int64s, step: StepSpan, glyphs: Glyphs) -> None:
     low, high = int(edges[0]), int(edges[-1])
     begin, end = cells_at(edges, (max(step.start_ps, low), min(step.end_ps, high - 1)))
     sign = "┬" if glyphs.name == "block" else "+"
     if step.start_ps >= low:
-        row.write(begin, sign, "dim")
+        row.put(0, begin, sign, "dim")
     if step.end_ps < high:
-        row.write(end, sign, "dim")
-    name = clean(step.name[:40], glyphs.name == "ascii")
+        row.put(0, end, sign, "dim")
+    name = clean(step.name[:40], glyphs.is_ascii)
     for text in (f" step {name} ", f" {name} "):
         if step.name and len(text) <= end - begin - 1:
-            row.write(begin + 1, text, "dim")
+            row.put(0, begin + 1, text, "dim")
             return
 
 
@@ -189,31 +185,6 @@ def cells_at(edges: Int64s, instants: Sequence[int]) -> list[int]:
     inside = np.array([max(low, min(int(instant), high - 1)) for instant in instants], np.int64)
     found: list[int] = (np.searchsorted(edges, inside, side="right") - 1).tolist()
     return found
-
-
-class _Row:
-    """A line that is written on at any place."""
-
-    def __init__(self, cells: int, ground: str, key: StyleKey) -> None:
-        self.cells = cells
-        self._text = [ground] * cells
-        self._keys: list[Key] = [key] * cells
-
-    def write(self, index: int, text: str, key: StyleKey) -> None:
-        """Writes a text from a cell on, as far as it fits."""
-        text = text[: max(0, self.cells - index)]
-        self._text[index : index + len(text)] = text
-        self._keys[index : index + len(text)] = [key] * len(text)
-
-    def line(self) -> Line:
-        """What is written, as spans."""
-        out: list[Span] = []
-        begin = 0
-        for index in range(1, self.cells + 1):
-            if index == self.cells or self._keys[index] != self._keys[begin]:
-                out.append(("".join(self._text[begin:index]), self._keys[begin]))
-                begin = index
-        return tuple(out)
 
 
 def equal_runs(code: NDArray[np.integer]) -> list[tuple[int, int]]:

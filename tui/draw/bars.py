@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.tui.draw.spans import Glyphs, StyleKey
+from tpuprof.tui.draw.spans import ClassStyle, Glyphs, OnClassStyle, StyleKey
 
 _ASCII_LEAST = 3
 """Eighths from which on a cell of an ASCII bar differs from its empty part."""
 
-CLASS_STYLE: dict[OpClass, StyleKey] = {
-    "compute": "class.compute",
-    "vector": "class.vector",
-    "copy": "class.copy",
-    "collective": "class.collective",
-    "host": "class.host",
-    "idle": "class.idle",
-    "unknown": "class.unknown",
-}
-ON_CLASS_STYLE: dict[OpClass, StyleKey] = {
-    "compute": "on.compute",
-    "vector": "on.vector",
-    "copy": "on.copy",
-    "collective": "on.collective",
-    "host": "on.host",
-    "idle": "on.idle",
-    "unknown": "on.unknown",
-}
+CLASS_STYLE: dict[OpClass, StyleKey] = dict(zip(get_args(OpClass), get_args(ClassStyle), strict=True))
+ON_CLASS_STYLE: dict[OpClass, StyleKey] = dict(zip(get_args(OpClass), get_args(OnClassStyle), strict=True))
 
 
 def small_bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
     """The filled and the empty part of a small horizontal bar for a share of 0-1; what is not zero shows."""
     eighths = max(1, round(min(1.0, share) * width * 8)) if share > 0 else 0
     full, rest = divmod(eighths, 8)
-    if glyphs.name == "ascii" and rest < _ASCII_LEAST:
+    if glyphs.is_ascii and rest < _ASCII_LEAST:
         rest = 0 if full or not rest else _ASCII_LEAST
     filled = glyphs.full * full + (glyphs.bar[rest] if rest else "")
-    empty = "." if glyphs.name == "ascii" else glyphs.horizontal
+    empty = "." if glyphs.is_ascii else glyphs.horizontal
     return filled, empty * (width - len(filled))
 
 

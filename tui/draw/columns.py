@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.format import UNKNOWN, duration
-from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.layout import Canvas, clean, fit
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 
 AXIS = 9
@@ -44,7 +44,7 @@ def step_time_card(time: StepTime | None, glyphs: Glyphs, gap: str = " ") -> lis
     """
     if time is None:
         return [[(" STEP TIME", "dim")], [(f" {UNKNOWN}", "dim")], [(" see the notes", "dim")]]
-    ascii_only, inferred = glyphs.name == "ascii", time.source != "steps"
+    ascii_only, inferred = glyphs.is_ascii, time.source != "steps"
     low, high = duration(time.minimum_ps, ascii_only), duration(time.maximum_ps, ascii_only)
     return [
         [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")],
@@ -126,11 +126,7 @@ def graph_lines(
 
 
 def names_line(
-    names: Sequence[str],
-    columns: Columns,
-    wanted: Sequence[tuple[int, StyleKey]],
-    width: int,
-    glyphs: Glyphs,
+    names: Sequence[str], columns: Columns, wanted: Sequence[tuple[int, StyleKey]], width: int, glyphs: Glyphs
 ) -> Line:
     """Names below the columns, as far as they fit: those wanted, and the first and the last.
 
@@ -139,26 +135,23 @@ def names_line(
         wanted: steps to name, the most important first, and the style of their names; others than dim are pointed at.
     """
     room = width - AXIS
-    cells = [" "] * room
-    keys: list[StyleKey] = ["dim"] * room
+    row = Canvas(room, key="dim")
     for index, key in (*wanted, (columns.shown[0], "dim"), (columns.shown[-1], "dim")):
         column = columns.column_of(index)
         if column is None:
             continue
-        text = ("" if key == "dim" else glyphs.up) + clean(names[index], glyphs.name == "ascii")
+        text = ("" if key == "dim" else glyphs.up) + clean(names[index], glyphs.is_ascii)
         begin = max(0, min(column * columns.pitch(width), room - len(text)))
-        around = cells[max(0, begin - 1) : begin + len(text) + 1]
+        around = row.cells[0][max(0, begin - 1) : begin + len(text) + 1]
         if len(text) <= room and all(cell == " " for cell in around):
-            cells[begin : begin + len(text)] = text
-            keys[begin : begin + len(text)] = [key] * len(text)
-    return fit([*_label(len(names), columns, glyphs), *zip(cells, keys, strict=True)], width, glyphs)
+            row.put(0, begin, text, key)
+    return fit([*_label(len(names), columns, glyphs), *zip(row.cells[0], row.keys[0], strict=True)], width, glyphs)
 
 
 def _label(count: int, columns: Columns, glyphs: Glyphs) -> list[Span]:
     """What the names are, or which part of so many steps the graph shows."""
-    if columns.group > 1:
-        return [(f"max of {columns.group}"[: AXIS - 1].rjust(AXIS - 1), "warn"), (glyphs.vertical, "rule")]
-    if len(columns.shown) < count:
-        part = f"{columns.first}{glyphs.dash}{columns.first + len(columns.shown) - 1}"
-        return [(part[: AXIS - 1].rjust(AXIS - 1), "warn"), (glyphs.vertical, "rule")]
-    return [(f"{'step':>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
+    words = f"{columns.first}{glyphs.dash}{columns.first + len(columns.shown) - 1}"
+    words = f"max of {columns.group}" if columns.group > 1 else words
+    is_part = columns.group > 1 or len(columns.shown) < count
+    label: Span = (words[: AXIS - 1].rjust(AXIS - 1), "warn") if is_part else (f"{'step':>{AXIS - 2}} ", "dim")
+    return [label, (glyphs.vertical, "rule")]

@@ -1,8 +1,9 @@
-"""Figures as text: picoseconds, percent, counts and rates, each with its unit."""
+"""Figures as text: picoseconds, percent, counts and rates, each with its unit, and dates."""
 
 from __future__ import annotations
 
 import math
+from datetime import datetime, timezone
 
 _TIME_UNITS = ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps"))
 _RATE_UNITS = ((1e6, "P"), (1e3, "T"), (1.0, "G"), (1e-3, "M"))
@@ -99,3 +100,19 @@ def intensity(flops_per_byte: float | None) -> str:
         if flops_per_byte >= factor * 0.9995:
             return f"{significant(flops_per_byte / factor)}{prefix}"
     return "<0.001" if flops_per_byte < 0.001 else f"{flops_per_byte:.3g}"
+
+
+def utc(seconds: float) -> str | None:
+    """Seconds since 1970 as ISO 8601 in UTC; `None` where no calendar reaches."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def local_minute(seconds: float) -> str:
+    """Seconds since 1970 as local date and time, for reading; ``?`` where no calendar reaches."""
+    try:
+        return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError, OSError):
+        return "?"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width, plain
+from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, StyleKey, line_width, plain
 
 WIDE = 110
 """Cells from which on the page shows more columns."""
@@ -68,22 +69,18 @@ def cut_begin(text: str, width: int, glyphs: Glyphs) -> str:
 
 def fit(spans: Iterable[Span], width: int, glyphs: Glyphs) -> Line:
     """A line of exactly `width` cells: padded, or cut with an ellipsis."""
-    out: list[Span] = []
     spans = tuple(span for span in spans if span[0])
+    left = width - line_width(spans)
+    if left >= 0:
+        return (*spans, (" " * left, "text")) if left else spans
+    out: list[Span] = []
     left = width
-    if line_width(spans) > width:
-        for text, key in spans:
-            if len(text) >= left:
-                out.append((text[: max(0, left - 1)] + glyphs.ellipsis[:left], key))
-                left = 0
-                break
-            out.append((text, key))
-            left -= len(text)
-    else:
-        out += spans
-        left -= line_width(spans)
-    if left:
-        out.append((" " * left, "text"))
+    for text, key in spans:
+        if len(text) >= left:
+            out.append((text[: max(0, left - 1)] + glyphs.ellipsis[:left], key))
+            break
+        out.append((text, key))
+        left -= len(text)
     return tuple(out)
 
 
@@ -98,6 +95,30 @@ def joined(spans: Iterable[Span]) -> Line:
     return tuple(out)
 
 
+class Canvas:
+    """Cells that are written on at any place.
+
+    Attributes:
+        cells, keys: the character and the style of each cell, line by line.
+    """
+
+    def __init__(self, width: int, height: int = 1, ground: str = " ", key: StyleKey = "text") -> None:
+        self.width, self.height = width, height
+        self.cells = [[ground] * width for _ in range(height)]
+        self.keys: list[list[Key]] = [[key] * width for _ in range(height)]
+
+    def put(self, line: int, column: int, text: str, key: StyleKey) -> None:
+        """Writes over the cells from a line and column on; what lies outside is left out."""
+        if 0 <= line < self.height:
+            text = text[max(0, -column) : max(0, self.width - column)]
+            cells = slice(max(0, column), max(0, column) + len(text))
+            self.cells[line][cells], self.keys[line][cells] = text, [key] * len(text)
+
+    def lines(self) -> list[Line]:
+        """What is written, neighbours of one style joined."""
+        return [joined(zip(cells, keys, strict=True)) for cells, keys in zip(self.cells, self.keys, strict=True)]
+
+
 def shown_top(row: int, top: int, rows: int, entries: int) -> int:
     """The first entry to show, the one nearest to `top` that keeps the cursor among `rows` entries."""
     rows = max(1, rows)
@@ -106,13 +127,9 @@ def shown_top(row: int, top: int, rows: int, entries: int) -> int:
 
 def beside(blocks: Sequence[Sequence[Line]], widths: Sequence[int]) -> list[Line]:
     """Blocks side by side; shorter ones are filled with blank lines."""
-    lines = []
-    for row in range(max(map(len, blocks), default=0)):
-        line: list[Span] = []
-        for block, width in zip(blocks, widths, strict=True):
-            line += block[row] if row < len(block) else ((" " * width, "text"),)
-        lines.append(tuple(line))
-    return lines
+    height = max(map(len, blocks), default=0)
+    whole = (filled(block, width, height) for block, width in zip(blocks, widths, strict=True))
+    return [tuple(chain.from_iterable(row)) for row in zip(*whole, strict=True)]
 
 
 def filled(lines: Sequence[Line], width: int, height: int) -> list[Line]:
@@ -137,7 +154,7 @@ def wrap(
     """A paragraph; `first` stands before its first line, the others are indented by `indent` or by that much."""
     lead = line_width(tuple(first))
     pieces = textwrap.wrap(
-        clean(text, glyphs.name == "ascii"),
+        clean(text, glyphs.is_ascii),
         max(lead + 8, width),
         initial_indent=" " * lead,
         subsequent_indent=" " * (lead if indent is None else indent),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from tpuprof.tui.draw.format import byte_rate, flop_rate, intensity
-from tpuprof.tui.draw.layout import clean, cut, fit, joined
+from tpuprof.tui.draw.layout import Canvas, clean, cut, fit
 from tpuprof.tui.draw.loglog_scene import (
     LEFT,
     RIGHT,
@@ -19,7 +18,6 @@ from tpuprof.tui.draw.loglog_scene import (
     Roof,
     Scene,
     Slope,
-    cursor_cell,
     outside,
     place_of,
     scene_of,
@@ -43,32 +41,12 @@ _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _PREFIX = ("", "k", "M", "G", "T", "P", "E")
 
 
-@dataclass(slots=True)
-class _Canvas:
-    """The cells of a frame while it is drawn, and which of the plot's cells a label must keep off."""
+class _Canvas(Canvas):
+    """A frame while it is drawn; `busy` are the plot's cells that a label must keep off."""
 
-    width: int
-    height: int
-    cells: list[list[str]] = field(init=False)
-    keys: list[list[StyleKey]] = field(init=False)
-    busy: set[Cell] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.cells = [[" "] * self.width for _ in range(self.height)]
-        self.keys = [["text"] * self.width for _ in range(self.height)]
-
-    def put(self, line: int, column: int, text: str, key: StyleKey) -> None:
-        """Writes over the cells from a line and column of the frame on, those outside of it left out."""
-        for at, character in enumerate(text, column):
-            if 0 <= line < self.height and 0 <= at < self.width:
-                self.cells[line][at], self.keys[line][at] = character, key
-
-    def lines(self) -> list[Line]:
-        """The frame, neighbours of one style joined."""
-        out: list[Line] = []
-        for cells, keys in zip(self.cells, self.keys, strict=True):
-            out.append(joined(zip(cells, keys, strict=True)))
-        return out
+    def __init__(self, width: int, height: int) -> None:
+        super().__init__(width, height)
+        self.busy: set[Cell] = set()
 
 
 def roofline_plot(
@@ -95,28 +73,23 @@ def roofline_plot(
     canvas = _Canvas(width, height)
     lines = _draw_roofs(canvas, scene, glyphs)
     shown = winners(scene)
-    own = cursor_cell(scene, cursor)
+    own = place_of(scene, cursor)
     canvas.busy |= shown.keys()
     if own is not None:
-        canvas.busy |= {(own[0], own[1] + by) for by in (-1, 0, 1)}
+        row, column = own[1]
+        canvas.busy |= {(row, column + by) for by in (-1, 0, 1)}
     _draw_axes(canvas, scene.axes, glyphs)
     left_out = _draw_labels(canvas, scene, lines, glyphs)
     _draw_title(canvas, left_out, outside(scene), glyphs)
-    for (row, column), at in shown.items():
-        canvas.put(TOP + row, LEFT + column, *_marker(scene, points, at, glyphs))
-    if own is not None and cursor is not None:
-        _draw_cursor(canvas, scene, points, cursor, own, glyphs)
+    for (row, column), place in shown.items():
+        canvas.put(TOP + row, LEFT + column, *_marker(scene, points, place, glyphs))
+    if own is not None:
+        place, (row, column) = own
+        character, _ = _marker(scene, points, place, glyphs)
+        canvas.put(TOP + row, LEFT - 1, glyphs.mark, "mark")
+        canvas.put(TOP + scene.axes.rows, LEFT + column, glyphs.up, "mark")
+        canvas.put(TOP + row, LEFT + column - 1, f"[{character}]", "cursor")
     return canvas.lines()
-
-
-def axes_of(
-    points: Sequence[Point], roofs: Sequence[Roof], peak_flops_per_second: float | None, width: int, height: int
-) -> Axes:
-    """The axes of the plot that `roofline_plot` draws from the same arguments (no smaller than `LEAST`).
-
-    Column `LEFT` of line `TOP` is the plot's first cell.
-    """
-    return scene_of(points, roofs, peak_flops_per_second, width, height).axes
 
 
 def _sentence(text: str, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -141,27 +114,14 @@ def _beyond(axes: Axes, x: float, y: float, glyphs: Glyphs) -> str:
     return ""
 
 
-def _marker(scene: Scene, points: Sequence[Point], at: int, glyphs: Glyphs) -> tuple[str, StyleKey]:
+def _marker(scene: Scene, points: Sequence[Point], place: int, glyphs: Glyphs) -> tuple[str, StyleKey]:
     """The character and the style of a point, by its place in the cloud."""
-    point = points[int(scene.cloud.at[at])]
-    arrow = _beyond(scene.axes, float(scene.cloud.x[at]), float(scene.cloud.y[at]), glyphs)
+    point = points[int(scene.cloud.at[place])]
+    arrow = _beyond(scene.axes, float(scene.cloud.x[place]), float(scene.cloud.y[place]), glyphs)
     if arrow or not (glyphs.letters or point.is_spelt):
         return arrow or MARKER, point.key
     letter = point.letter[:1]
     return letter if letter.isascii() and letter.isprintable() and letter.strip() else "?", point.key
-
-
-def _draw_cursor(
-    canvas: _Canvas, scene: Scene, points: Sequence[Point], cursor: int, cell: Cell, glyphs: Glyphs
-) -> None:
-    """The cursor's point in brackets, and where it lies on either axis."""
-    row, column = cell
-    at = place_of(scene, cursor)
-    assert at is not None
-    character, _ = _marker(scene, points, at, glyphs)
-    canvas.put(TOP + row, LEFT - 1, glyphs.mark, "mark")
-    canvas.put(TOP + scene.axes.rows, LEFT + column, glyphs.up, "mark")
-    canvas.put(TOP + row, LEFT + column - 1, f"[{character}]", "cursor")
 
 
 # Roofs
@@ -169,22 +129,20 @@ def _draw_cursor(
 
 def _draw_roofs(canvas: _Canvas, scene: Scene, glyphs: Glyphs) -> list[set[Cell]]:
     """Draws the roofs, the first one last and strongest, and the first ridge's way down; each roof's slope's cells."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     lines: list[tuple[dict[Cell, str], StyleKey]] = []
     slopes: list[set[Cell]] = []
-    for at, slope in enumerate(scene.slopes):
+    flat = () if scene.peak is None else (Slope("", math.inf),)
+    for index, slope in enumerate(scene.slopes or flat):
         drawn = _ascii_roof(scene, slope) if ascii_only else _braille(_roof_dots(scene, slope), scene.axes)
-        lines.append((drawn, "text" if at else "strong"))
+        lines.append((drawn, "text" if index else "strong"))
         ridge = math.inf if scene.peak is None else scene.axes.column(scene.peak - slope.log)
         slopes.append({cell for cell in drawn if cell[1] < ridge})
-    if not scene.slopes and scene.peak is not None:
-        flat = Slope("", math.inf)
-        lines = [(_ascii_roof(scene, flat) if ascii_only else _braille(_roof_dots(scene, flat), scene.axes), "strong")]
     for drawn, key in [(_ridge_line(scene, ascii_only), "rule"), *reversed(lines)]:
         canvas.busy |= drawn.keys()
         for (row, column), character in drawn.items():
             canvas.put(TOP + row, LEFT + column, _merged(canvas.cells[TOP + row][LEFT + column], character), key)
-    return slopes
+    return slopes[: len(scene.slopes)]
 
 
 def _merged(old: str, new: str) -> str:
@@ -270,24 +228,23 @@ def _decade(exponent: int) -> str:
 
 def _rate(log: float) -> str:
     """FLOP/s from a logarithm: ``918T``."""
-    return flop_rate(10 ** (log - 9)) if 6 <= log < 18 else f"{10**log:.3g}" if abs(log) < 300 else f"1e{log:.0f}"
+    return flop_rate(10 ** (log - 9)) if 6 <= log < 18 else _number(log)
+
+
+def _number(log: float) -> str:
+    return f"{10**log:.3g}" if abs(log) < 300 else f"1e{log:.0f}"
 
 
 def _roof_words(slope: Slope, glyphs: Glyphs) -> list[str]:
     """A roof's name with its bandwidth, and without."""
-    name = cut(clean(slope.name, glyphs.name == "ascii").strip(), 16, glyphs)
+    name = cut(clean(slope.name, glyphs.is_ascii).strip(), 16, glyphs)
     figure = byte_rate(10**slope.log) if 6 <= slope.log < 18 else f"{_rate(slope.log)} "
     return [f"{name} {figure}B/s".strip(), *([name] if name else [])]
 
 
-def _ridge_word(log: float) -> str:
-    """A ridge's FLOP/byte."""
-    return intensity(10**log) if -3 <= log < 9 else f"{10**log:.3g}" if abs(log) < 300 else f"1e{log:.0f}"
-
-
 def _draw_axes(canvas: _Canvas, axes: Axes, glyphs: Glyphs) -> None:
     """Both axes with a tick a decade, figures where they do not touch, and the lower axis's title."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     bottom = TOP + axes.rows
     for row in range(axes.rows):
         canvas.put(TOP + row, LEFT - 1, glyphs.vertical, "rule")
@@ -328,9 +285,9 @@ def _draw_labels(canvas: _Canvas, scene: Scene, slopes: Sequence[set[Cell]], gly
     if ridge is not None:
         column = math.floor(axes.column(ridge) + 0.5)
         crossing = canvas.cells[TOP + axes.rows][LEFT + column] == "┬"
-        sign = "+" if glyphs.name == "ascii" else "┼" if crossing else "┴"
+        sign = "+" if glyphs.is_ascii else "┼" if crossing else "┴"
         canvas.put(TOP + axes.rows, LEFT + column, sign, "strong")
-        word = f"ridge {_ridge_word(ridge)}"
+        word = f"ridge {intensity(10**ridge) if -3 <= ridge < 9 else _number(ridge)}"
         beside = [(axes.rows - 1, column + 2), (axes.rows - 1, column - 1 - len(word))]
         if not _write(canvas, axes, word, "text", beside):
             left_out.append(word)

@@ -162,30 +162,26 @@ def _x_range(cloud: Cloud, slopes: Sequence[Slope], peak: float | None) -> tuple
     """Decades of FLOP/byte; around a ridge as much of the slope and of the flat part as one needs to see them."""
     ridges = [peak - slope.log for slope in slopes] if peak is not None else []
     around = [*(ridge - 1 for ridge in ridges), *(ridge + 0.5 for ridge in ridges)]
-    return _decades(cloud.x, cloud.weight, ridges, around, (0.0, 2.0))
+    return _decades(cloud.x, cloud.weight, ridges, around)
 
 
 def _y_range(cloud: Cloud, slopes: Sequence[Slope], peak: float | None, middle: float) -> tuple[int, int]:
     """Decades of FLOP/s; without a peak the slopes pass through the `middle` of the other axis."""
     if peak is not None:
-        return _decades(cloud.y, cloud.weight, [peak], [peak - 2], (0.0, 2.0))
+        return _decades(cloud.y, cloud.weight, [peak], [peak - 2])
     through = [slope.log + middle for slope in slopes]
     around = [] if len(cloud.at) else [value - 1 for value in through]
-    return _decades(cloud.y, cloud.weight, through, around, (0.0, 2.0))
+    return _decades(cloud.y, cloud.weight, through, around)
 
 
 def _decades(
-    logs: npt.NDArray[np.float64],
-    weights: npt.NDArray[np.float64],
-    must: Sequence[float],
-    around: Sequence[float],
-    otherwise: tuple[float, float],
+    logs: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], must: Sequence[float], around: Sequence[float]
 ) -> tuple[int, int]:
     """Whole decades that hold all figures with some air, at most `DECADES`.
 
     Where they are more, those with the most of `must`, then with the heaviest points, then the highest.
     """
-    known = [*must, *around, *((float(logs.min()), float(logs.max())) if len(logs) else ())] or list(otherwise)
+    known = [*must, *around, *((float(logs.min()), float(logs.max())) if len(logs) else ())] or [0.0, 2.0]
     low, high = math.floor(min(known) - AIR), math.ceil(max(known) + AIR)
     if high - low < 3:
         low, high = low - (3 - (high - low)) // 2, high + (4 - (high - low)) // 2
@@ -227,20 +223,14 @@ def outside(scene: Scene) -> int:
     return int(out.sum())
 
 
-def place_of(scene: Scene, cursor: int | None) -> int | None:
-    """The place in the cloud of the cursor's point, `None` where it is not drawn."""
+def place_of(scene: Scene, cursor: int | None) -> tuple[int, Cell] | None:
+    """The place in the cloud of the cursor's point, and its cell; `None` where it is not drawn."""
     if cursor is None:
         return None
-    found = (scene.cloud.at == cursor).nonzero()[0]
-    return int(found[0]) if len(found) else None
-
-
-def cursor_cell(scene: Scene, cursor: int | None) -> Cell | None:
-    """The cell of the cursor's point."""
-    at = place_of(scene, cursor)
-    if at is None:
+    places: list[int] = (scene.cloud.at == cursor).nonzero()[0].tolist()
+    if not places:
         return None
-    axes = scene.axes
-    row = math.floor(axes.row(float(scene.cloud.y[at])) + 0.5)
-    column = math.floor(axes.column(float(scene.cloud.x[at])) + 0.5)
-    return min(max(row, 0), axes.rows - 1), min(max(column, 0), axes.columns - 1)
+    place, axes = places[0], scene.axes
+    row = math.floor(axes.row(float(scene.cloud.y[place])) + 0.5)
+    column = math.floor(axes.column(float(scene.cloud.x[place])) + 0.5)
+    return place, (min(max(row, 0), axes.rows - 1), min(max(column, 0), axes.columns - 1))

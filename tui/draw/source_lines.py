@@ -131,6 +131,6 @@ def excerpt_lines(excerpt: SourceExcerpt, width: int, glyphs: Glyphs) -> list[Li
     for index, text in enumerate(excerpt.lines):
         here = index == excerpt.marked
         mark: Span = (glyphs.mark if here else " ", "mark")
-        code: Span = (clean(text, glyphs.name == "ascii"), "strong" if here else "dim")
+        code: Span = (clean(text, glyphs.is_ascii), "strong" if here else "dim")
         lines.append(fit([mark, (f"{excerpt.first_line + index:>6} ", "dim"), code], width, glyphs))
     return lines

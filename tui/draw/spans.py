@@ -12,6 +12,12 @@ from typing import Literal, get_args
 
 from tpuprof.parsers.base.op_class import OpClass
 
+ClassStyle = Literal[
+    "class.compute", "class.vector", "class.copy", "class.collective", "class.host", "class.idle", "class.unknown"
+]
+OnClassStyle = Literal["on.compute", "on.vector", "on.copy", "on.collective", "on.host", "on.idle", "on.unknown"]
+"""Words on a class's colour."""
+
 StyleKey = Literal[
     "text",  # ordinary words
     "dim",  # units, labels, what matters less
@@ -26,20 +32,8 @@ StyleKey = Literal[
     "mark",  # the character that marks it
     "badge",  # a short warning that must be seen
     "busy",  # a step's time that is neither input, communication nor idle
-    "class.compute",
-    "class.vector",
-    "class.copy",
-    "class.collective",
-    "class.host",
-    "class.idle",
-    "class.unknown",
-    "on.compute",  # words on a class's colour
-    "on.vector",
-    "on.copy",
-    "on.collective",
-    "on.host",
-    "on.idle",
-    "on.unknown",
+    ClassStyle,
+    OnClassStyle,
     "on.step",  # words on a slice that is of no class
     "on.module",
     "on.selected",
@@ -48,13 +42,7 @@ StyleKey = Literal[
 ]
 
 Fill = Literal[
-    "compute",  # the seven classes, in the order of `parsers.timeline.model.CLASSES`
-    "vector",
-    "copy",
-    "collective",
-    "host",
-    "idle",
-    "unknown",
+    OpClass,  # in the order of `parsers.timeline.model.CLASSES`
     "step",  # two neutral tones, for slices that are of no class
     "module",
     "selected",  # the slice under the cursor
@@ -115,6 +103,11 @@ class Glyphs:
     dot: str
     letters: bool
 
+    @property
+    def is_ascii(self) -> bool:
+        """Whether it has no character but those of ASCII."""
+        return self.name == "ascii"
+
 
 BLOCK = Glyphs(
     name="block",
@@ -163,15 +156,7 @@ ASCII = Glyphs(
     letters=True,
 )
 
-CLASS_LETTER: dict[OpClass, str] = {
-    "compute": "C",
-    "vector": "V",
-    "copy": "D",
-    "collective": "N",
-    "host": "H",
-    "idle": ".",
-    "unknown": "?",
-}
+CLASS_LETTER: dict[OpClass, str] = dict(zip(get_args(OpClass), "CVDNH.?", strict=True))
 """One letter a class of op, for screens without colour: D for DMA, N for network."""
 
 

@@ -46,26 +46,20 @@ class Page:
         return report
 
 
+_OF_TIMELINE = {"from_ps": "--from", "to_ps": "--to", "track": "--track"}
+_OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device"}
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
     Page("hosts", "hosts.report", {}, without_host="The page hosts compares all hosts of a run."),
     Page("overview", "overview.report", {}),
     Page("input", "input.report", {}),
     Page("inference", "inference.report", {}),
-    Page(
-        "timeline", "timeline.report.report", {"from_ps": "--from", "to_ps": "--to", "track": "--track"}, ("perfetto",)
-    ),
+    Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
     Page("ops", "ops.report.hlo_ops", {}),
     Page("op-profile", "ops.report.op_profile", {}),
     Page("framework-ops", "ops.report.framework_ops", {}),
     Page("roofline", "ops.report.roofline", {}),
-    Page(
-        "memory",
-        "memory.report.module",
-        {"module": "--module", "space": "--space", "device": "--device"},
-        is_of_memory=True,
-        takes_hlo=True,
-    ),
+    Page("memory", "memory.report.module", _OF_MEMORY, is_of_memory=True, takes_hlo=True),
     Page("memory-profile", "memory.report.profile", {}, is_of_memory=True),
 )
 """All pages, in the order in which the command line names them."""

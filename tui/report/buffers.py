@@ -83,58 +83,49 @@ def size_look(name: str = "size") -> OnScreen[Any]:
     return OnScreen(name, "size", 6, lambda _: "strong", lambda value, _: binary_short(value))
 
 
-def _own(
-    key: str, unit: Unit, meaning: str, null: str = "", heading: str = "", screen: OnScreen[BufferRows] | None = None
-) -> Field[BufferRows]:
+_LOOKS: dict[str, OnScreen[BufferRows]] = {
+    "name": OnScreen("", "name", 24),
+    "category": OnScreen("", CATEGORY, 6, lambda _: "dim", lambda value, _: CATEGORY_WORDS[value], cut=cut),
+    "size_bytes": size_look(),
+    "expansion": OnScreen("padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value)),
+    "shape": OnScreen("", "shape", 30, lambda _: "strong", lambda value, _: short_shape(value)),
+}
+
+
+def _own(key: str, unit: Unit, meaning: str, null: str = "", heading: str = "") -> Field[BufferRows]:
     """A field that a buffer has under the same name."""
 
     def read(rows: BufferRows, chosen: Rows) -> list[Any]:
         return [getattr(rows.buffers[row], key) for row in chosen]
 
-    return Field(key, unit, read, meaning, null, heading, screen, filter=(key,) if unit.is_text else ())
+    return Field(key, unit, read, meaning, null, heading, _LOOKS.get(key), filter=(key,) if unit.is_text else ())
 
 
 NO_ELEMENTS = "the size of its elements is unknown"
 NO_ORIGIN = "the compiler does not say where it comes from"
 NO_LOGICAL_BUFFER = "the allocation has no logical buffer"
 
+_NO_SHAPE = "the buffer has no shape that the module tells"
+_CATEGORIES = "what holds it in memory: parameter, output, thread-local, constant, temporary or scoped"
+_SHARE: Field[BufferRows] = Field(
+    "share_percent",
+    PERCENT,
+    _share,
+    "its size, of all that is in memory",
+    heading="of peak",
+    screen=OnScreen("", "%", 5, words=whole_share),
+)
+
 BUFFER_FIELDS: tuple[Field[BufferRows], ...] = (
     rank_field(2),
-    _own("name", _NAME, "the instruction that defines it", heading="buffer", screen=OnScreen("", "name", 24)),
-    _own(
-        "category",
-        VERBATIM,
-        "what holds it in memory: parameter, output, thread-local, constant, temporary or scoped",
-        heading="category",
-        screen=OnScreen("", CATEGORY, 6, lambda _: "dim", lambda value, _: CATEGORY_WORDS[value], cut=cut),
-    ),
-    _own("size_bytes", BYTES, "what it takes, padding included", heading="size", screen=size_look()),
-    Field(
-        "share_percent",
-        PERCENT,
-        _share,
-        "its size, of all that is in memory",
-        heading="of peak",
-        screen=OnScreen("", "%", 5, words=whole_share),
-    ),
+    _own("name", _NAME, "the instruction that defines it", heading="buffer"),
+    _own("category", VERBATIM, _CATEGORIES, heading="category"),
+    _own("size_bytes", BYTES, "what it takes, padding included", heading="size"),
+    _SHARE,
     _own("unpadded_bytes", BYTES, "what its elements take", NO_ELEMENTS),
-    _own(
-        "expansion",
-        EXPANSION,
-        "size over unpadded size",
-        f"{NO_ELEMENTS}, or there are none",
-        "padding",
-        OnScreen("padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value)),
-    ),
+    _own("expansion", EXPANSION, "size over unpadded size", f"{NO_ELEMENTS}, or there are none", "padding"),
     _own("padding_bytes", BYTES, "what it takes beyond its elements: tiles round its last dimensions up", NO_ELEMENTS),
-    _own(
-        "shape",
-        VERBATIM,
-        "its shape with its layout, in XLA's notation",
-        "the buffer has no shape that the module tells",
-        "shape",
-        OnScreen("", "shape", 30, lambda _: "strong", lambda value, _: short_shape(value)),
-    ),
+    _own("shape", VERBATIM, "its shape with its layout, in XLA's notation", _NO_SHAPE, "shape"),
     _own("framework_op", VERBATIM, "the framework op that it stems from", NO_ORIGIN, "framework op"),
     _own("source", VERBATIM, "the source file and line that it stems from", NO_ORIGIN, "source"),
     _own("allocation_type", VERBATIM, "the kind of its allocation", "the buffer assignment does not say"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Problem
@@ -14,9 +14,6 @@ from tpuprof.tui.report.units import Value
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
-
-Cell = Value
-"""What stands in a cell; a number as it is, a list with semicolons, nothing for what is unknown."""
 
 
 def table_csv(fields: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()) -> str:
@@ -35,31 +32,32 @@ def parts_csv(keys: Sequence[str], parts: Sequence[tuple[str, RowColumns]]) -> s
     return table(keys, rows)
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
     """A header line, then a line a row, every cell made safe."""
     return "".join(row_texts((header, *rows)))
 
 
-def row_texts(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
+def row_texts(rows: Iterable[Sequence[Value]]) -> Iterator[str]:
     """A line a row, one after the other, every cell made safe."""
     import csv  # noqa: PLC0415 - the other formats do without
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for row in rows:
-        writer.writerow([cell(value) for value in row])
+        writer.writerow([value if type(value) is float and isfinite(value) else _cell(value) for value in row])
         yield out.getvalue()
         out.seek(0)
         out.truncate()
 
 
-def cell(value: Cell) -> Cell:
-    """Text made safe for terminals and spreadsheets, which run a cell that begins with one of these as a formula."""
+def _cell(value: Value) -> Value:
+    """A value, a list joined with semicolons; nothing for what is unknown.
+
+    Text is made safe for terminals and spreadsheets, which run a cell that begins with one of these as a formula.
+    """
     if isinstance(value, list):
         value = "; ".join(item.sentence if isinstance(item, Problem) else str(item) for item in value)
     if isinstance(value, str):
         text = printable(value)
         return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tpuprof.tui.draw.layout import fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.report.fields import Field, Figure
 from tpuprof.tui.report.page import Look, Report
 from tpuprof.tui.report.text import page_text
@@ -26,17 +26,17 @@ class Described:
         key: dotted, ``ops[].self_time_ps``.
         unit: of its values.
         meaning: what it says.
-        null: why it may be null; empty where it never is.
-        in_json: whether JSON has it.
-        csv: the heading of its column in CSV; empty where CSV has it not.
+        null_when: why it may be null; None where it never is.
+        json: whether JSON has it.
+        csv_column: the heading of its column in CSV; None where CSV has it not.
     """
 
     key: str
     unit: str
     meaning: str
-    null: str
-    in_json: bool = True
-    csv: str = ""
+    null_when: str | None
+    json: bool = True
+    csv_column: str | None = None
 
 
 def _head(key: str, meaning: str) -> Figure[Any]:
@@ -57,13 +57,8 @@ HEAD: tuple[Figure[Any], ...] = (
 def described(report: Report[Any]) -> list[Described]:
     """Every key of a page, in the order of JSON: figures, then table by table."""
     tables = {table.key for table in report.tables}
-    return [
-        *_figures(
-            (*HEAD[:-1], *(quantity for quantity in report.figures if quantity.key and quantity.key not in tables))
-        ),
-        *_fields(report),
-        *_figures(HEAD[-1:]),
-    ]
+    figures = (quantity for quantity in report.figures if quantity.key and quantity.key not in tables)
+    return [*_figures((*HEAD[:-1], *figures)), *_fields(report), *_figures(HEAD[-1:])]
 
 
 def _figures(figures: Iterable[Figure[Any] | Field[Any]], prefix: str = "", null: str = "") -> Iterator[Described]:
@@ -73,7 +68,7 @@ def _figures(figures: Iterable[Figure[Any] | Field[Any]], prefix: str = "", null
         if quantity.unit.parts:
             yield from _figures(quantity.unit.parts, f"{key}{'[]' * quantity.unit.is_list}.", why)
         else:
-            yield Described(key, quantity.unit.name, quantity.meaning, why)
+            yield Described(key, quantity.unit.name, quantity.meaning, why or None)
 
 
 def _fields(report: Report[Any]) -> Iterator[Described]:
@@ -82,36 +77,19 @@ def _fields(report: Report[Any]) -> Iterator[Described]:
         places = table.places or (f"{table.key}[]",)
         of_csv = next((place for place in places if place.endswith("[]")), "") if csv else ""
         for place in places:
-            for quantity in table.chosen(
-                (*table.json, *(key for key in csv if key not in table.json and place == of_csv))
-            ):
+            csv_only = (key for key in csv if key not in table.json and place == of_csv)
+            for quantity in table.chosen((*table.json, *csv_only)):
                 if quantity.unit.parts:
                     yield from _figures([quantity], f"{place}.")
                     continue
-                yield Described(
-                    key=f"{place}.{quantity.key}",
-                    unit=quantity.unit.name,
-                    meaning=quantity.meaning,
-                    null=quantity.null,
-                    in_json=quantity.key in table.json,
-                    csv=quantity.key if place == of_csv and quantity.key in csv else "",
-                )
+                key, in_json = f"{place}.{quantity.key}", quantity.key in table.json
+                heading = quantity.key if place == of_csv and quantity.key in csv else None
+                yield Described(key, quantity.unit.name, quantity.meaning, quantity.null or None, in_json, heading)
 
 
 def describe_json(page: str, report: Report[Any]) -> str:
     """The description as JSON."""
-    keys = [
-        {
-            "key": quantity.key,
-            "unit": quantity.unit,
-            "meaning": quantity.meaning,
-            "null_when": quantity.null or None,
-            "json": quantity.in_json,
-            "csv_column": quantity.csv or None,
-        }
-        for quantity in described(report)
-    ]
-    rows = ",\n    ".join(json.dumps(key, ensure_ascii=False) for key in keys)
+    rows = ",\n    ".join(json.dumps(asdict(quantity), ensure_ascii=False) for quantity in described(report))
     return f'{{\n  "schema": "tpuprof.describe/1",\n  "page": {json.dumps(page)},\n  "keys": [\n    {rows}\n  ]\n}}\n'
 
 
@@ -129,11 +107,10 @@ def describe_text(page: str, report: Report[Any], look: Look) -> str:
 def _key_lines(keys: Sequence[Described], width: int, glyphs: Glyphs) -> list[Line]:
     lines: list[Line] = []
     for quantity in keys:
-        where = "csv" if quantity.csv and quantity.in_json else "csv only" if quantity.csv else ""
-        lines.append(
-            fit([(quantity.key, "strong"), (f"  {quantity.unit}", "key"), (f"  {where}", "dim")], width, glyphs)
-        )
+        where = "" if quantity.csv_column is None else "csv" if quantity.json else "csv only"
+        spans: list[Span] = [(quantity.key, "strong"), (f"  {quantity.unit}", "key"), (f"  {where}", "dim")]
+        lines.append(fit(spans, width, glyphs))
         lines += wrap(quantity.meaning, width, "text", glyphs, [("    ", "text")])
-        if quantity.null:
-            lines += wrap(f"null: {quantity.null}", width, "dim", glyphs, [("    ", "text")])
+        if quantity.null_when:
+            lines += wrap(f"null: {quantity.null_when}", width, "dim", glyphs, [("    ", "text")])
     return lines

@@ -32,6 +32,9 @@ Source = TypeVar("Source")
 Item = TypeVar("Item")
 """The object that a row of a table is made from."""
 
+Reader = Callable[[Source, "Rows"], "Sequence[Any] | NDArray[Any]"]
+"""Reads the stored values of some rows, in their order."""
+
 RowColumns = Mapping[str, Sequence[Value]]
 """Columns of a table by key, as JSON and CSV hold them."""
 
@@ -91,7 +94,7 @@ class Field(Generic[Source]):
 
     key: str
     unit: Unit
-    read: Callable[[Source, Rows], Sequence[Any] | NDArray[Any]]
+    read: Reader[Source]
     meaning: str
     null: str = ""
     heading: str = ""
@@ -133,11 +136,11 @@ class Table(Generic[Source]):
     @property
     def sorted_by(self) -> dict[str, Field[Source]]:
         """The fields that the rows can be sorted by on the screen, by the names of their columns."""
-        found: dict[str, Field[Source]] = {}
+        by_name: dict[str, Field[Source]] = {}
         for quantity in self.chosen(self.screen):
             if quantity.screen is not None and quantity.screen.name:
-                found.setdefault(quantity.screen.name, quantity)
-        return found
+                by_name.setdefault(quantity.screen.name, quantity)
+        return by_name
 
 
 @dataclass(frozen=True)
@@ -175,8 +178,32 @@ def attribute(
     name: str = "",
     words: Callable[[Any], str | None] | None = None,
 ) -> Figure[Any]:
-    """A figure that is an attribute of its source, with the dotted name `name`, else with that of its key."""
-    return Figure(key, unit, attrgetter(name or key), meaning, null, heading, short, words)
+    """A figure that is an attribute of its source, with the dotted name `name`, else with that of its key.
+
+    What has ``_ms`` in its key is stored in ``_ps``, an object of several such figures without either.
+    """
+    stored = key.removesuffix("_ms") if unit.parts else f"{key[:-2]}ps" if key.endswith("_ms") else key
+    return Figure(key, unit, attrgetter(name or stored), meaning, null, heading, short, words)
+
+
+def column(name: str, index: int | None = None) -> Reader[Any]:
+    """Reads a column of the source with a dotted name: an array or a sequence, or the one at an index of an array."""
+    whole = attrgetter(name)
+    if index is not None:
+        return lambda source, rows: whole(source)[rows, index]
+    return lambda source, rows: picked(whole(source), rows)
+
+
+def picked(values: Sequence[Any] | NDArray[Any], rows: Rows) -> Sequence[Any] | NDArray[Any]:
+    """Some entries of a column, in the order of the rows; the column itself where these are all rows."""
+    if isinstance(rows, range) and rows == range(len(values)):
+        return values
+    return [values[row] for row in rows] if isinstance(values, Sequence) else values[rows]
+
+
+def in_order(*keys: str | Sequence[str]) -> tuple[str, ...]:
+    """Keys of fields in their order: texts of keys with blanks between them, and sequences of keys."""
+    return tuple(key for part in keys for key in (part.split() if isinstance(part, str) else part))
 
 
 def object_table(
@@ -226,9 +253,8 @@ def listed(table: Table[Any]) -> Unit:
     def machine(values: Sequence[Any] | NDArray[Any]) -> list[Any]:
         return [table_records(table, value, range(table.length(value))) for value in values]
 
-    return Unit(
-        "list of objects", machine, lambda value, _: str(value), parts=tuple(table.chosen(table.json)), is_list=True
-    )
+    parts = tuple(table.chosen(table.json))
+    return Unit("list of objects", machine, lambda value, _: str(value), parts=parts, is_list=True)
 
 
 def first(number: int, limit: int) -> range:
@@ -247,45 +273,38 @@ def columns(table: Table[Source], source: Source, rows: Rows, keys: Sequence[str
 
 def records(columns: RowColumns) -> list[dict[str, object]]:
     """The rows as objects; keys with a dot make objects within them, at the place of the first such key."""
-    plain: list[str] = []
-    values: list[Iterable[object]] = []
     groups: dict[str, list[str]] = {}
     for key in columns:
-        group, dot, name = key.partition(".")
-        if dot:
-            groups.setdefault(group, []).append(name)
-    for key in columns:
-        group, dot, _ = key.partition(".")
-        if not dot:
-            plain.append(key)
-            values.append(columns[key])
-        elif group not in plain:
-            names = groups[group]
+        group, _, name = key.partition(".")
+        groups.setdefault(group, []).append(name)
+    values: list[Iterable[object]] = []
+    for group, names in groups.items():
+        if names == [""]:
+            values.append(columns[group])
+        else:
             parts = zip(*(columns[f"{group}.{name}"] for name in names), strict=True)
-            plain.append(group)
             values.append([dict(zip(names, part, strict=True)) for part in parts])
-    return [dict(zip(plain, row, strict=True)) for row in zip(*values, strict=True)]
+    return [dict(zip(groups, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def table_records(
     table: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()
 ) -> list[dict[str, object]]:
-    """Some rows of a table as JSON holds them; with the fields of some keys, where any are given."""
+    """Some rows of a table as JSON holds them, with all its keys of JSON where no others are given."""
     return records(columns(table, source, rows, keys))
 
 
 def figure_values(figures: Sequence[Figure[Source]], source: Source) -> dict[str, object]:
     """Figures by key, as JSON holds them, objects within objects by the dots of the keys."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for figure in figures:
-        if not figure.key:
-            continue
         *groups, name = figure.key.split(".")
-        inner = found
+        inner = values
         for group in groups:
             inner = inner.setdefault(group, {})  # type: ignore[assignment]
-        inner[name] = figure.unit.machine([figure.read(source)])[0]
-    return found
+        if name:
+            inner[name] = figure.unit.machine([figure.read(source)])[0]
+    return values
 
 
 def reasons(fields: Iterable[Field[Any]], prefix: str, unknown: Mapping[str, str], rows: str = "") -> dict[str, str]:
@@ -296,10 +315,11 @@ def reasons(fields: Iterable[Field[Any]], prefix: str, unknown: Mapping[str, str
         unknown: what the page says, which goes before what the fields say; its keys of rows begin with `rows`.
         rows: the prefix in `unknown`, where it is another one.
     """
-    found = {f"{prefix}.{quantity.key}": quantity.null for quantity in fields if quantity.null}
     start = f"{rows or prefix}."
-    said = {f"{prefix}.{key[len(start) :]}": why for key, why in unknown.items() if key.startswith(start)}
-    return {**found, **said}
+    return {
+        **{f"{prefix}.{quantity.key}": quantity.null for quantity in fields if quantity.null},
+        **{f"{prefix}.{key[len(start) :]}": why for key, why in unknown.items() if key.startswith(start)},
+    }
 
 
 def figure_reasons(figures: Iterable[Figure[Any] | Field[Any]]) -> dict[str, str]:
@@ -328,31 +348,27 @@ def _with_parts(
 
 def markdown_rows(table: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()) -> list[list[str]]:
     """Some rows of a table as people read them, a text a column of Markdown."""
-    shown = table.chosen(keys or table.markdown)
-    cells = [
-        [quantity.unit.words(value, False) for value in _values(_stored(quantity, source, rows))] for quantity in shown
-    ]
+    cells = (_words(quantity, source, rows, False) for quantity in table.chosen(keys or table.markdown))
     return [list(row) for row in zip(*cells, strict=True)]
 
 
 def row_words(table: Table[Source], keys: Sequence[str], source: Source, row: int, ascii_only: bool) -> list[str]:
     """Some fields of one row as people read them on the screen."""
-    return [
-        quantity.unit.words(_values(_stored(quantity, source, [row]))[0], ascii_only) for quantity in table.chosen(keys)
-    ]
+    return [_words(quantity, source, [row], ascii_only)[0] for quantity in table.chosen(keys)]
+
+
+def _words(quantity: Field[Source], source: Source, rows: Rows, ascii_only: bool) -> list[str]:
+    return [quantity.unit.words(value, ascii_only) for value in _values(quantity, source, rows)]
 
 
 def figure_rows(figures: Iterable[Figure[Source]], source: Source) -> list[tuple[str, str]]:
     """Headings and figures as people read them."""
-    shown = [quantity for quantity in figures if quantity.heading]
-    rows = [
-        (
-            quantity.heading,
-            quantity.words(source) if quantity.words else quantity.unit.words(quantity.read(source), False),
-        )
-        for quantity in shown
-    ]
-    return [(heading, words) for heading, words in rows if words is not None]
+    rows = []
+    for figure in figures:
+        if figure.heading:
+            words = figure.words(source) if figure.words else figure.unit.words(figure.read(source), False)
+            rows += [(figure.heading, words)] if words is not None else []
+    return rows
 
 
 def screen_columns(
@@ -364,42 +380,30 @@ def screen_columns(
         looks: keys of the fields to show in place of the table's own, each with what of its `OnScreen` is other here,
             such as a width that depends on that of the screen.
     """
-    looks = {key: {} for key in table.screen} if looks is None else looks
-    shown = zip(table.chosen(tuple(looks)), looks.values(), strict=True)
-    return [
-        _column(quantity, replace(quantity.screen, **other) if other else quantity.screen, source, glyphs)
-        for quantity, other in shown
-        if quantity.screen is not None
-    ]
-
-
-def _column(quantity: Field[Source], look: OnScreen[Source], source: Source, glyphs: Glyphs) -> Column:
-    cells = look.cells(source, glyphs) if look.cells is not None else partial(_cells, quantity, look, source, glyphs)
-    return Column(
-        key=look.name,
-        title=look.title,
-        width=look.width,
-        cells=cells,
-        right=not (quantity.unit.is_text or look.is_left),
-        fixed=look.fixed,
-        grows=look.grows,
-        keeps_style=look.keeps_style,
-    )
+    drawn = []
+    for key, other in ({key: {} for key in table.screen} if looks is None else looks).items():
+        quantity = table.by_key[key]
+        if quantity.screen is None:
+            continue
+        look = replace(quantity.screen, **other)
+        cells = look.cells(source, glyphs) if look.cells else partial(_cells, quantity, look, source, glyphs)
+        right = not (quantity.unit.is_text or look.is_left)
+        drawn.append(Column(look.name, look.title, look.width, cells, right, look.fixed, look.grows, look.keeps_style))
+    return drawn
 
 
 def _cells(
     quantity: Field[Source], look: OnScreen[Source], source: Source, glyphs: Glyphs, rows: Sequence[int]
 ) -> list[Span]:
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     words, style = look.words or quantity.unit.words, look.style
-    values = _values(_stored(quantity, source, rows))
-    if not quantity.unit.is_text:
-        return [(words(value, ascii_only), style(value)) for value in values]
-    if look.grows and look.cut is cut_middle:  # the table cuts it to what room it gets
-        return [(clean(words(value, ascii_only), ascii_only), style(value)) for value in values]
-    return [
-        (look.cut(clean(words(value, ascii_only), ascii_only), look.width, glyphs), style(value)) for value in values
-    ]
+    values = _values(quantity, source, rows)
+    texts = [words(value, ascii_only) for value in values]
+    if quantity.unit.is_text:
+        texts = [clean(text, ascii_only) for text in texts]
+        if not (look.grows and look.cut is cut_middle):  # else the table cuts it to what room it gets
+            texts = [look.cut(text, look.width, glyphs) for text in texts]
+    return [(text, style(value)) for text, value in zip(texts, values, strict=True)]
 
 
 def _stored(quantity: Field[Source], source: Source, rows: Rows) -> Sequence[Any] | NDArray[Any]:
@@ -407,22 +411,20 @@ def _stored(quantity: Field[Source], source: Source, rows: Rows) -> Sequence[Any
     return quantity.read(source, rows) if len(rows) else ()
 
 
-def _values(stored: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
+def _values(quantity: Field[Source], source: Source, rows: Rows) -> Sequence[Any]:
+    stored = _stored(quantity, source, rows)
     return stored if isinstance(stored, Sequence) else stored.tolist()
 
 
 def help_rows(table: Table[Any], sorted_by: str = "") -> list[tuple[str, str]]:
     """What the columns on the screen mean: titles and sentences, the column that the rows are sorted by first."""
     rows: dict[str, str] = {}
-    shown = [
-        (quantity, quantity.screen)
-        for quantity in table.chosen(table.screen)
-        if quantity.screen is not None and quantity.screen.title
-    ]
-    for quantity, look in sorted(shown, key=lambda pair: pair[1].name != sorted_by):
+    looks = [(quantity, quantity.screen) for quantity in table.chosen(table.screen) if quantity.screen is not None]
+    for quantity, look in sorted(looks, key=lambda pair: pair[1].name != sorted_by):
         key = f" ({quantity.key} in JSON)" if quantity.key in table.json else ""
         sentences = [f"{quantity.meaning}{key}.", look.note, f"n/a: {quantity.null}." if quantity.null else ""]
-        rows.setdefault(look.title, " ".join(filter(None, sentences)))
+        if look.title:
+            rows.setdefault(look.title, " ".join(filter(None, sentences)))
     return list(rows.items())
 
 
@@ -438,13 +440,13 @@ def order(table: Table[Source], source: Source, name: str, descending: bool) -> 
     import numpy  # noqa: PLC0415 - not needed to print a list of runs
 
     quantity = table.sorted_by[name]
-    values = (
-        quantity.sort(source) if quantity.sort is not None else _stored(quantity, source, range(table.length(source)))
-    )
-    if isinstance(values, Sequence):
-        values = (
-            _ranks(values) if quantity.unit.is_text else [numpy.nan if value is None else value for value in values]
-        )
+    values = quantity.sort(source) if quantity.sort else _stored(quantity, source, range(table.length(source)))
+    if isinstance(values, Sequence) and quantity.unit.is_text:
+        texts = [text or "" for text in values]
+        rank = {text: place for place, text in enumerate(sorted(set(texts)))}
+        values = [rank[text] for text in texts]
+    elif isinstance(values, Sequence):
+        values = [numpy.nan if value is None else value for value in values]
     # Doubles tell picoseconds apart for two hours.
     numbers = numpy.asarray(values).astype(numpy.float64)
     numbers = numpy.where(numpy.isnan(numbers), numpy.inf, -numbers if descending else numbers)
@@ -459,16 +461,16 @@ def is_descending(table: Table[Any], name: str) -> bool:
 def filter_texts(table: Table[Source], source: Source, names: Sequence[str]) -> dict[str, Sequence[str]]:
     """What a filter reads of all rows, by the names that it has for fields; blank where the table has no such field."""
     rows = range(table.length(source))
-    found: dict[str, Sequence[str]] = dict.fromkeys(names, [""] * len(rows))
+    by_name: dict[str, Sequence[str]] = dict.fromkeys(names, [""] * len(rows))
     for quantity in table.fields:
-        wanted = [name for name in quantity.filter if name in found]
+        wanted = [name for name in quantity.filter if name in by_name]
         if wanted:
             values = _stored(quantity, source, rows)
             texts: Sequence[str] = values  # type: ignore[assignment]
             if None in values:
                 texts = [value or quantity.filter_unknown for value in values]
-            found.update(dict.fromkeys(wanted, texts))
-    return found
+            by_name.update(dict.fromkeys(wanted, texts))
+    return by_name
 
 
 def searched_texts(table: Table[Source], source: Source) -> list[str]:
@@ -477,18 +479,7 @@ def searched_texts(table: Table[Source], source: Source) -> list[str]:
     parts: list[list[str]] = []
     for quantity in table.fields:
         if quantity.filter:
-            words = (
-                quantity.screen.words
-                if quantity.screen is not None and quantity.screen.words is not None
-                else quantity.unit.words
-            )
-            values = _values(_stored(quantity, source, rows))
+            words = (quantity.screen and quantity.screen.words) or quantity.unit.words
+            values = _values(quantity, source, rows)
             parts.append([quantity.filter_unknown if value is None else words(value, True) for value in values])
     return ["\n".join(texts).casefold() for texts in zip(*parts, strict=True)] if parts else [""] * len(rows)
-
-
-def _ranks(texts: Sequence[str | None]) -> list[int]:
-    """The place of each text among the distinct ones, in alphabetical order."""
-    known = [text or "" for text in texts]
-    rank = {text: place for place, text in enumerate(sorted(set(known)))}
-    return [rank[text] for text in known]

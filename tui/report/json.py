@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from math import isfinite
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.text import printable
@@ -22,11 +22,8 @@ def schema(page: str) -> str:
 
 def head(page: str, run: Run, hosts: Sequence[str], warnings: Sequence[str]) -> dict[str, object]:
     """What every object begins with: its schema, named after the page, the run, and warnings."""
-    return {
-        "schema": schema(page),
-        "run": {"name": run.name, "path": run.path, "hosts": list(hosts)},
-        "warnings": list(warnings),
-    }
+    facts = {"name": run.name, "path": run.path, "hosts": list(hosts)}
+    return {"schema": schema(page), "run": facts, "warnings": list(warnings)}
 
 
 def document(head: Mapping[str, object], body: Mapping[str, object], reasons: Mapping[str, str]) -> str:
@@ -58,17 +55,23 @@ def laid_out(document: Mapping[str, object]) -> str:
 
 def safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str, str]) -> object:
     """`value` fit for JSON; notes in `unknown` why something in it is null."""
-    if type(value) is int or (type(value) is float and math.isfinite(value)):
-        return value  # nearly every value of a long report
-    if isinstance(value, str):
-        return printable(value)
     if isinstance(value, Problem):
         value = asdict(value)
     if isinstance(value, dict):
-        return {key: safe(item, f"{path}.{key}", reasons, unknown) for key, item in value.items()}
+        return {
+            key: item  # most values of a long report are numbers and texts: they need no call and no path
+            if type(item) is int or (type(item) is float and isfinite(item))
+            else printable(item)
+            if type(item) is str
+            else safe(item, f"{path}.{key}", reasons, unknown)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
-        return [safe(item, f"{path}[]", reasons, unknown) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
+        path = f"{path}[]"
+        return [safe(item, path, reasons, unknown) for item in value]
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, float) and not isfinite(value):
         unknown[path] = NOT_FINITE
         return None
     if value is None:

@@ -26,9 +26,8 @@ def page_head(
     facts: Sequence[str] = (),
 ) -> list[str]:
     """Title, hosts, what the program ran on where the page tells, further facts, and warnings."""
-    facts = [*([f"ran on: {machine}"] if machine else []), *facts]
-    lines = [f"# {escaped(title)}", "", f"- hosts: {escaped(', '.join(hosts))}"]
-    lines += [f"- {escaped(fact)}" for fact in facts]
+    facts = [f"hosts: {', '.join(hosts)}", *([f"ran on: {machine}"] if machine else []), *facts]
+    lines = [f"# {escaped(title)}", "", *(f"- {escaped(fact)}" for fact in facts)]
     lines += ["- **the times of this profile are simulated, not measured**"] if simulated else []
     return [*lines, *(f"- warning: {escaped(warning)}" for warning in warnings)]
 
@@ -63,8 +62,8 @@ def fields_table(fields: Table[Any], cells: Iterable[Sequence[str]], keys: Seque
 
 def unknown_block(reasons: Mapping[str, str], silent: Collection[str] = ()) -> list[str]:
     """The section of what is unknown and why, but for some keys; nothing where all is known."""
-    told = [f"- {escaped(key)}: {escaped(why)}" for key, why in reasons.items() if key not in silent]
-    return ["", "## Unknown", "", *told] if told else []
+    lines = [f"- {escaped(key)}: {escaped(why)}" for key, why in reasons.items() if key not in silent]
+    return ["", "## Unknown", "", *lines] if lines else []
 
 
 def table(head: Sequence[str], sides: str, rows: Iterable[Sequence[str]]) -> list[str]:

@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -71,20 +72,28 @@ def check_output(path: str, logdir: Logdir) -> None:
     Raises:
         ProfileError: it may not; exit code 2.
     """
-    target = os.path.realpath(path)
+    target, shown = os.path.realpath(path), printable(path)
     folder, name = os.path.split(target)
-    shown = printable(path)
+    opened = (os.path.realpath(host.path) for run in logdir.runs for host in run.hosts)  # they may have any name
     if not path or os.path.isdir(target):
-        raise ProfileError("output", f"{shown or 'An empty path'} is not a file.", "name a file", EXIT_USAGE)
-    if not os.path.isdir(folder):
+        sentence, hint = f"{shown or 'An empty path'} is not a file.", "name a file"
+    elif not os.path.isdir(folder):
         sentence = f"The folder {printable(folder)} is not there, so {shown} can't be written."
-        raise ProfileError("output", sentence, "create it first", EXIT_USAGE)
-    if kind_of(name) in _PROFILES or _is_opened(target, logdir):
+        hint = "create it first"
+    elif kind_of(name) in _PROFILES or target in opened:
         sentence = f"{shown} is a profile, or named like one; a report is not written over it."
-        raise ProfileError("output", sentence, "give the report another name", EXIT_USAGE)
-    if _in_run_folder(folder) or any(kind_of(item) in _PROFILES for item in names_in(folder, _NAMES_LOOKED_AT)):
+        hint = "give the report another name"
+    elif _in_run_folder(folder) or any(kind_of(item) in _PROFILES for item in names_in(folder, _NAMES_LOOKED_AT)):
         sentence = f"{shown} lies in a folder of profiles; nothing is written beside them."
-        raise ProfileError("output", sentence, "write it to another folder", EXIT_USAGE)
+        hint = "write it to another folder"
+    else:
+        return
+    raise ProfileError("output", sentence, hint, EXIT_USAGE)
+
+
+def _in_run_folder(folder: str) -> bool:
+    """Whether ``…/plugins/profile`` is the folder or above it."""
+    return ("plugins", "profile") in pairwise(folder.split(os.sep))
 
 
 def stream_file(path: str, produce: Produce, compressed: bool = False) -> None:
@@ -157,20 +166,5 @@ def _telling(what: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise _unwritable(what, error) from error
-
-
-def _is_opened(target: str, logdir: Logdir) -> bool:
-    """Whether it is one of the profiles of this very call, which may have any name."""
-    return any(os.path.realpath(host.path) == target for run in logdir.runs for host in run.hosts)
-
-
-def _in_run_folder(folder: str) -> bool:
-    """Whether ``…/plugins/profile`` is the folder or above it."""
-    parts = folder.split(os.sep)
-    return any(parts[index : index + 2] == ["plugins", "profile"] for index in range(len(parts)))
-
-
-def _unwritable(what: str, error: OSError) -> ProfileError:
-    reason = printable((error.strerror or str(error)).lower())
-    return ProfileError("output", f"{what} can't be written: {reason}.", "write it somewhere else", EXIT_USAGE)
+        sentence = f"{what} can't be written: {printable((error.strerror or str(error)).lower())}."
+        raise ProfileError("output", sentence, "write it somewhere else", EXIT_USAGE) from error

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, object_table
+from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, nested, object_table
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:  # for types only: an overview starts sooner without numpy
@@ -23,11 +23,13 @@ STEP_TIMES = (
 )
 """The five times of a summary over steps."""
 
-STEP_TIME = (
-    *STEP_TIMES,
-    attribute("count", COUNT, "how many steps there are"),
-    attribute("source", VERBATIM, "steps: marked in the profile; modules: inferred from periods of a program"),
-    attribute("note", VERBATIM, "how sure an inferred time is; empty for marked steps"),
+STEP_TIME = nested(
+    (
+        *STEP_TIMES,
+        attribute("count", COUNT, "how many steps there are"),
+        attribute("source", VERBATIM, "steps: marked in the profile; modules: inferred from periods of a program"),
+        attribute("note", VERBATIM, "how sure an inferred time is; empty for marked steps"),
+    )
 )
 """The summary over steps, and what it is made from."""
 
@@ -76,12 +78,10 @@ def latency_figures(within: str = "") -> tuple[Figure[Any], ...]:
         ("device", "runs of modules for the session", no_device, "device time"),
         ("communication", "transfers to the device and from it", no_transfers, "transfers"),
     )
-    return (
-        attribute("total_ms", TIME_MS, "the whole session", "total", name=f"{within}total_ps"),
-        *(
-            attribute(f"{part}_ms", TIME_MS, meaning, part, null=null, short=short, name=f"{within}{part}_ps")
-            for part, meaning, null, short in parts
-        ),
+    total = attribute("total_ms", TIME_MS, "the whole session", "total", name=f"{within}total_ps")
+    return total, *(
+        attribute(f"{part}_ms", TIME_MS, meaning, part, null=null, short=short, name=f"{within}{part}_ps")
+        for part, meaning, null, short in parts
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.draw.spans import Glyphs, Key, Line, StyleKey, plain
+from tpuprof.tui.draw.spans import ClassStyle, Glyphs, Key, Line, OnClassStyle, StyleKey, plain
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.page import Look
@@ -29,20 +29,8 @@ _SGR: dict[StyleKey, str] = {
     "mark": "1",
     "badge": "30;43",
     "busy": "32",
-    "class.compute": "32",
-    "class.vector": "36",
-    "class.copy": "33",
-    "class.collective": "35",
-    "class.host": "31",
-    "class.idle": "2",
-    "class.unknown": "37",
-    "on.compute": "30;42",
-    "on.vector": "30;46",
-    "on.copy": "30;43",
-    "on.collective": "30;45",
-    "on.host": "30;41",
-    "on.idle": "2",
-    "on.unknown": "30;47",
+    **dict(zip(get_args(ClassStyle), ("32", "36", "33", "35", "31", "2", "37"), strict=True)),
+    **dict(zip(get_args(OnClassStyle), ("30;42", "30;46", "30;43", "30;45", "30;41", "2", "30;47"), strict=True)),
 }
 
 
@@ -53,7 +41,18 @@ def page_text(lines: Callable[[int], Sequence[Line]], look: Look) -> str:
 
 def page_heading(title: str, hosts: Sequence[str], width: int, glyphs: Glyphs) -> Line:
     """The first line of a page: its title, and the hosts that it covers by name, or how many these are."""
-    return heading(title, counted(len(hosts), "host") if len(hosts) > 3 else ", ".join(hosts), width, glyphs)
+    return heading(title, covered(hosts), width, glyphs)
+
+
+def covered(hosts: Sequence[str]) -> str:
+    """The hosts that a page covers by name, or how many these are."""
+    return counted(len(hosts), "host") if len(hosts) > 3 else ", ".join(hosts)
+
+
+def titled_text(title: str, right: str, draw: Callable[[int, Glyphs], Sequence[Line]], look: Look) -> str:
+    """A page as text under a heading; `draw` draws it in so many cells."""
+    glyphs = look.glyphs
+    return page_text(lambda width: [heading(title, right, width, glyphs), *draw(width, glyphs)], look)
 
 
 def heading(title: str, right: str, width: int, glyphs: Glyphs) -> Line:
@@ -61,28 +60,20 @@ def heading(title: str, right: str, width: int, glyphs: Glyphs) -> Line:
     right = cut_name(fit_for_cells(right, glyphs), width // 3, glyphs)
     title = cut_name(fit_for_cells(title, glyphs), width - len(right) - 6, glyphs)
     bar = glyphs.horizontal * (width - len(title) - len(right) - 6)
-    return (
-        (f"{glyphs.horizontal} ", "rule"),
-        (title, "title"),
-        (f" {bar} ", "rule"),
-        (right, "dim"),
-        (f" {glyphs.horizontal}", "rule"),
-    )
+    ends = glyphs.horizontal
+    return (f"{ends} ", "rule"), (title, "title"), (f" {bar} ", "rule"), (right, "dim"), (f" {ends}", "rule")
 
 
 def fit_for_cells(text: str, glyphs: Glyphs) -> str:
     """Text of which every character takes one cell; what would not shows as ``?``."""
     text = printable(text)
-    if text.isascii():
-        return text
-    return "".join(char if _is_one_cell(char, glyphs) else "?" for char in text)
+    return text if text.isascii() else "".join(char if _is_one_cell(char, glyphs) else "?" for char in text)
 
 
 def _is_one_cell(char: str, glyphs: Glyphs) -> bool:
-    if char.isascii():
-        return True
-    wide = unicodedata.east_asian_width(char) in "WF"
-    return glyphs.name != "ascii" and not wide and not unicodedata.combining(char)
+    if char.isascii() or glyphs.is_ascii:
+        return char.isascii()
+    return unicodedata.east_asian_width(char) not in "WF" and not unicodedata.combining(char)
 
 
 def cut_name(text: str, width: int, glyphs: Glyphs) -> str:

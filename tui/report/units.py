@@ -52,11 +52,13 @@ def plain(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
         return list(values)
     import numpy  # noqa: PLC0415 - there is an array, so it is loaded
 
-    found: list[Value] = values.tolist()
+    figures: list[Value] = values.tolist()
     if values.dtype.kind != "f":
-        return found
+        return figures
     known = numpy.isfinite(values)
-    return found if known.all() else [value if is_known else None for value, is_known in zip(found, known, strict=True)]
+    if known.all():
+        return figures
+    return [value if is_known else None for value, is_known in zip(figures, known.tolist(), strict=True)]
 
 
 def divided(by: float) -> Callable[[Sequence[Any] | NDArray[Any]], list[Value]]:
@@ -79,17 +81,11 @@ def hundredfold(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
 
 def whole_numbers(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
     """Counts that are stored as doubles, whole numbers as such while a double tells each from the next one."""
-    return [_whole(value) for value in (values if isinstance(values, Sequence) else values.tolist())]
-
-
-def _whole(value: float) -> Value:
-    if value.is_integer():
-        return int(value) if abs(value) < _LARGEST_EXACT else value
-    return value if math.isfinite(value) else None
-
-
-def _known_texts(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
-    return [value or None for value in values]
+    numbers: Sequence[float] = values if isinstance(values, Sequence) else values.tolist()
+    return [
+        int(value) if value.is_integer() and abs(value) < _LARGEST_EXACT else value if math.isfinite(value) else None
+        for value in numbers
+    ]
 
 
 def _lists(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
@@ -105,13 +101,11 @@ def _words(write: Callable[[Any], str]) -> Callable[[Any, bool], str]:
     return lambda value, _: write(value)
 
 
-TEXT = Unit("text", _known_texts, lambda value, _: value or UNKNOWN, is_text=True)
+TEXT = Unit("text", lambda values: [value or None for value in values], lambda value, _: value or UNKNOWN, is_text=True)
 VERBATIM = Unit("text", plain, lambda value, _: value or UNKNOWN, is_text=True)
 """Texts of which an empty one is not an unknown one."""
 TEXTS = Unit("list of texts", _lists, lambda value, _: UNKNOWN if value is None else ", ".join(value), is_text=True)
-PROBLEMS = Unit(
-    "list of problems", _lists, lambda value, _: "; ".join(problem.sentence for problem in value), is_text=True
-)
+PROBLEMS = Unit("list of problems", _lists, lambda value, _: "; ".join(item.sentence for item in value), is_text=True)
 FLAG = Unit("true or false", plain, lambda value, _: "yes" if value else "no", is_text=True)
 COUNT = Unit("count", plain, _words(count))
 WHOLE = Unit("count", whole_numbers, _words(count))

@@ -35,15 +35,9 @@ def load_tmux_buffer(text: str, environ: Mapping[str, str]) -> bool:
     """
     if not environ.get("TMUX"):
         return False
-    command = ["tmux", "load-buffer", "-w", "-"]
-    try:
-        done = subprocess.run(  # noqa: S603 - a fixed command
-            command,
-            input=text.encode(errors="surrogateescape"),
-            capture_output=True,
-            timeout=_TMUX_SECONDS,
-            check=False,
-        )
+    command, data = ["tmux", "load-buffer", "-w", "-"], text.encode(errors="surrogateescape")
+    try:  # a fixed command
+        done = subprocess.run(command, input=data, capture_output=True, timeout=_TMUX_SECONDS, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

@@ -28,8 +28,7 @@ class Terminal:
     Attributes:
         obstacle: why no screen can be drawn here at all, as a sentence; empty where one can.
         color: how many colours; `mono` means none, only bold, reverse and underline.
-        light: the background is light.
-        unicode: block and line characters come out as such.
+        light, unicode: the background is light; block and line characters come out as such.
         remote: reached over SSH, so bytes count and the mouse is left to the terminal.
         mouse: whether to ask the terminal for mouse events.
         multiplexer: `tmux`, `screen` or nothing.
@@ -55,7 +54,6 @@ def detect(
     """Reads the terminal off its environment variables; what the user asked for goes before what they say.
 
     Args:
-        environ: such as `os.environ`.
         color: `auto`, `truecolor`, `256`, `16` or `never`.
         ascii_only: True or False where the user said so, None to go by the locale.
         mouse: likewise; None means on, but off over SSH.

@@ -15,8 +15,7 @@ class Asker(Popup):
     """Asks for a line of text.
 
     Args:
-        explanation: what may be typed, a paragraph each.
-        text: what stands there at first.
+        explanation, text: what may be typed, a paragraph each, and what stands there at first.
         answered: called with the text when Enter is pressed; answers what is wrong with it, or nothing.
         foretold: what Enter will do, a sentence below the explanation.
 
@@ -25,6 +24,7 @@ class Asker(Popup):
     """
 
     resizes = True
+    is_typing = True
 
     def __init__(
         self,
@@ -41,11 +41,6 @@ class Asker(Popup):
         self._foretold = foretold
         self._answered = answered
         self._wrong = ""
-
-    @property
-    def is_typing(self) -> bool:
-        """Always."""
-        return True
 
     def row_count(self) -> int:
         """Lines of the explanation, the text and what is wrong with it."""
@@ -72,23 +67,16 @@ class Asker(Popup):
 
     def _lines(self, width: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
-        lines = [on_panel(line) for words in self._explanation for line in wrap(words, width, "dim", glyphs)]
-        lines += [on_panel(line) for line in wrap(self._foretold, width, "text", glyphs)] if self._foretold else []
-        lines.append(self._typed(width))
-        lines += (
-            [on_panel(line) for line in wrap(self._wrong, width, "warn", glyphs)]
-            if self._wrong
-            else [on_panel(fit([], width, glyphs))]
-        )
-        return lines
+        above = [line for words in self._explanation for line in wrap(words, width, "dim", glyphs)]
+        above += wrap(self._foretold, width, "text", glyphs) if self._foretold else []
+        below = wrap(self._wrong, width, "warn", glyphs) if self._wrong else [fit([], width, glyphs)]
+        return [*map(on_panel, above), self._typed(width), *map(on_panel, below)]
 
     def _typed(self, width: int) -> AnyLine:
         """The text with the cursor in it; of a long one the part before the cursor, and what fits of the rest."""
         text, cursor = self.editor.text, self.editor.cursor
-        before, under, after = (
-            clean(part, self.look.glyphs.name == "ascii")
-            for part in (text[:cursor], text[cursor : cursor + 1], text[cursor + 1 :])
-        )
+        parts = text[:cursor], text[cursor : cursor + 1], text[cursor + 1 :]
+        before, under, after = (clean(part, self.look.glyphs.is_ascii) for part in parts)
         room = max(1, width - 4)
         before = before[max(0, len(before) - room) :]
         after = after[: room - len(before)]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import clean, cut_middle, wrap
@@ -39,30 +38,31 @@ def gutter_lines(height: int, glyphs: Glyphs) -> list[Line]:
     return [((f" {glyphs.vertical} ", "rule"),)] * height
 
 
-@dataclass(frozen=True, slots=True)
-class FootKey:
+class FootKey(NamedTuple):
     """One key of the footer and what it does."""
 
     key: str
     label: str
 
 
-def keys_line(keys: Sequence[FootKey], width: int) -> AnyLine:
-    """The footer: as many of the keys as fit, the last one always."""
+def keys_line(keys: Sequence[tuple[str, str]], width: int) -> AnyLine:
+    """The footer: as many of the keys and their labels as fit, the last one always."""
+    *groups, last = [_key_spans(key, label) for key, label in keys]
     spans: list[AnySpan] = []
-    tail = [] if not keys else [(" ", "bar"), (keys[-1].key, "bar.key"), (f" {keys[-1].label} ", "bar.dim")]
-    last: list[AnySpan] = [(text, key) for text, key in tail]  # type: ignore[misc]
-    for index in keys[:-1]:
-        group: list[AnySpan] = [(" ", "bar"), (index.key, "bar.key"), (f" {index.label} ", "bar.dim")]
-        if cells(spans) + cells(group) + cells(last) > width:
+    for group in groups:
+        if cells([*spans, *group, *last]) > width:
             break
         spans += group
     return pad([*spans, *last], width, "bar")
 
 
+def _key_spans(key: str, label: str) -> list[AnySpan]:
+    return [(" ", "bar"), (key, "bar.key"), (f" {label} ", "bar.dim")]
+
+
 def message_line(text: str, width: int, glyphs: Glyphs, key: AnyKey = "bar") -> AnyLine:
     """The footer while it says something."""
-    words = clean(text, glyphs.name == "ascii")
+    words = clean(text, glyphs.is_ascii)
     return pad([(" " + cut_middle(words, width - 2, glyphs), key)], width, "bar")
 
 
@@ -70,7 +70,7 @@ def prompt_line(text: str, found: str, width: int, glyphs: Glyphs) -> AnyLine:
     """The footer while a search is typed: the text, a cursor, what it finds so far."""
     room = max(8, width - len(found) - 28)
     shown = text if len(text) < room else glyphs.ellipsis + text[-(room - 2) :]
-    left: list[AnySpan] = [(" /", "bar.key"), (clean(shown, glyphs.name == "ascii"), "input"), ("_", "bar.key")]
+    left: list[AnySpan] = [(" /", "bar.key"), (clean(shown, glyphs.is_ascii), "input"), ("_", "bar.key")]
     right: list[AnySpan] = [(f"{found}  ", "bar"), ("Enter", "bar.key"), (" keep ", "bar.dim"), ("Esc", "bar.key")]
     right.append((" cancel ", "bar.dim"))
     gap = max(1, width - cells(left) - cells(right))
@@ -90,26 +90,24 @@ def progress_line(progress: Progress, seconds_left: float | None, width: int, gl
         figures, room = sizes, room + len(figures) - len(sizes)
     each = _hosts_at_work(progress, room - _LEAST_BAR, glyphs)
     bar = max(0, min(30, room - len(each)))
-    filled = min(bar, round(bar * done / total)) if total else 0
-    spans: list[AnySpan] = [
-        (" ", "bar"),
-        (host, "bar"),
-        (glyphs.full * filled, "bar.key"),
-        (glyphs.light * (bar - filled), "bar.dim"),
-        (figures, "bar"),
-        (left, "bar.strong"),
-        (each, "bar.dim"),
-        *tail,
-    ]
+    full, rest = progress_bar(done, total, bar, glyphs)
+    spans: list[AnySpan] = [(f" {host}", "bar"), (full, "bar.key"), (rest, "bar.dim")]
+    spans += [(figures, "bar"), (left, "bar.strong"), (each, "bar.dim"), *tail]
     return pad(spans, width, "bar")
+
+
+def progress_bar(done: int, total: int, width: int, glyphs: Glyphs) -> tuple[str, str]:
+    """The filled part of a bar, and the rest of it."""
+    filled = min(width, round(width * done / total)) if total else 0
+    return glyphs.full * filled, glyphs.light * (width - filled)
 
 
 def _hosts_at_work(progress: Progress, room: int, glyphs: Glyphs) -> str:
     """How far each host is that is read side by side with others, as many as there is room for."""
     words = ""
-    for index in progress.at_work if len(progress.at_work) > 1 else ():
-        percent = 100 * index.bytes_done // index.bytes_total if index.bytes_total else 0
-        more = f"  {clean(index.host, glyphs.name == 'ascii')} {percent}%"
+    for work in progress.at_work if len(progress.at_work) > 1 else ():
+        percent = 100 * work.bytes_done // work.bytes_total if work.bytes_total else 0
+        more = f"  {clean(work.host, glyphs.is_ascii)} {percent}%"
         if len(words) + len(more) > room:
             break
         words += more

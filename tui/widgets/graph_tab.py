@@ -1,22 +1,24 @@
-"""What tabs with a graph of steps above a list share: places, search, and keeping the cursor in sight."""
+"""What tabs with a graph of steps above a list share: places, moving, search, and keeping the cursor in sight."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from textual.events import Resize
 
-from tpuprof.tui.draw.columns import Frame
+from tpuprof.parsers.base.text import counted
+from tpuprof.tui.draw.columns import Cursor, Frame
+from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.states import Searching, State
+from tpuprof.tui.widgets.states import Searching, State, state_lines
 from tpuprof.tui.widgets.tab import Tab
 
 Panel = Literal["findings", "ops", "steps"]
-
-_PANELS: tuple[Panel, ...] = ("findings", "ops", "steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +67,33 @@ class GraphTab(Tab, Generic[P]):
         self._first_op_line = -1
         self._first_step_line = -1
         self._last_step_line = -1
-        self._matches: tuple[Place, ...] = ()
+        self.matches: tuple[Place, ...] = ()
         self._match = -1
 
     # --- what a page has of its own
 
-    def _op_names(self, page: P) -> Sequence[str]:
-        """The names of the ops that are listed."""
+    def _composed(self, page: P, width: int, height: int, cursor: Cursor) -> Frame:
+        """The page in lines."""
         raise NotImplementedError
 
-    def _finding_count(self, page: P) -> int:
-        """How many findings there are."""
-        return 0
-
-    def _first_panel(self, page: P) -> Panel:
-        """The panel whose first entry shows with all that stands above it."""
-        return "ops"
-
-    def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        """All there is to say about what is under the cursor."""
+    def _listed(self, page: P) -> Mapping[Panel, Sequence[str]]:
+        """The names of what is listed, ops or findings too."""
         raise NotImplementedError
 
-    def find(self, text: str) -> tuple[Place, ...]:
-        """Places whose words hold a text, in the order of the panels; case does not matter."""
+    def _searched(self, page: P) -> Mapping[Panel, Sequence[str]]:
+        """The words of what is listed that a search looks at."""
+        raise NotImplementedError
+
+    def _first_step(self, page: P) -> int:
+        """Index of the step that the cursor goes to first."""
+        raise NotImplementedError
+
+    def _line_on(self, page: P, place: Place, width: int, glyphs: Glyphs) -> Line:
+        """One line on what is at a place."""
+        raise NotImplementedError
+
+    def _lines_on(self, page: P, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
+        """All there is to say about what is at a place."""
         raise NotImplementedError
 
     # --- what they share
@@ -97,6 +103,17 @@ class GraphTab(Tab, Generic[P]):
         """Whether a page is shown, rather than a state."""
         return self._page is not None
 
+    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
+        """The page or the state; notes where the page's parts are."""
+        if self._page is None:
+            return state_lines(self._state, width, height, self.look.glyphs)
+        is_finding = self._list == "findings"
+        cursor = Cursor(self._step, None if is_finding else self._op, self._finding if is_finding else None)
+        page = self._composed(self._page, width, height, cursor)
+        self._first_step_line, self._first_op_line = page.first_step_line, page.first_op_line
+        self._last_step_line = page.last_step_line
+        return page.lines
+
     @property
     def place(self) -> Place | None:
         """Where the cursor is."""
@@ -105,14 +122,47 @@ class GraphTab(Tab, Generic[P]):
         return Place(panel, index) if page is not None and index is not None and self._count(page, panel) else None
 
     def _count(self, page: P, panel: Panel) -> int:
-        if panel == "findings":
-            return self._finding_count(page)
-        return len(page.steps if panel == "steps" else self._op_names(page))
+        return len(page.steps if panel == "steps" else self._listed(page).get(panel, ()))
 
-    def _selected(self, panel: Panel) -> int | None:
-        """Index of what is under the cursor in a panel; None where the cursor is not in it."""
-        place = self.place
-        return place.index if place is not None and place.panel == panel else None
+    def _first_panel(self, page: P) -> Panel:
+        """The panel whose first entry shows with all that stands above it: the answer, if there is one."""
+        if self._count(page, "findings"):
+            return "findings"
+        return "ops" if self._count(page, "ops") or not page.steps else "steps"
+
+    @property
+    def selection(self) -> str | None:
+        """The full name of the op, the step's name, or what a finding says."""
+        page, place = self._page, self.place
+        if page is None or place is None:
+            return None
+        return page.steps[place.index].name if place.panel == "steps" else self._listed(page)[place.panel][place.index]
+
+    @property
+    def foot_keys(self) -> tuple[FootKey, ...]:
+        """Keys for what there is to move over."""
+        page = self._page
+        if page is None:
+            return super().foot_keys
+        findings = self._count(page, "findings")
+        keys = [FootKey("j k", "finding, op" if findings else "op")] if findings or self._count(page, "ops") else []
+        keys += [FootKey("h l", "step")] if page.steps else []
+        if not keys:
+            return super().foot_keys
+        jump = [FootKey("o", "in ops" if self._panel == "ops" else "go there")] if self.commands else []
+        return (*keys, FootKey("Enter", "details"), *jump)
+
+    def detail_line(self, width: int) -> AnyLine:
+        """One line on what is under the cursor."""
+        page, place, glyphs = self._page, self.place, self.look.glyphs
+        if page is None or place is None:
+            return fit([], width, glyphs)
+        return self._line_on(page, place, width, glyphs)
+
+    def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """All there is to say about what is under the cursor."""
+        page, place = self._page, self.place
+        return [] if page is None or place is None else self._lines_on(page, place, width, glyphs)
 
     @property
     def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
@@ -122,12 +172,13 @@ class GraphTab(Tab, Generic[P]):
 
     def _keep_cursors(self, old: P | None, new: P) -> None:
         """Stays on the same op and step where the new page has them; forgets what was searched for."""
-        self._step = None if old is None else same_step(old.steps, new.steps, self._step)
-        before = self._op_names(old) if old is not None else ()
-        names = self._op_names(new)
+        step = None if old is None or self._step is None or self._step >= len(old.steps) else old.steps[self._step].name
+        self._step = None if step is None else step_at(new.steps, step)
+        before = self._listed(old)["ops"] if old is not None else ()
+        names = self._listed(new)["ops"]
         is_kept = self._op < len(before) and before[self._op] in names
         self._op = names.index(before[self._op]) if is_kept else 0
-        self._matches, self._match = (), -1
+        self.matches, self._match = (), -1
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Moves to the step of that name, where there is one."""
@@ -137,20 +188,18 @@ class GraphTab(Tab, Generic[P]):
         return ""
 
     def _go(self, place: Place) -> None:
-        """Moves the cursor."""
         page = self._page
         if page is None:
             return
         self._panel = place.panel
+        self._list = self._list if place.panel == "steps" else place.panel
         index = max(0, min(place.index, self._count(page, place.panel) - 1))
         if place.panel == "steps":
             self._step = index
+        elif place.panel == "findings":
+            self._finding = index
         else:
-            self._list = place.panel
-            if place.panel == "findings":
-                self._finding = index
-            else:
-                self._op = index
+            self._op = index
         self._show_place(place, is_first=self.place == Place(self._first_panel(page), 0))
 
     def show_state(self, state: State) -> None:
@@ -159,11 +208,40 @@ class GraphTab(Tab, Generic[P]):
         self.scroll_lines_to(0)
         self.redraw()
 
-    def _drawn(self, page: Frame) -> Sequence[Line]:
-        """The lines of a page, after noting where its parts are."""
-        self._first_step_line, self._first_op_line = page.first_step_line, page.first_op_line
-        self._last_step_line = page.last_step_line
-        return page.lines
+    def move(self, across: int, down: int) -> None:
+        """Across moves over steps, down over findings and ops from where the cursor is in these."""
+        page = self._page
+        if page is None:
+            return
+        if across and page.steps:
+            self._go(Place("steps", self._first_step(page) if self._step is None else self._step + across))
+        elif down and any(self._listed(page).values()):
+            self._go(self._below(page, down))
+        elif down:
+            super().move(across, down)
+
+    def _below(self, page: P, down: int) -> Place:
+        """The place so many rows down: findings stand above the ops, and the cursor goes from one to the other."""
+        findings, ops = self._count(page, "findings"), self._count(page, "ops")
+        if self._list == "findings":
+            index = self._finding + down
+            return Place("findings", index) if index < findings or not ops else Place("ops", 0)
+        if self._op + down < 0 and findings:
+            return Place("findings", findings - 1)
+        return Place("ops", self._op + down) if ops else Place("findings", 0)
+
+    def ends(self, direction: int) -> None:
+        """First or last of what the cursor moves over: of the steps, or of findings and ops."""
+        page = self._page
+        if page is None:
+            return
+        ops = self._count(page, "ops")
+        if self._panel == "steps" and page.steps:
+            self._go(Place("steps", 0 if direction < 0 else len(page.steps) - 1))
+        elif direction < 0:
+            self._go(Place(self._first_panel(page), 0))
+        elif ops:
+            self._go(Place("ops", ops - 1))
 
     def _show_place(self, place: Place, is_first: bool) -> None:
         """Draws again with a place in sight; with the first one all that stands above it."""
@@ -190,38 +268,39 @@ class GraphTab(Tab, Generic[P]):
 
     def search(self, text: str) -> str:
         """Finds places by a text and moves to the first; says how many of what there are."""
-        self._matches, self._match = (self.find(text) if text else ()), -1
+        self.matches, self._match = (self._find(text) if text else ()), -1
         if not text:
             return ""
-        if self._matches:
+        if self.matches:
             self.next_match(1)
-        return found(self._matches)
+        return found(self.matches)
+
+    def _find(self, text: str) -> tuple[Place, ...]:
+        """Places whose words hold a text, in the order of the panels; case does not matter."""
+        page, wanted = self._page, text.casefold()
+        if page is None:
+            return ()
+        words = {**self._searched(page), "steps": [step.name for step in page.steps]}
+        return tuple(
+            Place(panel, index)
+            for panel in get_args(Panel)
+            for index, entry in enumerate(words.get(panel, ()))
+            if wanted in entry.casefold()
+        )
 
     def next_match(self, direction: int) -> str:
         """Moves to the next match; says its number."""
-        if not self._matches:
+        if not self.matches:
             return "no match"
-        self._match = (self._match + direction) % len(self._matches)
-        self._go(self._matches[self._match])
-        return f"match {self._match + 1} of {len(self._matches)}"
+        self._match = (self._match + direction) % len(self.matches)
+        self._go(self.matches[self._match])
+        return f"match {self._match + 1} of {len(self.matches)}"
 
 
 def found(matches: Sequence[Place]) -> str:
     """``3 ops, 1 step``."""
-    counts = [(sum(match.panel == panel for match in matches), panel[:-1]) for panel in _PANELS]
-    parts = [f"{number} {word}{'s' * (number != 1)}" for number, word in counts if number]
-    return ", ".join(parts) or "no match"
-
-
-def steps_named(steps: Sequence[Named], text: str) -> tuple[Place, ...]:
-    """The steps whose names hold a text."""
-    wanted = text.casefold()
-    return tuple(Place("steps", position) for position, step in enumerate(steps) if wanted in step.name.casefold())
-
-
-def same_step(old: Sequence[Named], new: Sequence[Named], index: int | None) -> int | None:
-    """Index of a step of the page before in the new one; None where either lacks it."""
-    return None if index is None or index >= len(old) else step_at(new, old[index].name)
+    counts = [(sum(match.panel == panel for match in matches), panel[:-1]) for panel in get_args(Panel)]
+    return ", ".join(counted(number, word) for number, word in counts if number) or "no match"
 
 
 def step_at(steps: Sequence[Named], name: str) -> int | None:

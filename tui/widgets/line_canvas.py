@@ -48,8 +48,9 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     be more than fit: the canvas then scrolls (`scroll_to_line`), without scroll bars.
 
     Args:
-        look: palette and glyphs.
         drawing: takes width and height and returns the lines, for canvases that are no subclass.
+        clicked, scrolled: called with the column and the line that were clicked, and with 1 for the wheel turned down,
+            -1 for up, where the owner wants to know.
         background: the style key of cells that no line covers.
     """
 
@@ -65,15 +66,20 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         self,
         look: Look,
         drawing: Drawing | None = None,
+        clicked: Callable[[int, int], None] | None = None,
+        scrolled: Callable[[int], None] | None = None,
         *,
         background: AnyKey = "text",
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
+        self._clicked = clicked
+        self._scrolled = scrolled
         self.look = look
         self._drawing = drawing
         self._background = background
-        self._lines: tuple[AnyLine, ...] = ()
+        self.lines: tuple[AnyLine, ...] = ()
+        """As last drawn."""
         self._strips: dict[AnyLine, Strip] = {}
         self._drawn_width = 0
 
@@ -81,18 +87,13 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         """The lines to show on `width` by `height` cells; each should be `width` cells wide."""
         return self._drawing(width, height) if self._drawing else ()
 
-    @property
-    def lines(self) -> tuple[AnyLine, ...]:
-        """The lines as last drawn."""
-        return self._lines
-
     def redraw(self) -> None:
         """Draws again and repaints the cells that differ from what is shown."""
         width, height = self.size
         if not width or not height:
             return
-        old, new = self._lines, tuple(self.draw(width, height))
-        self._lines = new
+        old, new = self.lines, tuple(self.draw(width, height))
+        self.lines = new
         if width != self._drawn_width or not old:
             self._drawn_width = width
             self._strips.clear()
@@ -116,14 +117,14 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     def prepare(self, width: int, height: int) -> None:
         """Draws for a size that it is going to have, so that its first paint already shows the lines."""
         if self.size != (width, height):
-            self._lines = tuple(self.draw(width, height))
+            self.lines = tuple(self.draw(width, height))
             self._drawn_width = width
             self._strips.clear()
 
     def set_look(self, look: Look) -> None:
         """Changes palette or glyphs and paints everything anew."""
         self.look = look
-        self._lines = ()
+        self.lines = ()
         self.redraw()
 
     def scroll_to_line(self, y: int, margin: int = 0) -> None:
@@ -134,17 +135,35 @@ class LineCanvas(ScrollView, inherit_bindings=False):
 
     def scroll_lines_to(self, top: int) -> None:
         """Shows the lines from `top` on, as far as there are any."""
-        top = max(0, min(top, len(self._lines) - self.size.height))
+        top = max(0, min(top, len(self.lines) - self.size.height))
         self.scroll_to(y=top, animate=False, force=True, immediate=True)
 
     def render_line(self, y: int) -> Strip:
         """The strip of one visible row (Textual's line interface)."""
         index = y + self.scroll_offset.y
-        return self._strip(self._lines[index] if index < len(self._lines) else (), self.size.width)
+        return self._strip(self.lines[index] if index < len(self.lines) else (), self.size.width)
 
     def on_resize(self, event: Resize) -> None:
         """Lines depend on the size."""
         self.redraw()
+
+    def on_click(self, event: Click) -> None:
+        """The mouse points at a cell."""
+        if self._clicked is not None:
+            event.stop()
+            self._clicked(event.x, event.y)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel."""
+        if self._scrolled is not None:
+            event.stop()
+            self._scrolled(1)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel."""
+        if self._scrolled is not None:
+            event.stop()
+            self._scrolled(-1)
 
     def _set_line_count(self, width: int, count: int) -> None:
         """Tells Textual how far there is to scroll, without the layout (and repaint) of the screen that it would do."""
@@ -173,43 +192,6 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         while end > begin and a[end - 1] == b[end - 1]:
             end -= 1
         return begin, end
-
-
-class PointedCanvas(LineCanvas):
-    """A canvas whose owner is told where the mouse points, and how the wheel turns where it wants to know.
-
-    Args:
-        clicked: called with the column and the line that were clicked.
-        scrolled: called with 1 for down and -1 for up.
-    """
-
-    def __init__(
-        self,
-        look: Look,
-        drawing: Drawing,
-        clicked: Callable[[int, int], None],
-        scrolled: Callable[[int], None] = lambda _: None,
-        *,
-        background: AnyKey = "text",
-        id: str | None = None,
-    ) -> None:
-        super().__init__(look, drawing, background=background, id=id)
-        self._clicked = clicked
-        self._scrolled = scrolled
-
-    def on_click(self, event: Click) -> None:
-        """The mouse points at a cell."""
-        self._clicked(event.x, event.y)
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel."""
-        event.stop()
-        self._scrolled(1)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel."""
-        event.stop()
-        self._scrolled(-1)
 
 
 def strip_of(line: AnyLine, width: int, colors: Palette, background: AnyKey = "text") -> Strip:

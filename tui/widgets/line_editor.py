@@ -12,14 +12,7 @@ from __future__ import annotations
 LONGEST = 4000
 """Most characters of a line."""
 
-_STEPS = {
-    "left": -1,
-    "right": 1,
-    "home": -LONGEST,
-    "ctrl+a": -LONGEST,
-    "end": LONGEST,
-    "ctrl+e": LONGEST,
-}
+_STEPS = {"left": -1, "right": 1, "home": -LONGEST, "ctrl+a": -LONGEST, "end": LONGEST, "ctrl+e": LONGEST}
 """Keys and by how many characters they move the cursor."""
 
 
@@ -30,8 +23,7 @@ class LineEditor:
         moves: whether keys move the cursor; without, it stays behind the last character.
 
     Attributes:
-        text: what is typed.
-        cursor: index of the character under the cursor, up to one past the last.
+        text, cursor: what is typed, and the index of the character under the cursor, up to one past the last.
     """
 
     def __init__(self, text: str = "", *, moves: bool = True) -> None:

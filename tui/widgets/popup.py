@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.geometry import Region, Size
 
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
@@ -14,10 +13,9 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
+from tpuprof.tui.widgets.line_editor import LineEditor
 
 T = TypeVar("T")
-
-WIDEST = 100
 
 _ON_PANEL: dict[str, AnyKey] = {
     "text": "panel",
@@ -74,6 +72,9 @@ class Popup:
     """
 
     resizes: ClassVar[bool] = False
+    is_typing: bool = False
+    widest: ClassVar[int] = 100
+    """Cells of the panel on a wide screen."""
 
     def __init__(self, look: Look, title: str, passes: tuple[str, ...] = ()) -> None:
         self.look = look
@@ -96,11 +97,6 @@ class Popup:
     def foot(self) -> str:
         """The keys, for the frame's lower edge."""
         return "Esc closes"
-
-    @property
-    def is_typing(self) -> bool:
-        """Whether keys are typed into it as text."""
-        return False
 
     # --- keys and mouse
 
@@ -125,7 +121,7 @@ class Popup:
     def inner_width(self) -> int:
         """Cells of a row."""
         width = self.screen_size.width
-        return max(8, (WIDEST if width > WIDEST + 8 else width) - 4)
+        return max(8, (self.widest if width > self.widest + 8 else width) - 4)
 
     @property
     def room(self) -> int:
@@ -162,95 +158,71 @@ class PopupLayer(LineCanvas):
     """
 
     def __init__(self, look: Look, *, id: str) -> None:
-        super().__init__(look, background="panel", id=id)
-        self._popup: Popup | None = None
-
-    @property
-    def popup(self) -> Popup | None:
-        """The open popup."""
-        return self._popup
+        super().__init__(look, clicked=self._click, scrolled=self._wheel, background="panel", id=id)
+        self.popup: Popup | None = None
+        """The open one."""
 
     def open(self, popup: Popup, screen: Size) -> None:
         """Shows a popup, instead of the one that may be open."""
-        self._popup = popup
+        self.popup = popup
         self.fit(screen)
         if self.size == popup.place(screen).size:  # as large as the last one, so that no change of size draws it
             self.redraw()
 
     def fit(self, screen: Size) -> None:
         """Takes its place on a screen of this size."""
-        if self._popup is not None:
-            place = self._popup.place(screen)
+        if self.popup is not None:
+            place = self.popup.place(screen)
             self.prepare(place.width, place.height)
             self.styles.width, self.styles.height = place.width, place.height
             self.styles.offset = (place.x, place.y)
 
     def press(self, key: str, character: str | None) -> None:
         """Gives a key to the popup."""
-        if self._popup is not None:
-            self._popup.press(key, character)
-            self._after(self._popup)
+        if self.popup is not None:
+            self.popup.press(key, character)
+            self._after(self.popup)
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The popup; nothing as long as its panel has not got its size."""
-        if self._popup is None or width < self._popup.inner_width:
+        if self.popup is None or width < self.popup.inner_width:
             return ()
-        return self._popup.draw(width, height)
+        return self.popup.draw(width, height)
 
-    def on_click(self, event: Click) -> None:
-        """Gives a click to the popup."""
-        event.stop()
-        if self._popup is not None:
-            self._popup.click(event.y)
-            self._after(self._popup)
+    def _click(self, _: int, row: int) -> None:
+        if self.popup is not None:
+            self.popup.click(row)
+            self._after(self.popup)
 
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel moves as a key does."""
-        event.stop()
-        self.press("down", None)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel moves as a key does."""
-        event.stop()
-        self.press("up", None)
+    def _wheel(self, by: int) -> None:
+        self.press("down" if by > 0 else "up", None)
 
     def _after(self, popup: Popup) -> None:
         """Draws what a key has changed; a popup that opened another one is gone already."""
-        if popup is not self._popup:
+        if popup is not self.popup:
             return
         if popup.is_open:
             self.redraw()
             if popup.resizes:
                 self.fit(popup.screen_size)
         else:
-            self._popup = None
+            self.popup = None
             self.styles.offset = (0, -self.size.height)
 
 
 MOVES: dict[str, tuple[int, float]] = {
-    "j": (1, 0),
-    "down": (1, 0),
-    "k": (-1, 0),
-    "up": (-1, 0),
-    "pagedown": (0, 1),
-    "space": (0, 1),
-    "pageup": (0, -1),
-    "ctrl+d": (0, 0.5),
-    "ctrl+u": (0, -0.5),
-    "g": (-(10**9), 0),
-    "home": (-(10**9), 0),
-    "G": (10**9, 0),
-    "end": (10**9, 0),
+    **dict.fromkeys(("j", "down"), (1, 0)),
+    **dict.fromkeys(("k", "up"), (-1, 0)),
+    **dict.fromkeys(("pagedown", "space"), (0, 1)),
+    **{"pageup": (0, -1), "ctrl+d": (0, 0.5), "ctrl+u": (0, -0.5)},
+    **dict.fromkeys(("g", "home"), (-(10**9), 0)),
+    **dict.fromkeys(("G", "end"), (10**9, 0)),
 }
 """Keys and by how many lines and screens they move."""
 
 
 class Reader(Popup):
-    """A text to read.
-
-    Args:
-        lines: draws the text for a width.
-    """
+    """A text to read, which `lines` draws for a width."""
 
     def __init__(
         self, look: Look, title: str, lines: Callable[[int, Glyphs], list[Line]], passes: tuple[str, ...] = ()
@@ -285,8 +257,7 @@ class Choice(Generic[T]):
     """One row of a list.
 
     Attributes:
-        cells: one text a column.
-        value: what choosing it answers.
+        cells, value: one text a column, and what choosing it answers.
         warning: a text after the columns that says what is wrong with it.
         possible: whether it can be chosen.
     """
@@ -297,15 +268,51 @@ class Choice(Generic[T]):
     possible: bool = True
 
 
-class Chooser(Popup, Generic[T]):
+class FilteredPopup(Popup):
+    """A list whose rows are those that hold the words typed above them; keys are typed after ``/`` or at once."""
+
+    def __init__(self, look: Look, title: str, typing: bool = False) -> None:
+        super().__init__(look, title)
+        self._editor = LineEditor(moves=False)
+        self.is_typing = self._types_at_once = typing
+
+    @property
+    def filter(self) -> str:
+        """What is typed."""
+        return self._editor.text
+
+    def filter_line(self, found: str, width: int) -> AnyLine:
+        """The filter, and how much it finds."""
+        text = clean(self.filter, self.look.glyphs.is_ascii)
+        spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
+        spans += [("_" if self.is_typing else "", "panel.key"), (f"   {found}", "panel.dim")]
+        return pad(spans, width, "panel")
+
+    def filter_changed(self) -> None:
+        """Other rows match."""
+
+    def press(self, key: str, character: str | None) -> None:
+        """Types into the filter where typing is on; Escape ends the filter first."""
+        if key == "escape" and (self.is_typing or self.filter) and not self._types_at_once:
+            self.is_typing, self._editor = False, LineEditor(moves=False)
+            self.filter_changed()
+        elif self.is_typing and key in ("ctrl+n", "ctrl+p"):
+            self.step(1 if key == "ctrl+n" else -1, 0)
+        elif self.is_typing and self._editor.press(key, character):
+            self.filter_changed()
+        elif key == "slash":
+            self.is_typing = True
+        else:
+            super().press(key, character)
+
+
+class Chooser(FilteredPopup, Generic[T]):
     """A list to choose from, with a filter.
 
     Args:
         columns: headings; the first column takes the room that the others leave.
-        choices: the rows.
         chosen: called with the value of the row that was chosen; not at all where none was.
         start: index of the row under the cursor at first.
-        typing: whether keys type into the filter from the beginning, rather than after ``/``.
     """
 
     def __init__(
@@ -318,28 +325,19 @@ class Chooser(Popup, Generic[T]):
         start: int = 0,
         typing: bool = False,
     ) -> None:
-        super().__init__(look, title)
+        super().__init__(look, title, typing)
         self.columns = columns
         self.choices = tuple(choices)
         self._chosen = chosen
-        self._typing = self._types_at_once = typing
-        self.filter = ""
         self.cursor = start
-
-    @property
-    def is_typing(self) -> bool:
-        """Whether keys go into the filter."""
-        return self._typing
 
     @property
     def matching(self) -> list[Choice[T]]:
         """The rows that hold every word of the filter."""
         words = self.filter.casefold().split()
-        return [
-            choice
-            for choice in self.choices
-            if all(word in " ".join((*choice.cells, choice.warning)).casefold() for word in words)
-        ]
+        texts = (" ".join((*choice.cells, choice.warning)).casefold() for choice in self.choices)
+        rows = zip(self.choices, texts, strict=True)
+        return [choice for choice, text in rows if all(word in text for word in words)]
 
     def row_count(self) -> int:
         """A line for the filter, one of headings, the rows; as many as without a filter, so that the panel stays."""
@@ -347,33 +345,22 @@ class Chooser(Popup, Generic[T]):
 
     def foot(self) -> str:
         """The keys."""
-        return "Enter chooses   Esc back" if self._typing else "Enter chooses   / filter   Esc back"
+        return "Enter chooses   Esc back" if self.is_typing else "Enter chooses   / filter   Esc back"
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
         """The filter, the headings, and the rows around the cursor."""
-        glyphs = self.look.glyphs
-        matching = self.matching
+        glyphs, matching = self.look.glyphs, self.matching
         widths = self._widths(width)
-        room = count - 2
-        top = self._first(room)
-        lines = [
-            self._filter_line(len(matching), width),
-            self._row_line(self.columns, "", width, widths, "panel.dim", " "),
-        ]
-        for index in range(top, min(len(matching), top + room)):
-            choice = matching[index]
+        room, top = count - 2, self._first(count - 2)
+        filtered = self.filter_line(f"{len(matching)} of {len(self.choices)}", width)
+        if not self.is_typing and not self.filter:
+            filtered = pad([(f"{len(self.choices)} to choose from", "panel.dim")], width, "panel")
+        lines = [filtered, self._row_line(self.columns, "", width, widths, "panel.dim", " ")]
+        for index, choice in enumerate(matching[top : top + room], top):
             key: AnyKey = "panel.cursor" if index == self.cursor else "panel" if choice.possible else "panel.dim"
             mark = glyphs.mark if index == self.cursor else " "
             lines.append(self._row_line(choice.cells, choice.warning, width, widths, key, mark))
         return lines
-
-    def _filter_line(self, shown: int, width: int) -> AnyLine:
-        if not self._typing and not self.filter:
-            return pad([(f"{len(self.choices)} to choose from", "panel.dim")], width, "panel")
-        cursor = "_" if self._typing else ""
-        text = clean(self.filter, self.look.glyphs.name == "ascii")
-        spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong"), (cursor, "panel.key")]
-        return pad([*spans, (f"   {shown} of {len(self.choices)}", "panel.dim")], width, "panel")
 
     def _widths(self, width: int) -> list[int]:
         """Cells of each column but the first, by its widest cell."""
@@ -387,7 +374,7 @@ class Chooser(Popup, Generic[T]):
         self, cells: Sequence[str], warning: str, width: int, widths: Sequence[int], key: AnyKey, mark: str
     ) -> AnyLine:
         glyphs = self.look.glyphs
-        ascii_only = glyphs.name == "ascii"
+        ascii_only = glyphs.is_ascii
         longest = max((len(clean(choice.cells[0])) for choice in self.choices), default=8)
         first = min(widths[0], max(longest, len(self.columns[0])))
         spans: list[AnySpan] = [(f"{mark} ", key)]
@@ -397,28 +384,16 @@ class Chooser(Popup, Generic[T]):
             spans.append((f"{text:<{room}}" if index == 0 else f"  {text:>{room}}", key))
         left = width - sum(len(text) for text, _ in spans)
         if warning and left > 6:
-            spans.append(
-                ("  " + cut(clean(warning, ascii_only), left - 2, glyphs), "panel.warn" if key == "panel" else key)
-            )
+            words = cut(clean(warning, ascii_only), left - 2, glyphs)
+            spans.append((f"  {words}", "panel.warn" if key == "panel" else key))
         return pad(spans, width, key)
 
     # --- keys
 
     def press(self, key: str, character: str | None) -> None:
-        """Types into the filter where typing is on; Enter chooses, Escape ends the filter first."""
+        """Enter chooses; the rest is the filter's."""
         if key == "enter":
             self._choose()
-        elif key == "escape" and (self._typing or self.filter) and not self._types_at_once:
-            self._typing = False
-            self._set_filter("")
-        elif self._typing and key == "backspace":
-            self._set_filter(self.filter[:-1])
-        elif self._typing and key in ("ctrl+n", "ctrl+p"):
-            self.step(1 if key == "ctrl+n" else -1, 0)
-        elif self._typing and character and character.isprintable():
-            self._set_filter(self.filter + character)
-        elif not self._typing and key == "slash":
-            self._typing = True
         else:
             super().press(key, character)
 
@@ -437,8 +412,8 @@ class Chooser(Popup, Generic[T]):
         """The first row shown, of as many as fit: the cursor stays in the middle."""
         return centred_top(self.cursor, len(self.matching), room)
 
-    def _set_filter(self, text: str) -> None:
-        self.filter = text
+    def filter_changed(self) -> None:
+        """The first of the rows is under the cursor."""
         self.cursor = 0
 
     def _point(self, index: int) -> None:

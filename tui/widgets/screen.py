@@ -7,12 +7,13 @@ and ``diff``. `ScreenApp` is the app around either.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -27,17 +28,9 @@ from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.theme import AnyLine, palette
+from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import Asker
-from tpuprof.tui.widgets.chrome import (
-    APP_NAME,
-    FootKey,
-    is_too_small,
-    keys_line,
-    message_line,
-    prompt_line,
-    too_small_lines,
-)
-from tpuprof.tui.widgets.line_canvas import LineCanvas, Look, PointedCanvas
+from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.line_editor import LineEditor
 from tpuprof.tui.widgets.popup import MOVES, Popup, PopupLayer
 
@@ -49,14 +42,9 @@ APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z")
 
 
 class ScreenApp(App[Any]):
-    """The app around screens: its keys, and its terminal.
+    """The app around screens: its keys, and its terminal; `environ` is for the clipboard and the editor."""
 
-    Args:
-        terminal: what the terminal can do.
-        environ: for the clipboard and the editor.
-    """
-
-    TITLE = APP_NAME
+    TITLE = chrome.APP_NAME
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS: ClassVar[str | None] = ""
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -80,14 +68,13 @@ class ScreenApp(App[Any]):
                 loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
 
 
+@dataclass
 class Yanked(Message):
     """A text was copied: to tmux too, and to a file (`where`: its path, or why not)."""
 
-    def __init__(self, text: str, in_tmux: bool, where: str) -> None:
-        super().__init__()
-        self.text = text
-        self.in_tmux = in_tmux
-        self.where = where
+    text: str
+    in_tmux: bool
+    where: str
 
     @property
     def places(self) -> str:
@@ -98,14 +85,9 @@ class Yanked(Message):
 class AppScreen(Screen[None]):
     """Lays out head, page and footer, and takes the keys: to a popup, to the prompt, else to the page.
 
-    Args:
-        look: palette and glyphs.
-        environ: for the clipboard and the editor.
-        flash: a sentence that the footer shows at first, until the next key.
-
     Attributes:
-        prompt: what is typed in the footer, to search or filter; None while nothing is.
-        matches: what was found of it, in words.
+        flash: a sentence that the footer shows until the next key.
+        prompt, matches: what is typed in the footer, to search or filter, None while nothing is; and what that finds.
     """
 
     HEAD_LINES: ClassVar[int] = 1
@@ -128,9 +110,9 @@ class AppScreen(Screen[None]):
         self.flash = flash
         self.prompt: LineEditor | None = None
         self.matches = ""
-        self.head = PointedCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
+        self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
-        self.tiny = LineCanvas(look, self._draw_tiny, id="tiny")
+        self.tiny = LineCanvas(look, partial(chrome.too_small_lines, glyphs=look.glyphs), id="tiny")
         self.popups = PopupLayer(look, id="popups")
 
     # --- what a kind of screen says
@@ -204,7 +186,7 @@ class AppScreen(Screen[None]):
 
     def lay_out(self, width: int, height: int) -> None:
         """Shows what there is room for, and draws it before Textual comes round to it: each frame is painted once."""
-        small = is_too_small(width, height)
+        small = chrome.is_too_small(width, height)
         self.set_class(small, "-small")
         if small:
             self.tiny.prepare(width, height)
@@ -224,11 +206,8 @@ class AppScreen(Screen[None]):
     def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
         if self.prompt is not None:
-            return [prompt_line(self.prompt.text, self.matches, width, glyphs)]
-        return [message_line(self.flash, width, glyphs) if self.flash else self.foot_line(width)]
-
-    def _draw_tiny(self, width: int, height: int) -> list[AnyLine]:
-        return too_small_lines(width, height, self.look.glyphs)
+            return [chrome.prompt_line(self.prompt.text, self.matches, width, glyphs)]
+        return [chrome.message_line(self.flash, width, glyphs) if self.flash else self.foot_line(width)]
 
     # --- keys
 
@@ -287,10 +266,9 @@ class AppScreen(Screen[None]):
         ``+LINE`` before the name is what vi, nano, emacs and most others understand.
         """
         command = self.environ.get("VISUAL") or self.environ.get("EDITOR") or "vi"
-        try:
+        words: list[str] = []
+        with contextlib.suppress(ValueError):
             words = shlex.split(command)
-        except ValueError:
-            words = []
         if not words or not os.path.isfile(path):
             return f"{command} can't be run." if not words else f"{path} is not there any more."
         try:
@@ -312,8 +290,7 @@ class AppScreen(Screen[None]):
 
     @work(thread=True, group="yank", description="yank")
     def _yank(self, text: str) -> None:
-        in_tmux = load_tmux_buffer(text, self.environ)
-        message = Yanked(text, in_tmux, write_yank_file(text))
+        message = Yanked(text, load_tmux_buffer(text, self.environ), write_yank_file(text))
         if self.is_running:
             self.post_message(message)
 
@@ -346,10 +323,7 @@ class Composed(Protocol):
 
 
 class PageScreen(AppScreen):
-    """A screen with one page; what the page is, a subclass says.
-
-    Args:
-        is_alone: it is the whole app, so that leaving it ends the app.
+    """A screen with one page; what the page is, a subclass says. Leaving it ends the app where it `is_alone`.
 
     Attributes:
         view: what the user looks at: a data class with a cursor, the first row that shows, and the words of the filter.
@@ -366,7 +340,7 @@ class PageScreen(AppScreen):
     def __init__(self, look: Look, environ: Mapping[str, str] | None, note: str, is_alone: bool) -> None:
         super().__init__(look, environ, note)
         self._is_alone = is_alone
-        self.body = PointedCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
+        self.body = LineCanvas(look, partial(self.draw_page, glyphs=look.glyphs), self.point_at, self._wheel, id="body")
 
     # --- what a kind of page says
 
@@ -432,12 +406,9 @@ class PageScreen(AppScreen):
         """The line on top."""
         return [self.head_line(width, self.look.glyphs)]
 
-    def _draw_body(self, width: int, height: int) -> Sequence[AnyLine]:
-        return self.draw_page(width, height, self.look.glyphs)
-
     def foot_line(self, width: int) -> AnyLine:
         """The keys."""
-        return keys_line([FootKey(key, label) for key, label in self.foot_keys()], width)
+        return chrome.keys_line(self.foot_keys(), width)
 
     # --- keys and mouse
 
@@ -472,7 +443,6 @@ class PageScreen(AppScreen):
             self.filter("")
 
     def _wheel(self, by: int) -> None:
-        """The wheel moves as a key does."""
         self.press("down" if by > 0 else "up", None)
 
     def point_at(self, x: int, y: int) -> None:
@@ -481,12 +451,11 @@ class PageScreen(AppScreen):
         if composed is None or self.popups.popup is not None or composed.first_row_line < 0:
             return
         row = y - composed.first_row_line + composed.first
-        if not composed.first <= row < min(len(self.rows), composed.first + composed.room):
-            return
-        if row == self.view.cursor:
-            self.enter()
-        self.point(row)
-        self.redraw()
+        if composed.first <= row < min(len(self.rows), composed.first + composed.room):
+            if row == self.view.cursor:
+                self.enter()
+            self.point(row)
+            self.redraw()
 
     def leave(self) -> None:
         """Ends the app, or goes back to the screen below."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.format import count, size
 from tpuprof.tui.draw.layout import fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
-from tpuprof.tui.widgets.chrome import events, wait
+from tpuprof.tui.draw.spans import Glyphs, Line, Span
+from tpuprof.tui.widgets.chrome import events, progress_bar, wait
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
@@ -66,26 +66,38 @@ def state_lines(state: State, width: int, height: int, glyphs: Glyphs) -> list[L
 
 
 def _block(state: State, width: int, glyphs: Glyphs) -> list[Line]:
+    """A heading, what there is to say, and the keys that do something about it."""
     match state:
         case Searching(path):
-            lines = [_head("Looking for profiles", "title", width, glyphs), _blank(width)]
-            return lines + wrap(path, width, "text", glyphs) + _keys((("Esc", "stop"),), width, glyphs)
+            head: Span = ("Looking for profiles", "title")
+            body, keys = wrap(path, width, "text", glyphs), [("Esc", "stop")]
         case Decoding(run, progress, left):
-            lines = [_head("Reading the profile", "title", width, glyphs), _blank(width)]
-            lines += wrap(run, width, "strong", glyphs)
-            return lines + _progress(progress, left, width, glyphs) + _keys((("Esc", "cancels"),), width, glyphs)
+            head, keys = ("Reading the profile", "title"), [("Esc", "cancels")]
+            body = wrap(run, width, "strong", glyphs) + _progress(progress, left, width, glyphs)
         case Stopped(run, progress):
-            return _stopped(run, progress, width, glyphs)
-        case Failed(error, searched, other_runs):
-            return _failed(error, searched, other_runs, width, glyphs)
+            head, words = ("Cancelled", "warn"), "Stopped looking for profiles."
+            if progress is not None:
+                far = (
+                    f"{size(progress.bytes_done)} of {size(progress.bytes_total)}, {count(progress.events_done)} events"
+                )
+                words = f"Stopped reading {run} at {far}."
+            elif run:
+                words = f"Stopped before anything of {run} was read."
+            body = wrap(words, width, "text", glyphs)
+            keys = [("r", "load again"), *([("R", "choose another run")] if run else []), ("q", "quit")]
+        case Failed(error, searched, runs):
+            head, body = ("Nothing to show", "bad"), _why(error, searched, width, glyphs)
+            keys = [("r", "look again"), *([("R", f"choose among {runs} runs")] if runs > 1 else []), ("q", "quit")]
+    foot: list[Span] = [span for key, label in keys for span in ((key, "key"), (f" {label}    ", "dim"))]
+    blank = fit([], width, glyphs)
+    return [fit([head], width, glyphs), blank, *body, blank, fit(foot, width, glyphs)]
 
 
 def _progress(progress: Progress | None, seconds_left: float | None, width: int, glyphs: Glyphs) -> list[Line]:
-    bar = min(50, width - 2)
+    bar, blank = min(50, width - 2), fit([], width, glyphs)
     if progress is None:
-        return [_blank(width), fit([(glyphs.light * bar, "rule")], width, glyphs), _blank(width)]
+        return [blank, fit([(glyphs.light * bar, "rule")], width, glyphs), blank]
     done, total = progress.bytes_done, progress.bytes_total
-    filled = min(bar, round(bar * done / total)) if total else 0
     figures: list[Span] = [
         (f"host {progress.host_index + 1} of {progress.host_count}", "text"),
         (f"   {size(done)}", "strong"),
@@ -95,49 +107,17 @@ def _progress(progress: Progress | None, seconds_left: float | None, width: int,
     ]
     if seconds_left is not None:
         figures += [(f"   {wait(seconds_left)}", "strong"), (" left", "dim")]
-    return [
-        *wrap(progress.host, width, "dim", glyphs),
-        fit([(glyphs.full * filled, "key"), (glyphs.light * (bar - filled), "rule")], width, glyphs),
-        fit(figures, width, glyphs),
-    ]
+    full, rest = progress_bar(done, total, bar, glyphs)
+    drawn: list[Span] = [(full, "key"), (rest, "rule")]
+    return [*wrap(progress.host, width, "dim", glyphs), fit(drawn, width, glyphs), fit(figures, width, glyphs)]
 
 
-def _stopped(run: str, progress: Progress | None, width: int, glyphs: Glyphs) -> list[Line]:
-    lines = [_head("Cancelled", "warn", width, glyphs), _blank(width)]
-    if progress is not None:
-        far = f"{size(progress.bytes_done)} of {size(progress.bytes_total)}, {count(progress.events_done)} events"
-        lines += wrap(f"Stopped reading {run} at {far}.", width, "text", glyphs)
-    elif run:
-        lines += wrap(f"Stopped before anything of {run} was read.", width, "text", glyphs)
-    else:
-        lines += wrap("Stopped looking for profiles.", width, "text", glyphs)
-    keys = [("r", "load again"), *([("R", "choose another run")] if run else [])]
-    return lines + _keys((*keys, ("q", "quit")), width, glyphs)
-
-
-def _failed(error: ProfileError, searched: Sequence[str], other_runs: int, width: int, glyphs: Glyphs) -> list[Line]:
-    lines = [_head("Nothing to show", "bad", width, glyphs), _blank(width)]
-    lines += wrap(error.sentence, width, "text", glyphs)
+def _why(error: ProfileError, searched: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
+    lines, blank = wrap(error.sentence, width, "text", glyphs), fit([], width, glyphs)
     if error.hint:
-        lines += [_blank(width), *wrap(error.hint, width, "text", glyphs, [("try: ", "key")])]
+        lines += [blank, *wrap(error.hint, width, "text", glyphs, [("try: ", "key")])]
     if searched:
-        lines += [_blank(width), fit([("Searched", "dim")], width, glyphs)]
+        lines += [blank, fit([("Searched", "dim")], width, glyphs)]
         for line in searched:
             lines += wrap(line, width, "dim", glyphs, [(f"{glyphs.dot} ", "dim")])
-    keys = [("r", "look again"), *([("R", f"choose among {other_runs} runs")] if other_runs > 1 else [])]
-    return lines + _keys((*keys, ("q", "quit")), width, glyphs)
-
-
-def _head(text: str, key: StyleKey, width: int, glyphs: Glyphs) -> Line:
-    return fit([(text, key)], width, glyphs)
-
-
-def _keys(keys: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
-    spans: list[Span] = []
-    for key, label in keys:
-        spans += [(key, "key"), (f" {label}    ", "dim")]
-    return [_blank(width), fit(spans, width, glyphs)]
-
-
-def _blank(width: int) -> Line:
-    return ((" " * width, "text"),)
+    return lines

@@ -37,8 +37,7 @@ class Jump:
 
     Attributes:
         tab: name of the tab.
-        what: what to go to there, such as "op" or "step"; empty where the tab itself is all.
-        name: of the op or step.
+        what, name: what to go to there, such as "op" or "step", and its name; empty where the tab itself is all.
         program: id of the op's program; None where that is not known.
     """
 
@@ -178,26 +177,23 @@ class Tab(LineCanvas):
         return lines
 
 
+@dataclass
 class OpenPopup(Message):
     """Something is to be opened above the page."""
 
-    def __init__(self, popup: Popup) -> None:
-        super().__init__()
-        self.popup = popup
+    popup: Popup
 
 
+@dataclass
 class OpenScreen(Message):
     """A screen of the registry of pages is to be opened, which shows `content`."""
 
-    def __init__(self, name: str, content: object) -> None:
-        super().__init__()
-        self.name = name
-        self.content = content
+    name: str
+    content: object
 
 
+@dataclass
 class Pointed(Message):
     """Something else than a key has moved the cursor, or has brought another page; `said` is what to say of it."""
 
-    def __init__(self, message: str = "") -> None:
-        super().__init__()
-        self.said = message
+    said: str = ""

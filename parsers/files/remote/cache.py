@@ -20,17 +20,8 @@ from dataclasses import dataclass
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.places import reason
-from tpuprof.parsers.files.remote.files import (
-    Facts,
-    RemoteFiles,
-    failures,
-    files_of,
-    open_stream,
-    size_of,
-    status_of,
-    trouble,
-    version_of,
-)
+from tpuprof.parsers.files.remote import files as drivers
+from tpuprof.parsers.files.remote.files import Facts, RemoteFiles, size_of, version_of
 from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, Store, url_key, version_key
 from tpuprof.parsers.files.remote.urls import request_url, shown
 
@@ -81,16 +72,12 @@ def distrust_if_changed(url: str, facts: Facts) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Original:
-    """The file as its server tells of it."""
+    """The file as its server tells of it, and what tells it from other versions."""
 
     files: RemoteFiles
     size: int | None
     version: str
-
-    @property
-    def key(self) -> str:
-        """Tells it from other versions."""
-        return version_key(self.size, self.version)
+    key: str
 
 
 class _Changed(Exception):
@@ -101,21 +88,18 @@ class _Fetch:
     """One wish for one file."""
 
     def __init__(self, url: str, on_bytes: OnBytes, is_cancelled: Callable[[], bool]) -> None:
-        self.url = url
+        self.url, self._shown, self._key = url, shown(url), url_key(url)
         self.store = Store()
-        self._shown = shown(url)
         self._on_bytes = on_bytes
         self._is_cancelled = is_cancelled
-        self._key = url_key(url)
 
     def open(self) -> int:
         """A descriptor of a whole copy."""
         self._poll()
-        known = self._compared(FRESH_SECONDS)
-        if known is not None:
+        if (known := self._compared(FRESH_SECONDS)) is not None:
             return known
         try:
-            original = self._ask(files_of(self.url))
+            original = self._ask(drivers.files_of(self.url))
         except ProfileError as error:
             known = self._compared(OFFLINE_SECONDS) if error.code == "connection" else None
             if known is None:
@@ -148,27 +132,32 @@ class _Fetch:
             try:
                 facts = files.info(request_url(self.url))
                 break
-            except failures() as error:
+            except drivers.failures() as error:
                 attempt += 1
-                problem = trouble(self.url, error)
+                problem = drivers.trouble(self.url, error)
                 if problem.code != "connection" or attempt == _QUESTIONS:
                     raise problem from error
                 self._pause(attempt)
         if facts.get("type") == "directory":
             raise ProfileError("not_a_file", f"{self._shown} is a folder.", "name a profile file")
-        return _Original(files, size_of(facts), version_of(facts))
+        size, version = size_of(facts), version_of(facts)
+        return _Original(files, size, version, version_key(size, version))
 
     def _current(self, original: _Original) -> int:
         """The copy of this version, fetched where it is not there yet."""
         name = f"{self._key}-{original.key}"
-        known = self._known(name, original)
-        if known is not None:
+        if (known := self._known(name, original)) is not None:
             return known
-        if not self.store.make_room(original.size or 0, name):
-            return self._nameless(original)
+        if not self.store.make_room(original.size or 0, name):  # it is larger than the cache
+            descriptor = self.store.nameless()
+            try:
+                self._download(original, descriptor, resumes=False)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            return descriptor
         with self.store.begun(name, self._poll) as (partial, descriptor):
-            known = self._known(name, original)  # another process may have been quicker
-            if known is not None:
+            if (known := self._known(name, original)) is not None:  # another process may have been quicker
                 return known
             self._download(original, descriptor, resumes=bool(original.version) and original.size is not None)
             copy = self.store.finish(partial, descriptor, name)
@@ -181,16 +170,6 @@ class _Fetch:
     def _known(self, name: str, original: _Original) -> int | None:
         """The copy; without a version in its name it may be of an older file of the same size."""
         return self.store.use(name, original.size, compared=True) if original.version else None
-
-    def _nameless(self, original: _Original) -> int:
-        """For what is larger than the cache."""
-        descriptor = self.store.nameless()
-        try:
-            self._download(original, descriptor, resumes=False)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        return descriptor
 
     def _download(self, original: _Original, descriptor: int, resumes: bool) -> None:
         """Fetches all bytes into a file: after those that it holds where `resumes`, and on after a lost connection."""
@@ -219,13 +198,13 @@ class _Fetch:
         """Copies from `offset` to the end; returns why it ended before, where trying again may help."""
         try:
             done = self._copied(original, descriptor, offset)
-        except failures() as error:
+        except drivers.failures() as error:
             if isinstance(error, OSError) and error.errno in _NO_ROOM:
                 os.ftruncate(descriptor, 0)
                 raise
-            if status_of(error) == 416:  # no such range: it is shorter by now
+            if drivers.status_of(error) == 416:  # no such range: it is shorter by now
                 os.ftruncate(descriptor, 0)
-            problem = trouble(self.url, error)
+            problem = drivers.trouble(self.url, error)
             if problem.code != "connection":
                 raise problem from error
             return problem
@@ -239,7 +218,7 @@ class _Fetch:
         if offset == original.size:
             return offset
         limit = self.store.bound if original.size is None else original.size
-        stream, done = open_stream(original.files, self.url, offset)
+        stream, done = drivers.open_stream(original.files, self.url, offset)
         with contextlib.closing(stream):
             if done != offset:
                 os.ftruncate(descriptor, 0)
@@ -253,8 +232,10 @@ class _Fetch:
                 if done + len(data) > limit:
                     os.ftruncate(descriptor, 0)
                     raise self._too_much(original.size, limit)
-                _write(descriptor, data, done)
-                done += len(data)
+                view = memoryview(data)
+                while view:
+                    written = os.pwrite(descriptor, view, done)
+                    view, done = view[written:], done + written
                 self._on_bytes(done, original.size)
                 took = time.monotonic() - began
                 if took < 0.2 and len(data) == chunk:  # large enough for the line, small enough to be cancelled
@@ -287,10 +268,3 @@ class _Fetch:
             return ProfileError("disk_full", f"There is no room in {folder} for {what}.", hint)
         sentence = f"{self._shown} can't be kept in {folder}: {reason(error)}."
         return ProfileError("cache", sentence, "set XDG_CACHE_HOME to a folder that you may write")
-
-
-def _write(descriptor: int, data: bytes, offset: int) -> None:
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(descriptor, view, offset)
-        view, offset = view[written:], offset + written

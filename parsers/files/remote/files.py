@@ -98,8 +98,11 @@ def files_of(url: str) -> RemoteFiles:
     try:
         kind = fsspec.get_filesystem_class(scheme)
         options = kind._get_kwargs_from_urls(url)
-        if is_http(url):
-            options |= _http_options()
+        if is_http(url):  # waits for as long as bytes come, leaves them as they are, and knows the proxy
+            aiohttp = importlib.import_module("aiohttp")  # which itself follows redirects to http and https alone
+            waits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)
+            client = {"timeout": waits, "trust_env": True, "auto_decompress": False}
+            options |= {"client_kwargs": client, "headers": _IDENTITY, "encoded": True}
         files: RemoteFiles = kind(**options)
         files.invalidate_cache()  # it may have listed folders for an earlier search
     except ImportError as error:
@@ -109,17 +112,6 @@ def files_of(url: str) -> RemoteFiles:
     except failures() as error:
         raise trouble(url, error) from error
     return files
-
-
-def _http_options() -> dict[str, object]:
-    """A client that waits for as long as bytes come, leaves them as they are, and knows the proxy.
-
-    Of redirects aiohttp itself follows none to anything but http and https.
-    """
-    aiohttp = importlib.import_module("aiohttp")
-    waits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)
-    client = {"timeout": waits, "trust_env": True, "auto_decompress": False}
-    return {"client_kwargs": client, "headers": _IDENTITY, "encoded": True}
 
 
 def open_stream(files: RemoteFiles, url: str, offset: int = 0) -> tuple[RemoteStream, int]:
@@ -208,11 +200,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def status_of(error: BaseException) -> int:
     """The HTTP status behind an error, or 0."""
-    for cause in _chain(error):
-        status = getattr(cause, "status", None) or getattr(cause, "code", None)
-        if str(status).isdigit():
-            return int(str(status))
-    return 0
+    statuses = (str(getattr(cause, "status", None) or getattr(cause, "code", None)) for cause in _chain(error))
+    return next((int(status) for status in statuses if status.isdigit()), 0)
 
 
 def is_missing(error: BaseException) -> bool:

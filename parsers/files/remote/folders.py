@@ -22,20 +22,10 @@ from urllib.parse import unquote, urljoin
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.files.folder_search import MAGIC, NO_HOST_NAME, Folder, SearchLimits, Walk, host_name, kind_of
-from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, UsableFile, empty, nearest, riegeli
+from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Place, empty, nearest, riegeli
+from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
-from tpuprof.parsers.files.remote.files import (
-    Facts,
-    failures,
-    files_of,
-    is_missing,
-    modified_of,
-    open_stream,
-    size_of,
-    status_of,
-    trouble,
-    why,
-)
+from tpuprof.parsers.files.remote.files import Facts, failures, modified_of, open_stream, size_of
 from tpuprof.parsers.files.remote.urls import is_http, request_url, shown, split, without_login
 
 MAXIMUM_FOLDERS = 300  # each one takes a round trip
@@ -71,8 +61,8 @@ def remote_place(url: str) -> tuple[RemotePlace, str, str]:
     return place, place.asked, without_login(begin)
 
 
-class RemotePlace:
-    """See `parsers.files.places.Place`; lives for one search, and remembers what it has listed."""
+class RemotePlace(Place):
+    """Where a URL leads; lives for one search, and remembers what it has listed."""
 
     def __init__(self, url: str) -> None:
         self._begin, path, self._query = split(url)
@@ -80,7 +70,7 @@ class RemotePlace:
         self.asked = self._shown_begin + path.rstrip("/")
         self._asked_as_folder = path.endswith("/") or not path
         self._is_http = is_http(url)
-        self._files = files_of(url)
+        self._files = drivers.files_of(url)
         self._facts: dict[str, Facts] = {}
         self._questions = 0
 
@@ -101,9 +91,9 @@ class RemotePlace:
         try:
             self._known(path)
         except failures() as error:
-            if is_missing(error) or (status_of(error) == 400 and MAGIC.search(path)):
+            if drivers.is_missing(error) or (drivers.status_of(error) == 400 and MAGIC.search(path)):
                 return False
-            raise trouble(self.url(path), error) from error
+            raise drivers.trouble(self.url(path), error) from error
         return True
 
     def is_folder(self, path: str) -> bool:
@@ -130,7 +120,7 @@ class RemotePlace:
             with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
                 list(pool.map(self._ask_quietly, asked))
 
-    def inspect(self, path: str) -> UsableFile | Problem:
+    def inspect(self, path: str) -> HostFile | Problem:
         """See `Place.inspect`."""
         name = self.name(path)
         text = printable(path)
@@ -139,7 +129,7 @@ class RemotePlace:
         try:
             facts = self._known(path)
         except failures() as error:
-            wrong = trouble(self.url(path), error)
+            wrong = drivers.trouble(self.url(path), error)
             return Problem("unreadable", text, wrong.sentence, wrong.hint)
         if facts.get("type") == "directory":
             return Problem("not_a_file", text, f"{text} is a folder, not a file.", "open the folder")
@@ -148,8 +138,7 @@ class RemotePlace:
             return empty(text)
         distrust_if_changed(self.url(path), facts)
         host = host_name(name) or NO_HOST_NAME
-        file = HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(".gz"))
-        return UsableFile(file, (0, 0), False)
+        return HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(".gz"))
 
     def modified(self, path: str) -> float:
         """See `Place.modified`."""
@@ -187,7 +176,7 @@ class RemotePlace:
         try:
             entries = self._index(path) if self._is_http else self._list(path)
         except failures() as error:
-            raise OSError(errno.EIO, why(error)) from error
+            raise OSError(errno.EIO, drivers.why(error)) from error
         for name, facts in entries:
             plain = unquote(name, errors="surrogateescape") if self._is_http else name
             if plain in ("", ".", "..") or "/" in plain or "\0" in plain or len(plain) > _LONGEST_NAME:
@@ -206,10 +195,9 @@ class RemotePlace:
         Raises:
             one of `failures()`.
         """
-        facts = self._facts.get(path)
-        if facts is None:
-            facts = self._facts[path] = self._ask_http(path) if self._is_http else self._files.info(self.url(path))
-        return facts
+        if path not in self._facts:
+            self._facts[path] = self._ask_http(path) if self._is_http else self._files.info(self.url(path))
+        return self._facts[path]
 
     def _ask_http(self, path: str) -> Facts:
         """On the web every path is a file; what answers with a page, and is no profile by its name, may be a folder."""
@@ -225,11 +213,11 @@ class RemotePlace:
         return f"{begin}{rest.rstrip('/')}/{query}"
 
     def _list(self, path: str) -> list[tuple[str, Facts]]:
-        listed = [
+        named = [
             (str(facts.get("name", "")).strip("/"), facts) for facts in self._files.ls(self.url(path), detail=True)
         ]
         folder = path.partition("://")[2].strip("/")  # a bucket's folder may hold a thing that stands for itself
-        return [(name.rpartition("/")[2], facts) for name, facts in listed if name != folder]
+        return [(name.rpartition("/")[2], facts) for name, facts in named if name != folder]
 
     def _index(self, path: str) -> list[tuple[str, Facts]]:
         """Links of an index page that lead to just below it."""

@@ -83,9 +83,8 @@ class Store:
         Args:
             compared: it was like its original just now.
         """
-        path = os.path.join(self.folder, name)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = os.open(os.path.join(self.folder, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             return None
         if size is not None and os.fstat(descriptor).st_size != size:
@@ -111,8 +110,7 @@ class Store:
     def begun(self, name: str, poll: Callable[[], None]) -> Iterator[tuple[str, int]]:
         """What was fetched so far of a copy, as path and descriptor, locked; waits while another process has it.
 
-        Args:
-            poll: called now and then while waiting; what it raises ends that.
+        While it waits it calls `poll` now and then, and what that raises ends it.
         """
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         path = os.path.join(self.folder, name + _ENDING)

@@ -13,7 +13,6 @@ from tpuprof.parsers.base.text import printable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+")
-_HTTP = frozenset({"http", "https"})
 
 
 def scheme_of(path: str) -> str:
@@ -24,7 +23,7 @@ def scheme_of(path: str) -> str:
 
 def is_http(url: str) -> bool:
     """Whether it is a web address: files there have queries, and folders only where the server draws an index."""
-    return scheme_of(url) in _HTTP
+    return scheme_of(url) in ("http", "https")
 
 
 def split(url: str) -> tuple[str, str, str]:

@@ -77,7 +77,10 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
         ProfileError: `not_found`, `unreadable` or `not_a_file`; `text_dump` where there are only text dumps.
     """
     path = os.path.expanduser(path)
-    status = _status(path)
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
     if stat.S_ISDIR(status.st_mode):
         return _in_folder(path)
     if not stat.S_ISREG(status.st_mode):
@@ -85,7 +88,7 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
     name = os.path.basename(path)
     if _TEXT_NAME.fullmatch(name):
         raise _text_dump(f"{printable(name)} is a text")
-    return (_named(path, status.st_size).file,)
+    return (_named(path, status.st_size)[0],)
 
 
 def read_hlo_file(file: HloFile) -> HloModule:
@@ -114,17 +117,6 @@ def read_hlo_file(file: HloFile) -> HloModule:
     return HloModule(proto)
 
 
-# --- finding
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A file, and the part of its name that all stages of its module share; None for a file on its own."""
-
-    file: HloFile
-    group: str | None
-
-
 def _in_folder(path: str) -> tuple[HloFile, ...]:
     groups: dict[str, list[HloFile]] = {}
     has_text = False
@@ -136,8 +128,8 @@ def _in_folder(path: str) -> tuple[HloFile, ...]:
                     continue
                 with contextlib.suppress(OSError):  # gone, or a link to nowhere
                     if entry.is_file():
-                        named = _named(entry.path, entry.stat().st_size)
-                        groups.setdefault(named.group or entry.name, []).append(named.file)
+                        file, group = _named(entry.path, entry.stat().st_size)
+                        groups.setdefault(group or entry.name, []).append(file)
     except OSError as error:
         raise _unreadable(path, error) from error
     if not groups and has_text:
@@ -146,27 +138,25 @@ def _in_folder(path: str) -> tuple[HloFile, ...]:
     return tuple(sorted(chosen, key=lambda file: natural_key(os.path.basename(file.path))))
 
 
-def _named(path: str, size: int) -> _Found:
-    """Reads the parts of a file's name."""
+def _named(path: str, size: int) -> tuple[HloFile, str]:
+    """A file by the parts of its name, and the part that all stages of its module share; empty for one on its own."""
     base = os.path.basename(path)
     match = _HLO_NAME.fullmatch(base)
     stem = match[1] if match else re.sub(r"(?:\.pb)?(?:\.gz)?$", "", base) or base
     with_id = _WITH_ID.fullmatch(stem)
     if with_id:
         number = int(with_id[2])
-        return _Found(HloFile(path, with_id[1], number if number < 2**64 else None, size, ""), None)
-    dumped = _DUMPED.fullmatch(stem)
-    if dumped and match:
-        return _Found(HloFile(path, dumped[2], None, size, dumped[3]), f"{dumped[1]}.{dumped[2]}")
-    return _Found(HloFile(path, stem, None, size, ""), None)
+        return HloFile(path, with_id[1], number if number < 2**64 else None, size, ""), ""
+    dumped = _DUMPED.fullmatch(stem) if match else None
+    if dumped:
+        return HloFile(path, dumped[2], None, size, dumped[3]), f"{dumped[1]}.{dumped[2]}"
+    return HloFile(path, stem, None, size, ""), ""
 
 
 def _best(stages: list[HloFile]) -> HloFile:
     """The stage to read: the first that has a buffer assignment, in the order in which they are likely to."""
     ordered = sorted(stages, key=lambda file: (_rank(file.stage), natural_key(file.stage), file.path))
-    if len(ordered) == 1:
-        return ordered[0]
-    return next((file for file in ordered if _has_assignment(file.path)), ordered[0])
+    return next((file for file in ordered if len(ordered) > 1 and _has_assignment(file.path)), ordered[0])
 
 
 def _rank(stage: str) -> int:
@@ -179,16 +169,11 @@ def _has_assignment(path: str) -> bool:
     """Whether an uncompressed HloProto has a field 3, from the headers of its fields alone."""
     try:
         with _opened(path) as descriptor:
-            head = os.pread(descriptor, 16, 0)
-            fields = split_fields(head)
-            if not len(fields.number) or (int(fields.number[0]), int(fields.wire[0])) != (1, 2):
-                return False
-            return os.pread(descriptor, 1, int(fields.end[0])) == b"\x1a"
+            fields = split_fields(os.pread(descriptor, 16, 0))
+            is_message = len(fields.number) > 0 and (fields.number[0], fields.wire[0]) == (1, 2)
+            return is_message and os.pread(descriptor, 1, int(fields.end[0])) == b"\x1a"
     except (ProfileError, OSError, OverflowError):
         return False
-
-
-# --- reading
 
 
 @contextlib.contextmanager
@@ -223,10 +208,10 @@ def _content(descriptor: int, size: int, name: str) -> bytes:
             out += data
         else:
             _inflate(inflater, data, out, limit, name)
-    if inflater is not None and not inflater.eof:
-        sentence = f"{name} is cut: its gzip stream ends early, after {len(out):,} bytes of the module."
-        raise ProfileError("truncated", sentence, _AGAIN_HINT)
-    return bytes(out)
+    if inflater is None or inflater.eof:
+        return bytes(out)
+    sentence = f"{name} is cut: its gzip stream ends early, after {len(out):,} bytes of the module."
+    raise ProfileError("truncated", sentence, _AGAIN_HINT)
 
 
 def _inflate(inflater: zlib._Decompress, data: bytes, out: bytearray, limit: int, name: str) -> None:
@@ -245,12 +230,9 @@ def _inflate(inflater: zlib._Decompress, data: bytes, out: bytearray, limit: int
 def _decoded(data: bytes) -> hlo_pb2.HloProto | None:
     """The module in any of the three messages; None where it reads as none of them."""
     for decode in (hlo_pb2.HloProto.FromString, _of_module, _of_snapshot):
-        try:
-            proto = decode(data)
-        except DecodeError:
-            continue
-        if _is_module(proto.hlo_module):
-            return proto
+        with contextlib.suppress(DecodeError):
+            if _is_module((proto := decode(data)).hlo_module):
+                return proto
     return None
 
 
@@ -273,16 +255,6 @@ def _is_module(module: hlo_pb2.HloModuleProto) -> bool:
     return any(
         _OPCODE.fullmatch(instruction.opcode) for part in module.computations for instruction in part.instructions
     )
-
-
-# --- what is wrong
-
-
-def _status(path: str) -> os.stat_result:
-    try:
-        return os.stat(path)
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
 
 
 def _unreadable(path: str, error: OSError | ValueError) -> ProfileError:

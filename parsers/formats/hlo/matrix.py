@@ -11,13 +11,14 @@ dimensions; it tells them apart by the window positions that meet the input.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd, prod
+from typing import NamedTuple
 
 from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.formats.hlo.shapes import element_bits
+from tpuprof.parsers.formats.hlo.shapes import element_bits, round_up
 from tpuprof.parsers.formats.proto import hlo_pb2
 
 ROWS = 8
@@ -56,21 +57,20 @@ class MatrixWork:
 
     name: str
     opcode: str
-    m: int | None
-    k: int | None
-    n: int | None
-    batch: int | None
-    padded_m: int | None
-    padded_k: int | None
-    padded_n: int | None
-    share: float | None
-    padded_dimension: str | None
-    meaning: str | None
+    m: int | None = None
+    k: int | None = None
+    n: int | None = None
+    batch: int | None = None
+    padded_m: int | None = None
+    padded_k: int | None = None
+    padded_n: int | None = None
+    share: float | None = None
+    padded_dimension: str | None = None
+    meaning: str | None = None
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sizes:
+class _Sizes(NamedTuple):
     m: int
     k: int
     n: int
@@ -84,9 +84,7 @@ def mxu_side(device_type: str | None) -> int | None:
     """
     match = _VERSION.search(device_type or "")
     version = 0 if match is None else int(match[1])
-    if version < 2:
-        return None
-    return 128 if version <= 5 else 256
+    return None if version < 2 else 128 if version <= 5 else 256
 
 
 def matrix_works(module: HloModule, name: str, mxu: int) -> tuple[MatrixWork, ...]:
@@ -134,32 +132,16 @@ def _work(module: HloModule, proto: hlo_pb2.HloInstructionProto, mxu: int) -> Ma
     product = _sizes(module, proto)
     name, opcode = proto.name.decode("utf-8", "replace"), proto.opcode.decode("utf-8", "replace")
     if isinstance(product, str):
-        return MatrixWork(name, opcode, None, None, None, None, None, None, None, None, None, None, product)
+        return MatrixWork(name, opcode, reason=product)
     sizes = {"m": product.m, "k": product.k, "n": product.n}
-    padded = {
-        key: -(-size // block) * block for (key, size), block in zip(sizes.items(), (ROWS, mxu, mxu), strict=True)
-    }
-    filled = {key: size / padded[key] for key, size in sizes.items()}
-    worst = min(filled, key=lambda key: filled[key])
-    dimension = worst if sizes[worst] < padded[worst] else None
-    return MatrixWork(
-        name=name,
-        opcode=opcode,
-        m=product.m,
-        k=product.k,
-        n=product.n,
-        batch=product.batch,
-        padded_m=padded["m"],
-        padded_k=padded["k"],
-        padded_n=padded["n"],
-        share=(product.m * product.k * product.n) / (padded["m"] * padded["k"] * padded["n"]),
-        padded_dimension=dimension,
-        meaning=None if dimension is None else MEANING[dimension],
-    )
+    padded = {key: round_up(size, ROWS if key == "m" else mxu) for key, size in sizes.items()}
+    worst = min(sizes, key=lambda key: sizes[key] / padded[key])
+    share = prod(sizes.values()) / prod(padded.values())
+    dimension, meaning = (worst, MEANING[worst]) if sizes[worst] < padded[worst] else (None, None)
+    return MatrixWork(name, opcode, *product, padded["m"], padded["k"], padded["n"], share, dimension, meaning)
 
 
 def _sizes(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> _Sizes | str:
-    """Sizes of a product, or why they are unknown."""
     operands = module.operand_protos(proto)
     if len(operands) < 2 or operands[0] is None or operands[1] is None:
         return _NO_SHAPES
@@ -170,7 +152,7 @@ def _sizes(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> _Sizes | st
     if 0 in sizes:
         return "one of its dimensions is 0"
     product = _dot(proto, left, right) if proto.opcode == b"dot" else _convolution(proto, left, right, out)
-    if isinstance(product, _Sizes) and max(product.m, product.k, product.n, product.batch) >= _LIMIT:
+    if isinstance(product, _Sizes) and max(product) >= _LIMIT:
         return "its dimensions are too large to be true"
     return product
 
@@ -182,10 +164,10 @@ def _dot(proto: hlo_pb2.HloInstructionProto, left: Sequence[int], right: Sequenc
     if not (_distinct(inner + batch, len(left)) and _distinct(right_inner + right_batch, len(right))):
         return _NO_SHAPES
     return _Sizes(
-        m=_product(left[index] for index in range(len(left)) if index not in {*inner, *batch}),
-        k=_product(left[index] for index in inner),
-        n=_product(right[index] for index in range(len(right)) if index not in {*right_inner, *right_batch}),
-        batch=_product(left[index] for index in batch),
+        m=prod(size for index, size in enumerate(left) if index not in {*inner, *batch}),
+        k=prod(left[index] for index in inner),
+        n=prod(size for index, size in enumerate(right) if index not in {*right_inner, *right_batch}),
+        batch=prod(left[index] for index in batch),
     )
 
 
@@ -197,11 +179,11 @@ def _convolution(
         return _GROUPED
     numbers, window = proto.convolution_dimension_numbers, proto.window.dimensions
     lefts = [*numbers.input_spatial_dimensions, numbers.input_batch_dimension, numbers.input_feature_dimension]
-    rights = [*numbers.kernel_spatial_dimensions]
-    rights += [numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension]
+    features = (numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension)
+    rights = [*numbers.kernel_spatial_dimensions, *features]
     outs = [*numbers.output_spatial_dimensions, numbers.output_batch_dimension, numbers.output_feature_dimension]
-    for ats, shape in ((lefts, left), (rights, right), (outs, out)):
-        if len(ats) != len(shape) or not _distinct(ats, len(shape)) or len(window) != len(shape) - 2:
+    for order, shape in ((lefts, left), (rights, right), (outs, out)):
+        if len(order) != len(shape) or not _distinct(order, len(shape)) or len(window) != len(shape) - 2:
             return _NO_SHAPES
     m, k, n = out[outs[-2]], right[rights[-2]], out[outs[-1]]
     batch = 1
@@ -227,25 +209,18 @@ class _Spatial:
 
     def is_batch(self) -> bool:
         """Whether each output position meets its own input position through one kernel position."""
-        if not self.input == self.kernel == self.out or self.kernel == 1:
-            return False
-        return self._one_each(inputs_differ=True)
+        return self.input == self.kernel == self.out != 1 and self._one_each(inputs_differ=True)
 
     def is_feature(self) -> bool:
         """Whether the one input position meets each output position through its own kernel position."""
-        if self.input != 1 or self.kernel != self.out or self.kernel == 1:
-            return False
-        return self._one_each(inputs_differ=False)
+        return self.input == 1 and self.kernel == self.out != 1 and self._one_each(inputs_differ=False)
 
     def _one_each(self, inputs_differ: bool) -> bool:
         """Checks only the first and the last few output positions, since real windows are regular in between."""
         positions = sorted({*range(min(_SAMPLES, self.out)), *range(max(0, self.out - _SAMPLES), self.out)})
-        met = [self._meets(position) for position in positions]
-        pairs = [pair for pair in met if pair is not None]
-        if len(pairs) != len(positions):
-            return False
-        kernels, inputs = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
-        return len(kernels) == len(pairs) and len(inputs) == (len(pairs) if inputs_differ else 1)
+        pairs = [pair for position in positions if (pair := self._meets(position)) is not None]
+        kernels, inputs = {kernel for kernel, _ in pairs}, {met for _, met in pairs}
+        return len(kernels) == len(pairs) == len(positions) and len(inputs) == (len(pairs) if inputs_differ else 1)
 
     def _meets(self, position: int) -> tuple[int, int] | None:
         """The kernel and input position that make an output position; None unless there is exactly one pair.
@@ -257,25 +232,14 @@ class _Spatial:
         low = max(0, -(base // self._step))  # the first r with base + r * step >= 0
         high = min(self.kernel - 1, (last - base) // self._step)
         # base + r * step must be a multiple of the spread: every `period`-th r is, or none
-        common = math.gcd(self._step, self._spread)
+        common = gcd(self._step, self._spread)
         if base % common:
             return None
         period = self._spread // common
         first = -(base // common) * pow(self._step // common, -1, period) % period
         low += (first - low) % period
-        if not low <= high < low + period:
-            return None
-        return low, (base + low * self._step) // self._spread
+        return (low, (base + low * self._step) // self._spread) if low <= high < low + period else None
 
 
 def _distinct(numbers: Sequence[int], rank: int) -> bool:
     return len(set(numbers)) == len(numbers) and all(0 <= number < rank for number in numbers)
-
-
-def _product(sizes: Iterator[int]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-        if total >= _LIMIT:
-            return _LIMIT
-    return total

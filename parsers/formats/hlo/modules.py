@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tpuprof.parsers.formats.hlo.shapes import shape_text
 from tpuprof.parsers.formats.proto import hlo_pb2
@@ -11,6 +12,8 @@ from tpuprof.parsers.formats.xspace.walk import text
 
 _WRAPPERS = frozenset((b"fusion", b"call", b"async-start", b"async-update", b"async-done"))
 _WITH_DIMENSIONS = frozenset((b"broadcast", b"concatenate", b"reduce", b"reverse", b"transpose"))
+
+_Entry = TypeVar("_Entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +76,8 @@ class HloModule:
         """
         proto = self.instruction_proto(name)
         computation = None if proto is None else self.wrapped(proto)
-        if computation is None:
-            return ()
-        return tuple(self._read(inner) for inner in self._in_order(computation) if inner.opcode != b"parameter")
+        inside = () if computation is None else self._in_order(computation)
+        return tuple(self._read(inner) for inner in inside if inner.opcode != b"parameter")
 
     def instruction_proto(self, name: str) -> hlo_pb2.HloInstructionProto | None:
         """The instruction of this name as the compiler wrote it."""
@@ -86,32 +88,38 @@ class HloModule:
         return self._by_id.get(number)
 
     def source(self, proto: hlo_pb2.HloInstructionProto) -> str | None:
-        """``file:line`` where an instruction comes from; None where the compiler does not say."""
-        return self._source(proto.metadata)
+        """``file:line`` where an instruction comes from; None where the compiler does not say.
+
+        Newer compilers give only a frame of the module's stack table, whose ids start at 1.
+        """
+        metadata = proto.metadata
+        if metadata.source_file:
+            return _at_line(text(metadata.source_file), metadata.source_line)
+        frame = _entry(self._frames.stack_frames, metadata.stack_frame_id)
+        return self._place(frame.file_location_id)[0] or None if frame is not None else None
 
     def stack(self, proto: hlo_pb2.HloInstructionProto) -> tuple[str, ...]:
         """The calls that an instruction comes from, ``file:line function`` each, the innermost first.
 
         () where the compiler gives none. It leaves out frames without a place and ends where a chain returns to itself.
         """
-        frames = self._frames.stack_frames
         number, visited, calls = proto.metadata.stack_frame_id, set[int](), list[str]()
-        while 0 < number <= len(frames) and number not in visited:
+        while number not in visited and (frame := _entry(self._frames.stack_frames, number)) is not None:
             visited.add(number)
-            frame = frames[number - 1]
-            calls += self._place(frame.file_location_id)
+            where, function = self._place(frame.file_location_id)
+            calls += [f"{where} {function}" if function else where] if where else []
             number = frame.parent_frame_id
         return tuple(calls)
 
-    def _place(self, number: int) -> list[str]:
-        """``file:line function`` of a file location; [] where the table lacks it or its file."""
-        places, files, functions = self._frames.file_locations, self._frames.file_names, self._frames.function_names
-        if not 0 < number <= len(places):
-            return []
-        place = places[number - 1]
-        file, function = _entry(files, place.file_name_id), _entry(functions, place.function_name_id)
-        where = f"{file}:{place.line}" if place.line > 0 else file
-        return [f"{where} {function}" if function else where] if file else []
+    def _place(self, number: int) -> tuple[str, str]:
+        """``file:line`` and function of a file location; empty where the table lacks it or its file."""
+        place = _entry(self._frames.file_locations, number)
+        file = _entry(self._frames.file_names, place.file_name_id) if place is not None else None
+        if place is None or not file:
+            return "", ""
+        return _at_line(text(file), place.line), text(
+            _entry(self._frames.function_names, place.function_name_id) or b""
+        )
 
     def operand_protos(self, proto: hlo_pb2.HloInstructionProto) -> tuple[hlo_pb2.HloInstructionProto | None, ...]:
         """The operands, None for one that the module lacks."""
@@ -144,16 +152,9 @@ class HloModule:
         operands = tuple(text(operand.name) for operand in self.operand_protos(proto) if operand is not None)
         name, opcode, shape = text(proto.name), text(proto.opcode), shape_text(proto.shape)
         inside = ", ".join(f"%{operand}" for operand in operands) or _literal(proto)
-        return Instruction(
-            name=name,
-            opcode=opcode,
-            shape=shape,
-            operands=operands,
-            expression=f"%{name} = {shape} {opcode}({inside}){self._attributes(proto)}",
-            framework_op=text(proto.metadata.op_name) or None,
-            source=self._source(proto.metadata),
-            is_fusion=proto.opcode == b"fusion",
-        )
+        expression = f"%{name} = {shape} {opcode}({inside}){self._attributes(proto)}"
+        origin = (text(proto.metadata.op_name) or None, self.source(proto))
+        return Instruction(name, opcode, shape, operands, expression, *origin, is_fusion=opcode == "fusion")
 
     def _attributes(self, proto: hlo_pb2.HloInstructionProto) -> str:
         """The attributes that the expression needs to be understood, each behind a comma."""
@@ -177,24 +178,6 @@ class HloModule:
             attributes += [f"calls=%{text(computation.name)}" for computation in called if computation is not None]
         return "".join(f", {attribute}" for attribute in attributes)
 
-    def _source(self, metadata: hlo_pb2.OpMetadata) -> str | None:
-        """``file:line``; newer compilers give only a frame of the module's stack table, whose ids start at 1."""
-        file, line = metadata.source_file, metadata.source_line
-        if not file:
-            frames, places, files = self._frames.stack_frames, self._frames.file_locations, self._frames.file_names
-            if not 0 < metadata.stack_frame_id <= len(frames):
-                return None
-            place_id = frames[metadata.stack_frame_id - 1].file_location_id
-            if not 0 < place_id <= len(places):
-                return None
-            place = places[place_id - 1]
-            if not 0 < place.file_name_id <= len(files):
-                return None
-            file, line = files[place.file_name_id - 1], place.line
-        if not file:
-            return None
-        return f"{text(file)}:{line}" if line > 0 else text(file)
-
 
 def _literal(proto: hlo_pb2.HloInstructionProto) -> str:
     """The text in the brackets of an instruction without operands."""
@@ -207,10 +190,14 @@ def _literal(proto: hlo_pb2.HloInstructionProto) -> str:
     return str(values[0]) if len(values) == 1 and not proto.shape.dimensions else "{...}"
 
 
-def _entry(table: Sequence[bytes], number: int) -> str:
-    """An entry of a table that counts from 1; empty where it has none."""
-    return text(table[number - 1]) if 0 < number <= len(table) else ""
+def _entry(table: Sequence[_Entry], number: int) -> _Entry | None:
+    """An entry of a table that counts from 1; None where it has none."""
+    return table[number - 1] if 0 < number <= len(table) else None
+
+
+def _at_line(file: str, line: int) -> str:
+    return f"{file}:{line}" if line > 0 else file
 
 
 def _braces(numbers: Iterable[int]) -> str:
-    return "{" + ",".join(str(number) for number in numbers) + "}"
+    return f"{{{','.join(map(str, numbers))}}}"

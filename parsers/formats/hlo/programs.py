@@ -7,11 +7,12 @@ own metadata id. Files of their own hold modules too, see `tpuprof.parsers.forma
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -32,49 +33,31 @@ _UINT64 = 2**64 - 1
 _INTEGERS = (3, 4)  # uint64, int64
 
 
-class _Place(Protocol):
-    """The place of a program's proto."""
-
-    def load(self, label: str) -> HloModule | str:
-        """The module, or a sentence about `label` that says why there is none."""
+_Load = Callable[[str], "HloModule | str"]
+"""Loads a program, given how to call it: the module, or a sentence that says why there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """A proto in the metadata's bytes."""
+def _stored(body: bytes, begin: int, length: int, label: str) -> HloModule | str:
+    from tpuprof.parsers.formats.hlo.modules import HloModule  # noqa: PLC0415 - programs are listed without the parser
+    from tpuprof.parsers.formats.proto import hlo_pb2  # noqa: PLC0415
 
-    body: bytes
-    begin: int
-    length: int
-
-    def load(self, label: str) -> HloModule | str:
-        """See `_Place.load`."""
-        from tpuprof.parsers.formats.hlo.modules import HloModule  # noqa: PLC0415 - programs are listed without the parser
-        from tpuprof.parsers.formats.proto import hlo_pb2  # noqa: PLC0415
-
-        try:
-            proto = hlo_pb2.HloProto.FromString(self.body[self.begin : self.begin + self.length])
-        except DecodeError:
-            return f"The compiled HLO of {label} is damaged: its {self.length:,} bytes do not read as an HloProto."
-        if not proto.hlo_module.computations:
-            return f"The compiled HLO of {label} is empty: it has no computations."
-        return HloModule(proto)
+    try:
+        proto = hlo_pb2.HloProto.FromString(body[begin : begin + length])
+    except DecodeError:
+        return f"The compiled HLO of {label} is damaged: its {length:,} bytes do not read as an HloProto."
+    if not proto.hlo_module.computations:
+        return f"The compiled HLO of {label} is empty: it has no computations."
+    return HloModule(proto)
 
 
-@dataclass(frozen=True, slots=True)
-class _InFile:
-    """A proto in a file of its own."""
+def _in_file(file: HloFile, _: str) -> HloModule | str:
+    """A module in a file of its own, which the sentence names."""
+    from tpuprof.parsers.formats.hlo.files import read_hlo_file  # noqa: PLC0415
 
-    file: HloFile
-
-    def load(self, label: str) -> HloModule | str:
-        """See `_Place.load`; the sentence names the file."""
-        from tpuprof.parsers.formats.hlo.files import read_hlo_file  # noqa: PLC0415
-
-        try:
-            return read_hlo_file(self.file)
-        except ProfileError as error:
-            return error.sentence
+    try:
+        return read_hlo_file(file)
+    except ProfileError as error:
+        return error.sentence
 
 
 class HloModules:
@@ -89,27 +72,23 @@ class HloModules:
             program id, the key is a number made up here and `HloFile.program_id` is None.
     """
 
-    def __init__(
-        self, names: Mapping[int, str], stored: Mapping[int, _Place], files: Mapping[int, HloFile] | None = None
-    ) -> None:
-        self.names: Mapping[int, str] = MappingProxyType(dict(sorted(names.items())))
+    def __init__(self, programs: Mapping[int, tuple[str, _Load]], files: Mapping[int, HloFile] | None = None) -> None:
+        ordered = dict(sorted(programs.items()))
+        self.names: Mapping[int, str] = MappingProxyType({program: name for program, (name, _) in ordered.items()})
         self.files: Mapping[int, HloFile] = MappingProxyType(dict(sorted((files or {}).items())))
-        self._stored = dict(stored)
+        self._loads = {program: load for program, (_, load) in ordered.items()}
         self._parsed: dict[int, HloModule | str] = {}
         self._lock = threading.Lock()
 
     @classmethod
     def of(cls, trace: Trace) -> HloModules:
         """Finds the programs of a trace; it reads the metadata and parses no program."""
-        names: dict[int, str] = {}
-        stored: dict[int, _Stored] = {}
+        programs: dict[int, tuple[str, _Load]] = {}
         for plane in trace.planes:
-            if plane.name != METADATA_PLANE:
-                continue
-            for program, name, place in _programs(plane):
-                if program not in stored:
-                    names[program], stored[program] = name, place
-        return cls(names, stored)
+            if plane.name == METADATA_PLANE:
+                for program, name, load in _programs(plane):
+                    programs.setdefault(program, (name, load))
+        return cls(programs)
 
     @classmethod
     def from_files(cls, files: Iterable[HloFile]) -> HloModules:
@@ -118,21 +97,16 @@ class HloModules:
         A file keeps its program id where that is known and no earlier file has it; the others are numbered 0, 1, …
         in their order, past the ids that are taken.
         """
-        listed = tuple(files)
         keys: dict[int, HloFile] = {}
         unnumbered = []
-        for file in listed:
+        for file in files:
             if file.program_id is None or file.program_id in keys:
                 unnumbered.append(file)
             else:
                 keys[file.program_id] = file
-        number = 0
-        for file in unnumbered:
-            while number in keys:
-                number += 1
-            keys[number] = file
-        names = {key: file.name for key, file in keys.items()}
-        return cls(names, {key: _InFile(file) for key, file in keys.items()}, keys)
+        free = (number for number in itertools.count() if number not in keys)
+        keys |= dict(zip(free, unnumbered, strict=False))
+        return cls({key: (file.name, partial(_in_file, file)) for key, file in keys.items()}, keys)
 
     def module(self, program_id: int) -> HloModule | None:
         """The program's module; None where the profile has none or it is damaged, see `problem`."""
@@ -145,35 +119,33 @@ class HloModules:
         return module if isinstance(module, str) else None
 
     def _find(self, program_id: int) -> HloModule | str:
-        place = self._stored.get(program_id)
-        if place is None:
+        load = self._loads.get(program_id)
+        if load is None:
             where = "None of the files holds" if self.files else "The profile does not hold"
             return f"{where} the compiled HLO of program {program_id}."
         with self._lock:
             if program_id not in self._parsed:
-                self._parsed[program_id] = place.load(self.names[program_id] or f"program {program_id}")
+                self._parsed[program_id] = load(self.names[program_id] or f"program {program_id}")
             return self._parsed[program_id]
 
 
-def _programs(plane: Plane) -> Iterator[tuple[int, str, _Stored]]:
-    """Program id, module name and place of each proto of a plane, from the encoded metadata alone."""
+def _programs(plane: Plane) -> Iterator[tuple[int, str, _Load]]:
+    """Program id, module name and how to load each proto of a plane, from the encoded metadata alone."""
     ids = plane.stat_ids((*_PROTO_STATS, _PROGRAM_ID))
-    protos = [name for name in _PROTO_STATS if name in ids]
+    protos = [index for index, name in enumerate(ids) if name in _PROTO_STATS]
     if not protos:
         return
+    numbers = [index for index, name in enumerate(ids) if name == _PROGRAM_ID]
     table = plane.event_metadata
     fields = table.stats(np.array(list(ids.values()), np.int64))
-    index_of = {name: index for index, name in enumerate(ids)}
     for row in range(len(table)):
-        holds = [name for name in protos if fields.kind[index_of[name], row] in (KIND_BYTES, KIND_STR)]
-        if not holds:
+        index = next((index for index in protos if fields.kind[index, row] in (KIND_BYTES, KIND_STR)), None)
+        if index is None:
             continue
-        program = int(table.ids[row])
-        if _PROGRAM_ID in index_of and fields.kind[index_of[_PROGRAM_ID], row] in _INTEGERS:
-            program = int(fields.value[index_of[_PROGRAM_ID], row])
-        index = index_of[holds[0]]
-        place = _Stored(table.body, int(fields.value[index, row]), int(fields.length[index, row]))
-        yield program & _UINT64, module_name(table.name(row)), place
+        told = (int(fields.value[number, row]) for number in numbers if fields.kind[number, row] in _INTEGERS)
+        program = next(told, int(table.ids[row]))
+        load = partial(_stored, table.body, int(fields.value[index, row]), int(fields.length[index, row]))
+        yield program & _UINT64, module_name(table.name(row)), load
 
 
 def module_name(label: str) -> str:

@@ -11,61 +11,36 @@ than the array treats the missing ones as 1, so a scalar with ``T(128)`` takes 1
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from math import prod
 
 from tpuprof.parsers.formats.proto import hlo_pb2
 
 COMBINE = -(2**63)
 """A tile dimension, ``*`` in text, that merges a dimension with the next more minor one; rare, and not sized here."""
 
+_Ints = tuple[int, ...]
+
 _LIMIT = 2**63  # XLA's sizes and dimensions are int64
 _MAX_RANK = 256
 
-_TYPES: dict[int, tuple[str, int]] = {
-    1: ("pred", 8),
-    2: ("s8", 8),
-    3: ("s16", 16),
-    4: ("s32", 32),
-    5: ("s64", 64),
-    6: ("u8", 8),
-    7: ("u16", 16),
-    8: ("u32", 32),
-    9: ("u64", 64),
-    10: ("f16", 16),
-    11: ("f32", 32),
-    12: ("f64", 64),
-    14: ("opaque", 0),
-    15: ("c64", 64),
-    16: ("bf16", 16),
-    17: ("token", 0),
-    18: ("c128", 128),
-    19: ("f8e5m2", 8),
-    20: ("f8e4m3fn", 8),
-    21: ("s4", 4),
-    22: ("u4", 4),
-    23: ("f8e4m3b11fnuz", 8),
-    24: ("f8e5m2fnuz", 8),
-    25: ("f8e4m3fnuz", 8),
-    26: ("s2", 2),
-    27: ("u2", 2),
-    28: ("f8e4m3", 8),
-    29: ("f8e3m4", 8),
-    30: ("s1", 1),
-    31: ("u1", 1),
-    32: ("f4e2m1fn", 4),
-    33: ("f8e8m0fnu", 8),
-    35: ("f6e3m2fn", 6),
-    36: ("f6e2m3fn", 6),
-}
-"""XLA's PrimitiveType: number to name and bits of an element (0: it has no data that a program can size)."""
-
+# XLA's PrimitiveType, by number; "-" for what is no array's, such as tuples and buffers.
+_PRIMITIVE_TYPES = (
+    "- pred s8 s16 s32 s64 u8 u16 u32 u64 f16 f32 f64 - opaque c64 bf16 token c128 f8e5m2 f8e4m3fn s4 u4 f8e4m3b11fnuz"
+    " f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu - f6e3m2fn f6e2m3fn"
+)
+_TYPES = {number: name for number, name in enumerate(_PRIMITIVE_TYPES.split()) if name != "-"}
 _TUPLE, _BUFFER = 13, 34
-_BITS = dict(_TYPES.values())
+_BITS = {name: int(bits[0]) for name in _TYPES.values() if (bits := re.search("[0-9]+", name))}
+_BITS |= {"pred": 8, "opaque": 0, "token": 0}
+"""Bits of an element by type; 0 where it has no data that a program can size."""
 
 # Heads cannot overlap and no part of a layout can hold a bracket, so a text is walked over once whatever is in it.
 _ARRAY_TEXT = (
-    r"(?:" + "|".join(sorted(_BITS, key=len, reverse=True)) + r")\[[0-9,<=? ]{0,8192}\](?:\{[^{}\[\]\"]{0,4096}\})?"
+    f"({'|'.join(sorted(_BITS, key=len, reverse=True))})"
+    r"\[([0-9,<=? ]{0,8192})\](?:\{([^{}\[\]\"]{0,4096})\})?"
 )
 _ARRAY = re.compile(_ARRAY_TEXT)
 _ARRAY_OR_QUOTED = re.compile(r'"(?:[^"\\]|\\.?)*"?|(?<![\w.%\-])' + _ARRAY_TEXT, re.DOTALL)
@@ -103,16 +78,14 @@ class Shape:
 
     def __str__(self) -> str:
         """XLA's own notation; `parse_shape` reads it back."""
-        bounds = self.dynamic or (False,) * len(self.dimensions)
-        dims = ",".join(
-            f"<={size}" if bound else str(size) for size, bound in zip(self.dimensions, bounds, strict=False)
-        )
-        attributes = "T" + "".join(_tile_text(tile) for tile in self.tiles) if self.tiles else ""
+        bounds = zip_longest(self.dimensions, self.dynamic, fillvalue=False)
+        dims = ",".join(f"<={size}" if is_bound else str(size) for size, is_bound in bounds)
+        attributes = "T" + "".join(map(_tile_text, self.tiles)) if self.tiles else ""
         attributes += f"L({self.tail_alignment})" if self.tail_alignment != 1 else ""
         attributes += f"E({self.element_bits})" if self.element_bits else ""
         attributes += f"S({self.memory_space})" if self.memory_space else ""
         attributes += self.other
-        layout = ",".join(str(number) for number in self.minor_to_major) + (f":{attributes}" if attributes else "")
+        layout = ",".join(map(str, self.minor_to_major)) + (f":{attributes}" if attributes else "")
         return f"{self.element_type}[{dims}]" + (f"{{{layout}}}" if layout else "")
 
     @property
@@ -129,7 +102,7 @@ class Shape:
         bits = _BITS.get(self.element_type, 0)
         if self.element_bits:
             bits = min(bits, self.element_bits)
-        return _bytes(_product(self.dimensions), bits)
+        return _bytes(prod(self.dimensions), bits)
 
     @property
     def padded_dimensions(self) -> tuple[int, ...] | None:
@@ -158,14 +131,9 @@ class Shape:
         dims = self.padded_dimensions
         if dims is None or not self._further_tiles_divide():
             return None
-        count = _product(dims)
-        if count is None:
-            return None
-        if self.tiles:
-            for size in self.tiles[0][: max(0, len(self.tiles[0]) - len(dims))]:
-                count *= size
-        if self.tail_alignment > 1:
-            count = round_up(count, self.tail_alignment)
+        tile = self.tiles[0] if self.tiles else ()
+        count = prod(dims) * prod(tile[: max(0, len(tile) - len(dims))])
+        count = round_up(count, max(1, self.tail_alignment))
         bits = _BITS.get(self.element_type, 0)
         return _bytes(count, self.element_bits or round_up(bits, 8)) if bits else None
 
@@ -177,10 +145,8 @@ class Shape:
 
     def _further_tiles_divide(self) -> bool:
         """Whether each tile after the first divides the dimensions that the tiles before it leave."""
-        if len(self.tiles) < 2:
-            return True
         # of the first tile's result only its most minor part, the tile itself, can meet a further tile
-        physical = list(self.tiles[0])
+        physical = list(self.tiles[0]) if self.tiles else []
         for tile in self.tiles[1:]:
             if len(tile) > len(physical) or any(size <= 0 for size in tile):
                 return False
@@ -205,9 +171,8 @@ def parse_shape(text: str) -> Shape | None:
 
     None for tuples, for what is no shape, and for a layout that contradicts itself. Never raises.
     """
-    text = text.strip()
-    match = _ARRAY.fullmatch(text)
-    return None if match is None else _shape(match[0])
+    match = _ARRAY.fullmatch(text.strip())
+    return None if match is None else _shape(match)
 
 
 def shapes_in(text: str) -> tuple[FoundShape, ...]:
@@ -220,7 +185,7 @@ def shapes_in(text: str) -> tuple[FoundShape, ...]:
         odd_layout = not match[0].endswith("}") and text.startswith("{", match.end())
         if match[0].startswith('"') or odd_layout:
             continue
-        shape = _shape(match[0])
+        shape = _shape(match)
         if shape is not None:
             shapes.append(FoundShape(shape, match.start(), match.end()))
     return tuple(shapes)
@@ -228,29 +193,17 @@ def shapes_in(text: str) -> tuple[FoundShape, ...]:
 
 def element_bits(proto: hlo_pb2.ShapeProto) -> int:
     """Bits of an array's element; 0 where it has none or its type is unknown."""
-    return _TYPES.get(proto.element_type, ("", 0))[1]
+    return _BITS.get(_TYPES.get(proto.element_type, ""), 0)
 
 
 def shape_of_proto(proto: hlo_pb2.ShapeProto) -> Shape | None:
     """The array shape that a proto holds; None for tuples, unknown types and layouts that contradict themselves."""
-    known = _TYPES.get(proto.element_type)
-    dims, layout = tuple(proto.dimensions), proto.layout
-    order = tuple(layout.minor_to_major)
-    tiles = tuple(tuple(tile.dimensions) for tile in layout.tiles)
-    space, bits, tail = layout.memory_space, layout.element_size_in_bits, layout.tail_padding_alignment_in_elements
-    if known is None or not _plausible(dims, order, tiles) or min(space, bits, tail) < 0:
+    known, layout = _TYPES.get(proto.element_type), proto.layout
+    numbers = (layout.memory_space, layout.element_size_in_bits, layout.tail_padding_alignment_in_elements)
+    if known is None or min(numbers) < 0:
         return None
-    dynamic = tuple(proto.is_dynamic_dimension)
-    return Shape(
-        element_type=known[0],
-        dimensions=dims,
-        minor_to_major=order,
-        tiles=tiles,
-        memory_space=space,
-        element_bits=bits,
-        tail_alignment=tail or 1,
-        dynamic=dynamic if any(dynamic) and len(dynamic) == len(dims) else (),
-    )
+    order, tiles = tuple(layout.minor_to_major), tuple(tuple(tile.dimensions) for tile in layout.tiles)
+    return _checked(known, tuple(proto.dimensions), tuple(proto.is_dynamic_dimension), order, tiles, numbers)
 
 
 def shape_text(proto: hlo_pb2.ShapeProto) -> str:
@@ -262,80 +215,69 @@ def shape_text(proto: hlo_pb2.ShapeProto) -> str:
     return "?" if shape is None else str(shape)
 
 
-def _shape(text: str) -> Shape | None:
+def _shape(array: re.Match[str]) -> Shape | None:
     """Reads what `_ARRAY` matched."""
-    element_type, _, rest = text.partition("[")
-    dims_text, _, layout = rest.partition("]")
-    sizes = [_DIMENSION.fullmatch(part.strip()) for part in dims_text.split(",")] if dims_text.strip() else []
-    dims = tuple(int(match[2]) for match in sizes if match is not None)
-    order_text, _, attributes = layout.strip("{}").partition(":")
-    order = _numbers(order_text)
-    if len(dims) != len(sizes) or order is None:
+    element_type, dims_text, layout = array.groups("")
+    parts = dims_text.split(",") if dims_text.strip() else []
+    sizes = [size for part in parts if (size := _DIMENSION.fullmatch(part.strip()))]
+    dims, dynamic = tuple(int(size[2]) for size in sizes), tuple(size[1] is not None for size in sizes)
+    order_text, _, attributes = layout.partition(":")
+    order, read = _numbers(order_text), _attributes(attributes)
+    if len(sizes) != len(parts) or order is None or read is None:
         return None
-    dynamic = tuple(match is not None and match[1] is not None for match in sizes)
-    read = _attributes(attributes)
-    if read is None or not _plausible(dims, order, read.tiles):
+    return _checked(element_type, dims, dynamic, order, *read)
+
+
+def _checked(
+    element_type: str,
+    dims: _Ints,
+    dynamic: tuple[bool, ...],
+    order: _Ints,
+    tiles: tuple[_Ints, ...],
+    numbers: tuple[int, int, int],
+    other: str = "",
+) -> Shape | None:
+    """The shape where dimensions fit int64 and the order, where stated, names each once; `numbers` of S, E and L."""
+    fits = len(dims) <= _MAX_RANK and all(0 <= size < _LIMIT for size in dims)
+    if not fits or (order and sorted(order) != list(range(len(dims)))) or not all(tiles):
         return None
-    return Shape(
-        element_type=element_type,
-        dimensions=dims,
-        minor_to_major=order,
-        tiles=read.tiles,
-        memory_space=read.numbers.get("S", 0),
-        element_bits=read.numbers.get("E", 0),
-        tail_alignment=read.numbers.get("L", 1) or 1,
-        dynamic=dynamic if any(dynamic) else (),
-        other=read.other,
-    )
+    bounds = dynamic if any(dynamic) and len(dynamic) == len(dims) else ()
+    space, bits, tail = numbers
+    return Shape(element_type, dims, order, tiles, space, bits, tail or 1, bounds, other)
 
 
-@dataclass(frozen=True, slots=True)
-class _Attributes:
-    tiles: tuple[tuple[int, ...], ...]
-    numbers: dict[str, int]
-    other: str
-
-
-def _attributes(text: str) -> _Attributes | None:
-    """The part of a layout behind the colon; None where it does not read as attributes to its end."""
-    tiles: tuple[tuple[int, ...], ...] = ()
-    numbers: dict[str, int] = {}
-    other: list[str] = []
-    offset = 0
+def _attributes(text: str) -> tuple[tuple[_Ints, ...], tuple[int, int, int], str] | None:
+    """Tiles, numbers of S, E and L, others of a layout behind its colon; None where that does not read to its end."""
+    tiles: tuple[_Ints, ...] = ()
+    numbers = {"S": 0, "E": 0, "L": 0}
+    other, offset = "", 0
     while offset < len(text):
         match = _ATTRIBUTE.match(text, offset)
         if match is None:
             return None
-        offset = match.end()
-        groups = _GROUP.findall(match[2])
+        offset, groups = match.end(), _GROUP.findall(match[2])
         if match[1] == "T":
             tile_sizes = [_numbers(group.replace("*", str(COMBINE))) for group in groups]
             tiles += tuple(tile for tile in tile_sizes if tile)
             if not all(tile_sizes):
                 return None
-        elif match[1] in ("S", "E", "L"):
+        elif match[1] in numbers:
             value = _numbers(groups[0])
             if value is None or len(value) != 1 or len(groups) != 1 or value[0] < 0:
                 return None
             numbers[match[1]] = value[0]
         else:
-            other.append(match[0])
-    return _Attributes(tiles, numbers, "".join(other))
+            other += match[0]
+    return tiles, (numbers["S"], numbers["E"], numbers["L"]), other
 
 
-def _numbers(text: str) -> tuple[int, ...] | None:
+def _numbers(text: str) -> _Ints | None:
     """Numbers with commas between; None where one is no number or too long for an int64."""
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     if any(len(part) > 20 or not re.fullmatch(r"-?[0-9]+", part) for part in parts):
         return None
     values = tuple(int(part) for part in parts)
     return values if all(-_LIMIT <= value < _LIMIT for value in values) else None
-
-
-def _plausible(dims: Sequence[int], order: Sequence[int], tiles: Iterable[Sequence[int]]) -> bool:
-    """Whether dimensions fit int64 and the order, where stated, names each of them once."""
-    fits = len(dims) <= _MAX_RANK and all(0 <= size < _LIMIT for size in dims)
-    return fits and (not order or sorted(order) == list(range(len(dims)))) and all(len(tile) > 0 for tile in tiles)
 
 
 def _tile_text(tile: Sequence[int]) -> str:
@@ -347,21 +289,7 @@ def round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-def _product(dims: Sequence[int]) -> int | None:
-    """Product of the dimensions; None where it exceeds an int64."""
-    if 0 in dims:
-        return 0
-    count = 1
-    for size in dims:
-        count *= size
-        if count >= _LIMIT:
-            return None
-    return count
-
-
-def _bytes(count: int | None, bits: int) -> int | None:
+def _bytes(count: int, bits: int) -> int | None:
     """Bytes of `count` elements; None for types without a size and for more than an int64 holds."""
-    if count is None or not bits:
-        return None
     total = -(-count * bits // 8)
-    return total if total < _LIMIT else None
+    return total if bits and max(count, total) < _LIMIT else None

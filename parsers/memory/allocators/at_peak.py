@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +14,11 @@ from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.memory.allocators.events import AllocatorEvents, distinct_texts, stats_at
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation
 
-STACK = "stack"
-"""Stands for what is reserved for programs."""
+STACK, EARLIER = "stack", "allocated before the capture"
+"""Stand for what is reserved for programs, and for what is on the heap though no allocation accounts for it."""
 
-EARLIER = "allocated before the capture"
-"""Stands for what is on the heap although no allocation of the capture accounts for it."""
-
-MOST_ROWS = 10_000
-"""Different allocations that are listed; the rest of them is one row."""
-
-REST = "smaller allocations"
+MOST_ROWS, REST = 10_000, "smaller allocations"
+"""Different allocations that are listed, and what stands for the rest of them, which is one row."""
 
 _TEXTS = ("tf_op", "region_type", "shape")
 
@@ -38,38 +33,20 @@ _REF_TYPES = 100
 """A reference to a variable has the type's number plus this."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtPeak:
-    """What is in use at a moment.
-
-    Attributes:
-        rows: largest total first.
-        lacks: what these rows leave out, a phrase; empty where they add up.
-    """
-
-    rows: tuple[ActiveAllocation, ...]
-    lacks: str
-
-
-@dataclass(frozen=True, slots=True)
-class Descriptions:
+class Descriptions(NamedTuple):
     """What some events say of themselves, as columns.
 
     Attributes:
-        texts: each once.
+        texts: each once, and at their end None.
         op, region, shape: int32[n], indices into `texts`; -1 where the event does not tell.
         data_type: int64[n], TensorFlow's number; 0 where the event does not tell.
     """
 
-    texts: tuple[str, ...]
+    texts: tuple[str | None, ...]
     op: NDArray[np.int32]
     region: NDArray[np.int32]
     shape: NDArray[np.int32]
     data_type: Int64s
-
-    def text(self, index: int) -> str | None:
-        """One of the texts; None for -1."""
-        return None if index < 0 else self.texts[index]
 
 
 def data_type_name(number: int) -> str | None:
@@ -81,7 +58,7 @@ def data_type_name(number: int) -> str | None:
 
 
 def describe(plane: Plane, events: AllocatorEvents) -> Descriptions:
-    """Reads what events say of themselves: op, region, data type and shape."""
+    """Reads what events say of themselves."""
     known: dict[str, int] = {}
     columns = {name: np.full(len(events), -1, np.int32) for name in _TEXTS}
     data_type = np.zeros(len(events), np.int64)
@@ -93,8 +70,7 @@ def describe(plane: Plane, events: AllocatorEvents) -> Descriptions:
                 columns[name][rows] = np.array([*index, -1], np.int32)[which]
         if "data_type" in stats:
             data_type[rows] = stats["data_type"].integers()
-    op, region, shape = (columns[name] for name in _TEXTS)
-    return Descriptions(tuple(known), op, region, shape, data_type)
+    return Descriptions((*known, None), columns["tf_op"], columns["region_type"], columns["shape"], data_type)
 
 
 def live_at(events: AllocatorEvents, last: int) -> Int64s:
@@ -114,26 +90,28 @@ def live_at(events: AllocatorEvents, last: int) -> Int64s:
     return live
 
 
-def in_use_at(plane: Plane, events: AllocatorEvents, peak: int) -> AtPeak:
+def in_use_at(plane: Plane, events: AllocatorEvents, peak: int) -> tuple[tuple[ActiveAllocation, ...], str]:
     """What is in use after an event, summed up by equal allocations.
 
     Args:
         events: of one allocator, in order of time.
+
+    Returns:
+        The allocations, the largest total first, and what they leave out, a phrase; empty where they add up.
     """
     live = live_at(events, peak)
     sized = live[events.allocated_bytes[live] >= 0]
     heap, stack = int(events.heap_bytes[peak]), max(int(events.stack_bytes[peak]), 0)
     rows, accounted = _merged(plane, events.take(sized))
     if heap > accounted:
-        rows.append(ActiveAllocation(EARLIER, 1, heap - accounted, heap - accounted, None, None, None))
+        rows.append(ActiveAllocation(EARLIER, 1, heap - accounted, heap - accounted))
     if stack:
-        rows.append(ActiveAllocation(STACK, 1, stack, stack, STACK, None, None))
-    rows.sort(key=lambda row: -row.occurrences * row.allocated_bytes)  # equal ones stay in order
-    return AtPeak(tuple(rows), _lacks(events, peak, len(live) - len(sized), heap, accounted))
+        rows.append(ActiveAllocation(STACK, 1, stack, stack, STACK))
+    rows.sort(key=lambda row: -row.total_bytes)  # equal ones stay in order
+    return tuple(rows), _lacks(events, peak, len(live) - len(sized), heap, accounted)
 
 
 def _lacks(events: AllocatorEvents, peak: int, unsized: int, heap: int, accounted: int) -> str:
-    """What the rows leave out."""
     lacks = []
     if unsized:
         lacks.append(f"{counted(unsized, 'allocation')} without a size (stat allocation_bytes)")
@@ -150,35 +128,31 @@ def _merged(plane: Plane, events: AllocatorEvents) -> tuple[list[ActiveAllocatio
     """Equal allocations as one, by total, then size, then texts; and how many bytes they are together."""
     if not len(events):
         return [], 0
-    about = describe(plane, events)
-    columns = (events.allocated_bytes, events.requested_bytes, about.op, about.region, about.data_type, about.shape)
+    texts, op, region, shape, data_type = describe(plane, events)
+    columns = (events.allocated_bytes, events.requested_bytes, op, region, data_type, shape)
     order = np.lexsort(columns)
-    differs = np.zeros(len(order), np.bool_)
-    differs[0] = True
-    for column in columns:
-        differs[1:] |= column[order][1:] != column[order][:-1]
-    first = np.flatnonzero(differs)
-    count = np.diff(np.append(first, len(order)))
-    rows = order[first]
+    differs = np.any([column[order][1:] != column[order][:-1] for column in columns], axis=0)
+    first = np.flatnonzero(np.append(True, differs))
+    rows, count = order[first], np.diff(np.append(first, len(order)))
     sizes = events.allocated_bytes[rows]
     ranked = np.lexsort((-sizes, -count * sizes.astype(np.float64)))  # the product may be beyond 64 bits
     accounted = _product_sum(count, sizes)
     allocations = [
         ActiveAllocation(
-            framework_op=about.text(int(about.op[row])),
+            framework_op=texts[op[row]],
             occurrences=int(number),
             allocated_bytes=int(size),
             requested_bytes=int(events.requested_bytes[row] if events.requested_bytes[row] >= 0 else size),
-            region=about.text(int(about.region[row])),
-            data_type=data_type_name(int(about.data_type[row])),
-            shape=about.text(int(about.shape[row])),
+            region=texts[region[row]],
+            data_type=data_type_name(int(data_type[row])),
+            shape=texts[shape[row]],
         )
         for row, number, size in zip(*(column[ranked[:MOST_ROWS]] for column in (rows, count, sizes)), strict=True)
     ]
-    allocations.sort(key=_by_size)
+    allocations.sort(key=_order)
     rest = _product_sum(count[ranked[MOST_ROWS:]], sizes[ranked[MOST_ROWS:]])
     if rest:
-        allocations.append(ActiveAllocation(REST, 1, rest, rest, None, None, None))
+        allocations.append(ActiveAllocation(REST, 1, rest, rest))
     return allocations, accounted
 
 
@@ -187,7 +161,7 @@ def _product_sum(count: NDArray[np.intp], sizes: Int64s) -> int:
     return sum(map(operator.mul, count.tolist(), sizes.tolist()))
 
 
-def _by_size(row: ActiveAllocation) -> tuple[int, int, int, str, str, str, str]:
+def _order(row: ActiveAllocation) -> tuple[int, int, int, list[str]]:
     """By total, then size, then what was asked for, then texts."""
-    texts = (row.framework_op or "", row.region or "", row.data_type or "", row.shape or "")
-    return (-row.occurrences * row.allocated_bytes, -row.allocated_bytes, -row.requested_bytes, *texts)
+    texts = [text or "" for text in (row.framework_op, row.region, row.data_type, row.shape)]
+    return -row.total_bytes, -row.allocated_bytes, -row.requested_bytes, texts

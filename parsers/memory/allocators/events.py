@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,8 @@ from tpuprof.parsers.ops.host.events import HOST_PLANE
 
 ALLOCATION, DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"
 
-OF_DEVICE = ("index_on_host", "device_ordinal")
+OF_DEVICE, OF_NAME = ("index_on_host", "device_ordinal"), "allocator_name"
 """Stats that number the device whose memory it is; one of another kind has a name instead."""
-
-OF_NAME = "allocator_name"
 
 _BYTES = {
     "stack_bytes": "bytes_reserved",
@@ -44,12 +43,8 @@ _STATS = (*OF_DEVICE, OF_NAME, *_BYTES.values(), "fragmentation", "addr")
 MOST_BYTES = 1 << 60
 """No memory has more; such a number is damage, and unknown. Three of them add up within 64 bits."""
 
-_CHUNK_EVENTS = 1 << 14
-_CHUNK_BYTES = 1 << 24
-"""What is read at a time; of a longer event only as much."""
-
-_MOST_TEXT = 1 << 12
-"""Bytes of a text that are kept."""
+_CHUNK_EVENTS, _CHUNK_BYTES, _MOST_TEXT = 1 << 14, 1 << 24, 1 << 12
+"""What is read at a time, of a longer event only as much; and bytes of a text that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,43 +104,29 @@ def allocator_events(plane: Plane, on_chunk: ChunkDone | None = None) -> Allocat
         plane: of the host's threads.
         on_chunk: progress of the decoding; what it raises ends it.
     """
-    is_wanted = {name: number for number, name in _ids_named(plane)}
-    if not is_wanted:
+    allocations, deallocations = (_ids_named(plane, name) for name in (ALLOCATION, DEALLOCATION))
+    if not allocations and not deallocations:
         return None
-    begins, lengths, times, allocations = [], [], [], []
-    wanted = np.array(sorted(is_wanted), np.int64)
-    given = np.array([number for number, name in is_wanted.items() if name == ALLOCATION], np.int64)
+    columns: list[tuple[NDArray[Any], ...]] = []
     for line in plane.lines:
         events = line.events((), on_chunk)
-        rows = np.flatnonzero(np.isin(events.metadata_id, wanted))
-        if not len(rows):
-            continue
-        begins.append(events.begin[rows])
-        lengths.append(events.length[rows])
-        times.append(event_spans(line, events)[0][rows])
-        allocations.append(np.isin(events.metadata_id[rows], given))
-    if not begins:
-        return None
-    begin, length = np.concatenate(begins), np.concatenate(lengths)
-    return _decoded(plane, begin, length, np.concatenate(times), np.concatenate(allocations))
+        rows = np.flatnonzero(np.isin(events.metadata_id, allocations + deallocations))
+        if len(rows):
+            is_allocation = np.isin(events.metadata_id[rows], allocations)
+            columns.append((events.begin[rows], events.length[rows], event_spans(line, events)[0][rows], is_allocation))
+    return _decoded(plane, *map(np.concatenate, zip(*columns, strict=True))) if columns else None
 
 
-def _ids_named(plane: Plane) -> list[tuple[str, int]]:
-    """Metadata ids of both kinds of events, each with its name; a name may stand more than once."""
+def _ids_named(plane: Plane, name: str) -> list[int]:
+    """Metadata ids of the events with a name, which may stand more than once."""
     table = plane.event_metadata
-    length = table.name_end - table.name_begin
-    ids = []
-    for name in (ALLOCATION, DEALLOCATION):
-        for row in np.flatnonzero(length == len(name)).tolist():
-            if table.name(row) == name:
-                ids.append((name, int(table.ids[row])))
-    return ids
+    rows = np.flatnonzero(table.name_end - table.name_begin == len(name)).tolist()
+    return [int(table.ids[row]) for row in rows if table.name(row) == name]
 
 
 def _decoded(
     plane: Plane, begin: Int64s, length: NDArray[np.uint32], time: Int64s, is_allocation: NDArray[np.bool_]
 ) -> AllocatorEvents:
-    """The columns of events at some places."""
     count = len(begin)
     numbers = {name: np.full(count, -1, np.int64) for name in _BYTES}
     fragmentation = np.full(count, np.nan)
@@ -163,9 +144,10 @@ def _decoded(
             has_address[rows] = columns["addr"].is_number
             address[rows] = columns["addr"].integers()
         allocator[rows] = names.of(plane, columns, body, len(rows))
+    ids, is_device = zip(*names.known, strict=True)
     return AllocatorEvents(
-        ids=tuple(name for name, _ in names.known),
-        is_device=tuple(is_device for _, is_device in names.known),
+        ids=ids,
+        is_device=is_device,
         allocator=allocator,
         time_ps=time,
         is_allocation=is_allocation,
@@ -203,16 +185,12 @@ class _Names:
                 numbers, chosen = np.unique(columns[stat].integers()[rows], return_inverse=True)
                 index = [self._index(str(number), True) for number in numbers.tolist()]
                 out[rows] = np.array(index, np.int32)[chosen]
-        nameless = out < 0
-        if nameless.any():
-            out[nameless] = self._index("", False)
+        if (out < 0).any():
+            out[out < 0] = self._index("", False)
         return out
 
     def _index(self, name: str, is_device: bool) -> int:
         return self.known.setdefault((name, is_device), len(self.known))
-
-
-# --- stats of events at known places -------------------------------------------------------------------------------
 
 
 def stats_at(
@@ -231,20 +209,17 @@ def stats_at(
     ids = plane.stat_ids(names)
     wanted = np.array(list(ids.values()), np.int64)
     order = np.argsort(begin, kind="stable").astype(np.int64)
-    at, first = begin[order], 0
+    ordered, first = begin[order], 0
     while first < len(order):
-        last = min(first + _CHUNK_EVENTS, int(np.searchsorted(at, at[first] + _CHUNK_BYTES)))
+        last = min(first + _CHUNK_EVENTS, int(np.searchsorted(ordered, ordered[first] + _CHUNK_BYTES)))
         rows = order[first:last]
-        start = at[first:last] - at[first]
+        start = ordered[first:last] - ordered[first]
         stop = start + np.minimum(length[rows].astype(np.int64), _CHUNK_BYTES)
-        body = plane.source.read(int(at[first]), int(stop.max()))
+        body = plane.source.read(int(ordered[first]), int(stop.max()))
         within = np.minimum(stop, len(body))
         decoded = stat_columns(body, np.minimum(start, within), within, STATS_OF_EVENT, wanted)
-        columns = {
-            name: StatColumn(decoded.kind[row], decoded.value[row], decoded.length[row].astype(np.uint32))
-            for row, name in enumerate(ids)
-        }
-        yield rows, columns, body
+        parts = zip(decoded.kind, decoded.value, decoded.length.astype(np.uint32), strict=True)
+        yield rows, {name: StatColumn(*part) for name, part in zip(ids, parts, strict=True)}, body
         first = last
 
 
@@ -273,8 +248,8 @@ def distinct_texts(plane: Plane, column: StatColumn, body: bytes) -> tuple[list[
             texts.append("")
             continue
         # texts of one length compare as fixed-size strings do, zero bytes at their ends and all
-        cells = raw[column.value[rows][:, None] + np.arange(size)]
-        different, inverse = np.unique(np.ascontiguousarray(cells).view(f"S{size}")[:, 0], return_inverse=True)
+        cells = np.ascontiguousarray(raw[column.value[rows][:, None] + np.arange(size)]).view(f"S{size}")
+        different, inverse = np.unique(cells[:, 0], return_inverse=True)
         which[rows] = len(texts) + inverse.astype(np.int32)
-        texts += [text(one.ljust(size, b"\0")) for one in different.tolist()]
+        texts += [text(cell.ljust(size, b"\0")) for cell in different.tolist()]
     return texts, which

@@ -20,18 +20,22 @@ class ActiveAllocation:
             allocation in the profile stands for.
         occurrences: how many equal ones.
         allocated_bytes, requested_bytes: of each; what the allocator gave, what it was asked for.
-        region: ``temp``, ``output``, ``persist/dynamic``, …; None where the profile does not say.
-        data_type: such as ``float``; None where the profile does not say.
-        shape: such as ``[128,64]``; None where the profile does not say.
+        region: ``temp``, ``output``, ``persist/dynamic``, …; None where the profile does not say, as the next ones.
+        data_type, shape: such as ``float`` and ``[128,64]``.
     """
 
     framework_op: str | None
     occurrences: int
     allocated_bytes: int
     requested_bytes: int
-    region: str | None
-    data_type: str | None
-    shape: str | None
+    region: str | None = None
+    data_type: str | None = None
+    shape: str | None = None
+
+    @property
+    def total_bytes(self) -> int:
+        """What equal ones take together."""
+        return self.occurrences * self.allocated_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +89,6 @@ class AllocatorProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleRun:
-    """A run of a compiled module on a device, to lay over the graph."""
-
-    name: str
-    device: str
-    start_ps: int
-    end_ps: int
-
-
-@dataclass(frozen=True, slots=True)
 class MemoryProfilePage:
     """The allocators of a run.
 
@@ -132,15 +126,6 @@ class ModuleRuns:
 
     def __len__(self) -> int:
         return len(self.start_ps)
-
-    def run(self, row: int) -> ModuleRun:
-        """One of the runs."""
-        return ModuleRun(
-            self.names[self.name[row]],
-            self.devices[self.device[row]],
-            int(self.start_ps[row]),
-            int(self.end_ps[row]),
-        )
 
     def on(self, allocator: AllocatorProfile) -> NDArray[np.int64]:
         """Rows of the runs on the device whose memory an allocator hands out; none for another kind of memory."""

@@ -15,6 +15,7 @@ of equal ones; capacity is stack, heap and free memory together at that moment. 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,12 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.memory.allocators.at_peak import AtPeak, in_use_at
+from tpuprof.parsers.memory.allocators.at_peak import in_use_at
 from tpuprof.parsers.memory.allocators.events import AllocatorEvents, allocator_events, host_plane
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, ModuleRuns
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
 
 TPU_PLANES = "/device:TPU:"
-
 MOST_ALLOCATORS = 1000
 """A host has a dozen; of a damaged profile so many are shown, those with most events."""
 
@@ -70,12 +70,7 @@ class HostMemory:
 
 
 def host_memory(trace: Trace, host: str, on_chunk: ChunkDone | None = None) -> HostMemory:
-    """All at once, as the page wants it.
-
-    Args:
-        host: name of the host file.
-        on_chunk: progress; what it raises ends the decoding.
-    """
+    """All at once, as the page wants it, with arguments as of `memory_profile_of`."""
     allocators = memory_profile_of(trace, host, on_chunk)
     return HostMemory(host, allocators, module_runs(trace, host, on_chunk), None if allocators else why_empty(trace))
 
@@ -108,10 +103,9 @@ def _profile(plane: Plane, host: str, allocator: int, events: AllocatorEvents) -
     used = np.where(known, np.maximum(stack, 0) + np.maximum(heap, 0), np.int64(-1))
     peak = len(used) - 1 - int(np.argmax(used[::-1]))
     is_device, name = events.is_device[allocator], events.ids[allocator]
-    lifetime = int(events.lifetime_peak_bytes.max())
-    free = int(events.free_bytes[peak])
+    lifetime, free = int(events.lifetime_peak_bytes.max()), int(events.free_bytes[peak])
     capacity = None if heap[peak] < 0 or free < 0 else int(used[peak]) + free
-    in_use = in_use_at(plane, events, peak)
+    at_peak, lacks = in_use_at(plane, events, peak)
     return AllocatorProfile(
         id=name,
         label=f"HBM of device {name}" if is_device else name or "allocator without a name",
@@ -127,9 +121,9 @@ def _profile(plane: Plane, host: str, allocator: int, events: AllocatorEvents) -
         peak_index=peak,
         capacity_bytes=capacity,
         lifetime_peak_bytes=lifetime if lifetime >= 0 else None,
-        at_peak=in_use.rows,
+        at_peak=at_peak,
         flat=_flat(used[known], is_device),
-        unknown=_unknown(events, bool(known.any()), capacity, lifetime, in_use),
+        unknown={**_unknown(events, capacity), **({"at_peak": lacks} if lacks else {})},
     )
 
 
@@ -140,31 +134,21 @@ def _flat(used: Int64s, is_device: bool) -> str | None:
     return FLAT_DEVICE if is_device else FLAT_OTHER
 
 
-def _unknown(
-    events: AllocatorEvents, has_use: bool, capacity: int | None, lifetime: int, in_use: AtPeak
-) -> dict[str, str]:
-    """Why something is missing, by attribute."""
-    is_missing = {
-        "stack_bytes": bool((events.stack_bytes < 0).all()),
-        "heap_bytes": bool((events.heap_bytes < 0).all()),
-        "free_bytes": bool((events.free_bytes < 0).all()),
-        "fragmentation": bool(np.isnan(events.fragmentation).all()),
-        "lifetime_peak_bytes": lifetime < 0,
-        "peak_bytes": not has_use,
-        "capacity_bytes": capacity is None,
-    }
-    reasons = {name: _UNKNOWN[name] for name, missing in is_missing.items() if missing}
-    return {**reasons, **({"at_peak": in_use.lacks} if in_use.lacks else {})}
+def _unknown(events: AllocatorEvents, capacity: int | None) -> dict[str, str]:
+    columns = ("stack_bytes", "heap_bytes", "free_bytes", "fragmentation", "lifetime_peak_bytes")
+    known = {name for name in columns if (getattr(events, name) >= 0).any()}
+    known |= {"peak_bytes"} if known & {"stack_bytes", "heap_bytes"} else set()
+    known |= {"capacity_bytes"} if capacity is not None else set()
+    return {name: reason for name, reason in _UNKNOWN.items() if name not in known}
 
 
 def why_empty(trace: Trace) -> str:
     """Why a profile has no allocator events, and how to get them: some sentences."""
     page = "The static view of each compiled module needs none."
+    has_none = "has no allocator events (MemoryAllocation, MemoryDeallocation)"
     if trace.problems:
-        return (
-            "What is left of this profile has no allocator events (MemoryAllocation, MemoryDeallocation); they may be"
-            f" among what is lost. {trace.problems[0].sentence} {page}"
-        )
+        lost = f"What is left of this profile {has_none}; they may be among what is lost."
+        return f"{lost} {trace.problems[0].sentence} {page}"
     if host_plane(trace) is None:
         return (
             "This profile has no events of the host, and it is there that allocators report. Capture with the host"
@@ -172,49 +156,36 @@ def why_empty(trace: Trace) -> str:
         )
     if not any(plane.name.startswith("/device:") for plane in trace.planes):
         return (
-            "This profile has no allocator events (MemoryAllocation, MemoryDeallocation), and no device. XLA on the CPU"
-            " takes its memory from the system and reports nothing; capture on a TPU or GPU. For a picture of live"
-            " arrays on any device there is jax.profiler.save_device_memory_profile."
+            f"This profile {has_none}, and no device. XLA on the CPU takes its memory from the system and reports"
+            " nothing; capture on a TPU or GPU. For a picture of live arrays on any device there is"
+            " jax.profiler.save_device_memory_profile."
         )
     return (
-        "This profile has no allocator events (MemoryAllocation, MemoryDeallocation). Either no array was made or"
-        " deleted while the capture ran, or the host tracer was below level 2 (host_tracer_level), at which allocators"
-        f" report, or this runtime records none. {page} For a picture of live arrays there is"
-        " jax.profiler.save_device_memory_profile."
+        f"This profile {has_none}. Either no array was made or deleted while the capture ran, or the host tracer was"
+        f" below level 2 (host_tracer_level), at which allocators report, or this runtime records none. {page} For a"
+        " picture of live arrays there is jax.profiler.save_device_memory_profile."
     )
 
 
-# --- runs of modules -----------------------------------------------------------------------------------------------
-
-
 def module_runs(trace: Trace, host: str = "", on_chunk: ChunkDone | None = None) -> ModuleRuns:
-    """The runs of compiled modules on the TPUs of a host, by start.
-
-    Args:
-        host: name of the host file.
-        on_chunk: progress; what it raises ends the decoding.
-    """
+    """The runs of compiled modules on the TPUs of a host, by start, with arguments as of `memory_profile_of`."""
     names: dict[str, int] = {}
     devices: dict[str, int] = {}
-    none = no_ints()
-    columns: list[tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]] = [
-        (none.astype(np.int32), none.astype(np.int32), none, none)
-    ]
-    for plane in trace.planes:
-        if not plane.name.startswith(TPU_PLANES):
-            continue
+    no_indices = no_ints().astype(np.int32)
+    parts: list[tuple[NDArray[Any], ...]] = [(no_indices, no_indices, no_ints(), no_ints())]
+    for plane in (plane for plane in trace.planes if plane.name.startswith(TPU_PLANES)):
         for line in (line for line in plane.lines if line.name == MODULES_LINE):
             events = line.events((), on_chunk, places=False)
             start, end = event_spans(line, events)
             ids, which = np.unique(events.metadata_id, return_inverse=True)
             index = [names.setdefault(_event_name(plane, number), len(names)) for number in ids.tolist()]
-            device = devices.setdefault(plane.name.removeprefix("/device:"), len(devices))
-            columns.append(
-                (np.array(index, np.int32)[which], np.full(len(start), device, np.int32), np.array(start), end)
+            device = np.full(
+                len(start), devices.setdefault(plane.name.removeprefix("/device:"), len(devices)), np.int32
             )
-    name, device_of, start, end = (np.concatenate(column) for column in zip(*columns, strict=True))
-    order = np.argsort(start, kind="stable")
-    return ModuleRuns(host, tuple(names), tuple(devices), name[order], device_of[order], start[order], end[order])
+            parts.append((np.array(index, np.int32)[which], device, np.array(start), end))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.argsort(columns[2], kind="stable")
+    return ModuleRuns(host, tuple(names), tuple(devices), *(column[order] for column in columns))
 
 
 def _event_name(plane: Plane, number: int) -> str:

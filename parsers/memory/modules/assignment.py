@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -48,9 +49,6 @@ class Allocations:
     is_output: Bools
     largest: Int64s
 
-    def __len__(self) -> int:
-        return len(self.index)
-
     @property
     def is_temporary(self) -> Bools:
         """Those that the heap simulation tells the use of."""
@@ -89,9 +87,6 @@ class LogicalBuffers:
     offset_bytes: Int64s
     rows: dict[int, int]
     protos: Sequence[hlo_pb2.LogicalBufferProto]
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +193,9 @@ def _first_of_each(protos: Iterable[_Proto], keys: Sequence[int]) -> tuple[list[
 
 def _sizes(stored: Sequence[int], odd: Counter[str], what: str) -> list[int]:
     """Sizes, 0 for one that can't be true."""
-    odd[f"{what} with a size that can't be true: it counts as 0"] = sum(
-        not 0 <= size <= LARGEST_BYTES for size in stored
-    )
-    return [size if 0 <= size <= LARGEST_BYTES else 0 for size in stored]
+    sizes = [size if 0 <= size <= LARGEST_BYTES else 0 for size in stored]
+    odd[f"{what} with a size that can't be true: it counts as 0"] = sum(map(operator.ne, sizes, stored))
+    return sizes
 
 
 def _assigned(
@@ -230,13 +224,8 @@ def _assigned(
 
 def _category(allocation: hlo_pb2.BufferAllocationProto) -> int:
     """What holds an allocation, index into `CATEGORIES`; of several reasons the first counts, as in XProf."""
-    if allocation.is_entry_computation_parameter:
-        return CATEGORIES.index("parameter")
-    if allocation.maybe_live_out:
-        return CATEGORIES.index("output")
-    if allocation.is_thread_local:
-        return CATEGORIES.index("thread-local")
-    return CATEGORIES.index("constant" if allocation.is_constant else "temporary")
+    reasons = (allocation.is_entry_computation_parameter, allocation.maybe_live_out, allocation.is_thread_local)
+    return (*reasons, allocation.is_constant, True).index(True)
 
 
 def _part(shape: hlo_pb2.ShapeProto, index: Iterable[int]) -> hlo_pb2.ShapeProto | None:

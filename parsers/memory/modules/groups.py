@@ -17,9 +17,10 @@ NO_SOURCE = "(source unknown)"
 NO_SCOPE = "(no scope)"
 
 _WRAPPED = re.compile(r"([a-z_0-9]+)\((.*)\)\Z")
-_CONTROL_FLOW = frozenset(
-    ("while", "body", "cond", "scan", "closed_call", "checkpoint", "remat", "remat2", "core_call")
-)
+_CONTROL_FLOW = {
+    *("while", "body", "cond", "scan", "closed_call", "core_call"),
+    *("checkpoint", "remat", "remat2", "rematted_computation"),
+}
 _TAIL_KEY = re.compile(r"(\[[^\[\]]*\]|\.[A-Za-z_]\w*)\Z")
 _MOST_WRAPPERS = 8
 
@@ -53,12 +54,11 @@ def group_rows(page: SpaceMemory, rows: Int64s, by: GroupBy) -> tuple[Group, ...
     code = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
     order = np.argsort(code, kind="stable")
     bounds = np.searchsorted(code[order], np.arange(len(numbers) + 1))
-    padding = padding_of(page, rows)
     groups = []
     for name, number in numbers.items():
-        members = order[bounds[number] : bounds[number + 1]]
-        size = int(page.stays.size_bytes[rows[members]].sum())
-        groups.append(Group(name, rows[members], size, int(np.maximum(padding[members], 0).sum())))
+        members = rows[order[bounds[number] : bounds[number + 1]]]
+        padding = np.maximum(padding_of(page, members), 0)
+        groups.append(Group(name, members, int(page.stays.size_bytes[members].sum()), int(padding.sum())))
     return tuple(sorted(groups, key=lambda group: (-group.size_bytes, group.name)))
 
 
@@ -78,12 +78,11 @@ def scope_of(framework_op: str) -> str:
     if "/" not in name:
         shorter = _TAIL_KEY.sub("", name)
         return shorter if shorter != name else ""
-    parts = [_bare(part) for part in name.split("/")[:-1]]
-    return "/".join(part for part in parts if part and part not in _CONTROL_FLOW)
+    return "/".join(filter(None, map(_bare, name.split("/")[:-1])))
 
 
 def _bare(part: str) -> str:
-    """A part of a path without the transformations around it; nothing for a compiled function's own name."""
+    """A part of a path without the transformations around it; nothing for control flow and a function's own name."""
     for _ in range(_MOST_WRAPPERS):
         match = _WRAPPED.match(part)
         if match is None:
@@ -91,5 +90,5 @@ def _bare(part: str) -> str:
         if match[1] in ("jit", "pjit", "xla_call"):
             return ""
         part = match[2]
-    is_noise = part == "rematted_computation" or part.startswith("branch_") or "->" in part  # einsum's formula
+    is_noise = part in _CONTROL_FLOW or part.startswith("branch_") or "->" in part  # einsum's formula
     return "" if is_noise else part

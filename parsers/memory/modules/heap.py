@@ -25,22 +25,14 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.model import CATEGORIES, Stays, space_name
-from tpuprof.parsers.memory.modules.assignment import Assignment, LogicalBuffers
+from tpuprof.parsers.memory.modules.assignment import Assignment
 
 ALLOCATE, FREE, SHARE = range(3)
 
 MOST_BYTES = 2**62
 """What a simulation does not go beyond, so that every figure fits an int64."""
 
-_NEVER = "sharing the place of a buffer that was not in memory before"
-_NO_PLACE = "sharing the place of a buffer that the buffer assignment lacks"
 _IN_MEMORY = "allocation of a buffer that is in memory already"
-_NOT_IN_MEMORY = "free of a buffer that is not in memory"
-_ODD_KIND = "neither allocation, free nor sharing"
-_TOO_MUCH = "allocation of more memory than there can be"
-_UNKNOWN = "about a logical buffer that the buffer assignment lacks"
-_ELSEWHERE = "about a buffer in another memory space"
-_NOT_TEMPORARY = "about a buffer in no temporary allocation"
 
 _Number = TypeVar("_Number", np.int64, np.bool_)
 
@@ -94,14 +86,11 @@ def choose_trace(assignment: Assignment, space: int) -> hlo_pb2.HeapSimulatorTra
     temporary allocation has one, it is the trace with most events about buffers of the space.
     """
     allocations, buffers = assignment.allocations, assignment.buffers
-    owned: dict[int, int] = {}
-    for number, trace in enumerate(assignment.traces):
-        row = buffers.rows.get(trace.events[0].buffer_id, -1) if trace.events else -1
-        if row >= 0:
-            owned[int(buffers.allocation[row])] = number
+    firsts = ((buffers.rows.get(trace.events[0].buffer_id, -1), trace) for trace in assignment.traces if trace.events)
+    owned = {int(buffers.allocation[row]): trace for row, trace in firsts if row >= 0}
     for allocation in np.flatnonzero((allocations.space == space) & allocations.is_temporary).tolist():
         if allocation in owned:
-            return assignment.traces[owned[allocation]]
+            return owned[allocation]
     best, most = None, 0
     for trace in assignment.traces:
         rows = np.array([buffers.rows.get(event.buffer_id, -1) for event in trace.events], np.int64)
@@ -112,72 +101,58 @@ def choose_trace(assignment: Assignment, space: int) -> hlo_pb2.HeapSimulatorTra
 
 
 @dataclass(frozen=True, slots=True)
-class _Events:
-    """A trace as `run_heap` takes it, and the rows of the allocations that it tells about."""
-
-    kinds: list[int]
-    buffers: list[int]
-    shared: list[int]
-    allocations: Int64s
-    odd: Counter[str]
-
-    @classmethod
-    def of(cls, assignment: Assignment, space: int, trace: hlo_pb2.HeapSimulatorTrace | None) -> _Events:
-        """Without events about buffers of other spaces, and of allocations that are there throughout."""
-        events = () if trace is None else trace.events
-        buffers, allocations = assignment.buffers, assignment.allocations
-        rows = np.array([buffers.rows.get(event.buffer_id, -1) for event in events], np.int64)
-        kinds = [event.kind for event in events]
-        shared = [
-            buffers.rows.get(event.share_with_canonical_id, -1) if kind == SHARE else -1
-            for event, kind in zip(events, kinds, strict=True)
-        ]
-        unknown = rows < 0
-        owner = _at(buffers.allocation, rows, -1)
-        elsewhere = ~unknown & (_at(buffers.space, rows, space) != space)
-        throughout = ~elsewhere & (owner >= 0) & ~_at(allocations.is_temporary, owner, True)
-        left_out = unknown | elsewhere | throughout
-        counts = {_UNKNOWN: unknown, _ELSEWHERE: elsewhere, _NOT_TEMPORARY: throughout}
-        return cls(
-            kinds=kinds,
-            buffers=np.where(left_out, -1, rows).tolist(),
-            shared=shared,
-            allocations=np.unique(owner[~left_out & (owner >= 0)]),
-            odd=Counter({what: int(mask.sum()) for what, mask in counts.items() if mask.any()}),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class _Ran:
     """A memory space with its trace run.
 
     Attributes:
-        fixed: int64, rows of the allocations that are there throughout.
+        told: int64, rows of the allocations that the trace tells about.
+        untold: int64, rows of the temporary allocations that it tells nothing of.
+        fixed: int64, rows of the allocations that are there throughout, these among them.
         fixed_bytes: int64, what each counts.
-        untold: int64, rows of those temporary allocations of them that the trace tells nothing of.
+        odd: what is odd about events, those that were not run included, to how many it is.
     """
 
     trace: hlo_pb2.HeapSimulatorTrace | None
-    events: _Events
+    told: Int64s
+    untold: Int64s
     fixed: Int64s
     fixed_bytes: Int64s
-    untold: Int64s
     run: HeapRun
+    odd: Counter[str]
 
     @classmethod
     def of(cls, assignment: Assignment, space: int) -> _Ran:
-        """Chooses the trace and runs it."""
-        allocations = assignment.allocations
+        """Chooses the trace; runs it without events of other spaces, and of allocations that are there throughout."""
+        allocations, buffers = assignment.allocations, assignment.buffers
         trace = choose_trace(assignment, space)
-        events = _Events.of(assignment, space, trace)
+        events = () if trace is None else trace.events
+        rows = np.array([buffers.rows.get(event.buffer_id, -1) for event in events], np.int64)
+        owner = _at(buffers.allocation, rows, -1)
+        elsewhere = (rows >= 0) & (_at(buffers.space, rows, space) != space)
+        throughout = ~elsewhere & (owner >= 0) & ~_at(allocations.is_temporary, owner, True)
+        left_out = {
+            "about a logical buffer that the buffer assignment lacks": rows < 0,
+            "about a buffer in another memory space": elsewhere,
+            "about a buffer in no temporary allocation": throughout,
+        }
+        is_run = ~np.any(list(left_out.values()), axis=0)
+        told = np.unique(owner[is_run & (owner >= 0)])
         here = allocations.space == space
-        untold = here & allocations.is_temporary & (allocations.size_bytes > 0)
-        untold[events.allocations] = False
-        fixed = np.concatenate([np.flatnonzero(here & allocations.is_lasting), np.flatnonzero(untold)])
+        is_untold = here & allocations.is_temporary & (allocations.size_bytes > 0)
+        is_untold[told] = False
+        untold = np.flatnonzero(is_untold)
+        fixed = np.concatenate([np.flatnonzero(here & allocations.is_lasting), untold])
         sizes = allocations.size_bytes[fixed]
         sizes = np.where(np.cumsum(sizes, dtype=np.float64) <= MOST_BYTES / 2, sizes, 0)
-        run = run_heap(events.kinds, events.buffers, events.shared, Addresses.of(assignment.buffers), int(sizes.sum()))
-        return cls(trace, events, fixed, sizes, np.flatnonzero(untold), run)
+        run = run_heap(
+            [event.kind for event in events],
+            np.where(is_run, rows, -1).tolist(),
+            [buffers.rows.get(event.share_with_canonical_id, -1) if event.kind == SHARE else -1 for event in events],
+            Addresses(buffers.allocation.tolist(), buffers.offset_bytes.tolist(), buffers.size_bytes.tolist()),
+            int(sizes.sum()),
+        )
+        odd = Counter({what: int(mask.sum()) for what, mask in left_out.items()}) + run.odd
+        return cls(trace, told, untold, fixed, sizes, run, odd)
 
 
 def _stays(assignment: Assignment, ran: _Ran) -> Stays:
@@ -186,17 +161,14 @@ def _stays(assignment: Assignment, ran: _Ran) -> Stays:
     shown = allocations.largest[ran.fixed]
     whole = _at(buffers.size_bytes, shown, -1) == allocations.size_bytes[ran.fixed]
     shown = np.where(allocations.is_temporary[ran.fixed] & ~whole, -1, shown)  # of many, none stands for the rest
-    root = np.concatenate([shown, run.root])
-    none = np.zeros(len(ran.fixed), np.int64)
+    root, none = np.concatenate([shown, run.root]), np.zeros(len(ran.fixed), np.int64)
     temporary = np.full(len(run.root), CATEGORIES.index("temporary"), np.int64)
     return Stays(
         logical_buffer=_at(buffers.ids, np.concatenate([shown, run.buffer]), -1),
         category=np.concatenate([allocations.category[ran.fixed], temporary]),
         size_bytes=np.concatenate([ran.fixed_bytes, buffers.size_bytes[run.root]]),
         unpadded_bytes=np.array([-1 if row < 0 else assignment.unpadded_bytes(row) for row in root.tolist()], np.int64),
-        allocation=np.concatenate(
-            [allocations.index[ran.fixed], _at(allocations.index, buffers.allocation[run.root], -1)]
-        ),
+        allocation=_at(allocations.index, np.concatenate([ran.fixed, buffers.allocation[run.root]]), -1),
         offset_bytes=np.concatenate([none, buffers.offset_bytes[run.root]]),
         born=np.concatenate([none, run.born]),
         dies=np.concatenate([none + len(run.heap_bytes), run.dies]),
@@ -205,8 +177,8 @@ def _stays(assignment: Assignment, ran: _Ran) -> Stays:
 
 def _sentences(assignment: Assignment, space: int, ran: _Ran) -> Iterator[str]:
     """What is odd about a space: allocations without a trace, a trace that does not fit, events that can't be true."""
-    sizes, name, events = assignment.allocations.size_bytes, space_name(space), len(ran.events.kinds)
-    untold, told = sizes[ran.untold].tolist(), sizes[ran.events.allocations].tolist()
+    sizes, name, events = assignment.allocations.size_bytes, space_name(space), len(ran.run.heap_bytes) - 1
+    untold, told = sizes[ran.untold].tolist(), sizes[ran.told].tolist()
     if untold:
         what = f"{counted(len(untold), 'temporary allocation')} ({sum(untold):,} bytes)"
         why = "the heap trace tells nothing of" if ran.trace is not None else "there is no heap trace of"
@@ -214,7 +186,7 @@ def _sentences(assignment: Assignment, space: int, ran: _Ran) -> Iterator[str]:
     most = int(ran.run.heap_bytes.max() - ran.run.heap_bytes[0])
     if told and most > sum(told):
         yield f"{name}: the heap trace comes to {most:,} bytes in allocations of {sum(told):,} bytes."
-    for what, count in (ran.events.odd + ran.run.odd).items():
+    for what, count in ran.odd.items():
         yield f"Heap trace of {name}, odd events: {count:,} of {events:,} ({what})."
 
 
@@ -224,9 +196,6 @@ def _at(column: NDArray[_Number], rows: Int64s, other: int) -> NDArray[_Number]:
         return np.full(len(rows), other, column.dtype)
     result: NDArray[_Number] = np.where(rows >= 0, column[rows], np.array(other, column.dtype))
     return result
-
-
-# --- running a trace --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +227,6 @@ def run_heap(
         kinds: of each event; `ALLOCATE`, `FREE` or `SHARE`.
         buffers: row of its buffer; below 0 for an event to pass over.
         shared: row of the buffer whose place an event shares; -1 where that is not known: it gets its own place.
-        addresses: of all buffers.
         base: bytes in memory throughout.
     """
     heap = _Heap(addresses, base)
@@ -273,19 +241,13 @@ def run_heap(
         elif kind == SHARE:
             problem = heap.share(buffer, other, point)
         else:
-            problem = _ODD_KIND
+            problem = "neither allocation, free nor sharing"
         if problem is not None:
             odd[problem] += 1
         sums.append(heap.now)
-    dies = np.array(heap.dies, np.int64)
-    return HeapRun(
-        heap_bytes=np.array(sums, np.int64),
-        buffer=np.array(heap.buffer, np.int64),
-        root=np.array(heap.root, np.int64),
-        born=np.array(heap.born, np.int64),
-        dies=np.where(dies < 0, len(sums), dies),
-        odd=odd,
-    )
+    columns = (sums, heap.buffer, heap.root, heap.born, heap.dies)
+    heap_bytes, buffer_rows, root, born, dies = (np.array(column, np.int64) for column in columns)
+    return HeapRun(heap_bytes, buffer_rows, root, born, np.where(dies < 0, len(sums), dies), odd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,11 +264,6 @@ class Addresses:
     offset_bytes: Sequence[int]
     size_bytes: Sequence[int]
 
-    @classmethod
-    def of(cls, buffers: LogicalBuffers) -> Addresses:
-        """Those of a module's logical buffers."""
-        return cls(buffers.allocation.tolist(), buffers.offset_bytes.tolist(), buffers.size_bytes.tolist())
-
 
 class _Heap:
     """Who is where in a heap that is being run. Each method does what an event says, and tells what is odd about it.
@@ -318,10 +275,7 @@ class _Heap:
 
     def __init__(self, addresses: Addresses, base: int) -> None:
         self.now = base
-        self.buffer: list[int] = []
-        self.root: list[int] = []
-        self.born: list[int] = []
-        self.dies: list[int] = []
+        self.buffer, self.root, self.born, self.dies = list[int](), list[int](), list[int](), list[int]()
         self._addresses = addresses
         self._sizes = addresses.size_bytes
         self._is_in_memory = [False] * len(self._sizes)
@@ -339,13 +293,14 @@ class _Heap:
     def share(self, buffer: int, other: int, point: int) -> str | None:
         """The buffer joins another one, or takes its place up again."""
         if other < 0:
-            return self.allocate(buffer, point) or _NO_PLACE
+            return self.allocate(buffer, point) or "sharing the place of a buffer that the buffer assignment lacks"
         if self._is_in_memory[buffer]:
             return _IN_MEMORY
         root = self._root_of[other]
         last = self._last_stay[root]
         if last < 0:
-            return self._begin(buffer, root, point) or _NEVER
+            never = "sharing the place of a buffer that was not in memory before"
+            return self._begin(buffer, root, point) or never
         stay = self._last_heir(last)
         if not self._users[stay]:
             return self._begin(buffer, root, point)
@@ -356,7 +311,7 @@ class _Heap:
     def free(self, buffer: int, point: int) -> str | None:
         """The buffer leaves its place, which is free when nobody else is there."""
         if not self._is_in_memory[buffer]:
-            return _NOT_IN_MEMORY
+            return "free of a buffer that is not in memory"
         self._is_in_memory[buffer] = False
         stay = self._last_heir(self._stay[buffer])
         self._users[stay] -= 1
@@ -373,7 +328,7 @@ class _Heap:
         """A stay at the place of `root`; the stays that it covers end."""
         size, users, stay = self._sizes[root], 1, len(self.born)
         if self.now + size > MOST_BYTES:
-            return _TOO_MUCH
+            return "allocation of more memory than there can be"
         allocation, offset = self._addresses.allocation[root], self._addresses.offset_bytes[root]
         if allocation >= 0 and offset >= 0 and size:
             taken = self._taken.setdefault(allocation, _Taken())

@@ -14,11 +14,8 @@ LEAST_DROP = 0.02
 SAMPLED = 512
 """Buffers looked at, spread evenly over the program."""
 
-LEAST = 4
-"""Buffers of either pass without which nothing is said."""
-
-AMISS = 0.1
-"""Share of the buffers that may lie on the wrong side; where more do, the passes are interleaved."""
+LEAST, AMISS = 4, 0.1
+"""Buffers of either pass without which nothing is said, and share of them that may lie on the wrong side."""
 
 
 def peaks(heap_bytes: Int64s) -> Int64s:
@@ -58,11 +55,8 @@ def _turns(heap_bytes: Int64s) -> list[int]:
     """The points where the curve turns, the first of each level stretch, and both ends: all that a walk has to see."""
     steps = np.sign(np.diff(heap_bytes))
     moving = np.flatnonzero(steps)
-    if not len(moving):
-        return [0]
-    turning = np.flatnonzero(np.diff(steps[moving]) != 0)
-    first_of_level = moving[turning] + 1  # where the stretch begins that the curve turns on
-    return sorted({0, *first_of_level.tolist(), int(moving[-1]) + 1})
+    is_turning = np.diff(steps[moving], append=0) != 0  # the last move counts, too
+    return sorted({0, *(moving[is_turning] + 1).tolist()})  # where the stretch begins that the curve turns on
 
 
 def next_peak(heap_bytes: Int64s, point: int, direction: int) -> int | None:
@@ -88,19 +82,14 @@ def backward_from(page: SpaceMemory) -> int | None:
     rows = np.flatnonzero(born > 0)
     rows = rows[np.argsort(born[rows], kind="stable")]
     rows = rows[:: max(1, -(-len(rows) // SAMPLED))]
-    is_backward: list[bool] = []
-    points: list[int] = []
-    for row in rows.tolist():
-        name = page.buffers[row].framework_op or ""
-        gradient = is_gradient(name)
-        if gradient or "jvp(" in name:
-            is_backward.append(gradient)
-            points.append(int(born[row]))
-    backward = np.array(is_backward, np.bool_)
-    if min(int(backward.sum()), int((~backward).sum())) < LEAST:
+    ops = [(page.buffers[row].framework_op or "", int(born[row])) for row in rows.tolist()]
+    passes = [(is_gradient(op), point) for op, point in ops if is_gradient(op) or "jvp(" in op]
+    backward = np.array([is_backward for is_backward, _ in passes], np.bool_)
+    forward_count = int((~backward).sum())
+    if min(int(backward.sum()), forward_count) < LEAST:
         return None
     # amiss[k]: of the first k those of the backward pass, of the others those of the forward pass
     before = np.concatenate([[0], np.cumsum(backward)])
-    amiss = before + int((~backward).sum()) - (np.arange(len(backward) + 1) - before)
+    amiss = before + forward_count - (np.arange(len(backward) + 1) - before)
     best = int(amiss.argmin())
-    return points[best] if amiss[best] <= AMISS * len(backward) and best < len(points) else None
+    return passes[best][1] if amiss[best] <= AMISS * len(backward) and best < len(passes) else None

@@ -10,19 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.intervals import Bools
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.walk import text
-from tpuprof.parsers.memory.model import (
-    CATEGORIES,
-    Buffer,
-    Capacity,
-    ModuleLabel,
-    ModulePeaks,
-    SpaceMemory,
-    Stays,
-    space_name,
-)
+from tpuprof.parsers.memory import model
+from tpuprof.parsers.memory.model import CATEGORIES, Buffer, ModuleLabel, ModulePeaks, SpaceMemory, Stays, space_name
 from tpuprof.parsers.memory.modules.assignment import LARGEST_BYTES, Assignment, read_assignment
 from tpuprof.parsers.memory.modules.heap import peak_bytes, space_heap
 
@@ -30,7 +23,7 @@ _HINT = "Profile the program on a TPU, or open a file that XLA wrote with its bu
 _SCOPED = b"used_scoped_memory_configs"
 
 
-def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: Capacity | None) -> SpaceMemory:
+def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: model.Capacity | None) -> SpaceMemory:
     """What a module's buffer assignment says of one memory space, see `SpaceMemory`.
 
     The sums are XProf's, in bytes, with these differences: the padding of what is there throughout counts as padding;
@@ -47,13 +40,16 @@ def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: Capac
     heap = space_heap(assignment, space)
     peak = int(np.argmax(heap.heap_bytes))
     most = int(heap.heap_bytes[peak])
-    at_peak = heap.stays.at(peak)
-    known = bool((heap.stays.unpadded_bytes[at_peak] >= 0).all())
+    known = bool((heap.stays.unpadded_bytes[heap.stays.at(peak)] >= 0).all())
     unpadded = int(heap.heap_unpadded_bytes[peak]) if known else None
-    sums = _Sums.of(assignment, space)
-    names = _names(heap.trace)
-    scoped = _scoped(hlo, space)
-    movable = sums.total - sums.throughout
+    names, (scoped_bytes, scoped_instruction) = _names(heap.trace), _scoped(hlo, space)
+    columns = assignment.allocations
+    sizes = np.where(columns.space == space, columns.size_bytes, 0)
+
+    def total_of(mask: Bools) -> int:
+        return sum(sizes[mask].tolist())
+
+    total, throughout = total_of(columns.is_temporary | columns.is_lasting), total_of(columns.is_lasting)
     result = SpaceMemory(
         module=label,
         space=space,
@@ -62,17 +58,17 @@ def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: Capac
         peak_unpadded_bytes=unpadded,
         peak_position=peak,
         peak_instruction=names[peak - 1] if peak else None,
-        total_allocation_bytes=sums.total,
-        arguments_bytes=sums.arguments,
-        outputs_bytes=sums.outputs,
-        aliased_bytes=sums.aliased,
-        temporaries_bytes=most - sums.throughout,
-        constants_bytes=sums.constants,
-        thread_local_bytes=sums.thread_local,
+        total_allocation_bytes=total,
+        arguments_bytes=total_of(columns.is_parameter),
+        outputs_bytes=total_of(columns.is_output),
+        aliased_bytes=total_of(columns.is_parameter & columns.is_output),
+        temporaries_bytes=most - throughout,
+        constants_bytes=total_of(columns.category == CATEGORIES.index("constant")),
+        thread_local_bytes=total_of(columns.category == CATEGORIES.index("thread-local")),
         padding_bytes=None if unpadded is None else most - unpadded,
-        fragmentation=min(1.0, max(0.0, (sums.total - most) / movable)) if movable > 0 else None,
-        scoped_bytes=scoped[0],
-        scoped_instruction=scoped[1],
+        fragmentation=min(1.0, max(0.0, (total - most) / (total - throughout))) if total > throughout else None,
+        scoped_bytes=scoped_bytes,
+        scoped_instruction=scoped_instruction,
         heap_bytes=heap.heap_bytes,
         heap_unpadded_bytes=heap.heap_unpadded_bytes,
         instructions=names,
@@ -97,79 +93,45 @@ def _missing(label: ModuleLabel) -> str:
 
 
 def _reasons(memory: SpaceMemory) -> dict[str, str]:
-    """Why a figure is None, by attribute."""
     where = space_name(memory.space)
     elements = "What the elements of a buffer or an allocation take that is in memory at the peak is not known."
+    from_start = "All that is in memory at the peak is there from the beginning."
+    scoped = f"No instruction says that it uses scoped memory in {where}."
     reasons = {
         "capacity": f"How much {where} the device has is not known.",
         "peak_unpadded_bytes": elements,
         "padding_bytes": elements,
-        "peak_instruction": "All that is in memory at the peak is there from the beginning."
-        if len(memory.instructions)
-        else f"The module has no heap trace of {where}.",
+        "peak_instruction": from_start if memory.instructions else f"The module has no heap trace of {where}.",
         "fragmentation": f"The module has no temporary allocations in {where}.",
-        "scoped_bytes": f"No instruction says that it uses scoped memory in {where}.",
-        "scoped_instruction": f"No instruction says that it uses scoped memory in {where}.",
+        "scoped_bytes": scoped,
+        "scoped_instruction": scoped,
     }
     return {name: reason for name, reason in reasons.items() if getattr(memory, name) is None}
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """Bytes of the allocations of a space; all but the thread-local ones make the total."""
-
-    total: int
-    throughout: int
-    arguments: int
-    outputs: int
-    aliased: int
-    constants: int
-    thread_local: int
-
-    @classmethod
-    def of(cls, assignment: Assignment, space: int) -> _Sums:
-        columns = assignment.allocations
-        sizes = np.where(columns.space == space, columns.size_bytes, 0)
-        masks = (
-            columns.is_temporary | columns.is_lasting,
-            columns.is_lasting,
-            columns.is_parameter,
-            columns.is_output,
-            columns.is_parameter & columns.is_output,
-            columns.category == CATEGORIES.index("constant"),
-            columns.category == CATEGORIES.index("thread-local"),
-        )
-        return cls(*(sum(sizes[mask].tolist()) for mask in masks))
-
-
 def _names(trace: hlo_pb2.HeapSimulatorTrace | None) -> tuple[str, ...]:
-    """Name of the instruction of each event."""
-    names = [] if trace is None else [event.instruction_name for event in trace.events]
+    names = () if trace is None else [event.instruction_name for event in trace.events]
     decoded = {name: text(name) for name in set(names)}
     return tuple(decoded[name] for name in names)
 
 
+@dataclass(frozen=True, slots=True)
 class _Described:
     """The rows of a space, described when asked for."""
 
-    def __init__(self, assignment: Assignment, stays: Stays, peak: int) -> None:
-        self._assignment = assignment
-        self._stays = stays
-        self._peak = peak
+    assignment: Assignment
+    stays: Stays
+    peak: int
 
     def __len__(self) -> int:
-        return len(self._stays)
+        return len(self.stays)
 
     def __getitem__(self, row: int, /) -> Buffer:
-        stays = self._stays
-        if not -len(stays) <= row < len(stays):
-            raise IndexError(row)
-        unpadded, offset, buffer = (
-            int(column[row]) for column in (stays.unpadded_bytes, stays.offset_bytes, stays.logical_buffer)
-        )
-        born, dies = int(stays.born[row]), int(stays.dies[row])
-        category = CATEGORIES[int(stays.category[row])]
-        known = self._assignment.buffers.rows.get(buffer, -1) if buffer >= 0 else -1
+        stays = self.stays
+        columns = (stays.unpadded_bytes, stays.offset_bytes, stays.logical_buffer, stays.born, stays.dies)
+        unpadded, offset, buffer, born, dies = (int(column[row]) for column in columns)
+        category = CATEGORIES[stays.category[row]]
+        known = self.assignment.buffers.rows.get(buffer, -1) if buffer >= 0 else -1
         stay = Buffer(
             name=f"allocation {stays.allocation[row]}",
             category=category,
@@ -179,10 +141,10 @@ class _Described:
             offset_bytes=None if offset < 0 else offset,
             born=born,
             dies=dies,
-            at_peak=born <= self._peak < dies,
+            at_peak=born <= self.peak < dies,
             logical_buffer=buffer if known >= 0 else None,
         )
-        return self._assignment.describe(known, stay)
+        return self.assignment.describe(known, stay)
 
 
 def _scoped(hlo: HloModule, space: int) -> tuple[int | None, str | None]:

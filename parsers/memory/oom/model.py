@@ -17,7 +17,6 @@ class OomReport:
     """One out-of-memory error of a TPU program; sizes in bytes, None where the text does not say.
 
     Attributes:
-        kind: when.
         memory_space: ``hbm``, ``vmem``, ``smem``, … in lower case.
         sentence: its first sentence, control characters neutralised, at most 500 characters.
         at_line: line of the log where it stands first, from 1.
@@ -25,10 +24,8 @@ class OomReport:
         code: ``E1000`` …, as printed in front.
         program: the module's name.
         device: such as ``0x0x0_HBM0``.
-        used_bytes: what would be in use.
-        capacity_bytes: what there is.
-        exceeded_bytes: by how much that is too much.
-        requested_bytes: what could not be allocated (load and run time), free_bytes: what was free then.
+        used_bytes, capacity_bytes, exceeded_bytes: what would be in use, what there is, by how much that is too much.
+        requested_bytes, free_bytes: what could not be allocated (load and run time), and what was free then.
         reserved_bytes, program_bytes, arguments_bytes: the parts of the use; output_bytes, shared_bytes: outputs, and
             how much of them shares memory with arguments.
         global_bytes, scoped_bytes, overlays_bytes, hlo_temp_bytes: the parts of the program.
@@ -102,10 +99,8 @@ class Advice:
     """One thing to do, with its arithmetic; an estimate always.
 
     Attributes:
-        kind: what sort of change.
         saving_bytes: what it would save; None where that can't be estimated.
-        sentence: what takes the memory, one sentence.
-        how: what to do about it, one sentence.
+        sentence, how: what takes the memory, and what to do about it, a sentence each.
         arithmetic: where the saving comes from: ``64 x 4 x 2048 x 2048 x 4 B = 4.00 GiB; at 2 B: 2.00 GiB``.
         source: ``file:line`` of the code that it is about; None where unknown.
         buffers: indices into the buffers that it is about, the largest first.
@@ -122,20 +117,19 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What advice stands on, whether from an error's text or from a compiled module.
+    """What advice stands on, whether from an error's text or from a compiled module; None for what is unknown.
 
     Attributes:
         memory_space: ``hbm``, ``vmem``, ….
-        used_bytes: what is needed in all; None where unknown.
-        capacity_bytes: what there is; None where unknown.
-        arguments_bytes, outputs_bytes, aliased_bytes, temporaries_bytes: as in `SpaceMemory`; None where unknown.
-        fragmentation_bytes: gaps between buffers; None where unknown.
+        used_bytes, capacity_bytes: what is needed in all, and what there is.
+        arguments_bytes, outputs_bytes, aliased_bytes, temporaries_bytes: as in `SpaceMemory`.
+        fragmentation_bytes: gaps between buffers.
         buffers: what is known to be in memory at the peak.
         is_whole: whether these are all buffers, or only the largest.
         kind: when memory ran out; None for a compiled module.
-        program: the module's name; None where unknown.
-        requested_bytes, free_bytes: what could not be had at once, and how much was free; None where unknown.
-        exceeded_bytes: by how much the need is too large, as an error says it; None where none does.
+        program: the module's name.
+        requested_bytes, free_bytes: what could not be had at once, and how much was free.
+        exceeded_bytes: by how much the need is too large, as an error says it.
         is_scoped_limit: whether `capacity_bytes` is the compiler's limit for scoped memory, which a flag can raise,
             and not what the chip has.
     """
@@ -156,6 +150,13 @@ class Need:
     free_bytes: int | None = None
     exceeded_bytes: int | None = None
     is_scoped_limit: bool = False
+
+    @property
+    def over_bytes(self) -> int | None:
+        """By how much the need is too large, negative where it fits; None where unknown."""
+        if self.exceeded_bytes is not None:  # the other two are rounded to 10 MiB where there are GiB of them
+            return self.exceeded_bytes
+        return None if self.used_bytes is None or self.capacity_bytes is None else self.used_bytes - self.capacity_bytes
 
 
 @dataclass(frozen=True, slots=True)

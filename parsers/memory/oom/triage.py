@@ -5,6 +5,7 @@ One shape for both sources, an out-of-memory error and a compiled module, so tha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,23 +15,10 @@ import numpy as np
 from tpuprof.parsers.memory.model import CATEGORIES, SPACE_NAMES, Category, SpaceMemory, space_name
 from tpuprof.parsers.memory.oom.model import Advice, Estimate, Need, OomKind, OomReport, Toggle
 
-PartName = Literal[
-    "reserved",
-    "arguments",
-    "outputs",
-    "program",
-    "temporaries",
-    "scoped",
-    "global",
-    "overlays",
-    "constants",
-    "TensorCore",
-    "SparseCore",
-    "request",
-    "other",
-    "all",
-]
-
+PartName = (
+    Literal["reserved", "arguments", "outputs", "program", "temporaries", "scoped", "global", "overlays", "constants"]
+    | Literal["TensorCore", "SparseCore", "request", "other", "all"]
+)
 _Sizes = dict[PartName, int | None]
 
 _PART_OF: Mapping[Category, tuple[PartName, ...]] = {
@@ -44,18 +32,13 @@ _PART_OF: Mapping[Category, tuple[PartName, ...]] = {
 """The parts that a buffer may be counted in; it is in the first one that there is."""
 
 _SPACES = {name.lower(): name for name in SPACE_NAMES.values()}
-
-_LONGEST_INITIALS = 5
-"""Letters of a memory's name up to which an unknown one is taken for initials."""
-
+_LONGEST_INITIALS = 5  # letters of a memory's name up to which an unknown one is taken for initials
 NO_BUFFERS = (
     "The text lists no buffers: look for the list further down in the log, or open the module of a smaller batch with "
     "tpuprof-tui memory."
 )
 
-MOST_BUFFERS = 2_000
-"""Buffers of a module that advice looks at, the largest ones; what is beyond them is small change."""
-
+MOST_BUFFERS = 2_000  # buffers of a module that advice looks at, the largest ones; what is beyond them is small change
 _TEMPORARY = tuple(CATEGORIES.index(name) for name in ("temporary", "scoped"))
 
 
@@ -80,13 +63,9 @@ class Triage:
         parts: what is needed, in order; they add up to the need where that is known.
         padding_bytes: of all that, padding; None where unknown.
         reserved_bytes: kept by the system beside the need and the capacity; None where unknown or a part.
-        requested_bytes, free_bytes: what could not be had at once, and how much was free.
-        exceeded_bytes: by how much the need is too large, as the error says.
-        advice: what to do, the most worthwhile first.
-        toggles: what can be tried, in the order of the advice that it is of.
-        count: how often the log has it.
-        code, device: as printed in the error.
-        is_cut: whether the text ends in the middle.
+        requested_bytes, free_bytes, exceeded_bytes: as in `Need`.
+        advice, toggles: what to do, the most worthwhile first, and what can be tried in the order of its advice.
+        count, code, device, is_cut: as in `OomReport`.
         notes: what else to know, a sentence each.
         unknown: figure to why it is None.
     """
@@ -169,20 +148,22 @@ def space_words(name: str) -> str:
 def toggle_numbers(advice: Sequence[Advice], toggles: Sequence[Toggle]) -> tuple[int, ...]:
     """A number from 1 for each toggle: that of the advice that it tries out; the others come after all advice."""
     free = set(range(len(advice)))
+    others = itertools.count(len(advice) + 1)
     numbers: list[int] = []
-    after = len(advice)
     for toggle in toggles:
-        shares = [
-            (_alike(advice[row].buffers, toggle.buffers), -row) for row in free if advice[row].kind == toggle.kind
-        ]
+        rows = [row for row in free if advice[row].kind == toggle.kind]
+        shares = [(_alike(advice[row].buffers, toggle.buffers), -row) for row in rows]
         share, row = max(shares, default=(0.0, 0))
         if share > 0:
             free.discard(-row)
-            numbers.append(1 - row)
-        else:
-            after += 1
-            numbers.append(after)
+        numbers.append(1 - row if share > 0 else next(others))
     return tuple(numbers)
+
+
+def _alike(first: Collection[int], second: Collection[int]) -> float:
+    """Share of the buffers of either that are of both."""
+    both = len(set(first) & set(second))
+    return both / len({*first, *second}) if both else 0.0
 
 
 def _advised(need: Need) -> tuple[tuple[Advice, ...], tuple[Toggle, ...]]:
@@ -194,18 +175,8 @@ def _advised(need: Need) -> tuple[tuple[Advice, ...], tuple[Toggle, ...]]:
     return advice, tuple(toggle for _, toggle in pairs)
 
 
-def _alike(first: Collection[int], second: Collection[int]) -> float:
-    """Share of the buffers of either that are of both."""
-    both = len(set(first) & set(second))
-    return both / len({*first, *second}) if both else 0.0
-
-
 def triage_of_report(report: OomReport, where: str) -> Triage:
-    """An error, with advice.
-
-    Args:
-        where: the log's name; the line is put behind it.
-    """
+    """An error, with advice; `where` is the log's name, and the line is put behind it."""
     need = need_of_report(report)
     advice, toggles = _advised(need)
     parts, reserved = parts_of_report(report)
@@ -233,16 +204,22 @@ def triage_of_report(report: OomReport, where: str) -> Triage:
 
 
 def triage_of_memory(page: SpaceMemory) -> Triage:
-    """A memory space of a compiled module at its peak, with advice."""
+    """A memory space of a compiled module at its peak, which thread-local allocations are no part of, with advice."""
     need = need_of_memory(page)
     advice, toggles = _advised(need)
+    sizes: _Sizes = {
+        "arguments": page.arguments_bytes,
+        "outputs": page.outputs_bytes - page.aliased_bytes,
+        "constants": page.constants_bytes,
+        "temporaries": page.temporaries_bytes,
+    }
     return Triage(
         kind="module",
         title=str(page.module),
         where=page.module.origin,
         sentence="",
         need=need,
-        parts=parts_of_memory(page),
+        parts=_adding_up(sizes, page.peak_bytes),
         padding_bytes=page.padding_bytes,
         advice=advice,
         toggles=toggles,
@@ -272,9 +249,8 @@ def parts_of_report(report: OomReport) -> tuple[tuple[Part, ...], int | None]:
     if any(size is not None for size in cores.values()):
         return _adding_up(cores, used), reserved
     arguments, program = report.arguments_bytes or 0, report.program_bytes
-    is_part = False
-    if reserved and program is not None:
-        is_part = abs(reserved + arguments + program - used) < abs(arguments + program - used)
+    rest = None if program is None else arguments + program - used
+    is_part = bool(reserved) and rest is not None and abs((reserved or 0) + rest) < abs(rest)
     of_program: _Sizes = {
         "global": report.global_bytes,
         "scoped": report.scoped_bytes,
@@ -284,17 +260,6 @@ def parts_of_report(report: OomReport) -> tuple[tuple[Part, ...], int | None]:
     sizes: _Sizes = {"reserved": reserved if is_part else None, "arguments": report.arguments_bytes}
     sizes |= of_program if any(of_program.values()) else {"program": program}
     return _adding_up(sizes, used), None if is_part else reserved
-
-
-def parts_of_memory(page: SpaceMemory) -> tuple[Part, ...]:
-    """Parts that add up to the peak, which thread-local allocations are no part of."""
-    sizes: _Sizes = {
-        "arguments": page.arguments_bytes,
-        "outputs": page.outputs_bytes - page.aliased_bytes,
-        "constants": page.constants_bytes,
-        "temporaries": page.temporaries_bytes,
-    }
-    return _adding_up(sizes, page.peak_bytes)
 
 
 def part_of(category: Category, parts: Collection[Part]) -> PartName | None:
@@ -346,8 +311,7 @@ def need_of_memory(page: SpaceMemory, point: int | None = None) -> Need:
     Args:
         point: from 0 to `page.points` - 1, others are taken as the nearest of these; the peak if left out.
     """
-    position = page.peak_position if point is None else point
-    position = min(max(position, 0), page.points - 1)
+    position = min(max(page.peak_position if point is None else point, 0), page.points - 1)
     rows = page.at(position)
     sizes = page.stays.size_bytes[rows]
     largest = rows[np.argsort(-sizes, kind="stable")[:MOST_BUFFERS]]

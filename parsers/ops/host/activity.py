@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, nesting_order, union
+from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, in_nesting_order, union
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 
@@ -40,36 +41,53 @@ class Compilation:
     duration_ps: int
     idle_ps: int
 
+    @property
+    def end_ps(self) -> int:
+        """When it was done."""
+        return self.start_ps + self.duration_ps
+
+
+@dataclass(frozen=True, slots=True)
+class IdleTime:
+    """The long gaps of the core that is idle most, without waits for input, and what went on in them.
+
+    Attributes:
+        gap_ps: the time of all gaps together.
+        count: how many gaps there are.
+        longest: start and end of the longest gap.
+        activities: what the host's threads did, by time.
+        flying: asynchronous ops and for how much of the gaps they were under way, by time.
+        core: the core's ordinal.
+    """
+
+    gap_ps: int = 0
+    count: int = 0
+    longest: tuple[int, int] = (0, 0)
+    activities: tuple[Activity, ...] = ()
+    flying: Mapping[str, int] = field(default_factory=dict)
+    core: int = 0
+
 
 def activities(host: HostEvents, gaps: Intervals) -> tuple[Activity, ...]:
     """What the host's threads did during disjoint intervals in order; the activity with most time comes first."""
-    activities_of_threads: list[Activity] = []
-    for thread in host.threads:
-        activities_of_threads += _of_thread(host, thread, gaps)
-    activities_of_threads.sort(key=lambda activity: (-activity.overlap_ps, activity.thread, activity.name))
-    return tuple(activities_of_threads[:MOST_ACTIVITIES])
+    of_threads = [activity for thread in host.threads for activity in _of_thread(host, thread, gaps)]
+    of_threads.sort(key=lambda activity: (-activity.overlap_ps, activity.thread, activity.name))
+    return tuple(of_threads[:MOST_ACTIVITIES])
 
 
 def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals) -> list[Activity]:
     overlap = covered(thread.end_ps, *gaps) - covered(thread.start_ps, *gaps)
     chosen = np.flatnonzero(overlap > 0)
-    if not len(chosen):
-        return []
-    start, end, overlap = thread.start_ps[chosen], thread.end_ps[chosen], overlap[chosen]
-    order = nesting_order(start, end)
-    if order is not None:
-        chosen, start, end, overlap = chosen[order], start[order], end[order], overlap[order]
-    parent = nest(start, end).parent
+    start, end, chosen = in_nesting_order(thread.start_ps[chosen], thread.end_ps[chosen], chosen)
+    overlap, parent = overlap[chosen], nest(start, end).parent
     inside = parent >= 0
     alone = overlap - sum_by_key(parent[inside], overlap[inside], len(chosen))
     ids, key = np.unique(thread.metadata_id[chosen], return_inverse=True)
     times = sum_by_key(key, np.maximum(alone, 0), len(ids))
     counts = np.bincount(key, minlength=len(ids))
-    longest = np.argsort(-times, kind="stable")[:MOST_ACTIVITIES]
+    longest = [row for row in np.argsort(-times, kind="stable")[:MOST_ACTIVITIES].tolist() if times[row] > 0]
     name = thread.line.name
-    return [
-        Activity(name, host.name(int(ids[row])), int(times[row]), int(counts[row])) for row in longest if times[row] > 0
-    ]
+    return [Activity(name, host.name(int(ids[row])), int(times[row]), int(counts[row])) for row in longest]
 
 
 def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
@@ -79,19 +97,15 @@ def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
         idle: disjoint intervals in order in which no core ran anything.
     """
     wanted = host.ids_named(lambda name: _COMPILE.match(name) is not None)
-    if not len(wanted):
-        return ()
     compiled: list[Compilation] = []
-    for thread in host.threads:
-        rows = np.flatnonzero(np.isin(thread.metadata_id, wanted))
-        for start, end in zip(
-            *(span.tolist() for span in union(thread.start_ps[rows], thread.end_ps[rows])), strict=True
-        ):
+    for thread in host.threads if len(wanted) else ():
+        rows = thread.rows_of(wanted)
+        for start, end in np.stack(union(thread.start_ps[rows], thread.end_ps[rows]), axis=1).tolist():
             of = rows[(thread.start_ps[rows] >= start) & (thread.end_ps[rows] <= end)]
             longest = of[np.argmax(thread.end_ps[of] - thread.start_ps[of])]
-            times = covered(np.array([start, end]), *idle)
+            idle_ps = int(np.diff(covered(np.array([start, end]), *idle))[0])
             name = host.name(int(thread.metadata_id[longest]))
-            compiled.append(Compilation(name, start, end - start, int(times[1] - times[0])))
+            compiled.append(Compilation(name, start, end - start, idle_ps))
     return tuple(sorted(compiled, key=lambda compilation: compilation.start_ps))
 
 
@@ -101,8 +115,7 @@ def flying(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Intervals) 
     Args:
         names, starts, ends: name and span of each event.
     """
-    overlap = covered(ends, *gaps) - covered(starts, *gaps)
-    times: dict[str, int] = {}
-    for name, time in zip(names, overlap.tolist(), strict=True):
-        times[name] = times.get(name, 0) + time
+    times: Counter[str] = Counter()
+    for name, time in zip(names, (covered(ends, *gaps) - covered(starts, *gaps)).tolist(), strict=True):
+        times[name] += time
     return {name: time for name, time in sorted(times.items(), key=lambda pair: (-pair[1], pair[0])) if time > 0}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, no_ints, positions
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.core_ops import Keys, event_spans
@@ -35,13 +35,31 @@ class SparseStat:
     rows: Int64s
     values: StatColumn
 
+    def integers_at(self, rows: Int64s) -> tuple[Int64s, Bools]:
+        """Integer values for some events, and which of these have one; 0 for those without."""
+        if not len(self.rows):
+            return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
+        place = positions(rows, self.rows)
+        return np.where(place >= 0, self.values.integers()[place], 0), place >= 0
+
+
+_ABSENT = SparseStat(no_ints(), StatColumn(np.zeros(0, np.uint8), no_ints(), np.zeros(0, np.uint32)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ends(Columns):
+    """Ends of links: event `rows[i]` of a line belongs to the link of type `kind[i]` and id `id[i]`. int64[n] each."""
+
+    rows: Int64s
+    kind: Int64s
+    id: Int64s
+
 
 @dataclass(frozen=True, slots=True)
 class HostThread:
-    """The events of one thread line.
+    """The events of one line with their few stats: those of a thread, or also of a GPU's stream or a core.
 
     Attributes:
-        line: the line.
         metadata_id: int32[n] or int64[n].
         start_ps, end_ps: int64[n], in file order, which need not be that of time.
         stats: stats by name; a stat that no event of the thread has is missing.
@@ -53,8 +71,40 @@ class HostThread:
     end_ps: Int64s
     stats: Mapping[str, SparseStat]
 
+    @classmethod
+    def of(cls, line: Line, events: Events) -> HostThread:
+        """The events of a line that was decoded."""
+        return cls(line, events.metadata_id, *event_spans(line, events), _sparse_stats(events))
+
     def __len__(self) -> int:
         return len(self.start_ps)
+
+    def stat(self, name: str) -> SparseStat:
+        """A stat, without rows where no event has it."""
+        return self.stats.get(name, _ABSENT)
+
+    def integers(self, name: str, missing: int) -> Int64s:
+        """int64[n]: integer values of a stat, `missing` for events that have none."""
+        stat, out = self.stat(name), np.full(len(self), missing)
+        out[stat.rows] = stat.values.integers(missing)
+        return out
+
+    def rows_of(self, metadata_ids: Int64s | Sequence[int]) -> Int64s:
+        """int64[k]: the events with some of these metadata ids."""
+        return np.flatnonzero(np.isin(self.metadata_id, metadata_ids)).astype(np.int64)
+
+    def producers(self) -> Ends:
+        """Ends of the links that events begin: those that name a type and an id of what they start."""
+        return self._ends("_pt", "_p")
+
+    def consumers(self) -> Ends:
+        """Ends of the links that lead to events."""
+        return self._ends("_ct", "_c")
+
+    def _ends(self, kind: str, number: str) -> Ends:
+        kinds = self.stat(kind)
+        ids, has = self.stat(number).integers_at(kinds.rows)
+        return Ends(kinds.rows, kinds.values.integers(), ids).take(has)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,34 +129,17 @@ def thread_lines(plane: Plane) -> tuple[Line, ...]:
     return tuple(line for line in plane.lines if line.size and line.id & 0xFFFFFFFF not in _DERIVED_LINES)
 
 
-def read_threads(
-    plane: Plane, stats: Sequence[str], on_chunk: ChunkDone | None = None
-) -> Iterator[tuple[HostThread, Events]]:
-    """Decodes thread after thread; yields its events with sparse stats, and the events as decoded.
+def read_threads(plane: Plane, stats: Sequence[str], on_chunk: ChunkDone | None = None) -> Iterator[HostThread]:
+    """Decodes thread after thread.
 
     Args:
         stats: names of the stats to keep.
     """
     for line in thread_lines(plane):
-        events = line.events(stats, on_chunk, places=False)
-        start, end = event_spans(line, events)
-        yield HostThread(line, events.metadata_id, start, end, sparse_stats(events)), events
+        yield HostThread.of(line, line.events(stats, on_chunk, places=False))
 
 
-def sparse_stats(events: Events) -> dict[str, SparseStat]:
+def _sparse_stats(events: Events) -> dict[str, SparseStat]:
     """The stats of decoded events, by name; a stat that no event has is missing."""
-    stats = {}
-    for name, column in events.stats.items():
-        if column.kind.any():
-            rows = np.flatnonzero(column.kind).astype(np.int64)
-            stats[name] = SparseStat(rows, column.take(rows))
-    return stats
-
-
-def integers_at(stat: SparseStat | None, rows: Int64s) -> tuple[Int64s, Bools]:
-    """Integer values of a stat for some events, and which of these have one; 0 for those without."""
-    if stat is None or not len(stat.rows):
-        return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
-    nearest = np.minimum(np.searchsorted(stat.rows, rows), len(stat.rows) - 1)
-    has = stat.rows[nearest] == rows
-    return np.where(has, stat.values.integers()[nearest], 0), has
+    rows = {name: np.flatnonzero(column.kind).astype(np.int64) for name, column in events.stats.items()}
+    return {name: SparseStat(of, events.stats[name].take(of)) for name, of in rows.items() if len(of)}

@@ -17,16 +17,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, nesting_order, no_ints, place, positions, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, in_nesting_order, no_ints, place, positions, union
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread, integers_at
+from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread
 from tpuprof.parsers.ops.host.ops import INFEED_ENQUEUE, STAGE_ID, STAGE_TYPE
 
 XprofCategory = Literal["Enqueue", "Demanded file read", "Advanced file read", "Preprocessing", "Unknown"]
@@ -39,10 +40,8 @@ TRANSFER: InputCategory = "Transfer to device"
 PRODUCE: InputCategory = "Produce input"
 
 STAGE_NAME = "_ipl_stage_name"
-_PRODUCER = ("_pt", "_p")
-_CONSUMER = ("_ct", "_c")
 
-INPUT_STATS = (STAGE_NAME, STAGE_ID, *_PRODUCER, *_CONSUMER)
+INPUT_STATS = (STAGE_NAME, STAGE_ID, "_pt", "_p", "_ct", "_c")
 """Stats of host events that `input_waits` and `input_rows` look at."""
 
 _STAGE_CATEGORIES: Mapping[str, XprofCategory] = {
@@ -151,12 +150,11 @@ def input_waits(host: HostEvents) -> Intervals:
     Returns:
         Start and end of disjoint intervals in order, in picoseconds on the trace's clock.
     """
-    start, end = [no_ints()], [no_ints()]
+    spans = [(no_ints(), no_ints())]
     for fed in _feeding(host):
         rows = fed.rows[fed.category != _PRODUCE]
-        start.append(fed.thread.start_ps[rows])
-        end.append(fed.thread.end_ps[rows])
-    return union(np.concatenate(start), np.concatenate(end))
+        spans.append((fed.thread.start_ps[rows], fed.thread.end_ps[rows]))
+    return union(*(np.concatenate(column) for column in zip(*spans, strict=True)))
 
 
 def input_rows(host: HostEvents) -> InputRows:
@@ -166,15 +164,15 @@ def input_rows(host: HostEvents) -> InputRows:
 
 def merge_input_rows(parts: Sequence[InputRows]) -> InputRows:
     """Adds up the rows of several threads or hosts; most self time first, then by name."""
-    sums: dict[tuple[str, InputCategory], tuple[int, int, int]] = {}
+    sums: dict[tuple[str, InputCategory], list[int]] = {}
     for part in parts:
         columns = (part.occurrences.tolist(), part.total_ps.tolist(), part.self_ps.tolist())
         for name, category, *values in zip(part.name, part.category, *columns, strict=True):
-            count, total, own = sums.get((name, category), (0, 0, 0))
-            sums[name, category] = (count + values[0], total + values[1], own + values[2])
-    rows = sorted(sums.items(), key=lambda item: (-item[1][2], item[0]))
-    counts, totals, owns = (_int64s([values[column] for _, values in rows]) for column in range(3))
-    return InputRows(tuple(key[0] for key, _ in rows), tuple(key[1] for key, _ in rows), counts, totals, owns)
+            known = sums.setdefault((name, category), [0, 0, 0])
+            known[:] = map(add, known, values)
+    rows = sorted(sums, key=lambda row: (-sums[row][2], row))
+    counts, totals, owns = (_int64s([sums[row][column] for row in rows]) for column in range(3))
+    return InputRows(tuple(name for name, _ in rows), tuple(category for _, category in rows), counts, totals, owns)
 
 
 def _int64s(sums: Sequence[int]) -> Int64s:
@@ -184,11 +182,8 @@ def _int64s(sums: Sequence[int]) -> Int64s:
 
 
 def _thread_rows(host: HostEvents, fed: _Fed) -> InputRows:
-    rows, category = fed.rows[~fed.is_known], fed.category[~fed.is_known]
-    start, end = fed.thread.start_ps[rows], fed.thread.end_ps[rows]
-    order = nesting_order(start, end)
-    if order is not None:
-        rows, category, start, end = rows[order], category[order], start[order], end[order]
+    rows, category = fed.rows[~fed.is_known], fed.category[~fed.is_known].astype(np.int64)
+    start, end, rows, category = in_nesting_order(fed.thread.start_ps[rows], fed.thread.end_ps[rows], rows, category)
     ids, which = np.unique(fed.thread.metadata_id[rows], return_inverse=True)
     pairs, key = np.unique(which * len(_CATEGORIES) + category, return_inverse=True)
     return InputRows(
@@ -204,16 +199,16 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
     """Yields the events of each thread that feed the device; leaves out threads without any."""
     ids = host.ids_named(lambda name: _ANY.match(name, 0, _LONGEST_NAME) is not None)
     names = [host.name(number) for number in ids.tolist()]
-    role_of_id = np.array([_role(name) for name in names], np.int8)
-    known_id = np.array([_is_input_op(name) for name in names], np.bool_)
+    # the last ones are for events of other names
+    role_of_id = np.array([*map(_role, names), -1], np.int8)
+    known_id = np.array([*map(_is_input_op, names), False], np.bool_)
     places = [positions(thread.metadata_id, ids) for thread in host.threads]
-    drives = [bool((role_of_id[position[position >= 0]] == _DRIVES).any()) for position in places]
+    drives = [bool((role_of_id[position] == _DRIVES).any()) for position in places]
     has_stage_ops = len(host.plane.stat_ids((STAGE_ID, STAGE_TYPE))) == 2
     producers = _producers(host)
     for thread, position, is_driver in zip(host.threads, places, drives, strict=True):
         holds_up = is_driver or not any(drives)
-        role = np.full(len(thread), -1, np.int8)
-        role[position >= 0] = role_of_id[position[position >= 0]]
+        role = role_of_id[position]
         category = np.full(len(thread), -1, np.int8)
         category[_iterators(thread, role)] = _WAIT if holds_up else _PRODUCE
         stages, is_linked = _stages(thread, producers)
@@ -222,9 +217,9 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
         category[role == _TRANSFER] = _TRANSFERS
         rows = np.flatnonzero(category >= 0)
         if len(rows):
-            known = np.where(position[rows] >= 0, known_id[position[rows]] if len(known_id) else False, False)
+            known = known_id[position[rows]]
             if has_stage_ops:
-                known |= integers_at(thread.stats.get(STAGE_ID), rows)[1]
+                known |= thread.stat(STAGE_ID).integers_at(rows)[1]
             yield _Fed(thread, rows, category[rows], known)
 
 
@@ -239,12 +234,8 @@ def _is_input_op(name: str) -> bool:
 
 def _iterators(thread: HostThread, role: NDArray[np.int8]) -> Int64s:
     """Events in which a thread asks an iterator for its next element, without those of a `with` block."""
-    rows = np.flatnonzero(role == _ITERATOR)
-    managers = np.flatnonzero(role == _MANAGER)
-    if not len(managers):
-        return rows
-    inside = place(thread.start_ps[rows], *union(thread.start_ps[managers], thread.end_ps[managers]))
-    return rows[inside < 0]
+    rows, managers = (np.flatnonzero(role == of) for of in (_ITERATOR, _MANAGER))
+    return rows[place(thread.start_ps[rows], *union(thread.start_ps[managers], thread.end_ps[managers])) < 0]
 
 
 def _stages(thread: HostThread, producers: NDArray[np.void]) -> tuple[Int64s, Bools]:
@@ -252,15 +243,14 @@ def _stages(thread: HostThread, producers: NDArray[np.void]) -> tuple[Int64s, Bo
 
     As in XProf an event serves another thread where it, or one around it, consumes what another event produced.
     """
-    stat = thread.stats.get(STAGE_NAME)
-    if stat is None:
-        none = no_ints()
-        return none, np.zeros(0, np.bool_)
+    stat = thread.stat(STAGE_NAME)
+    if not len(stat.rows):
+        return stat.rows, np.zeros(0, np.bool_)
     text = stat.values
     is_text = np.isin(text.kind, (KIND_STR, KIND_BYTES)) & (text.length > 0 if len(text.length) else False)
     rows = stat.rows[is_text | (text.kind == KIND_REF)]
-    consumers = _pairs(thread, _CONSUMER)
-    linked = consumers[0][np.isin(consumers[1], producers)]
+    consumers = thread.consumers()
+    linked = consumers.rows[np.isin(_pairs(consumers), producers)]
     spans = union(thread.start_ps[linked], thread.end_ps[linked])
     span = place(thread.start_ps[rows], *spans)
     inside = span >= 0
@@ -275,15 +265,11 @@ def _producers(host: HostEvents) -> NDArray[np.void]:
     """Type and id of everything that events produce for others; empty without stages, which alone need it."""
     if not any(STAGE_NAME in thread.stats for thread in host.threads):
         return np.zeros(0, _PAIR)
-    return np.unique(np.concatenate([_pairs(thread, _PRODUCER)[1] for thread in host.threads]))
+    return np.unique(_pairs(Ends.joined([thread.producers() for thread in host.threads])))
 
 
-def _pairs(thread: HostThread, stats: tuple[str, str]) -> tuple[Int64s, NDArray[np.void]]:
-    """Events with both of two stats, and their values."""
-    kind, number = (thread.stats.get(name) for name in stats)
-    if kind is None or number is None:
-        return no_ints(), np.zeros(0, _PAIR)
-    rows = np.intersect1d(kind.rows, number.rows, assume_unique=True)
-    pairs = np.zeros(len(rows), _PAIR)
-    pairs["type"], pairs["id"] = integers_at(kind, rows)[0], integers_at(number, rows)[0]
-    return rows, pairs
+def _pairs(ends: Ends) -> NDArray[np.void]:
+    """Types and ids as one column."""
+    pairs = np.zeros(len(ends), _PAIR)
+    pairs["type"], pairs["id"] = ends.kind, ends.id
+    return pairs

@@ -26,22 +26,15 @@ XProf also derives `is_eager` for ops that TensorFlow runs inside `EagerKernelEx
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, nesting_order, no_ints, positions, union_length
+from tpuprof.parsers.base.intervals import Bools, Int64s, in_nesting_order, no_ints, positions, union_length
+from tpuprof.parsers.formats.xspace import metadata
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
-from tpuprof.parsers.formats.xspace.events import Events, StatColumn
-from tpuprof.parsers.formats.xspace.metadata import (
-    KIND_BYTES,
-    KIND_INT64,
-    KIND_REF,
-    KIND_STR,
-    KIND_UINT64,
-    MetadataTable,
-)
+from tpuprof.parsers.formats.xspace.events import StatColumn
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.framework_op import FrameworkOp, parse_framework_op
 from tpuprof.parsers.ops.host.events import HostThread
@@ -106,40 +99,125 @@ class HostOpsReader:
     """
 
     def __init__(self, plane: Plane) -> None:
-        self._plan = _plan(plane)
-        self._ops = _Ops(list(self._plan.named) if self._plan else [])
+        stats = plane.stat_ids((STAGE_ID, STAGE_TYPE, OP_NAME, IS_EAGER))
+        has_stages = STAGE_ID in stats and STAGE_TYPE in stats
+        table = plane.event_metadata
+        named = [(row, op) for row in _possible_ops(table) if (op := _known_op(table.name(row))) is not None]
+        self._plane = plane
+        self._named_ids = table.ids[[row for row, _ in named]]
+        # the ops by number: those with names first, stages and `tf_op`s as they are met
+        self._ops = [op for _, op in named]
+        self._stages: dict[int, int] = {}
+        self._texts: dict[str, int] = {}
         self._taken: list[_Taken] = []
-        self.stats = self._plan.stats if self._plan else ()
+        self._has_ops = bool(named) or has_stages or OP_NAME in stats
+        kept = [name for name in stats if has_stages or name not in (STAGE_ID, STAGE_TYPE)]
+        self.stats = tuple(kept) if self._has_ops else ()
 
-    def take(self, thread: HostThread, events: Events) -> None:
-        """Takes the ops of one thread, and keeps their names."""
-        if self._plan is not None:
-            self._taken.append(_take(self._plan, thread, events, self._ops))
+    def take(self, thread: HostThread) -> None:
+        """Takes the events of one thread that may be ops, and keeps their names."""
+        if not self._has_ops:
+            return
+        op = positions(thread.metadata_id, self._named_ids)
+        stage, eager = thread.stat(STAGE_ID), thread.stat(IS_EAGER)
+        in_stage, is_eager = np.zeros(len(thread), np.bool_), np.zeros(len(thread), np.bool_)
+        in_stage[stage.rows[np.isin(stage.values.kind, (metadata.KIND_UINT64, metadata.KIND_INT64))]] = True
+        is_eager[eager.rows] = eager.values.integers() != 0
+        is_eager &= (op >= 0) | in_stage
+        stage_id = thread.integers(STAGE_ID, 0)
+        self._define_stages(thread, stage_id, in_stage)
+        self._fill_by_text(thread, op)
+        is_op = (op >= 0) | in_stage
+        start, end, marks_eager = thread.start_ps[is_op], thread.end_ps[is_op], bool(is_op[eager.rows].any())
+        taken = _Taken(start, end, op[is_op], stage_id[is_op], in_stage[is_op], is_eager[is_op], marks_eager)
+        self._taken.append(taken)
+
+    def _define_stages(self, thread: HostThread, stage_id: Int64s, in_stage: Bools) -> None:
+        """Notes name and type of a thread's new stages, from the first event that has both."""
+        kinds, table = thread.stat(STAGE_TYPE), self._plane.event_metadata
+        defining = np.flatnonzero(_is_text(kinds.values) & in_stage[kinds.rows])
+        rows = table.rows(thread.metadata_id[kinds.rows[defining]].astype(np.int64))
+        is_named = rows >= 0
+        is_named[is_named] = (table.name_end > table.name_begin)[rows[is_named]]
+        defining, rows = defining[is_named], rows[is_named]
+        stage_ids, first = np.unique(stage_id[kinds.rows[defining]], return_index=True)
+        texts = self._plane.texts(kinds.values.take(defining[first]))
+        for stage, row, kind in zip(stage_ids.tolist(), rows[first].tolist(), texts, strict=True):
+            if stage not in self._stages and kind is not None:
+                name = table.name(row)
+                self._stages[stage] = len(self._ops)
+                self._ops.append(FrameworkOp(name, kind) if kind else parse_framework_op(name))
+
+    def _fill_by_text(self, thread: HostThread, op: Int64s) -> None:
+        """Fills in `op` where it is -1, by the `tf_op` stat. It resolves each reference, the common form, once."""
+        stat = thread.stat(OP_NAME)
+        rest = np.flatnonzero((op[stat.rows] < 0) & _is_text(stat.values))
+        is_ref = stat.values.kind[rest] == metadata.KIND_REF
+        refs, others = rest[is_ref], rest[~is_ref]
+        _, first, which = np.unique(stat.values.value[refs], return_index=True, return_inverse=True)
+        op[stat.rows[refs]] = self._numbers(stat.values.take(refs[first]))[which]
+        op[stat.rows[others]] = self._numbers(stat.values.take(others))
+
+    def _numbers(self, column: StatColumn) -> Int64s:
+        """Numbers of the ops that texts name, -1 for none."""
+        out = []
+        for text in self._plane.texts(column):
+            if text and text not in self._texts:
+                self._texts[text] = len(self._ops)
+                self._ops.append(parse_framework_op(text))
+            out.append(self._texts[text] if text else -1)
+        return np.array(out, np.int64)
 
     def ops(self) -> HostOps:
         """The framework ops of all threads so far."""
-        stages = _Stages.of(self._ops)  # only now is it known which stages have a type
-        return merge_host_ops([_thread_ops(events, self._ops, stages) for events in self._taken])
+        return merge_host_ops([self._of_thread(taken) for taken in self._taken])
+
+    def _of_thread(self, taken: _Taken) -> HostOps:
+        """Nests the ops of one thread and adds them up. Only now is it known which stages have a type."""
+        stages = sorted(self._stages)
+        stage = positions(taken.stage_id, np.array(stages, np.int64))
+        number_of_stage = np.array([self._stages[stage_id] for stage_id in stages] or [-1], np.int64)
+        op = np.where(taken.in_stage & (stage >= 0), number_of_stage[stage], taken.op)
+        chosen = np.flatnonzero(op >= 0)
+        if not len(chosen):
+            return merge_host_ops([])
+        start, end, chosen = in_nesting_order(taken.start_ps[chosen], taken.end_ps[chosen], chosen)
+        used, key = np.unique(op[chosen], return_inverse=True)
+        used_ops, n = [self._ops[number] for number in used.tolist()], len(used)
+        stage_of = {number: stage_id for stage_id, number in self._stages.items()}
+        is_eager = np.zeros(n, np.bool_)
+        is_eager[key[taken.eager[chosen]]] = True
+        total = int(end.max()) - int(start[0])
+        is_enqueue = np.array([op.type.startswith(INFEED_ENQUEUE) for op in used_ops], np.bool_)[key]
+        enqueue_start, enqueue_ps = start[is_enqueue], (end - start)[is_enqueue]
+        return HostOps(
+            name=tuple(op.name for op in used_ops),
+            type=tuple(op.type for op in used_ops),
+            stage_id=np.array([stage_of.get(number, 0) for number in used.tolist()], np.int64),
+            occurrences=np.bincount(key, minlength=n).astype(np.int64),
+            total_ps=sum_by_key(key, end - start, n),
+            self_ps=sum_by_key(key, self_times(start, end), n),
+            is_eager=is_eager,
+            marks_eager=taken.marks_eager,
+            whole_ps=total,
+            idle_ps=total - union_length(start, end),
+            enqueue_ps=int(enqueue_ps[:-1].sum()),
+            enqueue_interval_ps=int(enqueue_start[-1]) - int(enqueue_start[0]) if len(enqueue_start) else 0,
+            threads=1,
+        )
 
 
 def merge_host_ops(parts: Sequence[HostOps]) -> HostOps:
     """Adds up the ops of threads or hosts; rows with the same stage and name become one, with the first known type."""
-    names = [name for part in parts for name in part.name]
-    types = [kind for part in parts for kind in part.type]
-    none = no_ints()
-    stages = np.concatenate([none, *(part.stage_id for part in parts)])
     rows: dict[tuple[int, str], int] = {}
-    key = np.array([rows.setdefault(pair, len(rows)) for pair in zip(stages.tolist(), names, strict=True)], np.int64)
+    pairs = [pair for part in parts for pair in zip(part.stage_id.tolist(), part.name, strict=True)]
+    key = np.array([rows.setdefault(pair, len(rows)) for pair in pairs], np.int64)
     kinds = [""] * len(rows)
-    for row, kind in zip(key.tolist(), types, strict=True):
+    for row, kind in zip(key.tolist(), (kind for part in parts for kind in part.type), strict=True):
         kinds[row] = kinds[row] or kind
     occurrences, total, self_ps = (
-        sum_by_key(key, np.concatenate([none, *columns]), len(rows))
-        for columns in (
-            [part.occurrences for part in parts],
-            [part.total_ps for part in parts],
-            [part.self_ps for part in parts],
-        )
+        sum_by_key(key, np.concatenate([no_ints(), *(getattr(part, name) for part in parts)]), len(rows))
+        for name in ("occurrences", "total_ps", "self_ps")
     )
     eager = np.zeros(len(rows), np.bool_)
     eager[key[np.concatenate([np.zeros(0, np.bool_), *(part.is_eager for part in parts)])]] = True
@@ -162,40 +240,7 @@ def merge_host_ops(parts: Sequence[HostOps]) -> HostOps:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What to read of a host plane.
-
-    Attributes:
-        plane: the host plane.
-        stats: the stats to read of each event.
-        named_ids: int64[k], ascending; the event metadata that is named like an op.
-        named: those ops.
-    """
-
-    plane: Plane
-    stats: tuple[str, ...]
-    named_ids: Int64s
-    named: tuple[FrameworkOp, ...]
-
-
-def _plan(plane: Plane) -> _Plan | None:
-    """What to read; None where names and stats rule out framework ops."""
-    stats = plane.stat_ids((STAGE_ID, STAGE_TYPE, OP_NAME, IS_EAGER))
-    has_stages = STAGE_ID in stats and STAGE_TYPE in stats
-    table = plane.event_metadata
-    named = [(row, op) for row, op in ((row, _known_op(table.name(row))) for row in _possible_ops(table)) if op]
-    if not named and not has_stages and OP_NAME not in stats:
-        return None
-    return _Plan(
-        plane=plane,
-        stats=tuple(name for name in stats if has_stages or name not in (STAGE_ID, STAGE_TYPE)),
-        named_ids=table.ids[[row for row, _ in named]],
-        named=tuple(op for _, op in named),
-    )
-
-
-def _possible_ops(table: MetadataTable) -> list[int]:
+def _possible_ops(table: metadata.MetadataTable) -> list[int]:
     """Rows whose names may be those of ops. It looks at few bytes, as profiles hold many names of functions."""
     body = np.frombuffer(table.body, np.uint8)
     if not len(body):
@@ -220,52 +265,13 @@ def _known_op(name: str) -> FrameworkOp | None:
     return op if op.type or name.partition(":")[1:] == (":", "") else None
 
 
-@dataclass(slots=True)
-class _Ops:
-    """The ops found so far, by number: those with names first, stages and `tf_op`s as they are met.
-
-    Attributes:
-        ops: name and type of each.
-        stage: stage id to number.
-        text: a `tf_op` stat's text to number.
-    """
-
-    ops: list[FrameworkOp]
-    stage: dict[int, int] = field(default_factory=dict)
-    text: dict[str, int] = field(default_factory=dict)
-
-    def add(self, op: FrameworkOp) -> int:
-        """Number of a new op."""
-        self.ops.append(op)
-        return len(self.ops) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Stages:
-    """All stages, known once every line has been read: their ids, ascending, and the number of each one's op."""
-
-    ids: Int64s
-    number: Int64s
-    by_number: Mapping[int, int]
-
-    @classmethod
-    def of(cls, ops: _Ops) -> _Stages:
-        """The stages among some ops."""
-        pairs = sorted(ops.stage.items())
-        ids, number = (np.array([pair[item] for pair in pairs], np.int64) for item in (0, 1))
-        return cls(ids, number, {number: stage for stage, number in pairs})
-
-
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """The events of a line that may be ops.
+    """The events of a line that may be ops, a row each.
 
     Attributes:
-        start_ps, end_ps: int64[m].
-        op: int64[m]; number by name, else by `tf_op`, or -1.
-        stage_id: int64[m]; of the events with `in_stage`.
-        in_stage: bool[m]; the event has a stage id.
-        eager: bool[m].
+        op: number by name, else by `tf_op`, or -1.
+        stage_id: of the events `in_stage`.
         marks_eager: whether an op of the line says whether it ran eagerly.
     """
 
@@ -278,114 +284,5 @@ class _Taken:
     marks_eager: bool
 
 
-def _take(plan: _Plan, thread: HostThread, events: Events, ops: _Ops) -> _Taken:
-    """Picks the events of a thread that may be ops; adds their names to `ops`."""
-    stage, text, eager = (events.stats.get(name) for name in (STAGE_ID, OP_NAME, IS_EAGER))
-    op = positions(events.metadata_id, plan.named_ids)  # the ops with names have the first numbers
-    in_stage = np.zeros(len(events), np.bool_) if stage is None else _is_integer(stage)
-    if stage is not None:
-        _define_stages(plan.plane, events, in_stage, ops)
-    is_eager = (op >= 0) | in_stage if eager is not None else np.zeros(len(events), np.bool_)
-    if eager is not None:
-        is_eager &= eager.integers() != 0
-    if text is not None:
-        _by_stat(plan.plane, text, op, ops)
-    chosen = np.flatnonzero((op >= 0) | in_stage)
-    return _Taken(
-        start_ps=thread.start_ps[chosen],
-        end_ps=thread.end_ps[chosen],
-        op=op[chosen],
-        stage_id=np.zeros(len(chosen), np.int64) if stage is None else stage.integers()[chosen],
-        in_stage=in_stage[chosen],
-        eager=is_eager[chosen],
-        marks_eager=eager is not None and bool((eager.kind[chosen] != 0).any()),
-    )
-
-
-def _is_integer(column: StatColumn) -> Bools:
-    return np.isin(column.kind, (KIND_UINT64, KIND_INT64))
-
-
 def _is_text(column: StatColumn) -> Bools:
-    return np.isin(column.kind, (KIND_STR, KIND_BYTES, KIND_REF))
-
-
-def _define_stages(plane: Plane, events: Events, in_stage: Bools, ops: _Ops) -> None:
-    """Notes name and type of this line's new stages, from the first event that has both."""
-    kinds = events.stats.get(STAGE_TYPE)
-    if kinds is None:  # the plane has no such stat
-        return
-    rows = plane.event_metadata.rows(events.metadata_id.astype(np.int64))
-    named = rows >= 0
-    named[named] = (plane.event_metadata.name_end > plane.event_metadata.name_begin)[rows[named]]
-    defining = np.flatnonzero(in_stage & _is_text(kinds) & named)
-    stage_ids, first = np.unique(events.stats[STAGE_ID].integers()[defining], return_index=True)
-    definitions = defining[first]
-    texts = plane.texts(kinds.take(definitions))
-    for stage_id, row, kind in zip(stage_ids.tolist(), rows[definitions].tolist(), texts, strict=True):
-        if stage_id not in ops.stage and kind is not None:
-            name = plane.event_metadata.name(row)
-            ops.stage[stage_id] = ops.add(FrameworkOp(name, kind) if kind else parse_framework_op(name))
-
-
-def _by_stat(plane: Plane, column: StatColumn, op: Int64s, ops: _Ops) -> None:
-    """Fills in `op` where it is -1, by the `tf_op` stat. It resolves each reference, the common form, once."""
-    rest = np.flatnonzero((op < 0) & _is_text(column))
-    is_ref = column.kind[rest] == KIND_REF
-    refs, first, which = np.unique(column.value[rest[is_ref]], return_index=True, return_inverse=True)
-    numbers = _numbers(plane.texts(column.take(rest[is_ref][first])), ops)
-    op[rest[is_ref]] = numbers[which] if len(refs) else numbers
-    op[rest[~is_ref]] = _numbers(plane.texts(column.take(rest[~is_ref])), ops)
-
-
-def _numbers(texts: Iterable[str | None], ops: _Ops) -> Int64s:
-    """Numbers of the ops that texts name, -1 for none."""
-    out = []
-    for text in texts:
-        if text and text not in ops.text:
-            ops.text[text] = ops.add(parse_framework_op(text))
-        out.append(ops.text[text] if text else -1)
-    return np.array(out, np.int64)
-
-
-def _thread_ops(taken: _Taken, ops: _Ops, stages: _Stages) -> HostOps:
-    """Nests the ops of one thread and adds them up."""
-    op = _with_stages(taken, stages)
-    chosen = np.flatnonzero(op >= 0)
-    if not len(chosen):
-        return merge_host_ops([])
-    start, end = taken.start_ps[chosen], taken.end_ps[chosen]
-    order = nesting_order(start, end)
-    if order is not None:
-        chosen, start, end = chosen[order], start[order], end[order]
-    used, key = np.unique(op[chosen], return_inverse=True)
-    n = len(used)
-    used_ops = [ops.ops[number] for number in used.tolist()]
-    eager = np.zeros(n, np.bool_)
-    eager[key[taken.eager[chosen]]] = True
-    total = int(end.max()) - int(start[0])
-    is_enqueue = np.array([item.type.startswith(INFEED_ENQUEUE) for item in used_ops], np.bool_)[key]
-    enqueue_start, enqueue_ps = start[is_enqueue], (end - start)[is_enqueue]
-    return HostOps(
-        name=tuple(item.name for item in used_ops),
-        type=tuple(item.type for item in used_ops),
-        stage_id=np.array([stages.by_number.get(number, 0) for number in used.tolist()], np.int64),
-        occurrences=np.bincount(key, minlength=n).astype(np.int64),
-        total_ps=sum_by_key(key, end - start, n),
-        self_ps=sum_by_key(key, self_times(start, end), n),
-        is_eager=eager,
-        marks_eager=taken.marks_eager,
-        whole_ps=total,
-        idle_ps=total - union_length(start, end),
-        enqueue_ps=int(enqueue_ps[:-1].sum()),
-        enqueue_interval_ps=int(enqueue_start[-1]) - int(enqueue_start[0]) if len(enqueue_start) else 0,
-        threads=1,
-    )
-
-
-def _with_stages(taken: _Taken, stages: _Stages) -> Int64s:
-    """int64[m]: number of each event's op, its stage's where the stage is known, -1 for none."""
-    if not len(stages.ids) or not taken.in_stage.any():
-        return taken.op
-    stage = positions(taken.stage_id, stages.ids)
-    return np.where(taken.in_stage & (stage >= 0), stages.number[stage], taken.op)
+    return np.isin(column.kind, (metadata.KIND_STR, metadata.KIND_BYTES, metadata.KIND_REF))

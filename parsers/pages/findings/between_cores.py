@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, medians
-from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes, described
-from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
+from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes
+from tpuprof.parsers.pages.findings.finding import Finding, Place
 from tpuprof.parsers.pages.words import sentence_name, share, short, time
 from tpuprof.parsers.steps.grid import breakdowns
 
@@ -40,7 +40,7 @@ _FEW = 4
 _BUSY: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 
 
-def exposed_collectives(evidence: Evidence, budget: Budget, claimed_ps: float) -> Finding | None:
+def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
     """Collectives on the line of ops, during which nothing else ran on the core.
 
     Args:
@@ -49,16 +49,23 @@ def exposed_collectives(evidence: Evidence, budget: Budget, claimed_ps: float) -
     worth = budget.class_ps["collective"] - claimed_ps
     if worth < LEAST_COLLECTIVE * budget.whole_ps:
         return None
-    table, rows = evidence.table, budget.rows["collective"]
-    sync = _all_reduces(budget)
+    rows = budget.rows["collective"]
+    transfer, sync = _all_reduces(budget)
+    waiting = sync / (transfer + sync) if transfer + sync > 0 else 0.0
     title, place = "Collectives are not hidden behind compute", Place("timeline")
     if len(rows):
-        name = table.name[rows[0]]
-        waits = sync is not None and sync.total_ps >= _MOSTLY * worth and sync.waiting >= _MOSTLY
-        title = f"Cores wait for each other in {short(name)}" if waits else f"{short(name)} is not hidden by compute"
-        if len(rows) > 1 and not waits:
+        name = budget.evidence.table.name[rows[0]]
+        title, place = f"{short(name)} is not hidden by compute", Place("timeline", name)
+        if transfer + sync >= _MOSTLY * worth and waiting >= _MOSTLY:
+            title = f"Cores wait for each other in {short(name)}"
+        elif len(rows) > 1:
             title = f"Exposed collectives, {short(name)} most"
-        place = Place("timeline", name)
+    arrival = "Its all-reduces start at the same time on all cores: none waits for another."
+    if waiting >= _HARDLY:
+        arrival = (
+            f"All-reduces take up to {time(transfer + sync)} a step: {time(sync)} waiting for the last core to "
+            f"arrive, {time(transfer)} reducing."
+        )
     rest = f"; {time(claimed_ps)} of waiting that other findings count is left out" if claimed_ps >= 1 else ""
     return budget.finding(
         "collective",
@@ -67,190 +74,123 @@ def exposed_collectives(evidence: Evidence, budget: Budget, claimed_ps: float) -
         f"Mean self time of collective ops (waits for asynchronous ones included) on the cores' line of ops{rest}.",
         [
             f"Cores do nothing but collectives for {budget.amount(budget.class_ps['collective'])}.",
-            *_largest(evidence, budget, rows),
-            "" if sync is None else sync.words(),
+            *_largest(budget, rows),
+            arrival if transfer + sync > 0 else "",
         ],
         place,
     )
 
 
-def _largest(evidence: Evidence, budget: Budget, rows: Rows) -> list[str]:
+def _largest(budget: Budget, rows: Rows) -> Iterator[str]:
     if not len(rows):
-        return []
-    table, row = evidence.table, int(rows[0])
-    times = budget.op_ps(table, rows, "collective")
-    name = sentence_name(table.name[row])
+        return
+    name = sentence_name(budget.evidence.table.name[rows[0]])
     which = "The largest of " + counted(len(rows), "op") if len(rows) > 1 else "The only op"
-    words = f"{which} is {described(table, row)}, {budget.amount(float(times[0]))}."
-    if "-done" not in name:
-        return [words]
-    return [
-        words,
-        f"{name} waits for a transfer that runs by itself: there is too little to compute meanwhile.",
-    ]
+    yield budget.largest(int(rows[0]), float(budget.op_ps(rows, "collective")[0]), which)
+    if "-done" in name:
+        yield f"{name} waits for a transfer that runs by itself: there is too little to compute meanwhile."
 
 
-@dataclass(frozen=True, slots=True)
-class _AllReduces:
-    """Mean time a step of all-reduces whose ids tell which belong together, on the core where they take longest."""
+def _all_reduces(budget: Budget) -> tuple[float, float]:
+    """Mean time a step of reducing, and of waiting for the last core, on the core where all-reduces take longest.
 
-    transfer_ps: float
-    sync_ps: float
-
-    @property
-    def total_ps(self) -> float:
-        return self.transfer_ps + self.sync_ps
-
-    @property
-    def waiting(self) -> float:
-        """The share of the time that is waiting for other cores."""
-        return self.sync_ps / self.total_ps
-
-    def words(self) -> str:
-        if self.waiting < _HARDLY:
-            return "Its all-reduces start at the same time on all cores: none waits for another."
-        return (
-            f"All-reduces take up to {time(self.total_ps)} a step: {time(self.sync_ps)} waiting for the last core to "
-            f"arrive, {time(self.transfer_ps)} reducing."
-        )
-
-
-def _all_reduces(budget: Budget) -> _AllReduces | None:
+    Only all-reduces whose ids tell which belong together count; 0 for both where there are none.
+    """
     steps = budget.steps
     if steps is None or len(steps.grid.all_reduce) < 2:  # one core alone does not tell for whom it waits
-        return None
+        return 0.0, 0.0
     parts = breakdowns(steps.grid)
     transfer = sum(part.all_reduce_compute_ps for part in parts) / len(parts)
     sync = sum(part.all_reduce_sync_ps for part in parts) / len(parts)
-    known = math.isfinite(transfer + sync) and min(transfer, sync) >= 0 and transfer + sync > 0
-    return _AllReduces(transfer, sync) if known else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Cores that may be late together.
-
-    Attributes:
-        label: the name of the cores in sentences.
-        rows: indices of the cores.
-    """
-
-    label: str
-    rows: Rows
+    return (transfer, sync) if math.isfinite(transfer + sync) and min(transfer, sync) >= 0 else (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Late:
-    """How late some cores are, as means a step.
+    """Some cores that are late.
 
     Attributes:
-        busy_ps, others_ps: how long they compute, and the median of the others.
-        worth_ps: how much longer the others wait than they, at most how much longer they compute.
-        collective_ps, idle_ps: how much longer the others are in collectives, and idle.
+        label: their name in sentences.
+        rows: indices of the cores.
         steps: in how many steps they are late.
-        worst: the step in which they are latest.
-        most: the class of ops that exceeds the others' time most, and by how much.
+        busy_ps, others_ps: float64[steps], how long they compute, and the median of the others.
+        collective_ps, idle_ps: how much longer the others are in collectives, and idle, in a mean step.
+        worth_ps: how much longer the others wait than they, at most how much longer they compute, in a mean step.
     """
 
-    group: _Group
-    busy_ps: float
-    others_ps: float
-    worth_ps: float
+    label: str
+    rows: Rows
+    steps: int
+    busy_ps: Floats
+    others_ps: Floats
     collective_ps: float
     idle_ps: float
-    steps: int
-    worst: int
-    most: tuple[OpClass, float]
+    worth_ps: float
 
 
 def straggling(budget: Budget) -> Claim:
     """A core, or all cores of a host, that computes longer than the others in most steps while these wait for it."""
     steps = budget.steps
-    if steps is None or len(steps.names) < _LEAST_STEPS or len(steps.class_ps) < 2:
+    if steps is None or len(steps) < _LEAST_STEPS or len(steps.class_ps) < 2:
         return Claim()
-    hosts = [late for group in _hosts(steps) if (late := _late(steps, group)) is not None]
-    if hosts:
-        chosen = max(hosts, key=lambda late: late.worth_ps)
-    else:
-        cores = [late for group in _cores(steps) if (late := _late(steps, group)) is not None]
-        if not 0 < len(cores) <= max(1, len(steps.class_ps) // _FEW):
+    candidates = list(filter(None, (_late(steps, *cores) for cores in _hosts(steps))))
+    if not candidates:
+        cores = [(f"Core {short(steps.core(core))}", np.array([core])) for core in range(len(steps.class_ps))]
+        candidates = list(filter(None, (_late(steps, *core) for core in cores)))
+        if not 0 < len(candidates) <= max(1, len(cores) // _FEW):
             return Claim()
-        chosen = max(cores, key=lambda late: late.worth_ps)
-    if chosen.worth_ps < _LEAST_WAIT * budget.whole_ps:
+    late = max(candidates, key=lambda late: late.worth_ps)
+    if late.worth_ps < _LEAST_WAIT * budget.whole_ps:
         return Claim()
-    longer = share(chosen.busy_ps / chosen.others_ps - 1)
-    kind, excess = chosen.most
+    busy, others = float(late.busy_ps.mean()), float(late.others_ps.mean())
+    excess = {kind: -float(_longer(steps.of(kind), late.rows).mean()) for kind in _BUSY}
+    most = max(_BUSY, key=lambda kind: excess[kind])
     finding = budget.finding(
         "straggler",
-        f"{chosen.group.label} computes {longer} longer than the others",
-        chosen.worth_ps,
+        f"{late.label} computes {share(busy / others - 1)} longer than the others",
+        late.worth_ps,
         "Time by which its ops, collectives aside, take longer than the others' median, as far as those wait for it.",
         [
-            f"It computes {time(chosen.busy_ps)} a step, the median of the others {time(chosen.others_ps)}; "
-            f"so in {chosen.steps:,} of {counted(len(steps.names), 'step')}.",
-            f"The others are {time(chosen.collective_ps)} longer in collectives, {time(chosen.idle_ps)} longer idle.",
-            f"It has most more of {kind} ops, {time(excess)} a step." if excess > 0 else "",
+            f"It computes {time(busy)} a step, the median of the others {time(others)}; "
+            f"so in {late.steps:,} of {counted(len(steps), 'step')}.",
+            f"The others are {time(late.collective_ps)} longer in collectives, {time(late.idle_ps)} longer idle.",
+            f"It has most more of {most} ops, {time(excess[most])} a step." if excess[most] > 0 else "",
         ],
-        Place("timeline", steps.names[chosen.worst]),
+        Place("timeline", steps.grid.names[int((late.busy_ps - late.others_ps).argmax())]),
         is_estimate=True,
     )
-    part = (len(steps.class_ps) - len(chosen.group.rows)) / len(steps.class_ps)  # a mean over all cores
-    in_collectives = chosen.collective_ps / (chosen.collective_ps + chosen.idle_ps)
-    worth = chosen.worth_ps * part
-    return Claim(finding, worth * in_collectives, worth * (1 - in_collectives))
+    worth = late.worth_ps * (1 - len(late.rows) / len(steps.class_ps))  # a mean over all cores
+    in_collectives = worth * late.collective_ps / (late.collective_ps + late.idle_ps)
+    return Claim(finding, in_collectives, worth - in_collectives)
 
 
-def _hosts(steps: StepTimes) -> Iterator[_Group]:
-    """Hosts with several cores; a host with one core is late as that core."""
+def _hosts(steps: StepTimes) -> Iterator[tuple[str, Rows]]:
+    """Label and cores of each host with several cores; a host with one core is late as that core."""
     hosts = steps.grid.hosts[: len(steps.class_ps)]
     for host in np.unique(hosts).tolist():
         rows = np.flatnonzero(hosts == host)
         if 1 < len(rows) < len(steps.class_ps):
-            name = steps.core(int(rows[0])).rpartition(":")[0]
-            yield _Group(f"Host {short(name) or host}", rows)
+            yield f"Host {short(steps.core(int(rows[0])).rpartition(':')[0]) or host}", rows
 
 
-def _cores(steps: StepTimes) -> Iterator[_Group]:
-    for core in range(len(steps.class_ps)):
-        yield _Group(f"Core {short(steps.core(core))}", np.array([core]))
+def _longer(values: Floats, rows: Rows) -> Floats:
+    """float64[steps]: by how much other cores take longer in something than some cores."""
+    more: Floats = medians(np.delete(values, rows, axis=0)) - values[rows].mean(axis=0)
+    return more
 
 
-def _of(steps: StepTimes, *classes: OpClass) -> Floats:
-    """float64[cores, steps]: time in some classes."""
-    total: Floats = steps.class_ps[:, :, [OP_CLASSES.index(name) for name in classes]].sum(axis=2)
-    return total
-
-
-def _late(steps: StepTimes, group: _Group) -> _Late | None:
-    """How late a group of cores is; None where it is not late."""
-    others = np.setdiff1d(np.arange(len(steps.class_ps)), group.rows)
-    busy = _of(steps, *_BUSY)
-    theirs = medians(busy[others])
-    late = (theirs > 0) & (busy[group.rows] >= BUSIER * theirs).all(axis=0)
+def _late(steps: StepTimes, label: str, rows: Rows) -> _Late | None:
+    """How late some cores are; None where they are not late."""
+    busy = steps.of(*_BUSY)
+    others = medians(np.delete(busy, rows, axis=0))
+    late = (others > 0) & (busy[rows] >= BUSIER * others).all(axis=0)
     if late.sum() < _MOST_STEPS * len(late):
         return None
-
-    def longer(values: Floats) -> Floats:
-        """By how much the others take longer in something, by step."""
-        more: Floats = medians(values[others]) - values[group.rows].mean(axis=0)
-        return more
-
-    excess = -longer(busy)
-    collective, idle = longer(_of(steps, "collective")), longer(steps.gaps)
+    excess = -_longer(busy, rows)
+    collective, idle = _longer(steps.of("collective"), rows), _longer(steps.gaps, rows)
     waits = collective + idle
     if not 0 < _MOSTLY * excess.sum() <= waits.sum():
         return None  # nobody waits for it: it may have another task
-    of_class: dict[OpClass, float] = {name: -float(longer(_of(steps, name)).mean()) for name in _BUSY}
-    most = max(of_class, key=lambda name: of_class[name])
     in_collectives, in_gaps = max(0.0, float(collective.mean())), max(0.0, float(idle.mean()))
-    return _Late(
-        group=group,
-        busy_ps=float(busy[group.rows].mean()),
-        others_ps=float(theirs.mean()),
-        worth_ps=float(min(excess.mean(), waits.mean())),
-        collective_ps=in_collectives,
-        idle_ps=in_gaps,
-        steps=int(late.sum()),
-        worst=int(excess.argmax()),
-        most=(most, of_class[most]),
-    )
+    worth = float(min(excess.mean(), waits.mean()))
+    return _Late(label, rows, int(late.sum()), busy[rows].mean(axis=0), others, in_collectives, in_gaps, worth)

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.ops.host.activity import Activity, Compilation
+from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.grid import StepGrid
@@ -73,27 +73,6 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class GapActivity:
-    """What happened in the long gaps of the core that is idle most, except while the host waited for input.
-
-    Attributes:
-        activities: what the host did, by time.
-        longest_ps: the longest gap; None where there is none.
-        count: number of gaps.
-        async_op: the asynchronous op that was under way for most of the time; None without any.
-        async_ps: how long it was under way in the gaps.
-        gap_ps: the time of all gaps, of which the other times are parts; 0 where unknown.
-    """
-
-    activities: tuple[Activity, ...] = ()
-    longest_ps: int | None = None
-    count: int = 0
-    async_op: str | None = None
-    async_ps: int = 0
-    gap_ps: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Evidence:
     """What findings rest on.
 
@@ -105,7 +84,7 @@ class Evidence:
         device_type: such as ``TPU v5p``; None where unknown.
         total_ps: the cores' whole time, idle time included, summed over cores.
         core_count: how many cores `total_ps` and `table` cover.
-        gaps: what happened in the cores' gaps; None where unknown.
+        gaps: what happened in the gaps of the core that is idle most; None where unknown.
         compilations: what the host compiled during the capture.
         modules: compiled programs, for the shapes of matrix products; only those of large matrix ops are parsed.
     """
@@ -117,6 +96,6 @@ class Evidence:
     device_type: str | None
     total_ps: int
     core_count: int
-    gaps: GapActivity | None = None
+    gaps: IdleTime | None = None
     compilations: tuple[Compilation, ...] = ()
     modules: Sequence[HloModules] = ()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.budget import Budget, Rows, described
-from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
+from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.finding import Finding, Place
 from tpuprof.parsers.pages.words import sentence_name, share, short, size, times
 
 LEAST_COPIES = 0.03
@@ -46,49 +47,48 @@ def _of_categories(table: OpTable, rows: Rows, pattern: re.Pattern[str]) -> Rows
     return np.array([row for row in rows.tolist() if table.category[row] in wanted], np.intp)
 
 
-def in_host_memory(evidence: Evidence, budget: Budget) -> Rows:
+def in_host_memory(budget: Budget) -> Rows:
     """Rows of copies (asynchronous ones and slices included) to or from the host's memory."""
-    rows = budget.rows["copy"][:_MOST_READ]
+    table = budget.evidence.table
     marked = [
         row
-        for row in rows.tolist()
-        if f"S({HOST_MEMORY})" in evidence.table.expression(row)[:MOST_TEXT]
-        and any(shape.memory_space == HOST_MEMORY for shape in op_shapes(evidence.table, row))
+        for row in budget.rows["copy"][:_MOST_READ].tolist()
+        if f"S({HOST_MEMORY})" in table.expression(row)[:MOST_TEXT]
+        and any(shape.memory_space == HOST_MEMORY for shape in op_shapes(table, row))
     ]
     return np.array(marked, np.intp)
 
 
-def layout_copies(evidence: Evidence, budget: Budget, offloaded: Rows) -> Finding | None:
+def layout_copies(budget: Budget, offloaded: Rows) -> Finding | None:
     """Ops that only copy data or change its layout.
 
     Args:
         offloaded: rows that move data to or from the host; another finding counts them.
     """
-    table = evidence.table
+    table = budget.evidence.table
     rows = np.setdiff1d(_of_categories(table, budget.rows["copy"], _LAYOUT), offloaded)
     rows = rows[np.argsort(-table.self_ps[rows], kind="stable")]
-    op_ps = budget.op_ps(table, rows, "copy")
+    op_ps = budget.op_ps(rows, "copy")
     worth = float(op_ps.sum())
     if worth < LEAST_COPIES * budget.whole_ps or not len(rows):
         return None
     first = int(rows[0])
-    name = table.name[first]
     shapes = op_shapes(table, first)
     factor = _padding(shapes)
     what = "Copies" if _keeps_layout(table, first, shapes) else "Layout copies"
     more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
-    title = f"{what}: {short(name)}{'' if factor is None else f' (padded {times(factor)})'}{more}"
+    padded = "" if factor is None else f" (padded {times(factor)})"
     return budget.finding(
         "copy",
-        title,
+        f"{what}: {short(table.name[first])}{padded}{more}",
         worth,
         "Self time of copies, transposes and data formatting, mean over cores; what is needed of them can't be told.",
         [
             f"Moving data on the device and nothing else takes {budget.amount(worth)}, in {counted(len(rows), 'op')}.",
-            f"The largest is {described(table, first)}, {budget.amount(float(op_ps[0]))}.",
+            budget.largest(first, float(op_ps[0])),
             *_shape_words(table, first, shapes),
         ],
-        Place("op-profile", name),
+        Place("op-profile", table.name[first]),
     )
 
 
@@ -97,51 +97,43 @@ def _keeps_layout(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> bool:
     return table.category[row] == "copy" and len(shapes) > 1 and shapes[0] == shapes[1] and shapes[0].layout_known
 
 
+def _waste(shape: Shape) -> int:
+    """Bytes of padding."""
+    return (shape.padded_bytes or 0) - (shape.unpadded_bytes or 0)
+
+
 def _padding(shapes: tuple[Shape, ...]) -> float | None:
     """The largest expansion of an op's arrays by their tiles; None where there is none worth naming."""
-    factors = [
-        shape.expansion or 1.0
-        for shape in shapes
-        if (shape.padded_bytes or 0) - (shape.unpadded_bytes or 0) >= _LEAST_WASTE
-    ]
-    return max(factors) if factors and max(factors) > PADDED else None
+    most = max((shape.expansion or 1.0 for shape in shapes if _waste(shape) >= _LEAST_WASTE), default=1.0)
+    return most if most > PADDED else None
 
 
-def _shape_words(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> list[str]:
-    if not shapes:
-        return []
-    sentences = []
+def _shape_words(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> Iterator[str]:
     if _keeps_layout(table, row, shapes):
-        sentences.append(
-            f"It copies {_text(shapes[0])} as it is: its buffer can't be reused, for want of donation perhaps."
-        )
+        yield f"It copies {_text(shapes[0])} as it is: its buffer can't be reused, for want of donation perhaps."
     elif table.category[row] == "copy" and len(shapes) > 1 and shapes[0].dimensions == shapes[1].dimensions:
-        sentences.append(f"It makes {_text(shapes[0])} of {_text(shapes[1])}.")
-    factor = _padding(shapes)
-    if factor is not None:
-        worst = max(shapes, key=lambda shape: (shape.padded_bytes or 0) - (shape.unpadded_bytes or 0))
-        sentences.append(
+        yield f"It makes {_text(shapes[0])} of {_text(shapes[1])}."
+    if _padding(shapes) is not None:
+        worst = max(shapes, key=_waste)
+        yield (
             f"{_text(worst)} holds {size(worst.unpadded_bytes or 0)} of data in {size(worst.padded_bytes or 0)} "
             f"with its padding ({times(worst.expansion or 1.0)})."
         )
-    return sentences
 
 
 def _text(shape: Shape) -> str:
     return sentence_name(str(shape))
 
 
-def host_offload(evidence: Evidence, budget: Budget, offloaded: Rows) -> Finding | None:
+def host_offload(budget: Budget, offloaded: Rows) -> Finding | None:
     """Time on the line of ops in copies to or from the host's memory, and in sends and receives of the host.
 
     Args:
         offloaded: rows of copies to or from the host's memory.
     """
-    table = evidence.table
-    copy_ps = budget.op_ps(table, offloaded, "copy")
+    table, steps = budget.evidence.table, budget.steps
     sent_rows = _of_categories(table, budget.rows["host"], _HOST_TRANSFER)
-    sent_ps = budget.op_ps(table, sent_rows, "host")
-    steps = budget.steps
+    copy_ps, sent_ps = budget.op_ps(offloaded, "copy"), budget.op_ps(sent_rows, "host")
     sent = float(sent_ps.sum()) if steps is None else float(steps.host_transfer_ps.mean())
     copied = float(copy_ps.sum())
     worth = sent + copied
@@ -153,7 +145,7 @@ def host_offload(evidence: Evidence, budget: Budget, offloaded: Rows) -> Finding
         row = int(rows[op_ps.argmax()])
         name = table.name[row]
         title, place = f"Host transfers stall the device: {short(name)}", Place("timeline", name)
-        largest = f"The largest is {described(table, row)}, {budget.amount(float(op_ps.max()))}."
+        largest = budget.largest(row, float(op_ps.max()))
     return budget.finding(
         "host-offload",
         title,

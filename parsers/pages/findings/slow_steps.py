@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.findings.budget import Budget, StepTimes
 from tpuprof.parsers.pages.findings.finding import Finding, Kind, Place
@@ -24,17 +25,17 @@ _NAMED = 0.1  # share of what the slow step has more that a part of it must be t
 _MOST_NAMED = 3
 _LONGEST_NAME = 40
 
-_PARTS: dict[str, tuple[Kind, ...]] = {
-    "waiting for input": ("input",),
-    "idle time": ("idle", "compilation"),
-    "collectives": ("collective", "straggler"),
-    "copies": ("copy", "host-offload"),
-    "host transfers": ("host-offload",),
-    "matrix ops": (),
-    "vector ops": (),
-    "other ops": (),
+_PARTS: dict[str, tuple[OpClass | None, tuple[Kind, ...]]] = {
+    "waiting for input": (None, ("input",)),
+    "idle time": (None, ("idle", "compilation")),
+    "collectives": ("collective", ("collective", "straggler")),
+    "copies": ("copy", ("copy", "host-offload")),
+    "host transfers": ("host", ("host-offload",)),
+    "matrix ops": ("compute", ()),
+    "vector ops": ("vector", ()),
+    "other ops": ("unknown", ()),
 }
-"""The parts of a step, and the findings that count them."""
+"""The parts of a step: the class of their ops, and the findings that count them."""
 
 
 def slow_steps(budget: Budget, others: frozenset[Kind]) -> Finding | None:
@@ -44,41 +45,38 @@ def slow_steps(budget: Budget, others: frozenset[Kind]) -> Finding | None:
         others: kinds of the other findings; the excess that they count is left to them.
     """
     steps = budget.steps
-    if steps is None or len(steps.names) < LEAST_STEPS:
+    if steps is None or len(steps) < LEAST_STEPS:
         return None
     usual = median(steps.longest_ps)
     excess = _excess(steps, usual)
     slow = excess >= (SLOW_STEP - 1) * usual
     if usual <= 0 or not 0 < slow.sum() <= max(1.0, FEW * len(slow)):
         return None
-    parts = _parts(steps)
-    more = {name: values - median(values) for name, values in parts.items()}
-    left, all_of_it = (
-        sum((np.maximum(more[name], 0.0) for name, kinds in _PARTS.items() if not (skip and others & set(kinds))), 0.0)
-        for skip in (True, False)
-    )
+    more = {name: values - median(values) for name, values in _parts(steps).items()}
+    above = {name: np.maximum(values, 0.0) for name, values in more.items()}
+    all_of_it = sum(above.values(), 0.0)
+    left = sum((above[name] for name, (_, kinds) in _PARTS.items() if not others & set(kinds)), 0.0)
     unclaimed = np.where(slow & (all_of_it > 0), excess * left / np.maximum(all_of_it, 1.0), 0.0)
     worth = float(unclaimed.sum()) / len(slow)
     if worth < LEAST_WORTH * budget.whole_ps:
         return None
     worst = int(np.argmax(unclaimed))
-    ratio = multiple(float(steps.longest_ps[worst]) / usual)
+    name, taken, longer = steps.grid.names[worst], float(steps.longest_ps[worst]), float(excess[worst])
     rest = float(excess[slow].sum()) / len(slow) - worth
     without = f"; {time(rest)} a step that other findings count is left out" if rest > LEAST_WORTH * usual else ""
-    name = steps.names[worst]
-    most = max(more, key=lambda part: float(more[part][worst]))
+    of_worst = {part: float(values[worst]) for part, values in more.items()}
     return budget.finding(
         "slow-step",
-        f"Step {short(name)} takes {ratio} times the median step",
+        f"Step {short(name)} takes {multiple(taken / usual)} times the median step",
         worth,
         f"Time of the slow steps above the median, divided by the number of steps{without}.",
         [
-            f"Step {name} takes {time(float(steps.longest_ps[worst]))}, the median {time(usual)}; "
+            f"Step {name} takes {time(taken)}, the median {time(usual)}; "
             f"{counted(int(slow.sum()), 'step')} of {len(slow):,} {'is' if slow.sum() == 1 else 'are'} slow.",
-            _differs({part: float(values[worst]) for part, values in more.items()}, float(excess[worst])),
-            _ops(steps.grid.slow_ops, name, float(excess[worst])),
+            _differs(of_worst, longer),
+            _ops(steps.grid.slow_ops, name, longer),
         ],
-        Place("input" if most == "waiting for input" else "timeline", name),
+        Place("input" if max(of_worst, key=of_worst.__getitem__) == "waiting for input" else "timeline", name),
     )
 
 
@@ -98,19 +96,11 @@ def _excess(steps: StepTimes, usual: float) -> Floats:
 
 def _parts(steps: StepTimes) -> dict[str, Floats]:
     """float64[steps] for each of `_PARTS`: means over cores."""
-    waits, host = steps.input_by_step, steps.by_step("host")
+    parts = {name: steps.of(of).mean(axis=0) for name, (of, _) in _PARTS.items() if of is not None}
+    parts |= {"waiting for input": steps.input_ps.mean(axis=0), "idle time": steps.gaps.mean(axis=0)}
     if steps.grid.input_source == "infeed":
-        host = np.maximum(host - waits, 0.0)
-    return {
-        "waiting for input": waits,
-        "idle time": steps.gaps.mean(axis=0),
-        "collectives": steps.by_step("collective"),
-        "copies": steps.by_step("copy"),
-        "host transfers": host,
-        "matrix ops": steps.by_step("compute"),
-        "vector ops": steps.by_step("vector"),
-        "other ops": steps.by_step("unknown"),
-    }
+        parts["host transfers"] = np.maximum(parts["host transfers"] - parts["waiting for input"], 0.0)
+    return {name: parts[name] for name in _PARTS}
 
 
 def _differs(more: dict[str, float], excess: float) -> str:

@@ -20,22 +20,19 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
     whole = budget(evidence)
     if whole is None:
         return ()
-    late, feed = straggling(whole), waiting_for_input(evidence, whole)
-    compilation, compiled_ps = compiling(evidence, whole)
-    offloaded = in_host_memory(evidence, whole)
+    claims = (waiting_for_input(whole), compiling(whole), straggling(whole))
+    offloaded = in_host_memory(whole)
     candidates = [
-        feed.finding,
-        compilation,
-        late.finding,
-        exposed_collectives(evidence, whole, late.collective_ps + feed.collective_ps),
-        idle_gaps(evidence, whole, compiled_ps + late.idle_ps + feed.idle_ps),
-        layout_copies(evidence, whole, offloaded),
-        host_offload(evidence, whole, offloaded),
-        matrix_padding(evidence, whole),
-        memory_bound(evidence, whole),
+        *(claim.finding for claim in claims),
+        exposed_collectives(whole, sum(claim.collective_ps for claim in claims)),
+        idle_gaps(whole, sum(claim.idle_ps for claim in claims)),
+        layout_copies(whole, offloaded),
+        host_offload(whole, offloaded),
+        matrix_padding(whole),
+        memory_bound(whole),
     ]
-    kinds = frozenset(finding.kind for finding in candidates if finding is not None)
-    candidates.append(slow_steps(whole, kinds))
     known = [finding for finding in candidates if finding is not None]
+    slow = slow_steps(whole, frozenset(finding.kind for finding in known))
+    known += [slow] if slow is not None else []
     known.sort(key=lambda finding: (-finding.worth_ps, KINDS.index(finding.kind)))
     return tuple(known[:MOST_FINDINGS])

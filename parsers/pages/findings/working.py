@@ -13,7 +13,8 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_works, mxu_side
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
-from tpuprof.parsers.pages.findings.budget import Budget, described
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
 from tpuprof.parsers.pages.findings.moving import op_shapes
 from tpuprof.parsers.pages.words import share, short, size
@@ -53,24 +54,19 @@ class _Padded:
     work: MatrixWork
 
 
-def matrix_padding(evidence: Evidence, budget: Budget) -> Finding | None:
+def matrix_padding(budget: Budget) -> Finding | None:
     """Large matrix ops whose dimensions are not multiples of the matrix unit's side."""
-    side = mxu_side(evidence.device_type)
-    rows = budget.rows["compute"]
-    if side is None or not len(rows):
+    side, rows = mxu_side(budget.evidence.device_type), budget.rows["compute"]
+    if side is None:
         return None
-    op_ps = budget.op_ps(evidence.table, rows, "compute")
-    large = op_ps >= LEAST_MATRIX_OP * budget.whole_ps
-    padded_ops = [
-        padded
-        for row, ps in zip(rows[large].tolist(), op_ps[large].tolist(), strict=True)
-        if (padded := _padded(evidence, row, ps, side)) is not None
-    ]
+    times = zip(rows.tolist(), budget.op_ps(rows, "compute").tolist(), strict=True)
+    large = [(row, ps) for row, ps in times if ps >= LEAST_MATRIX_OP * budget.whole_ps]
+    padded_ops = [padded for row, ps in large if (padded := _padded(budget.evidence, row, ps, side)) is not None]
     worth = math.fsum(padded.waste_ps for padded in padded_ops)
-    if worth < LEAST_WORTH * budget.whole_ps:
+    if not padded_ops or worth < LEAST_WORTH * budget.whole_ps:
         return None
     padded_ops.sort(key=lambda padded: -padded.waste_ps)
-    name = evidence.table.name[padded_ops[0].row]
+    name = budget.evidence.table.name[padded_ops[0].row]
     title = f"{short(name)} fills {share(padded_ops[0].filled)} of the matrix unit"
     if len(padded_ops) > 1:
         title = f"{short(name)} and {len(padded_ops) - 1} more pad the matrix unit"
@@ -80,7 +76,7 @@ def matrix_padding(evidence: Evidence, budget: Budget) -> Finding | None:
         worth,
         f"Self time times the share of the multiplications that is padding, in a unit of {side}x{side}; "
         "less where they are slower than padding explains.",
-        [_padded_words(evidence, budget, padded) for padded in padded_ops[:_MOST_NAMED]],
+        [_padded_words(budget, padded) for padded in padded_ops[:_MOST_NAMED]],
         Place("op-profile", name),
         is_estimate=True,
     )
@@ -122,81 +118,76 @@ def _filled(works: Iterable[MatrixWork]) -> float | None:
     return plain / padded if padded else None
 
 
-def _padded_words(evidence: Evidence, budget: Budget, padded: _Padded) -> str:
-    work, table = padded.work, evidence.table
+def _padded_words(budget: Budget, padded: _Padded) -> str:
+    work = padded.work
     sizes = " x ".join(
-        f"{letter} {plain:,}" + ("" if plain == full else f" (padded to {full:,})")
-        for letter, plain, full in (
-            ("m", work.m or 0, work.padded_m or 0),
-            ("k", work.k or 0, work.padded_k or 0),
-            ("n", work.n or 0, work.padded_n or 0),
+        f"{letter} {plain or 0:,}" + ("" if plain == full else f" (padded to {full or 0:,})")
+        for letter, plain, full in zip(
+            "mkn", (work.m, work.k, work.n), (work.padded_m, work.padded_k, work.padded_n), strict=True
         )
     )
-    op_ps = float(budget.op_ps(table, np.array([padded.row]), "compute")[0])
-    name = described(table, padded.row)
+    op_ps = float(budget.op_ps(np.array([padded.row]), "compute")[0])
     most = f", most in {work.padded_dimension} ({work.meaning})" if work.padded_dimension else ""
+    name = budget.described(padded.row)
     return f"{name} takes {budget.amount(op_ps)} and fills {share(padded.filled)}: {sizes}{most}."
 
 
-def memory_bound(evidence: Evidence, budget: Budget) -> Finding | None:
+def memory_bound(budget: Budget) -> Finding | None:
     """Ops without matrix products that run near HBM's peak bandwidth."""
-    table, rates = evidence.table, evidence.rates
-    rows = budget.rows["vector"]
-    if evidence.peaks.hbm is None or not len(rows):
+    table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
+    if budget.evidence.peaks.hbm is None or not len(rows):
         return None
     used = rates.bandwidth_utilization[rows, TRAFFIC.index("hbm")]
     bound = rates.bound_by[rows] == BOUNDS.index("HBM")
     chosen = bound & (np.nan_to_num(used) >= SATURATED) & ~holds_ops(table)[rows]
     rows, used = rows[chosen], np.minimum(used[chosen], 1.0)
-    op_ps = budget.op_ps(table, rows, "vector")
+    op_ps = budget.op_ps(rows, "vector")
     together = float(op_ps.sum())
     if together < LEAST_MEMORY_BOUND * budget.whole_ps:
         return None
     above = float((op_ps * (1 - used)).sum())
-    halved = _halved(evidence, op_ps * used, rows.tolist())
+    halved = _halved(table, op_ps * used, rows.tolist())
     worth = max(above, halved)
     if worth < LEAST_WORTH * budget.whole_ps:
         return None
-    name = table.name[rows[0]]
     basis = "Time that these ops take above what HBM's peak bandwidth allows for their bytes."
     if halved > above:
         basis = "Half of the time that HBM needs, at its peak, for the f32 bytes of these ops."
     rate = float((op_ps * used).sum()) / together
+    first = int(rows[0])
     return budget.finding(
         "memory-bound",
-        f"Memory-bound fusions take {share(together / budget.whole_ps)} of {budget.of}",
+        f"Memory-bound fusions take {share(together / budget.whole_ps)} of "
+        f"{'the capture' if budget.steps is None else 'step time'}",
         worth,
         basis,
         [
             f"HBM, at {share(rate)} of its peak, holds up {counted(len(rows), 'op')} without matrix products, "
             f"{budget.amount(together)} together.",
-            f"The largest is {described(table, int(rows[0]))}, {budget.amount(float(op_ps[0]))}.",
+            budget.largest(first, float(op_ps[0])),
             f"Much of their data is f32; as bf16 it is half the bytes, {budget.amount(halved)} less." if halved else "",
-            _bytes_words(table.hbm_bytes[rows], table.occurrences[rows].astype(np.float64)),
+            _bytes_words(float(table.hbm_bytes[first]), int(table.occurrences[first])),
         ],
-        Place("op-profile", name),
+        Place("op-profile", table.name[first]),
         is_estimate=True,
     )
 
 
-def _bytes_words(moved: Floats, occurrences: Floats) -> str:
-    """A sentence on the bytes that the largest op moves each time."""
-    if not math.isfinite(moved[0]) or occurrences[0] <= 0:
+def _bytes_words(moved: float, occurrences: int) -> str:
+    """A sentence on the bytes that an op moves each time."""
+    if not math.isfinite(moved) or occurrences <= 0:
         return ""
-    return f"It moves {size(float(moved[0] / occurrences[0]))} to and from HBM each time."
+    return f"It moves {size(moved / occurrences)} to and from HBM each time."
 
 
-def _halved(evidence: Evidence, hbm_ps: Floats, rows: list[int]) -> float:
+def _halved(table: OpTable, hbm_ps: Floats, rows: list[int]) -> float:
     """Time for HBM traffic that bf16 would save in the largest ops whose large arrays are mostly f32."""
     saved = 0.0
     for row, ps in zip(rows[:_MOST_READ], hbm_ps.tolist(), strict=False):
-        arrays = [shape for shape in op_shapes(evidence.table, row) if shape.memory_space == _HBM]
+        arrays = [shape for shape in op_shapes(table, row) if shape.memory_space == _HBM]
         everything = math.fsum(shape.padded_bytes or shape.unpadded_bytes or 0 for shape in arrays)
-        floats = math.fsum(
-            shape.padded_bytes or 0
-            for shape in arrays
-            if shape.element_type == "f32" and (shape.padded_bytes or 0) >= _LARGE
-        )
+        sizes = [shape.padded_bytes or 0 for shape in arrays if shape.element_type == "f32"]
+        floats = math.fsum(array for array in sizes if array >= _LARGE)
         if everything > 0 and floats >= _FLOATS * everything:
             saved += ps * floats / everything / 2
     return saved

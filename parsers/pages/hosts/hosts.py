@@ -18,8 +18,9 @@ from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.text import counted, examples, natural_key
 from tpuprof.parsers.files.folder_search import host_name
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.common import NO_DEVICE, common_steps, complaints, step_time, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import NO_DEVICE, complaints, warnings_of, why_no_ops
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict
+from tpuprof.parsers.pages.steps import common_steps, step_time
 from tpuprof.parsers.pages.words import percent_of, share, time
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, OUTFEED
@@ -40,9 +41,6 @@ LEAST_COST = 0.01
 EVEN = 0.05
 """Hosts are even where their own times differ by no more than this share of a step."""
 
-_SEEN = 0.0005
-"""Share of a step below which a figure of one decimal would say that there is no difference at all."""
-
 
 def hosts_page(
     summaries: Sequence[HostSummary], left_out: Sequence[LeftOut] = (), problems: Sequence[Problem] = ()
@@ -56,15 +54,12 @@ def hosts_page(
     """
     missing, notes = _missing({summary.host for summary in summaries}, left_out, problems)
     shortcomings = _shortcomings(summaries)
+    having = [index for index, summary in enumerate(summaries) if summary.steps is not None]
     # where no host is whole, one of those that are not is all there is to show
-    taking = [index for index, why in enumerate(shortcomings) if not why and summaries[index].steps is not None]
-    taking = taking or [index for index, summary in enumerate(summaries) if summary.steps is not None][:1]
+    taking = [index for index in having if not shortcomings[index]] or having[:1]
     common = common_steps([summaries[index] for index in taking] or summaries)
     steps = None if common.grid is None else _host_steps(summaries, taking, common.grid)
-    rows = tuple(
-        _row(summary, index, steps, why)
-        for index, (summary, why) in enumerate(zip(summaries, shortcomings, strict=True))
-    )
+    rows = tuple(_row(summary, index, steps, shortcomings[index]) for index, summary in enumerate(summaries))
     verdict, statement, straggler = verdict_of(rows, steps, common.note, len(missing))
     return HostsPage(
         rows=rows,
@@ -106,10 +101,9 @@ def _shortcomings(summaries: Sequence[HostSummary]) -> list[str]:
     usual = max(set(having), key=lambda cores: (having.count(cores) if cores else 0, cores))
     reasons: list[str] = []
     for summary, cores in zip(summaries, having, strict=True):
-        why = ""
-        if any(problem.code in ("truncated", "damaged") for problem in summary.problems):
-            is_cut = any(problem.code == "truncated" for problem in summary.problems)
-            why = "its file is cut off" if is_cut else "its file is damaged"
+        why, codes = "", {problem.code for problem in summary.problems}
+        if codes & {"truncated", "damaged"}:
+            why = "its file is cut off" if "truncated" in codes else "its file is damaged"
         elif 0 < cores < usual:
             of = f"of its {summary.core_count:,} cores" if cores < summary.core_count else f"core{'s' * (cores > 1)}"
             why = f"only {cores:,} {of} {'has' if cores == 1 else 'have'} steps, and {usual:,} of other hosts"
@@ -137,13 +131,14 @@ def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: St
     sources = [(index, summaries[index].steps) for index in among]
     having = [index for index, steps in sources if steps is not None and steps.source == grid.source]
     taking, core_hosts = np.unique(grid.hosts, return_inverse=True)
-    rows = tuple(having[index] for index in taking.tolist())
     parts = _parts(grid)
-    own = grid.duration_ps - parts[:, :, _WAIT]
-    own_ps, duration_ps = (_longest(values, core_hosts, len(rows)) for values in (own, grid.duration_ps))
+    own_ps, duration_ps = (
+        np.stack([values[core_hosts == host].max(axis=0) for host in range(len(taking))])
+        for values in (grid.duration_ps - parts[:, :, _WAIT], grid.duration_ps)
+    )
     return HostSteps(
         names=grid.names,
-        rows=rows,
+        rows=tuple(having[index] for index in taking.tolist()),
         core_names=grid.core_names,
         core_hosts=core_hosts.astype(np.int64),
         parts_ps=parts,
@@ -151,11 +146,6 @@ def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: St
         own_ps=own_ps,
         slowest=own_ps.argmax(axis=0),
     )
-
-
-def _longest(values: Int64s, core_hosts: Int64s, hosts: int) -> Int64s:
-    """int64[hosts, steps]: the value of each host's slowest core."""
-    return np.stack([values[core_hosts == host].max(axis=0) for host in range(hosts)])
 
 
 def _parts(grid: StepGrid) -> Int64s:
@@ -193,14 +183,18 @@ def _least_taking_part(collective: Int64s) -> Int64s:
 
 def _row(summary: HostSummary, index: int, steps: HostSteps | None, not_compared: str) -> HostRow:
     grid = summary.steps
-    mine = steps.rows.index(index) if steps is not None and index in steps.rows else None
     own_ps = slowest_in = cost_ps = parts = None
-    if steps is not None and mine is not None:
+    if steps is not None and index in steps.rows:
+        mine = steps.rows.index(index)
         own_ps = float(steps.own_ps[mine].mean())
         parts = steps.parts_ps[steps.core_hosts == mine].mean(axis=(0, 1))
-        if len(steps.rows) > 1:
-            excess = _excess(steps, mine)
+        if len(steps.rows) > 1:  # by how much its own time is longer than that of the slowest other host
+            excess = np.maximum(steps.own_ps[mine] - np.delete(steps.own_ps, mine, axis=0).max(axis=0), 0)
             slowest_in, cost_ps = int(np.count_nonzero(excess)), float(excess.mean())
+    problems = [_is_apart([summary.host], not_compared)] if not_compared else []
+    problems += complaints(summary)
+    if not summary.core_count and not summary.gpu_count:
+        problems.append(NO_DEVICE)
     watched, active = (sum(getattr(chip, name) for chip in summary.duty) for name in ("total_ps", "active_ps"))
     return HostRow(
         host=summary.host,
@@ -208,7 +202,7 @@ def _row(summary: HostSummary, index: int, steps: HostSteps | None, not_compared
         cores=summary.core_count + summary.gpu_count,
         step_time=None if grid is None else step_time(grid.longest_ps.astype(np.float64), grid.source),
         not_compared=not_compared,
-        common_steps=0 if steps is None or mine is None else len(steps),
+        common_steps=0 if steps is None or parts is None else len(steps),
         own_ps=own_ps,
         slowest_in=slowest_in,
         cost_ps=cost_ps,
@@ -221,28 +215,14 @@ def _row(summary: HostSummary, index: int, steps: HostSteps | None, not_compared
         mxu_percent=summary.mxu_percent,
         hbm_percent=summary.hbm_percent,
         profile_duration_ps=summary.profile_duration_ps,
-        problems=(*((_is_apart([summary.host], not_compared),) if not_compared else ()), *_problems(summary)),
+        problems=tuple(problems),
     )
-
-
-def _excess(steps: HostSteps, host: int) -> Floats:
-    """float64[steps]: by how much a host's own time is longer than that of the slowest other host, at least 0."""
-    others = np.delete(steps.own_ps, host, axis=0).max(axis=0)
-    excess: Floats = np.maximum(steps.own_ps[host] - others, 0).astype(np.float64)
-    return excess
 
 
 def _part_percent(parts: Floats | None, *names: Part) -> float | None:
     if parts is None:
         return None
     return percent_of(sum(float(parts[PARTS.index(name)]) for name in names), float(parts.sum()))
-
-
-def _problems(summary: HostSummary) -> tuple[str, ...]:
-    sentences = complaints(summary)
-    if not summary.core_count and not summary.gpu_count:
-        sentences.append(NO_DEVICE)
-    return tuple(sentences)
 
 
 # --- the verdict ---------------------------------------------------------------------------------------------------
@@ -256,28 +236,25 @@ def verdict_of(
         return "unknown", f"Steps can't be compared: {note}.", None
     if len(steps.rows) < 2:
         return "unknown", _why_alone(rows, rows[steps.rows[0]], left_out), None
-    costs = [rows[row].cost_ps or 0.0 for row in steps.rows]
-    worst = int(np.argmax(costs))
-    often, total = rows[steps.rows[worst]].slowest_in or 0, len(steps)
+    taking, count = [rows[row] for row in steps.rows], counted(len(steps), "step")
     whole = float(steps.duration_ps.max(axis=0).mean())
-    if total >= _LEAST_STEPS and often >= STRAGGLES * total and costs[worst] >= LEAST_COST * whole:
+    worst = max(range(len(taking)), key=lambda index: taking[index].cost_ps or 0.0)
+    host, cost, often = taking[worst].host, taking[worst].cost_ps or 0.0, taking[worst].slowest_in or 0
+    if len(steps) >= _LEAST_STEPS and often >= STRAGGLES * len(steps) and cost >= LEAST_COST * whole:
         words = (
-            f"{rows[steps.rows[worst]].host} is the slowest in {often:,} of {counted(total, 'step')} and costs each "
-            f"{time(costs[worst])} ({share(costs[worst] / whole)}), which it takes longer than the next slowest."
+            f"{host} is the slowest in {often:,} of {count} and costs each {time(cost)} ({share(cost / whole)}), "
+            f"which it takes longer than the next slowest. {_reason(rows, steps, worst)}"
         )
-        return "straggler", f"{words} {_reason(rows, steps, worst)}".rstrip(), steps.rows[worst]
-    means = steps.own_ps.mean(axis=1)
+        return "straggler", words.rstrip(), steps.rows[worst]
+    means, compared = steps.own_ps.mean(axis=1), _compared(rows, len(taking))
     spread = float(means.max() - means.min()) / whole if whole else 0.0
     if spread <= EVEN:
-        within = share(spread) if spread >= _SEEN else "<0.1%"
-        words = f"The {_compared(rows, len(means))} are even within {within} of a step: none holds up the others."
-        return "even", words, None
-    most = int(means.argmax())
-    often = rows[steps.rows[most]].slowest_in or 0
+        within = share(max(spread, 1e-9))  # a figure of one decimal would say that there is no difference at all
+        return "even", f"The {compared} are even within {within} of a step: none holds up the others.", None
+    slowest = taking[int(means.argmax())]
     words = (
-        f"The {_compared(rows, len(means))} differ by {share(spread)} of a step, but no single one holds up the "
-        "others: "
-        f"{rows[steps.rows[most]].host} takes longest and is the slowest in {often:,} of {counted(total, 'step')}."
+        f"The {compared} differ by {share(spread)} of a step, but no single one holds up the others: "
+        f"{slowest.host} takes longest and is the slowest in {slowest.slowest_in or 0:,} of {count}."
     )
     return "uneven", words, None
 
@@ -308,18 +285,25 @@ def _why_alone(rows: Sequence[HostRow], shown: HostRow, left_out: int) -> str:
     return f"There is nothing to compare {shown.host} with: {why}."
 
 
+_PART_WORDS: Mapping[Part, str] = {
+    "input": "waiting for input",
+    "transfer": "transfers from and to its host",
+    "collective": "collectives",
+    "idle": "idle time",
+}
+
+
 def _reason(rows: Sequence[HostRow], steps: HostSteps, host: int) -> str:
     """A sentence on what a host spends most time on beyond the others' median.
 
     Only some hosts tell their waiting for input; for the others it is part of idle time. So it compares both only among
     hosts that tell the same.
     """
-    by_host = np.stack(
-        [steps.parts_ps[steps.core_hosts == index].mean(axis=(0, 1)) for index in range(len(steps.rows))]
-    )
+    hosts = range(len(steps.rows))
+    by_host = np.stack([steps.parts_ps[steps.core_hosts == index].mean(axis=(0, 1)) for index in hosts])
     is_known = [rows[row].input_percent is not None for row in steps.rows]
-    alike = [index for index, known in enumerate(is_known) if index != host and known == is_known[host]]
-    others = [index for index in range(len(is_known)) if index != host]
+    others = [index for index in hosts if index != host]
+    alike = [index for index in others if is_known[index] == is_known[host]]
     more = by_host[host] - _middle(by_host[others])
     for part in ("input", "idle"):
         index = PARTS.index(part)
@@ -329,15 +313,9 @@ def _reason(rows: Sequence[HostRow], steps: HostSteps, host: int) -> str:
     most = int(more.argmax())
     if more[most] <= 0:
         return ""
-    what = {
-        "compute": "compute",
-        "input": "waiting for input",
-        "output": "output",
-        "transfer": "transfers from and to its host",
-        "collective": "collectives",
-        "idle": "idle time",
-    }[PARTS[most]]
-    return f"It has {time(float(more[most]))} a step more of {what} than the others."
+    return (
+        f"It has {time(float(more[most]))} a step more of {_PART_WORDS.get(PARTS[most], PARTS[most])} than the others."
+    )
 
 
 def _middle(values: Floats) -> Floats:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT
-from tpuprof.parsers.pages.input.model import InputOp
+from tpuprof.parsers.pages.input.model import InfeedPercent, InputOp, StepWait
 from tpuprof.parsers.pages.overview.model import Bottleneck
 from tpuprof.parsers.steps.grid import InputSource
 
@@ -54,39 +53,21 @@ _INSIDE = (
     "or Grain, whose stages record themselves."
 )
 
-# What helps a stage, by what its name holds; the first that fits counts.
-_HINTS: tuple[tuple[str, str], ...] = (
-    (
-        "generator",
-        "it runs Python for one element after the other, so let several generators run under interleave, or "
-        "use ops of tf.data",
-    ),
-    ("parallelmap", "it is parallel already, so batch before mapping, cache what does not change, or do it offline"),
-    (
-        "map",
-        "set num_parallel_calls=tf.data.AUTOTUNE (in Grain more workers), batch before mapping, or cache what does "
-        "not change",
-    ),
-    ("shuffle", "take a smaller buffer, and shuffle the names of files instead"),
-    ("batch", "set num_parallel_calls of batch, and hand it elements of one shape"),
-    (
-        "",
-        "run it in parallel (num_parallel_calls=tf.data.AUTOTUNE; in Grain more workers), cache what does not change, "
-        "or do it offline",
-    ),
-)
+_HINTS: Mapping[str, str] = {
+    "generator": "it runs Python for one element after the other, so let several generators run under interleave, or "
+    "use ops of tf.data",
+    "parallelmap": "it is parallel already, so batch before mapping, cache what does not change, or do it offline",
+    "map": "set num_parallel_calls=tf.data.AUTOTUNE (in Grain more workers), batch before mapping, or cache what does "
+    "not change",
+    "shuffle": "take a smaller buffer, and shuffle the names of files instead",
+    "batch": "set num_parallel_calls of batch, and hand it elements of one shape",
+    "": "run it in parallel (num_parallel_calls=tf.data.AUTOTUNE; in Grain more workers), cache what does not change, "
+    "or do it offline",
+}
+"""What helps a stage, by what its name holds; the first that fits counts."""
 
 MUCH_WAITING = 20.0
 """A step that waits for this share of its time, in percent, is worth a sentence where most steps wait less."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """How steps wait: the step that waits most, its share of waiting and the median step's, 0-100."""
-
-    worst: str
-    most: float
-    usual: float
 
 
 def advice_of(
@@ -94,8 +75,8 @@ def advice_of(
     ops: Sequence[InputOp],
     bottleneck: Bottleneck,
     source: InputSource | None,
-    waiting: Waiting | None,
-    has_steps: bool,
+    steps: Sequence[StepWait],
+    infeed: InfeedPercent | None,
 ) -> tuple[str, ...]:
     """What to do, most useful first.
 
@@ -103,26 +84,27 @@ def advice_of(
         parts: the breakdown: time by XProf's categories; empty where it is unknown.
         ops: all rows of the op table.
         source: what tells the time that steps wait.
+        infeed: how the steps wait; None where nothing tells.
     """
-    share = bottleneck.input_percent
     if bottleneck.classification == "device":
-        return _nothing_to_do(waiting)
+        return _nothing_to_do(steps, infeed)
     if not ops and source is None:
-        return NO_EVENTS[:-1] if has_steps else NO_EVENTS
+        return NO_EVENTS[:-1] if steps else NO_EVENTS
     part = _largest(parts, ops)
-    if share is not None:
+    if bottleneck.input_percent is not None:
         return _about(part or "Unknown", ops) if ops else NO_HOST_EVENTS
-    if not has_steps:
+    if not steps:
         return (_UNKNOWN, *_about(part or "Unknown", ops))
     return (_APART, *(_about(part, ops) if part is not None and part in parts else ()))
 
 
-def _nothing_to_do(waiting: Waiting | None) -> tuple[str, ...]:
+def _nothing_to_do(steps: Sequence[StepWait], infeed: InfeedPercent | None) -> tuple[str, ...]:
     words = "Little to gain here: look at the device's ops first."
-    if waiting is None or waiting.most < MUCH_WAITING or waiting.usual >= waiting.most / 2:
+    if infeed is None or infeed.maximum < MUCH_WAITING or infeed.median >= infeed.maximum / 2:
         return (words,)
-    stands = f"Step {waiting.worst} stands out: it waits {waiting.most:.1f}% of its time, the median step "
-    return (words, f"{stands}{waiting.usual:.1f}%. See what the host did before it.")
+    worst = max(steps, key=lambda step: step.percent_maximum or 0.0).name
+    stands = f"Step {worst} stands out: it waits {infeed.maximum:.1f}% of its time, the median step "
+    return (words, f"{stands}{infeed.median:.1f}%. See what the host did before it.")
 
 
 def _about(part: str, ops: Sequence[InputOp]) -> tuple[str, ...]:
@@ -131,7 +113,7 @@ def _about(part: str, ops: Sequence[InputOp]) -> tuple[str, ...]:
     if name is None:
         return (_PARTS["Unknown"],)
     stage = name.rpartition("::")[2].lower()
-    hint = next(hint for word, hint in _HINTS if word in stage)
+    hint = next(hint for word, hint in _HINTS.items() if word in stage)
     return (_PARTS[part].format(op=name, hint=hint), *([_INSIDE] if part == WAIT else []))
 
 

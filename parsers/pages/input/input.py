@@ -11,18 +11,21 @@ Formulas are XProf's (`op_stats_to_input_pipeline_analysis.cc`), with these diff
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from itertools import repeat
+from typing import get_args
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.ops.host.input_events import InputRows, merge_input_rows, xprof_category
+from tpuprof.parsers.ops.host.input_events import InputRows, XprofCategory, merge_input_rows, xprof_category
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
-from tpuprof.parsers.pages.common import common_steps, spread
-from tpuprof.parsers.pages.input.advice import Waiting, advice_of
-from tpuprof.parsers.pages.input.model import InfeedPercent, InputBreakdown, InputOp, InputPipelinePage, Stage, StepWait
+from tpuprof.parsers.pages.input import model
+from tpuprof.parsers.pages.input.advice import advice_of
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.steps import common_steps, spread
 from tpuprof.parsers.pages.words import percent_of
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.model import GenericBreakdown
@@ -37,7 +40,7 @@ _PREFIXES = 64
 """How many stages around an op it looks for; no pipeline nests deeper."""
 
 
-def input_pipeline_page(summaries: Sequence[HostSummary], overview: Overview) -> InputPipelinePage:
+def input_pipeline_page(summaries: Sequence[HostSummary], overview: Overview) -> model.InputPipelinePage:
     """The page over some hosts of a run.
 
     Args:
@@ -52,7 +55,7 @@ def input_pipeline_page(summaries: Sequence[HostSummary], overview: Overview) ->
     )
 
 
-def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: InputRows) -> InputPipelinePage:
+def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: InputRows) -> model.InputPipelinePage:
     """The page from what the hosts add up to.
 
     Args:
@@ -60,36 +63,32 @@ def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: 
         host_ops, rows: of all hosts.
     """
     unknown = {key: why for key, why in overview.unknown.items() if key.startswith("bottleneck.")}
-    step_time = overview.performance.step_time
+    step_time, bottleneck = overview.performance.step_time, overview.bottleneck
     if step_time is None:
         unknown["device.step_time_ms"] = overview.unknown.get("performance.step_time_ms", "no step")
-    bottleneck = overview.bottleneck
-    steps = _steps(grid, bottleneck.input_percent is not None) if grid is not None else _generic_steps(overview)
-    infeed = _infeed_percent(steps)
+    source = None if grid is None else grid.input_source
+    steps = _generic_steps(overview) if grid is None else _steps(grid, bottleneck.input_percent is not None)
     ops = (*_input_ops(host_ops), *_feed_ops(rows))
+    shares = [step.percent_maximum for step in steps if step.percent_maximum is not None]
+    infeed = model.InfeedPercent(*spread(np.array(shares, np.float64))) if shares else None
     if infeed is None:
-        unknown["device.infeed_percent"] = _why_unknown(unknown, grid, ops)
+        why = unknown.get("bottleneck.input_percent") or unknown.get("device.step_time_ms", "the steps hold no time")
+        unknown["device.infeed_percent"] = APART if grid is not None and source is None and ops else why
     breakdown = _breakdown(ops, host_ops.enqueue_ratio)
     if breakdown is None:
         unknown["breakdown_us"] = NO_INPUT_OPS
-    return InputPipelinePage(
+    parts = {} if breakdown is None else dict(zip(get_args(XprofCategory), astuple(breakdown), strict=True))
+    return model.InputPipelinePage(
         hosts=overview.hosts,
         step_time=step_time,
-        source=None if grid is None else grid.input_source,
+        source=source,
         infeed_percent=infeed,
         steps=steps,
         breakdown=breakdown,
         ops=ops,
         stages=stages_of(ops),
         bottleneck=bottleneck,
-        next_steps=advice_of(
-            parts=_parts(breakdown),
-            ops=ops,
-            bottleneck=bottleneck,
-            source=None if grid is None else grid.input_source,
-            waiting=None if infeed is None else _waiting(steps, infeed),
-            has_steps=bool(steps),
-        ),
+        next_steps=advice_of(parts, ops, bottleneck, source, steps, infeed),
         unknown=unknown,
         warnings=overview.warnings,
     )
@@ -98,147 +97,104 @@ def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: 
 # --- device side ---------------------------------------------------------------------------------------------------
 
 
-def _shares(grid: StepGrid) -> Floats:
-    """float64[cores, steps]: percent of each step's longest duration that a core waits for input."""
-    return 100.0 * grid.part_ps[:, :, INFEED] / np.maximum(grid.longest_ps, 1)
-
-
-def _infeed_percent(steps: Sequence[StepWait]) -> InfeedPercent | None:
-    """Summary over the steps, each with the core that waits most; None where nothing tells."""
-    worst = np.array([step.percent_maximum for step in steps if step.percent_maximum is not None], np.float64)
-    if not len(worst):
-        return None
-    return InfeedPercent(*spread(worst))
-
-
-def _waiting(steps: Sequence[StepWait], infeed: InfeedPercent) -> Waiting:
-    worst = max(steps, key=lambda step: step.percent_maximum or 0.0)
-    return Waiting(worst.name, infeed.maximum, infeed.median)
-
-
-def _why_unknown(unknown: Mapping[str, str], grid: StepGrid | None, ops: Sequence[InputOp]) -> str:
-    if grid is not None and grid.input_source is None and ops:
-        return APART
-    return unknown.get("bottleneck.input_percent") or unknown.get("device.step_time_ms", "the steps hold no time")
-
-
-def _generic_steps(overview: Overview) -> tuple[StepWait, ...]:
+def _generic_steps(overview: Overview) -> tuple[model.StepWait, ...]:
     """How steps wait on GPUs: all GPUs together wait for copies from the host."""
     waits_of_steps = []
     for step in overview.steps:
         if isinstance(step.breakdown, GenericBreakdown):
-            share = 100.0 * step.breakdown.input_ps / max(1, step.duration_ps)
-            waits = round(step.breakdown.input_ps)
-            waits_of_steps.append(StepWait(step.name, step.duration_ps, waits, share, share, share, None))
+            waits, share = step.breakdown.input_ps, 100.0 * step.breakdown.input_ps / max(1, step.duration_ps)
+            waits_of_steps.append(model.StepWait(step.name, step.duration_ps, round(waits), share, share, share))
     return tuple(waits_of_steps)
 
 
-def _steps(grid: StepGrid, is_known: bool) -> tuple[StepWait, ...]:
+def _steps(grid: StepGrid, is_known: bool) -> tuple[model.StepWait, ...]:
     """How the steps of TensorCores wait."""
     durations = grid.longest_ps.tolist()
     if not is_known:
-        names = zip(grid.names, durations, strict=True)
-        return tuple(StepWait(name, duration, None, None, None, None, None) for name, duration in names)
-    shares, waits = _shares(grid), grid.part_ps[:, :, INFEED]
-    worst = waits.argmax(axis=0)
-    most = waits.max(axis=0).tolist()
-    cores = [grid.core_names[core] if wait > 0 else None for core, wait in zip(worst.tolist(), most, strict=True)]
+        return tuple(map(model.StepWait, grid.names, durations))
+    waits = grid.part_ps[:, :, INFEED]
+    shares = 100.0 * waits / np.maximum(grid.longest_ps, 1)
+    worst, most = waits.argmax(axis=0).tolist(), waits.max(axis=0).tolist()
+    cores = [grid.core_names[core] if wait > 0 else None for core, wait in zip(worst, most, strict=True)]
     columns = (shares.mean(axis=0).tolist(), shares.min(axis=0).tolist(), shares.max(axis=0).tolist())
-    return tuple(map(StepWait, grid.names, durations, most, *columns, cores))
+    return tuple(map(model.StepWait, grid.names, durations, most, *columns, cores))
 
 
 # --- host side -----------------------------------------------------------------------------------------------------
 
 
-def _input_ops(host: HostOps) -> list[InputOp]:
-    """The ops that XProf takes for input ops; their order is that of `HostOps`, by self time."""
-    categories = [xprof_category(name, kind) for name, kind in zip(host.name, host.type, strict=True)]
-    everything = sum(own for own, category in zip(host.self_ps.tolist(), categories, strict=True) if category)
+def _input_ops(host: HostOps) -> list[model.InputOp]:
+    """The ops that XProf takes for input ops."""
+    categories = map(xprof_category, host.name, host.type)
     columns = (host.stage_id.tolist(), host.occurrences.tolist(), host.total_ps.tolist(), host.self_ps.tolist())
-    ops = []
-    for name, category, stage, count, total, own in zip(host.name, categories, *columns, strict=True):
-        if category:
-            shares = (percent_of(total, everything) or 0.0, percent_of(own, everything) or 0.0)
-            ops.append(InputOp(name, category, "input_op", stage, count, total, own, *shares))
-    return sorted(ops, key=lambda op: (-op.self_ps, op.name))
+    rows = [row for row in zip(host.name, categories, *columns, strict=True) if row[1] is not None]
+    return sorted(_ops("input_op", rows), key=lambda op: (-op.self_ps, op.name))
 
 
-def _feed_ops(rows: InputRows) -> list[InputOp]:
-    everything = sum(rows.self_ps.tolist())
+def _feed_ops(rows: InputRows) -> list[model.InputOp]:
     columns = (rows.occurrences.tolist(), rows.total_ps.tolist(), rows.self_ps.tolist())
+    return _ops("device_feed", list(zip(rows.name, rows.category, repeat(0), *columns, strict=False)))
+
+
+_Row = tuple[str, model.Category, int, int, int, int]
+
+
+def _ops(group: model.OpGroup, rows: Sequence[_Row]) -> list[model.InputOp]:
+    """Rows of name, category, stage, occurrences, total and self time, with their shares of the group's self time."""
+    everything = sum(own for *_, own in rows)
     ops = []
-    for name, category, count, total, own in zip(rows.name, rows.category, *columns, strict=True):
+    for name, category, stage, count, total, own in rows:
         shares = (percent_of(total, everything) or 0.0, percent_of(own, everything) or 0.0)
-        ops.append(InputOp(name, category, "device_feed", 0, count, total, own, *shares))
+        ops.append(model.InputOp(name, category, group, stage, count, total, own, *shares))
     return ops
 
 
-def _breakdown(ops: Sequence[InputOp], enqueue_ratio: float | None) -> InputBreakdown | None:
+def _breakdown(ops: Sequence[model.InputOp], enqueue_ratio: float | None) -> model.InputBreakdown | None:
     """XProf's `GenerateHostResult`; its other source for the ratio, host-to-device time in steps, is 0 on TPU."""
-    sums: dict[str, int] = {}
+    sums: Counter[str] = Counter()
     for op in ops:
         if op.group == "input_op":
-            sums[op.category] = sums.get(op.category, 0) + op.self_ps
+            sums[op.category] += op.self_ps
     if not sums:
         return None
-    enqueue = float(sums.get("Enqueue", 0))
-    parts = [sums.get(name, 0) for name in ("Demanded file read", "Advanced file read", "Preprocessing")]
+    enqueue = float(sums["Enqueue"])
+    parts = [sums[name] for name in ("Demanded file read", "Advanced file read", "Preprocessing")]
     whole = sum(parts)
     ratio = min(1.0, enqueue_ratio or 0.0)
     rest = enqueue * (1.0 - ratio) / ratio if ratio > 0 else float(whole)
     demanded, advanced, preprocessing = (rest * part / whole if whole else 0.0 for part in parts)
-    return InputBreakdown(enqueue, demanded, advanced, preprocessing, 0.0 if whole else rest)
-
-
-def _parts(breakdown: InputBreakdown | None) -> Mapping[str, float]:
-    if breakdown is None:
-        return {}
-    return {
-        "Enqueue": breakdown.enqueue_ps,
-        "Demanded file read": breakdown.demanded_file_read_ps,
-        "Advanced file read": breakdown.advanced_file_read_ps,
-        "Preprocessing": breakdown.preprocessing_ps,
-        "Unknown": breakdown.unclassified_ps,
-    }
+    return model.InputBreakdown(enqueue, demanded, advanced, preprocessing, 0.0 if whole else rest)
 
 
 # --- stages --------------------------------------------------------------------------------------------------------
 
 
-def stages_of(ops: Sequence[InputOp]) -> tuple[Stage, ...]:
+def stages_of(ops: Sequence[model.InputOp]) -> tuple[model.Stage, ...]:
     """The rows as a forest, ``Iterator::A::B`` below ``Iterator::A``, or below the nearest stage that is a row.
 
     Parents come before what is inside them. Siblings, and rows without a parent, come by total time, XProf's ops before
     the others.
     """
-    row_of = {op.name: row_number for row_number, op in reversed(list(enumerate(ops))) if op.group == "input_op"}
-    parents = [_parent(op, row_of) if op.group == "input_op" else -1 for op in ops]
+    row_of = {op.name: row for row, op in reversed(list(enumerate(ops))) if op.group == "input_op"}
     children: dict[int, list[int]] = {}
-    for row_number in sorted(
-        range(len(ops)),
-        key=lambda row_number: (ops[row_number].group != "input_op", -ops[row_number].total_ps, row_number),
-    ):
-        children.setdefault(parents[row_number], []).append(row_number)
-    stages: list[Stage] = []
+    for row, op in sorted(enumerate(ops), key=lambda item: (item[1].group != "input_op", -item[1].total_ps, item[0])):
+        children.setdefault(_parent(op, row_of), []).append(row)
+    stages: list[model.Stage] = []
     waiting = [(row, -1) for row in reversed(children.get(-1, []))]
     while waiting:
         row, parent = waiting.pop()
         around = stages[parent] if parent >= 0 else None
         label = ops[row].name if around is None else ops[row].name[len(ops[around.op].name) + 2 :]
-        stages.append(Stage(row, label, 0 if around is None else around.depth + 1, parent))
+        stages.append(model.Stage(row, label, 0 if around is None else around.depth + 1, parent))
         waiting += [(child, len(stages) - 1) for child in reversed(children.get(row, []))]
     return tuple(stages)
 
 
-def _parent(op: InputOp, row_of: Mapping[str, int]) -> int:
+def _parent(op: model.InputOp, row_of: Mapping[str, int]) -> int:
     """Row of the innermost stage around a stage of tf.data; -1 for none."""
-    if not op.name.startswith("Iterator::"):
-        return -1
-    end = len(op.name)
+    name = op.name if op.group == "input_op" and op.name.startswith("Iterator::") else ""
     for _ in range(_PREFIXES):
-        end = op.name.rfind("::", 0, end)
-        if end <= 0:
+        name = name.rpartition("::")[0]
+        if not name or name in row_of:
             break
-        if op.name[:end] in row_of:
-            return row_of[op.name[:end]]
-    return -1
+    return row_of.get(name, -1) if name else -1

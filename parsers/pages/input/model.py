@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 
 NO_CORE_WAITS = "no core waited for input in these steps"
+
+Category = XprofCategory | InputCategory
 
 OpGroup = Literal["input_op", "device_feed"]
 """input_op: an op as XProf lists them. device_feed: an event that hands input to the device, known by its name."""
@@ -48,11 +51,11 @@ class StepWait:
 
     name: str
     duration_ps: int
-    wait_ps: int | None
-    percent_average: float | None
-    percent_minimum: float | None
-    percent_maximum: float | None
-    core: str | None
+    wait_ps: int | None = None
+    percent_average: float | None = None
+    percent_minimum: float | None = None
+    percent_maximum: float | None = None
+    core: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class InputOp:
     """
 
     name: str
-    category: XprofCategory | InputCategory
+    category: Category
     group: OpGroup
     stage_id: int
     occurrences: int
@@ -154,9 +157,9 @@ class InputPipelinePage:
         shares = [step.percent_maximum or 0.0 for step in self.steps]
         return shares.index(max(shares)) if any(shares) else None
 
-    def totals(self) -> Mapping[XprofCategory | InputCategory, int]:
+    def totals(self) -> Mapping[Category, int]:
         """Self time of the ops of each category."""
-        sums: dict[XprofCategory | InputCategory, int] = {}
+        sums: Counter[Category] = Counter()
         for op in self.ops:
-            sums[op.category] = sums.get(op.category, 0) + op.self_ps
+            sums[op.category] += op.self_ps
         return sums

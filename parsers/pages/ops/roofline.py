@@ -15,8 +15,9 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, feeds, rates, work_of
-from tpuprof.parsers.pages.common import common_steps, why_no_ops
+from tpuprof.parsers.pages.common import why_no_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import INFEED, OUTFEED

@@ -12,10 +12,11 @@ from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import op_class
 from tpuprof.parsers.ops.framework_op import is_gradient
 from tpuprof.parsers.ops.host.ops import merge_host_ops
-from tpuprof.parsers.pages.common import step_time, warnings_of
+from tpuprof.parsers.pages.common import warnings_of
 from tpuprof.parsers.pages.overview.bottleneck import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, with_slow_steps
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step, TopOp
 from tpuprof.parsers.pages.overview.performance import host_figures
+from tpuprof.parsers.pages.steps import step_time
 from tpuprof.parsers.pages.words import percent_of
 from tpuprof.parsers.steps.gpu.steps import GpuSummary
 from tpuprof.parsers.steps.model import GenericBreakdown

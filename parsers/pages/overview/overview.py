@@ -25,17 +25,18 @@ import numpy as np
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.hosts.summary import HostSummary, IdleTime
+from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
-from tpuprof.parsers.pages.common import NO_DEVICE, common_steps, device_of, warnings_of, why_no_ops
-from tpuprof.parsers.pages.findings.finding import Evidence, GapActivity
+from tpuprof.parsers.pages.common import NO_DEVICE, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.findings.finding import Evidence
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Share, Step, TopOp
 from tpuprof.parsers.pages.overview.performance import performance_of
+from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.steps.grid import StepGrid, breakdowns
 from tpuprof.parsers.steps.model import SparseCoreTime
 
@@ -198,25 +199,7 @@ def evidence_of(
         device_type=device.device_type if device is not None else None,
         total_ps=sum(summary.total_ps for summary in summaries),
         core_count=sum(summary.core_count for summary in summaries),
-        gaps=_gaps(summaries),
+        gaps=max(filter(None, (summary.idle for summary in summaries)), key=lambda idle: idle.gap_ps, default=None),
         compilations=tuple(compilation for summary in summaries for compilation in summary.compilations),
         modules=modules,
-    )
-
-
-def _gaps(summaries: Sequence[HostSummary]) -> GapActivity | None:
-    """The gaps of the core that is idle most, of all hosts."""
-    most: IdleTime | None = max(
-        (summary.idle for summary in summaries if summary.idle is not None), key=lambda idle: idle.gap_ps, default=None
-    )
-    if most is None:
-        return None
-    async_op, async_ps = next(iter(most.flying.items()), (None, 0))
-    return GapActivity(
-        gap_ps=most.gap_ps,
-        activities=most.activities,
-        longest_ps=most.longest[1] - most.longest[0],
-        count=most.count,
-        async_op=async_op,
-        async_ps=async_ps,
     )

@@ -12,8 +12,9 @@ from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
 from tpuprof.parsers.ops.roofline import WORK, work_of
 from tpuprof.parsers.ops.table import OpTable, framework_groups, most_frequent
-from tpuprof.parsers.pages.common import CommonSteps, device_of, step_time, why_no_ops
+from tpuprof.parsers.pages.common import device_of, why_no_ops
 from tpuprof.parsers.pages.overview.model import Performance
+from tpuprof.parsers.pages.steps import CommonSteps, step_time
 from tpuprof.parsers.pages.words import percent_of
 
 Known = tuple[float | None, str]

@@ -8,18 +8,19 @@ the first program where their HLO ops have the same name; here each keeps its ow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, numbered
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
-from tpuprof.parsers.ops.host.events import HostThread, SparseStat, integers_at
+from tpuprof.parsers.ops.host.events import HostThread, SparseStat
 
 _HLO_OP, _PROGRAM, _FRAMEWORK_OP = OP_STATS = ("hlo_op", "program_id", "tf_op")
 
@@ -59,32 +60,29 @@ def gpu_ops(gpus: Sequence[tuple[Plane, Sequence[HostThread]]], modules: HloModu
     Args:
         gpus: each GPU with its streams, decoded with `OP_STATS`.
     """
-    spent: dict[_Op, tuple[int, int]] = {}
+    counts: Counter[_Op] = Counter()
+    times: Counter[_Op] = Counter()
     for plane, streams in gpus:
         for stream in streams:
             for op, count, time in (*_of_hlo(plane, stream, modules), *_of_framework(plane, stream)):
-                counts, times = spent.get(op, (0, 0))
-                spent[op] = counts + count, times + time
+                counts[op] += count
+                times[op] += time
     rows: dict[str, GpuOp] = {}
-    for op, (count, time) in spent.items():
+    for op, count in counts.items():
         parsed = parse_framework_op(op.framework_op) if op.framework_op else None
         name, kind = (parsed.name, parsed.type) if parsed else (op.name, UNKNOWN_TYPE)
         known = rows.get(name, GpuOp(name, kind or UNKNOWN_TYPE, 0, 0))
-        rows[name] = GpuOp(name, known.type, max(known.occurrences, count), known.self_ps + time)
+        rows[name] = GpuOp(name, known.type, max(known.occurrences, count), known.self_ps + times[op])
     return tuple(sorted(rows.values(), key=lambda row: (-row.self_ps, row.name)))
 
 
-def _of_hlo(plane: Plane, stream: HostThread, modules: HloModules) -> list[tuple[_Op, int, int]]:
+def _of_hlo(plane: Plane, stream: HostThread, modules: HloModules) -> Iterator[tuple[_Op, int, int]]:
     """Ops, occurrences and times of the kernels of HLO ops."""
-    stat = stream.stats.get(_HLO_OP)
-    if stat is None:
-        return []
+    stat = stream.stat(_HLO_OP)
     number, names = _distinct(plane, stat)
-    program, has = integers_at(stream.stats.get(_PROGRAM), stat.rows)
-    chosen = np.flatnonzero(has)
-    programs, which = np.unique(program[chosen], return_inverse=True)
-    out = []
-    for key, count, time in _summed(stream, stat.rows[chosen], number[chosen] * len(programs) + which):
+    program, has = stream.stat(_PROGRAM).integers_at(stat.rows)
+    programs, which = np.unique(program[has], return_inverse=True)
+    for key, count, time in _summed(stream, stat.rows[has], number[has] * len(programs) + which):
         name = names[key // len(programs)].rsplit(_INSIDE, 1)[-1]
         of_program = int(programs[key % len(programs)])
         module = modules.module(of_program) if name else None
@@ -92,43 +90,30 @@ def _of_hlo(plane: Plane, stream: HostThread, modules: HloModules) -> list[tuple
         if proto is not None:
             framework_op = text(proto.metadata.op_name)
             full_name = f"{framework_op}:{text(proto.metadata.op_type)}" if framework_op else ""
-            out.append((_Op(of_program, name, full_name), count, time))
-    return out
+            yield _Op(of_program, name, full_name), count, time
 
 
-def _of_framework(plane: Plane, stream: HostThread) -> list[tuple[_Op, int, int]]:
+def _of_framework(plane: Plane, stream: HostThread) -> Iterator[tuple[_Op, int, int]]:
     """Ops, occurrences and times of the kernels that name a framework op, but no HLO op."""
-    stat = stream.stats.get(_FRAMEWORK_OP)
-    if stat is None:
-        return []
+    stat, by_hlo = stream.stat(_FRAMEWORK_OP), stream.stat(_HLO_OP)
     number, names = _distinct(plane, stat)
-    by_hlo = stream.stats.get(_HLO_OP)
-    is_hlo = np.zeros(len(stat.rows), np.bool_)
-    if by_hlo is not None:
-        of_hlo, hlo_names = _distinct(plane, by_hlo)
-        is_named = np.array([bool(name) for name in hlo_names], np.bool_)[of_hlo]
-        is_hlo = np.isin(stat.rows, by_hlo.rows[is_named])
-    chosen = np.flatnonzero(~is_hlo & np.array([bool(name) for name in names], np.bool_)[number])
+    of_hlo, hlo_names = _distinct(plane, by_hlo)
+    is_hlo = np.isin(stat.rows, by_hlo.rows[np.array([*map(bool, hlo_names)], np.bool_)[of_hlo]])
+    chosen = ~is_hlo & np.array([*map(bool, names)], np.bool_)[number]
     kernels, which = np.unique(stream.metadata_id[stat.rows[chosen]], return_inverse=True)
-    out = []
     for key, count, time in _summed(stream, stat.rows[chosen], number[chosen] * len(kernels) + which):
         full_name = names[key // len(kernels)]
         row = plane.event_metadata.row(int(kernels[key % len(kernels)]))
         kernel = plane.event_metadata.name(row) if row is not None else ""
-        out.append((_Op(0, f"{parse_framework_op(full_name).name}/{kernel}", full_name), count, time))
-    return out
+        yield _Op(0, f"{parse_framework_op(full_name).name}/{kernel}", full_name), count, time
 
 
 def _distinct(plane: Plane, stat: SparseStat) -> tuple[Int64s, list[str]]:
     """The text of each event as a number, and the texts; each reference is resolved once."""
     column = stat.values
-    length = column.length.astype(np.int64) if len(column.length) else np.zeros(len(column.kind), np.int64)
-    order = np.lexsort((length, column.value, column.kind))
-    same = (np.diff(column.kind[order]) == 0) & (np.diff(column.value[order]) == 0) & (np.diff(length[order]) == 0)
-    opens = np.append(True, ~same)[: len(order)]
-    number = np.empty(len(order), np.int64)
-    number[order] = np.cumsum(opens) - 1
-    return number, [value or "" for value in plane.texts(column.take(order[opens]))]
+    number = numbered(column.kind, column.value, *([column.length] if len(column.length) else []))
+    first = np.unique(number, return_index=True)[1].astype(np.int64)
+    return number, [value or "" for value in plane.texts(column.take(first))]
 
 
 def _summed(stream: HostThread, rows: Int64s, keys: Int64s) -> list[tuple[int, int, int]]:

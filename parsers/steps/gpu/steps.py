@@ -15,24 +15,25 @@ claim all time after it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
+from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, no_ints, opens
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_REF, KIND_STR
 from tpuprof.parsers.formats.xspace.source import ByteSource
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.ops.core_ops import event_spans
 from tpuprof.parsers.ops.device import is_gpu
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread, integers_at, read_threads
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread, read_threads
 from tpuprof.parsers.steps.gpu.ops import OP_STATS, GpuOp, gpu_ops
-from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Root, event_groups, is_grouped, recorded_groups
+from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, Root, event_groups, is_grouped, recorded_groups
 from tpuprof.parsers.steps.model import GenericBreakdown
+from tpuprof.parsers.steps.requests.spans import Spans
 
 STREAM_STATS = tuple(dict.fromkeys((*GROUP_STATS, *OP_STATS, "shape")))
 
@@ -98,20 +99,17 @@ def gpu_summary(trace: Trace, host: HostEvents | None, on_chunk: ChunkDone | Non
     planes = [plane for plane in trace.planes if is_gpu(plane)]
     if not planes or any(plane.name.startswith("/device:TPU:") for plane in trace.planes):
         return None
-    streams = [[thread for thread, _ in read_threads(plane, STREAM_STATS, on_chunk)] for plane in planes]
+    streams = [list(read_threads(plane, STREAM_STATS, on_chunk)) for plane in planes]
     every = [stream for of_plane in streams for stream in of_plane]
     grouped = is_grouped(trace)
-    roots: tuple[Root, ...] = ()
-    packed = recorded_groups(every)
-    if host is not None:
-        groups = event_groups(host, (), every, grouped)
-        roots, packed = groups.roots, groups.streams
-    of_events = iter([line.of_events() for line in packed])
+    groups = Groups((), (), None, recorded_groups(every)) if host is None else event_groups(host, (), every, grouped)
+    of_events = iter([line.of_events() for line in groups.streams])
     gpus = [
         _gpu(plane, of_plane, [next(of_events) for _ in of_plane], not grouped)
         for plane, of_plane in zip(planes, streams, strict=True)
     ]
-    steps, whole = _steps([gpu for gpu in gpus if gpu is not None], roots)
+    events, spans = _Events.joined([events for events, _ in gpus]), Spans.joined([spans for _, spans in gpus])
+    steps, whole = _steps(events, spans, groups.roots)
     kept = steps[1:-1] if len(steps) > _FEW else steps
     return GpuSummary(
         device_count=len(planes),
@@ -151,64 +149,45 @@ def gpu_type(plane: Plane) -> str:
         return f"Nvidia GPU ({named[-1]})" if named else "Nvidia GPU"
     if stats.get("device_vendor") == "AMD":
         name = stats.get("gpu_device_name")
-        if not (isinstance(name, str) and _is_gfx(name)):
+        if not (isinstance(name, str) and re.fullmatch("gfx[0-9a-fA-F]{3,}", name)):  # the architecture: gfx90a
             name = _AMD.get((major, minor)) or _AMD_SERIES.get(major)
         return f"AMD GPU - {name}" if name else "AMD GPU"
     return "GPU"
 
 
-def _is_gfx(name: str) -> bool:
-    """Whether a name is an architecture's: ``gfx90a``."""
-    digits = name.removeprefix("gfx")
-    return name.startswith("gfx") and len(digits) >= 3 and all(digit in "0123456789abcdefABCDEF" for digit in digits)
-
-
 @dataclass(frozen=True, slots=True)
-class _Gpu:
-    """The events of one GPU that count for steps, and its steps' spans.
-
-    Attributes:
-        group, start_ps, end_ps, kind: int64[n]; kind is one of `_FROM_HOST` and following.
-        span_group, span_start_ps, span_end_ps: int64[k].
-    """
+class _Events(Columns):
+    """The events of GPUs that count for steps: int64[n] each; `kind` is one of `_FROM_HOST` and following."""
 
     group: Int64s
-    start_ps: Int64s
-    end_ps: Int64s
+    start: Int64s
+    end: Int64s
     kind: Int64s
-    span_group: Int64s
-    span_start_ps: Int64s
-    span_end_ps: Int64s
 
 
-def _gpu(plane: Plane, streams: Sequence[HostThread], groups: Sequence[Int64s], derives: bool) -> _Gpu | None:
-    """Reads what one GPU did for steps; None for nothing.
+def _gpu(plane: Plane, streams: Sequence[HostThread], groups: Sequence[Int64s], derives: bool) -> tuple[_Events, Spans]:
+    """Reads what one GPU did for steps: its events that count for steps, and its steps' spans.
 
     Args:
         groups: the groups of each stream's events.
         derives: whether to fill gaps between groups and to find spans, because the profile has no groups yet.
     """
-    if not streams:
-        return None
-    start = np.concatenate([stream.start_ps for stream in streams])
-    end = np.concatenate([stream.end_ps for stream in streams])
-    group = np.concatenate(groups)
-    spans = [_recorded_spans(plane)]
-    if derives:
-        order = np.lexsort((end, start))  # of events that start together XProf takes the shorter one first
-        group[order] = _filled(group[order])
-        spans.append(_runs(group[order], start[order], end[order]))
-    span_group, span_start, span_end = (np.concatenate([part[item] for part in spans]) for item in range(3))
-    launched = np.concatenate([_launched(stream) for stream in streams])
-    chosen = launched & (group >= 0) & np.isin(group, span_group)
-    if not chosen.any():
-        return None
-    kind = np.concatenate([_kinds(plane, stream) for stream in streams])
-    known = np.isin(span_group, group[chosen])
-    return _Gpu(
-        *(column[chosen] for column in (group, start, end, kind)),
-        *(column[known] for column in (span_group, span_start, span_end)),
+    every = Spans.joined(
+        [Spans(group, line.start_ps, line.end_ps) for line, group in zip(streams, groups, strict=True)]
     )
+    group, spans = every.group, _recorded_spans(plane)
+    if derives:
+        order = np.lexsort((every.end, every.start))  # of events that start together XProf takes the shorter one first
+        group[order] = _filled(group[order])
+        spans = Spans.joined([spans, _runs(every.take(order))])
+    kinds, launched = [no_ints()], [np.zeros(0, np.bool_)]
+    for stream in streams:
+        number, has = stream.stat("correlation_id").integers_at(np.arange(len(stream)))
+        launched.append(has & (number >= 0))
+        kinds.append(_kinds(plane, stream))
+    events = _Events(group, every.start, every.end, np.concatenate(kinds))
+    events = events.take(np.concatenate(launched) & (group >= 0) & np.isin(group, spans.group))
+    return events, spans.take(np.isin(spans.group, events.group))
 
 
 def _filled(group: Int64s) -> Int64s:
@@ -217,33 +196,23 @@ def _filled(group: Int64s) -> Int64s:
     return np.where(last >= 0, group[last], -1)
 
 
-def _runs(group: Int64s, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Group, start and end of each run of events of one group; events are in order, and from one on all have groups."""
-    first = int(np.argmax(group >= 0)) if (group >= 0).any() else len(group)
-    group, start, end = group[first:], start[first:], end[first:]
-    opens = np.flatnonzero(np.append(True, group[1:] != group[:-1])[: len(group)])
-    return group[opens], start[opens], np.maximum.reduceat(end, opens) if len(opens) else end
+def _runs(events: Spans) -> Spans:
+    """The runs of events of one group; the events are in order, and from one on all have groups."""
+    events = events.take(events.group >= 0)
+    first = np.flatnonzero(opens(events.group))
+    stop = np.maximum.reduceat(events.end, first) if len(first) else events.end
+    return Spans(events.group[first], events.start[first], stop)
 
 
-def _recorded_spans(plane: Plane) -> tuple[Int64s, Int64s, Int64s]:
-    """Group, start and end of the steps that the profile has already."""
-    groups, starts, ends = ([no_ints()] for _ in range(3))
+def _recorded_spans(plane: Plane) -> Spans:
+    """The steps that the profile has already."""
+    spans = []
     for line in plane.lines:
         if line.id & 0xFFFFFFFF == _STEPS_LINE:
-            events = line.events(("group_id",), places=False)
-            start, end = event_spans(line, events)
-            column = events.stats.get("group_id")
-            has = np.flatnonzero(column.kind) if column is not None else np.zeros(0, np.intp)
-            groups.append(column.integers()[has] if column is not None else no_ints())
-            starts.append(start[has])
-            ends.append(end[has])
-    return np.concatenate(groups), np.concatenate(starts), np.concatenate(ends)
-
-
-def _launched(stream: HostThread) -> Bools:
-    """Which events a call of the host launched."""
-    number, has = integers_at(stream.stats.get("correlation_id"), np.arange(len(stream)))
-    return has & (number >= 0)
+            events = HostThread.of(line, line.events(("group_id",), places=False))
+            group = events.stat("group_id")
+            spans.append(Spans(group.values.integers(), events.start_ps[group.rows], events.end_ps[group.rows]))
+    return Spans.joined(spans)
 
 
 def _kinds(plane: Plane, stream: HostThread) -> Int64s:
@@ -252,20 +221,19 @@ def _kinds(plane: Plane, stream: HostThread) -> Int64s:
     ids, which = np.unique(stream.metadata_id, return_inverse=True)
     rows = table.rows(ids.astype(np.int64)).tolist()
     kind = np.array([_kind_of(table.name(row) if row >= 0 else "") for row in rows], np.int64)[which]
-    stat = stream.stats.get("shape")
-    if stat is not None:
-        computes = np.flatnonzero(kind[stat.rows] >= _COMPUTE_32)
-        column = stat.values.take(computes)
-        filled, half = np.zeros(len(computes), np.bool_), np.zeros(len(computes), np.bool_)
-        is_ref = np.flatnonzero(column.kind == KIND_REF)
-        refs, first, of = np.unique(column.value[is_ref], return_index=True, return_inverse=True)
-        texts = plane.texts(column.take(is_ref[first]))
-        filled[is_ref] = np.array([bool(text) for text in texts], np.bool_)[of] if len(refs) else False
-        half[is_ref] = np.array(["half" in (text or "") for text in texts], np.bool_)[of] if len(refs) else False
-        is_text = np.flatnonzero((column.kind == KIND_STR) & (column.length > 0 if len(column.length) else False))
-        filled[is_text] = True
-        half[is_text] = _holding(plane.source, b"half", column.value[is_text], column.length[is_text].astype(np.int64))
-        kind[stat.rows[computes[filled]]] = np.where(half[filled], _COMPUTE_16, _COMPUTE_32)
+    stat = stream.stat("shape")
+    computes = np.flatnonzero(kind[stat.rows] >= _COMPUTE_32)
+    column = stat.values.take(computes)
+    filled, half = np.zeros(len(computes), np.bool_), np.zeros(len(computes), np.bool_)
+    is_ref = np.flatnonzero(column.kind == KIND_REF)
+    _, first, of = np.unique(column.value[is_ref], return_index=True, return_inverse=True)
+    texts = plane.texts(column.take(is_ref[first]))
+    filled[is_ref] = np.array([bool(text) for text in texts], np.bool_)[of]
+    half[is_ref] = np.array(["half" in (text or "") for text in texts], np.bool_)[of]
+    is_text = np.flatnonzero((column.kind == KIND_STR) & (column.length > 0 if len(column.length) else False))
+    filled[is_text] = True
+    half[is_text] = _holding(plane.source, b"half", column.value[is_text], column.length[is_text].astype(np.int64))
+    kind[stat.rows[computes[filled]]] = np.where(half[filled], _COMPUTE_16, _COMPUTE_32)
     return kind
 
 
@@ -302,23 +270,16 @@ def _holding(source: ByteSource, word: bytes, begin: Int64s, length: Int64s) -> 
     return out
 
 
-def _steps(gpus: Sequence[_Gpu], roots: Sequence[Root]) -> tuple[tuple[GpuStep, ...], Int64s]:
+def _steps(events: _Events, spans: Spans, roots: Sequence[Root]) -> tuple[tuple[GpuStep, ...], Int64s]:
     """The steps of all GPUs together, and the time of each kind in all groups, also outside of steps."""
-    if not gpus:
-        return (), np.zeros(_KINDS, np.int64)
-    group, start, end, kind = (
-        np.concatenate([getattr(gpu, name) for gpu in gpus]) for name in ("group", "start_ps", "end_ps", "kind")
-    )
-    groups, step = np.unique(group, return_inverse=True)
-    begin, stop = _longest(gpus, groups)
-    inside, whole = sweep(step.astype(np.int64), start, end, kind, begin, stop)
-    computes = np.bincount(step[(kind >= _COMPUTE_32) & (end > start)], minlength=len(groups)) > 0
-    kept = np.flatnonzero(computes & (stop > begin))
+    groups, step = np.unique(events.group, return_inverse=True)
+    begin, stop = _longest(spans, groups)
+    inside, whole = sweep(step.astype(np.int64), events.start, events.end, events.kind, begin, stop)
+    does_compute = (events.kind >= _COMPUTE_32) & (events.end > events.start)
+    computes = np.bincount(step[does_compute], minlength=len(groups)) > 0
     out = []
-    for row in kept.tolist():
-        number = int(groups[row])
-        spent = inside[row].tolist()
-        duration = int(stop[row] - begin[row])
+    for row in np.flatnonzero(computes & (stop > begin)).tolist():
+        number, spent, duration = int(groups[row]), inside[row].tolist(), int(stop[row] - begin[row])
         breakdown = GenericBreakdown(
             device_compute_ps=float(spent[_COMPUTE_16] + spent[_COMPUTE_32]),
             device_to_device_ps=float(spent[_BETWEEN]),
@@ -331,14 +292,11 @@ def _steps(gpus: Sequence[_Gpu], roots: Sequence[Root]) -> tuple[tuple[GpuStep, 
     return tuple(out), whole
 
 
-def _longest(gpus: Sequence[_Gpu], groups: Int64s) -> tuple[Int64s, Int64s]:
+def _longest(spans: Spans, groups: Int64s) -> tuple[Int64s, Int64s]:
     """Start and end of the longest span of each group; the first of equally long ones counts."""
-    group, start, end = (
-        np.concatenate([getattr(gpu, name) for gpu in gpus]) for name in ("span_group", "span_start_ps", "span_end_ps")
-    )
-    order = np.lexsort((-np.arange(len(group)), end - start, group))
-    last = order[np.searchsorted(group[order], groups, side="right") - 1]
-    return start[last], end[last]
+    spans = spans.take(np.lexsort((-np.arange(len(spans)), spans.end - spans.start, spans.group)))
+    last = np.searchsorted(spans.group, groups, side="right") - 1
+    return spans.start[last], spans.end[last]
 
 
 def _name(group: int, roots: Sequence[Root]) -> str:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, nesting_order, shared
+from tpuprof.parsers.base.intervals import Int64s, distinct, nesting_order, numbered, opens, shared
 from tpuprof.parsers.formats.xspace.core.api import nest
-from tpuprof.parsers.steps.groups.links import CoreLinks, Ends, LineLinks, joined
+from tpuprof.parsers.ops.host.events import Ends
+from tpuprof.parsers.steps.groups.links import CoreLinks, LineLinks, by_key
 
 MOST_ROUNDS = 64
 """How often values are passed on at most; it takes more than two rounds only where links and nesting cross."""
 
-_MOST_OF_BOTH = 64
+MOST_OF_BOTH = 64
 """In XProf a type and id with so many producers, and as many consumers, links nothing."""
 
 
@@ -88,30 +89,27 @@ def graph_of(
     first = places(lines)
     sizes = [0 if core is None else len(core.start_ps) for core in cores]
     core_keys = (first[-1] + np.cumsum([0, *sizes], dtype=np.int64)).tolist()
-    known = [(core, index) for core, index in zip(cores, core_keys, strict=False) if core is not None]
-    shift = [*first[:-1], *(index for _, index in known), 0]
+    known = [(core, key) for core, key in zip(cores, core_keys, strict=False) if core is not None]
+    shift = [*first[:-1], *(key for _, key in known), 0]
     links = _Links.between(
-        joined([*(line.produced for line in lines), *(core.produced for core, _ in known), made], shift),
-        joined([*(line.consumed for line in lines), *(core.consumed for core, _ in known), used], shift),
+        by_key([*(line.produced for line in lines), *(core.produced for core, _ in known), made], shift),
+        by_key([*(line.consumed for line in lines), *(core.consumed for core, _ in known), used], shift),
     )
-    keys = np.sort(np.concatenate([roots, links.maker, links.user, np.arange(core_keys[0], core_keys[-1])]))
-    keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]  # faster than numpy's unique, which hashes
+    keys = distinct(np.concatenate([roots, links.maker, links.user, np.arange(core_keys[0], core_keys[-1])]))
     borders = np.searchsorted(keys, first).tolist()
     layouts = tuple(
-        _layout(line, keys[a:b] - index, a)
-        for line, index, a, b in zip(lines, first, borders, borders[1:], strict=False)
+        _layout(line, keys[a:b] - key, a) for line, key, a, b in zip(lines, first, borders, borders[1:], strict=False)
     )
-    holder = np.arange(len(keys))
+    every = np.arange(len(keys))
+    holder, source = every.copy(), every.copy()
     for layout in layouts:
         inside = layout.parent >= 0
         holder[layout.first + layout.nested[inside]] = layout.first + layout.nested[layout.parent[inside]]
     maker, user = np.searchsorted(keys, links.maker), np.searchsorted(keys, links.user)
     by_user = np.argsort(user, kind="stable")
-    user_at = np.flatnonzero(np.diff(user[by_user], prepend=-1))
+    user_at = np.flatnonzero(opens(user[by_user]))
     consumers, link = user[by_user][user_at], links.link[by_user]
-    source = np.arange(len(keys))
     source[consumers] = maker[links.maker_at[link[user_at]]]
-    every = np.arange(len(keys))
     ways = [_ancestors(np.where(holder != every, holder, source))]
     if ((holder != every) & (source != every)).any():
         ways.append(_ancestors(np.where(source != every, source, holder)))
@@ -142,17 +140,11 @@ class _Links:
     @classmethod
     def between(cls, produced: Ends, consumed: Ends) -> _Links:
         """Joins the ends that belong together."""
-        kind = np.concatenate([produced.kind, consumed.kind])
-        ids = np.concatenate([produced.id, consumed.id])
-        order = np.lexsort((ids, kind))
-        kind, ids = kind[order], ids[order]
-        opens = np.append(True, (kind[1:] != kind[:-1]) | (ids[1:] != ids[:-1]))[: len(order)]
-        number = np.empty(len(order), np.int64)
-        number[order] = np.cumsum(opens) - 1
-        by, to = number[: len(produced.rows)], number[len(produced.rows) :]
-        makers = np.bincount(by, minlength=int(opens.sum()))
-        users = np.bincount(to, minlength=len(makers))
-        live = (makers > 0) & (users > 0) & ((makers < _MOST_OF_BOTH) | (users < _MOST_OF_BOTH))
+        both = Ends.joined([produced, consumed])
+        number = numbered(both.kind, both.id)
+        by, to = number[: len(produced)], number[len(produced) :]
+        makers, users = (np.bincount(ends, minlength=int(number.max(initial=-1)) + 1) for ends in (by, to))
+        live = (makers > 0) & (users > 0) & ((makers < MOST_OF_BOTH) | (users < MOST_OF_BOTH))
         renumbered = np.cumsum(live) - 1
         chosen = np.flatnonzero(live[by])
         chosen = chosen[np.argsort(by[chosen], kind="stable")]

@@ -17,38 +17,21 @@ lowest count as one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
+from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints, opens
 from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import is_tensor_core
-from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, HostThread, SparseStat, integers_at
+from tpuprof.parsers.ops.host.events import HOST_PLANE, Ends, HostEvents, HostThread, SparseStat
+from tpuprof.parsers.steps.groups import links
 from tpuprof.parsers.steps.groups.graph import Graph, Layout, graph_of, places, spread
-from tpuprof.parsers.steps.groups.links import (
-    ITERATION,
-    LINK_STATS,
-    CoreLinks,
-    Ends,
-    LineLinks,
-    Names,
-    core_links,
-    correlated,
-    executor_ends,
-    has_loop_ops,
-    joined,
-    known_names,
-    last_of_each,
-    loop_iterations,
-    tf_data_steps,
-    thread_links,
-)
 from tpuprof.parsers.steps.sparse_core import SPARSE_STEPS_LINE
 
-GROUP_STATS = (*LINK_STATS, "step_num", "group_id")
+GROUP_STATS = (*links.LINK_STATS, "step_num", "group_id")
 """Stats to read of host events."""
 
 MOST_LEVELS = 64
@@ -59,11 +42,8 @@ _MODULE_LINES = (MODULES_LINE, "Sparse Core Modules")
 _LINKED_LINES = (*_STEP_LINES, *_MODULE_LINES, "XLA TraceMe")
 _ROOM_OF_HEADER = 1 << 10
 
-_HOST_PLANES = frozenset(
-    {
-        *(HOST_PLANE, "Host CPUs", "Syscalls"),
-        *("/host:metadata", "/host:tfstreamz", "/host:__ScopeRangeCallStack__"),
-    }
+_HOST_PLANES = (
+    *(HOST_PLANE, "Host CPUs", "Syscalls", "/host:metadata", "/host:tfstreamz", "/host:__ScopeRangeCallStack__"),
 )
 _DEVICE_PLANES = ("/device:", "/virtualdevice:", "#Chip")
 
@@ -90,39 +70,41 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class LineGroups:
-    """The groups of a line's events, packed: most lines have few borders between groups.
+    """The groups of a line's events, packed: those of its nodes, which hold for all events up to the next border.
 
     Attributes:
-        size: n, number of events.
-        order: int64[m]; the events that nest, in order; None where all nest and are in order.
-        borders, group: int64[k] each; from place `borders[i]` of the order on the group is `group[i]`, -1 for none.
-        rows, of_rows: int64[j] each; other events and their groups.
-        own_rows, own: int64[i] each; events to which the profile gives a group; it counts where there is no other.
+        thread: the events, some with groups that the profile gives them, which count where there are no other.
+        layout: where the nodes of the line lie; None without nodes.
+        group: int64[k], the group of each node, -1 for none.
     """
 
-    size: int
-    order: Int64s | None
-    borders: Int64s
-    group: Int64s
-    rows: Int64s
-    of_rows: Int64s
-    own_rows: Int64s
-    own: Int64s
+    thread: HostThread
+    layout: Layout | None = None
+    group: Int64s = field(default_factory=no_ints)
 
     def of_events(self) -> Int64s:
         """int64[n]: group of each event, -1 for none."""
-        count = self.size if self.order is None else len(self.order)
-        out = np.full(count, -1, np.int64)
-        if len(self.borders):
-            out[self.borders[0] :] = np.repeat(self.group, np.diff(self.borders, append=count))
-        if self.order is not None:
-            placed = np.full(self.size, -1, np.int64)
-            placed[self.order] = out
-            out = placed
-        out[self.rows] = self.of_rows
-        kept = out[self.own_rows] < 0
-        out[self.own_rows[kept]] = self.own[kept]
+        out = np.full(len(self.thread), -1, np.int64)
+        if self.layout is not None and len(self.group):
+            self._spread(self.layout, out)
+        stat = self.thread.stat("group_id")
+        kept = out[stat.rows] < 0
+        out[stat.rows[kept]] = stat.values.integers(-1)[kept]
         return out
+
+    def _spread(self, layout: Layout, out: Int64s) -> None:
+        """Writes the groups of the nodes, and of the events inside them, to `out`."""
+        opened = self.group[layout.nested]
+        ends, outermost = np.unique(layout.until, return_index=True)
+        around = layout.parent[outermost]
+        closed = np.where(around >= 0, opened[around], -1)
+        borders = np.concatenate([ends, layout.begin])
+        by_place = np.argsort(borders, kind="stable")  # where one ends and another begins, the other counts
+        places = slice(None) if layout.order is None else layout.order
+        count = len(out) if layout.order is None else len(layout.order)
+        groups = np.append(-1, np.concatenate([closed, opened])[by_place])
+        out[places] = np.repeat(groups, np.diff(borders[by_place], prepend=0, append=count))
+        out[layout.rows] = self.group
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,40 +152,34 @@ def event_groups(
         streams: lines of GPU planes, decoded with `GROUP_STATS`.
         grouped: whether the profile has groups already (`is_grouped`); then it adds nothing to them.
     """
-    names = known_names(host)
-    lines = [thread_links(thread, names) for thread in host.threads]
-    lines += [thread_links(thread, {}) for thread in streams]
-    threads = (*host.threads, *streams)
+    names = links.known_names(host)
+    lines = [links.thread_links(thread, names) for thread in host.threads]
+    lines += [links.thread_links(thread, {}) for thread in streams]
+    threads, count = (*host.threads, *streams), len(host.threads)
     starts = _starts(host, lines, names)
-    if not len(starts.keys) or has_loop_ops(names) or grouped:
+    if not len(starts.keys) or links.has_loop_ops(names) or grouped:
         packed = recorded_groups(threads)
-        own = _own_groups(cores) if grouped else None
-        return Groups((), packed[: len(host.threads)], own, packed[len(host.threads) :])
+        return Groups((), packed[:count], _own_groups(cores) if grouped else None, packed[count:])
     on_cores = [_of_core(plane) for plane in cores]
     graph = graph_of(lines, on_cores, starts.keys, *_other_ends(host, streams, lines, names, starts))
-    taken = _taken(graph, starts)
-    packed = tuple(_packed(thread, layout, taken.group) for thread, layout in zip(threads, graph.layouts, strict=True))
-    return Groups(
-        _root_table(host, lines, starts, taken),
-        packed[: len(host.threads)],
-        _of_cores(cores, on_cores, graph, taken.group),
-        packed[len(host.threads) :],
-    )
+    roots, group = _taken(graph, starts)
+    packed = tuple(_packed(thread, layout, group) for thread, layout in zip(threads, graph.layouts, strict=True))
+    table = _root_table(host, lines, starts.keys[roots])
+    return Groups(table, packed[:count], _of_cores(cores, on_cores, graph, group), packed[count:])
 
 
 def recorded_groups(threads: Sequence[HostThread]) -> tuple[LineGroups, ...]:
     """The groups that the profile itself gives to the events of lines, decoded with `GROUP_STATS`."""
-    return tuple(_packed(thread, None, no_ints()) for thread in threads)
+    return tuple(map(LineGroups, threads))
 
 
-def _of_core(plane: Plane) -> CoreLinks | None:
+def _of_core(plane: Plane) -> links.CoreLinks | None:
     """The links of a core; None for one without a grouping line."""
     line = grouping_line(plane)
     if line is None:
         return None
-    return core_links(
-        plane, line, [other for other in plane.lines if other.name in _LINKED_LINES and other is not line]
-    )
+    others = [other for other in plane.lines if other.name in _LINKED_LINES and other is not line]
+    return links.core_links(plane, line, others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,80 +190,71 @@ class _Starts:
         keys: int64[r], keys of the events.
         level: int64[r].
         free: bool[r]; the roots that may begin a group. A root of tf.data may not, nor may the roots behind it.
-        loops: whether they are iterations of TensorFlow's loops; then each has a number of its own.
-        parts: int64[p] and int64[p]; keys of further events of an iteration, and their roots.
+        parts: int64[p] and int64[p]; keys of further events of an iteration, and their roots. Only where the roots are
+            iterations of TensorFlow's loops; then each has a number of its own.
     """
 
     keys: Int64s
     level: Int64s
     free: Bools
-    loops: bool = False
     parts: tuple[Int64s, Int64s] | None = None
 
 
-def _starts(host: HostEvents, lines: Sequence[LineLinks], names: Names) -> _Starts:
+def _starts(host: HostEvents, lines: Sequence[links.LineLinks], names: links.Names) -> _Starts:
     """Finds the roots of a host and puts them in order."""
     first = places(lines)
-    of_data = tf_data_steps(host.threads, names)
-    loops = loop_iterations(host.threads, names, of_data)
+    of_data = links.tf_data_steps(host.threads, names)
+    loops = links.loop_iterations(host.threads, names, of_data)
     if loops is not None:
-        thread, rows, root = loops
-        keys = np.array(first)[thread] + rows
-        leads = np.append(True, np.diff(root) != 0)
+        of_thread, rows, root = loops
+        keys, leads = np.array(first)[of_thread] + rows, opens(root)
         ones = np.ones(int(leads.sum()), np.int64)
-        return _Starts(keys[leads], ones, ones > 0, True, (keys[~leads], root[~leads]))
-    columns: list[list[Int64s]] = [[no_ints()] for _ in range(5)]
-    for number, (thread_events, line) in enumerate(zip(host.threads, lines, strict=False)):
+        return _Starts(keys[leads], ones, ones > 0, (keys[~leads], root[~leads]))
+    parts = [(no_ints(),) * 5]
+    for key, thread, line in zip(first, host.threads, lines, strict=False):
         rows = line.roots
-        step, has = integers_at(thread_events.stats.get("id"), rows)
-        barred = (has & np.isin(step, of_data)).astype(np.int64)
-        parts = rows + first[number], line.level, thread_events.start_ps[rows], thread_events.end_ps[rows], barred
-        for column, part in zip(columns, parts, strict=True):
-            column.append(part)
-    keys, level, start, end, barred = (np.concatenate(column) for column in columns)
+        step, has = thread.stat("id").integers_at(rows)
+        free = ~(has & np.isin(step, of_data))
+        parts.append((rows + key, line.level, line.start_ps[rows], line.end_ps[rows], free.astype(np.int64)))
+    keys, level, start, end, free = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-end, start, -level))
-    return _Starts(keys[order], level[order], barred[order] == 0)
+    return _Starts(keys[order], level[order], free[order] > 0)
 
 
 def _other_ends(
-    host: HostEvents, streams: Sequence[HostThread], lines: Sequence[LineLinks], names: Names, starts: _Starts
+    host: HostEvents,
+    streams: Sequence[HostThread],
+    lines: Sequence[links.LineLinks],
+    names: links.Names,
+    starts: _Starts,
 ) -> tuple[Ends, Ends]:
     """Ends of further links: TensorFlow's executors and iterators, an iteration's events, a launch and its kernel."""
     first, count = places(lines), len(host.threads)
-    pairs = [executor_ends(thread, names) for thread in host.threads]
-    made = [last_of_each(joined([made for made, _ in pairs], first[:count]))]
-    used = [joined([used for _, used in pairs], first[:count])]
+    pairs = [links.executor_ends(thread, names) for thread in host.threads]
+    made = [links.last_of_each(links.by_key([made for made, _ in pairs], first[:count]))]
+    used = [links.by_key([used for _, used in pairs], first[:count])]
     if streams:
-        made.append(last_of_each(joined([correlated(thread) for thread in host.threads], first[:count])))
-        used.append(joined([correlated(thread) for thread in streams], first[count:-1]))
+        made.append(links.last_of_each(links.by_key(map(links.correlated, host.threads), first[:count])))
+        used.append(links.by_key(map(links.correlated, streams), first[count:-1]))
     if starts.parts is not None:
         rows, root = starts.parts
-        made.append(Ends(starts.keys, np.full(len(starts.keys), ITERATION), np.arange(len(starts.keys))))
-        used.append(Ends(rows, np.full(len(rows), ITERATION), root))
-    return joined(made), joined(used)
+        made.append(Ends(starts.keys, np.full(len(starts.keys), links.ITERATION), np.arange(len(starts.keys))))
+        used.append(Ends(rows, np.full(len(rows), links.ITERATION), root))
+    return Ends.joined(made), Ends.joined(used)
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """Which groups there are and what they hold.
+def _taken(graph: Graph, starts: _Starts) -> tuple[Int64s, Int64s]:
+    """Lets the roots take the events that they lead to, in their order.
 
-    Attributes:
-        roots: int64[g]; index of each group's root in `_Starts`.
-        group: int64[n]; group of each node, -1 for none.
+    Returns:
+        int64[g], index of each group's root in `starts`; int64[n], group of each node, -1 for none.
     """
-
-    roots: Int64s
-    group: Int64s
-
-
-def _taken(graph: Graph, starts: _Starts) -> _Taken:
-    """Lets the roots take the events that they lead to, in their order."""
     nodes = np.searchsorted(graph.keys, starts.keys)
-    rank = np.arange(len(nodes))
-    free = starts.free & (starts.loops | ~np.isin(nodes, graph.looped))  # and that no other of their level leads to
+    rank, are_loops = np.arange(len(nodes)), starts.parts is not None
+    free = starts.free & (are_loops | ~np.isin(nodes, graph.looped))  # and that no other of their level leads to
     levels = np.unique(starts.level)[::-1][:MOST_LEVELS]
     low = None
-    for level in [] if starts.loops else levels.tolist():
+    for level in [] if are_loops else levels.tolist():
         peers = rank[(starts.level <= level) if level == levels[-1] else (starts.level == level)]
         if len(peers) > 1:
             values = np.full(len(graph.keys), _NONE)
@@ -300,47 +267,22 @@ def _taken(graph: Graph, starts: _Starts) -> _Taken:
         values = np.full(len(graph.keys), _NONE)
         values[nodes[free]] = rank[free]
         low = spread(graph, values)
-    leads = np.ones(len(nodes), np.bool_) if starts.loops else free & (low[nodes] == rank)
+    leads = np.ones(len(nodes), np.bool_) if are_loops else free & (low[nodes] == rank)
     number = np.append(np.cumsum(leads) - 1, -1)
-    return _Taken(np.flatnonzero(leads).astype(np.int64), number[np.minimum(low, len(nodes))])
+    return np.flatnonzero(leads).astype(np.int64), number[np.minimum(low, len(nodes))]
 
 
-def _packed(thread: HostThread, layout: Layout | None, group: Int64s) -> LineGroups:
-    """The groups of a line's events, given those of the nodes."""
-    stat = thread.stats.get("group_id")
-    own_rows, own = (stat.rows, stat.values.integers(-1)) if stat is not None else (no_ints(), no_ints())
-    if layout is None or not len(layout.rows):
-        return LineGroups(len(thread), None, no_ints(), no_ints(), no_ints(), no_ints(), own_rows, own)
-    of_node = group[layout.first : layout.first + len(layout.rows)]
-    opened = of_node[layout.nested]
-    ends, outermost = np.unique(layout.until, return_index=True)
-    around = layout.parent[outermost]
-    closed = np.where(around >= 0, opened[around], -1)
-    borders = np.concatenate([ends, layout.begin])
-    by_place = np.argsort(borders, kind="stable")  # where one ends and another begins, the other counts
-    borders, groups = borders[by_place], np.concatenate([closed, opened])[by_place]
-    count = len(layout.order) if layout.order is not None else len(thread)
-    kept = np.append(borders[1:] != borders[:-1], True)[: len(borders)] & (borders < count)
-    apart = np.ones(len(layout.rows), np.bool_)
-    apart[layout.nested] = False
-    return LineGroups(
-        size=len(thread),
-        order=layout.order,
-        borders=borders[kept],
-        group=groups[kept],
-        rows=layout.rows[apart],
-        of_rows=of_node[apart],
-        own_rows=own_rows,
-        own=own,
-    )
+def _packed(thread: HostThread, layout: Layout, group: Int64s) -> LineGroups:
+    """The groups of a line's events, given those of all nodes."""
+    return LineGroups(thread, layout, group[layout.first : layout.first + len(layout.rows)])
 
 
 def _of_cores(
-    cores: Sequence[Plane], links: Sequence[CoreLinks | None], graph: Graph, group: Int64s
+    cores: Sequence[Plane], on_cores: Sequence[links.CoreLinks | None], graph: Graph, group: Int64s
 ) -> tuple[Int64s, ...] | None:
     """The groups of each core's grouping events; None where no TensorCore's has one."""
     of_cores, grouped = [], False
-    for plane, core, (first, last) in zip(cores, links, pairwise(graph.core_first), strict=True):
+    for plane, core, (first, last) in zip(cores, on_cores, pairwise(graph.core_first), strict=True):
         of_events = group[first:last]
         grouped |= is_tensor_core(plane) and bool((of_events >= 0).any())
         of_cores.append(of_events if core is None else np.where(of_events < 0, core.own, of_events))
@@ -349,43 +291,31 @@ def _of_cores(
 
 def _own_groups(cores: Sequence[Plane]) -> tuple[Int64s, ...] | None:
     """The groups that the profile itself gives to grouping events; None where no event has one."""
-    links = [_of_core(plane) for plane in cores]
-    own_groups = tuple(no_ints() if core is None else core.own for core in links)
+    own_groups = tuple(no_ints() if (core := _of_core(plane)) is None else core.own for plane in cores)
     return own_groups if any((own >= 0).any() for own in own_groups) else None
 
 
-def _numbers(thread: HostThread, name: str) -> SparseStat | None:
+def _numbers(thread: HostThread, name: str) -> SparseStat:
     """A stat of the events where it is a number."""
-    stat = thread.stats.get(name)
-    if stat is None or stat.values.is_number.all():
-        return stat
+    stat = thread.stat(name)
     chosen = np.flatnonzero(stat.values.is_number)
     return SparseStat(stat.rows[chosen], stat.values.take(chosen))
 
 
-def _root_table(host: HostEvents, lines: Sequence[LineLinks], starts: _Starts, taken: _Taken) -> tuple[Root, ...]:
-    """What each group begins with."""
+def _root_table(host: HostEvents, lines: Sequence[links.LineLinks], keys: Int64s) -> tuple[Root, ...]:
+    """What each group begins with, by the keys of the events."""
     first = places(lines)
-    keys = starts.keys[taken.roots]
     of_thread = np.searchsorted(first, keys, side="right") - 1
     out: list[Root | None] = [None] * len(keys)
-    names: dict[int, str] = {}
-    for number_of_thread in np.unique(of_thread).tolist():
-        thread = host.threads[number_of_thread]
-        groups = np.flatnonzero(of_thread == number_of_thread)
-        rows = keys[groups] - first[number_of_thread]
-        iteration, has_iteration = integers_at(_numbers(thread, "iter_num"), rows)
-        step, has_step = integers_at(_numbers(thread, "step_num"), rows)
-        columns = (
-            groups,
-            thread.metadata_id[rows],
-            np.where(has_iteration, iteration, step),
-            has_iteration | has_step,
-            thread.start_ps[rows],
-            thread.end_ps[rows],
-        )
-        for group, number, step_num, has, start, end in zip(*(column.tolist() for column in columns), strict=True):
-            if number not in names:
-                names[number] = host.name(number)
-            out[group] = Root(group, names[number], step_num if has else None, number_of_thread, start, end)
+    for index in np.unique(of_thread).tolist():
+        thread = host.threads[index]
+        groups = np.flatnonzero(of_thread == index)
+        rows = keys[groups] - first[index]
+        iteration, has_iteration = _numbers(thread, "iter_num").integers_at(rows)
+        step, has_step = _numbers(thread, "step_num").integers_at(rows)
+        known, step_num = has_iteration | has_step, np.where(has_iteration, iteration, step)
+        names = {event: host.name(event) for event in np.unique(thread.metadata_id[rows]).tolist()}
+        columns = (groups, thread.metadata_id[rows], step_num, known, thread.start_ps[rows], thread.end_ps[rows])
+        for group, event, number, is_known, begin, end in zip(*(column.tolist() for column in columns), strict=True):
+            out[group] = Root(group, names[event], number if is_known else None, index, begin, end)
     return tuple(root for root in out if root is not None)

@@ -19,29 +19,19 @@ Where a profile has no request events, as of plain JAX, there are the runs of HL
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, nesting_order, no_ints, positions
+from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, no_ints, positions
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import FAR_PS
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 from tpuprof.parsers.steps.groups.groups import Groups
+from tpuprof.parsers.steps.requests import spans
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_latencies
-from tpuprof.parsers.steps.requests.spans import (
-    Membership,
-    Spans,
-    exclusive,
-    grouped_threads,
-    ids_named,
-    joined,
-    membership,
-    run_spans,
-    transfer_spans,
-)
 
 MODEL_ID = "model_id"
 REQUEST_STATS = (MODEL_ID, "_r", "_pt", "_p", "_ct", "_c", "run_id", "device_ordinal")
@@ -60,11 +50,12 @@ _SERVER = "ModelServerRequest_"
 _BATCHES = ("ProcessBatch", "OrbaxServing::ProcessBatch")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostRequests:
     """What a host served.
 
     Attributes:
+        modules: the runs of each module, the one with the most time first.
         event: name of the request events, such as ``SessionRun``; empty without requests.
         models: names of models.
         model: int64[n], the model that each request asked, -1 where it does not say.
@@ -75,22 +66,21 @@ class HostRequests:
         has_device: whether a module run belongs to a request, so that device time is known.
         has_transfers: whether a transfer belongs to a request.
         is_grouped: whether events are linked to their requests; otherwise only `total_ps` is known.
-        modules: the runs of each module, the one with the most time first.
     """
 
-    event: str
-    models: tuple[str, ...]
-    model: Int64s
-    start_ps: Int64s
-    total_ps: Int64s
-    device_ps: Int64s
-    to_device_ps: Int64s
-    from_device_ps: Int64s
-    batches: int
-    has_device: bool
-    has_transfers: bool
-    is_grouped: bool
-    modules: tuple[ModuleLatency, ...]
+    modules: tuple[ModuleLatency, ...] = ()
+    event: str = ""
+    models: tuple[str, ...] = ()
+    model: Int64s = field(default_factory=no_ints)
+    start_ps: Int64s = field(default_factory=no_ints)
+    total_ps: Int64s = field(default_factory=no_ints)
+    device_ps: Int64s = field(default_factory=no_ints)
+    to_device_ps: Int64s = field(default_factory=no_ints)
+    from_device_ps: Int64s = field(default_factory=no_ints)
+    batches: int = 0
+    has_device: bool = False
+    has_transfers: bool = False
+    is_grouped: bool = False
 
     def __len__(self) -> int:
         return len(self.start_ps)
@@ -110,22 +100,16 @@ def host_requests(
     modules = module_latencies(host, cores, durations)
     names = _request_names(host) if host is not None else None
     if host is None or names is None:
-        return _without(modules)
-    if groups is not None:
-        requests = _find(host, names, groups)
-        if len(requests):
-            return _grouped(host, names, groups, cores, requests, modules)
-    return _ungrouped(host, names, modules)
+        return HostRequests(modules=modules)
+    requests = no_ints() if groups is None else _find(host, names, groups)
+    if groups is None or not len(requests):
+        return replace(_ungrouped(host, names), modules=modules)
+    return replace(_grouped(host, names, groups, cores, requests), modules=modules)
 
 
 def has_requests(host: HostEvents | None) -> bool:
     """Whether a host has request events, whose parts only groups tell."""
     return host is not None and _request_names(host) is not None
-
-
-def _without(modules: tuple[ModuleLatency, ...]) -> HostRequests:
-    none = no_ints()
-    return HostRequests("", (), none, none, none, none, none, none, 0, False, False, False, modules)
 
 
 # --- which events are requests -------------------------------------------------------------------------------------
@@ -151,42 +135,31 @@ class _Names:
 def _request_names(host: HostEvents) -> _Names | None:
     """The names of a host's request events; None where there can be no requests."""
     event, requests = _request_ids(host)
-    server = ids_named(host, (), _SERVER)
-    has_own = any(_has_own_roots(thread) for thread in host.threads)
+    server = spans.ids_named(host, (), _SERVER)
+    has_own = any((thread.stat(_ROOT).values.integers() == -1).any() for thread in host.threads)
     if not len(requests) and not len(server) and not has_own:
         return None
     event = event or (host.name(int(server[0])) if len(server) == 1 else "requests of the server")
-    return _Names(event, requests, server, ids_named(host, _BATCHES))
+    return _Names(event, requests, server, spans.ids_named(host, _BATCHES))
 
 
 def _request_ids(host: HostEvents) -> tuple[str, Int64s]:
     """The first kind of request events that some thread has: its name, and their ids."""
     for kinds in _KINDS:
-        ids = ids_named(host, kinds)
-        if not len(ids):
-            continue
-        used = np.unique(np.concatenate([no_ints(), *(np.intersect1d(one.metadata_id, ids) for one in host.threads)]))
+        ids = spans.ids_named(host, kinds)
+        used = ids[[any((thread.metadata_id == number).any() for thread in host.threads) for number in ids.tolist()]]
         if len(used):
-            names = {host.name(int(one)) for one in used}
+            names = {host.name(number) for number in used.tolist()}
             return " and ".join(name for name in kinds if name in names), used
     return "", no_ints()
 
 
-def _has_own_roots(thread: HostThread) -> bool:
-    """Whether events of a thread are marked as the program's own roots."""
-    stat = thread.stats.get(_ROOT)
-    return stat is not None and bool((stat.values.integers() == -1).any())
-
-
 def _request_rows(thread: HostThread, names: _Names) -> Int64s:
     """Events of a thread that make their groups requests."""
-    rows = np.flatnonzero(np.isin(thread.metadata_id, names.requests)).astype(np.int64)
-    stat = thread.stats.get(_ROOT)
-    if stat is None:
-        return rows
+    stat = thread.stat(_ROOT)
     level = stat.values.integers()
     is_server = (level == 1) & np.isin(thread.metadata_id[stat.rows], names.server)
-    return np.union1d(rows, stat.rows[(level == -1) | is_server])
+    return np.union1d(thread.rows_of(names.requests), stat.rows[(level == -1) | is_server])
 
 
 # --- requests with groups ------------------------------------------------------------------------------------------
@@ -195,28 +168,21 @@ def _request_rows(thread: HostThread, names: _Names) -> Int64s:
 def _find(host: HostEvents, names: _Names, groups: Groups) -> Int64s:
     """int64[n], ascending: the groups that are requests. A batch is no request."""
     groups_of_requests, batches = [no_ints()], [no_ints()]
-    for thread, group in grouped_threads(host, groups):
+    for thread, group in spans.grouped_threads(host, groups):
         groups_of_requests.append(group[_request_rows(thread, names)])
         batches.append(group[np.isin(thread.metadata_id, names.batches)])
     return np.setdiff1d(np.concatenate(groups_of_requests), np.append(np.concatenate(batches), -1))
 
 
-def _grouped(
-    host: HostEvents,
-    names: _Names,
-    groups: Groups,
-    cores: Sequence[Plane],
-    requests: Int64s,
-    modules: tuple[ModuleLatency, ...],
-) -> HostRequests:
+def _grouped(host: HostEvents, names: _Names, groups: Groups, cores: Sequence[Plane], requests: Int64s) -> HostRequests:
     """The requests that are the groups `requests`."""
     start, end, batch = _hulls(host, names, groups, requests)
-    members = membership(host, groups, requests)
+    members = spans.membership(host, groups, requests)
     in_batches = members.of(batch)
     np.maximum.at(end, in_batches.group, in_batches.end)
-    device = members.of(run_spans(groups, cores))
-    to_device, from_device = (members.of(spans) for spans in transfer_spans(host, groups))
-    device_ps, from_ps, to_ps = exclusive(start, end, (device, from_device, to_device))
+    device = members.of(spans.run_spans(groups, cores))
+    to_device, from_device = (members.of(spans.transfer_spans(host, groups, way)) for way in spans.WAYS)
+    device_ps, from_ps, to_ps = spans.exclusive(start, end, (device, from_device, to_device))
     models, model = _models(host, groups, members)
     order = np.argsort(start, kind="stable")
     order = order[end[order] > start[order]]
@@ -230,40 +196,37 @@ def _grouped(
         to_device_ps=to_ps[order],
         from_device_ps=from_ps[order],
         batches=len(np.unique(batch.group)),
-        has_device=bool(len(device.group)),
-        has_transfers=bool(len(to_device.group) or len(from_device.group)),
+        has_device=len(device) > 0,
+        has_transfers=len(to_device) + len(from_device) > 0,
         is_grouped=True,
-        modules=modules,
     )
 
 
-def _hulls(host: HostEvents, names: _Names, groups: Groups, requests: Int64s) -> tuple[Int64s, Int64s, Spans]:
+def _hulls(host: HostEvents, names: _Names, groups: Groups, requests: Int64s) -> tuple[Int64s, Int64s, spans.Spans]:
     """First start and last end of each request's host events; and the processed batches, by group."""
     start, end = np.full(len(requests), FAR_PS, np.int64), np.full(len(requests), -FAR_PS, np.int64)
     batches = []
-    for thread, group in grouped_threads(host, groups):
+    for thread, group in spans.grouped_threads(host, groups):
         request = positions(group, requests)
         rows = np.flatnonzero(request >= 0)
         np.minimum.at(start, request[rows], thread.start_ps[rows])
         np.maximum.at(end, request[rows], thread.end_ps[rows])
-        rows = np.flatnonzero(np.isin(thread.metadata_id, names.batches) & (group >= 0))
-        batches.append(Spans(group[rows], thread.start_ps[rows], thread.end_ps[rows]))
-    return start, end, joined(batches)
+        rows = thread.rows_of(names.batches)
+        batches.append(spans.Spans.of(thread, group, rows[group[rows] >= 0]))
+    return start, end, spans.Spans.joined(batches)
 
 
-def _models(host: HostEvents, groups: Groups, members: Membership) -> tuple[tuple[str, ...], Int64s]:
+def _models(host: HostEvents, groups: Groups, members: spans.Membership) -> tuple[tuple[str, ...], Int64s]:
     """The models' names, and which of them each request asked, by its own events or else by its batch's."""
     names: dict[str, int] = {}
     owners = np.union1d(members.found, members.child)
-    told_model = np.full(len(owners), -1, np.int64)
-    for thread, group in grouped_threads(host, groups):
-        stat = thread.stats.get(MODEL_ID)
-        if stat is not None:
-            model, index = _model_numbers(host, thread, names), positions(group[stat.rows], owners)
-            tells = (model >= 0) & (index >= 0)
-            told_model[index[tells]] = model[tells]
-    own = told_model[positions(members.found, owners)]
-    of_child = told_model[positions(members.child, owners)]
+    model_of = np.full(len(owners), -1, np.int64)
+    for thread, group in spans.grouped_threads(host, groups):
+        model, index = _model_numbers(host, thread, names), positions(group[thread.stat(MODEL_ID).rows], owners)
+        tells = (model >= 0) & (index >= 0)
+        model_of[index[tells]] = model[tells]
+    own = model_of[positions(members.found, owners)]
+    of_child = model_of[positions(members.child, owners)]
     silent = (own[members.request] < 0) & (of_child >= 0)
     own[members.request[silent]] = of_child[silent]
     order = sorted(names)
@@ -274,7 +237,7 @@ def _models(host: HostEvents, groups: Groups, members: Membership) -> tuple[tupl
 
 def _model_numbers(host: HostEvents, thread: HostThread, names: dict[str, int]) -> Int64s:
     """Number of the model that each event with a `model_id` names, -1 for none; it adds new names to `names`."""
-    column = thread.stats[MODEL_ID].values
+    column = thread.stat(MODEL_ID).values
     texts = host.plane.texts(column)
     for row in np.flatnonzero(np.isin(column.kind, (KIND_INT64, KIND_UINT64))).tolist():
         texts[row] = str(int(column.value[row]))
@@ -284,22 +247,25 @@ def _model_numbers(host: HostEvents, thread: HostThread, names: dict[str, int]) 
 # --- requests without groups ---------------------------------------------------------------------------------------
 
 
-def _ungrouped(host: HostEvents, names: _Names, modules: tuple[ModuleLatency, ...]) -> HostRequests:
+def _ungrouped(host: HostEvents, names: _Names) -> HostRequests:
     """Takes each outermost request event as a request whose parts are unknown."""
-    starts, ends = [no_ints()], [no_ints()]
+    parts = [(no_ints(), no_ints())]
     for thread in host.threads:
         rows = _request_rows(thread, names)
-        start, end = thread.start_ps[rows], thread.end_ps[rows]
-        order = nesting_order(start, end)
-        if order is not None:
-            start, end = start[order], end[order]
-        outer = np.flatnonzero((nest(start, end).parent < 0) & (end > start))
-        starts.append(start[outer])
-        ends.append(end[outer])
-    start, end = np.concatenate(starts), np.concatenate(ends)
+        start, end = in_nesting_order(thread.start_ps[rows], thread.end_ps[rows])
+        outer = (nest(start, end).parent < 0) & (end > start)
+        parts.append((start[outer], end[outer]))
+    start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
     if not len(start):
-        return _without(modules)
+        return HostRequests()
     order = np.argsort(start, kind="stable")
-    none, model = np.zeros(len(start), np.int64), np.full(len(start), -1, np.int64)
-    total = (end - start)[order]
-    return HostRequests(names.event, (), model, start[order], total, none, none, none, 0, False, False, False, modules)
+    none = np.zeros(len(start), np.int64)
+    return HostRequests(
+        event=names.event,
+        model=none - 1,
+        start_ps=start[order],
+        total_ps=(end - start)[order],
+        device_ps=none,
+        to_device_ps=none,
+        from_device_ps=none,
+    )

@@ -8,19 +8,20 @@ runtime does from the event that issues a transfer to the one that says it is do
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import (
-    Bools,
+    Columns,
     Int64s,
     covered,
-    nesting_order,
+    in_nesting_order,
     no_ints,
+    numbered,
+    opens,
     place,
     positions,
     ranges,
@@ -29,31 +30,35 @@ from tpuprof.parsers.base.intervals import (
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread, integers_at
+from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread
+from tpuprof.parsers.steps.groups.graph import MOST_OF_BOTH
 from tpuprof.parsers.steps.groups.groups import Groups, grouping_line
 
-_TRANSFERS = (
-    ("WriteHbm", "TransferH2DRequest", "TransferPreprocessedH2DRequest"),
-    ("ReadHbm", "TransferD2HRequest"),
-)
-_ISSUED = tuple(f"tpu::System::Transfer{way}Device=>IssueEvent" for way in ("To", "From"))
-_DONE = tuple(f"{name}=>Done" for name in _ISSUED)
+Way = Literal["To", "From"]
+WAYS: tuple[Way, ...] = get_args(Way)
+"""To the device and from it."""
+
+_TRANSFERS: Mapping[Way, tuple[str, ...]] = {
+    "To": ("WriteHbm", "TransferH2DRequest", "TransferPreprocessedH2DRequest"),
+    "From": ("ReadHbm", "TransferD2HRequest"),
+}
 
 _LONGEST = 1 << 61
 """All requests' spans laid end to end are cut to this length, so that they stay within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class Spans(Columns):
     """Intervals, each with the number of what it belongs to: int64[n] each."""
 
     group: Int64s
     start: Int64s
     end: Int64s
 
-    def take(self, rows: NDArray[np.intp] | Bools) -> Spans:
-        """Some of the intervals."""
-        return Spans(self.group[rows], self.start[rows], self.end[rows])
+    @classmethod
+    def of(cls, thread: HostThread, group: Int64s, rows: Int64s) -> Spans:
+        """Some events of a thread, given the groups of all its events."""
+        return cls(group[rows], thread.start_ps[rows], thread.end_ps[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +78,11 @@ class Membership:
         """Turns groups' intervals into requests' intervals; those of a batch belong to each request in it."""
         own = positions(spans.group, self.found)
         mine = np.flatnonzero(own >= 0)
-        parts = [Spans(own[mine], spans.start[mine], spans.end[mine])]
-        if len(self.request):
-            order = np.argsort(self.child, kind="stable")
-            first, last = (np.searchsorted(self.child[order], spans.group, side) for side in ("left", "right"))
-            span, pair = ranges(first.astype(np.int64), last.astype(np.int64))
-            parts.append(Spans(self.request[order][pair], spans.start[span], spans.end[span]))
-        return joined(parts)
-
-
-def joined(spans: Sequence[Spans]) -> Spans:
-    """Joins the intervals of several lines."""
-    columns = (np.concatenate([no_ints(), *(getattr(span, name) for span in spans)]) for name in Spans.__slots__)
-    return Spans(*columns)
+        order = np.argsort(self.child, kind="stable")
+        first, last = (np.searchsorted(self.child[order], spans.group, side) for side in ("left", "right"))
+        span, pair = ranges(first.astype(np.int64), last.astype(np.int64))
+        shared = Spans(self.request[order][pair], spans.start[span], spans.end[span])
+        return Spans.joined([Spans(own[mine], spans.start[mine], spans.end[mine]), shared])
 
 
 def grouped_threads(host: HostEvents, groups: Groups) -> Iterator[tuple[HostThread, Int64s]]:
@@ -97,19 +94,13 @@ def grouped_threads(host: HostEvents, groups: Groups) -> Iterator[tuple[HostThre
 def ids_named(host: HostEvents, names: Sequence[str], prefix: str = "") -> Int64s:
     """Metadata ids of events by name or its beginning; it reads names only where their bytes occur at all."""
     body = host.plane.event_metadata.body
-    if not any(text.encode() in body for text in (*names, *([prefix] if prefix else []))):
+    if not any(text.encode() in body for text in (*names, prefix) if text):
         return no_ints()
     wanted = frozenset(names)
     return host.ids_named(lambda name: name in wanted or (bool(prefix) and name.startswith(prefix)))
 
 
 # --- what requests lead to -----------------------------------------------------------------------------------------
-
-_MOST_OF_BOTH = 64
-"""A type and id with so many producers and as many consumers links nothing in XProf."""
-
-_Ends: TypeAlias = list[tuple[Int64s, Int64s, Int64s]]
-"""Type, id and number or group of what is linked."""
 
 
 def membership(host: HostEvents, groups: Groups, requests: Int64s) -> Membership:
@@ -118,57 +109,42 @@ def membership(host: HostEvents, groups: Groups, requests: Int64s) -> Membership
     Args:
         requests: int64[n], ascending; the groups that are requests.
     """
-    produced: _Ends = []
-    consumed: _Ends = []
-    pairs = [(no_ints(), no_ints())]
+    produced, consumed, pairs = [], [], []
     for thread, group in grouped_threads(host, groups):
         request = positions(group, requests)
-        produced.append(_ends(thread, "_pt", "_p", request))
-        consumed.append(_ends(thread, "_ct", "_c", group))
+        produced.append(_of_groups(thread.producers(), request))
+        consumed.append(_of_groups(thread.consumers(), group))
         if (request >= 0).any():
             pairs.append(_held(thread, request, group))
-    pairs += _linked(produced, consumed)
+    pairs.append(_linked(Ends.joined(produced), Ends.joined(consumed)))
     request, group = np.unique(np.stack([np.concatenate(column) for column in zip(*pairs, strict=True)]), axis=1)
     others = requests[request] != group
     return Membership(requests, request[others], group[others])
 
 
-def _ends(thread: HostThread, kind: str, number: str, of: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Links of the events that belong to something."""
-    stat = thread.stats.get(kind)
-    if stat is None:
-        return no_ints(), no_ints(), no_ints()
-    ids, has = integers_at(thread.stats.get(number), stat.rows)
-    rows = np.flatnonzero(has & (of[stat.rows] >= 0))
-    return stat.values.integers()[rows], ids[rows], of[stat.rows[rows]]
+def _of_groups(ends: Ends, groups: Int64s) -> Ends:
+    """The ends of events that have a group, with the group in place of the event's row."""
+    return Ends(groups[ends.rows], ends.kind, ends.id).take(groups[ends.rows] >= 0)
 
 
-def _linked(produced: _Ends, consumed: _Ends) -> list[tuple[Int64s, Int64s]]:
+def _linked(produced: Ends, consumed: Ends) -> tuple[Int64s, Int64s]:
     """Pairs each producer's number with the group of each consumer of its type and id."""
-    kind, ids, of = (np.concatenate(column) for column in zip(*produced, strict=True))
-    other_kind, other_ids, other_of = (np.concatenate(column) for column in zip(*consumed, strict=True))
-    out = []
-    for common in np.intersect1d(kind, other_kind).tolist():
-        mine, theirs = np.flatnonzero(kind == common), np.flatnonzero(other_kind == common)
-        starts = np.unique(np.stack([ids[mine], of[mine]]), axis=1)
-        ends = np.unique(np.stack([other_ids[theirs], other_of[theirs]]), axis=1)
-        first, last = (np.searchsorted(ends[0], starts[0], side) for side in ("left", "right"))
-        _, which, producers = np.unique(starts[0], return_inverse=True, return_counts=True)
-        crowded = (producers[which] >= _MOST_OF_BOTH) & (last - first >= _MOST_OF_BOTH)
-        chosen, end = ranges(first.astype(np.int64), np.where(crowded, first, last).astype(np.int64))
-        out.append((starts[1][chosen], ends[1][end]))
-    return out
+    both = Ends.joined([produced, consumed])
+    number, border = numbered(both.kind, both.id), len(produced)
+    starts = np.unique(np.stack([number[:border], produced.rows]), axis=1)
+    ends = np.unique(np.stack([number[border:], consumed.rows]), axis=1)
+    first, last = (np.searchsorted(ends[0], starts[0], side) for side in ("left", "right"))
+    crowded = (np.bincount(starts[0])[starts[0]] >= MOST_OF_BOTH) & (last - first >= MOST_OF_BOTH)
+    chosen, end = ranges(first.astype(np.int64), np.where(crowded, first, last).astype(np.int64))
+    return starts[1][chosen], ends[1][end]
 
 
 def _held(thread: HostThread, request: Int64s, group: Int64s) -> tuple[Int64s, Int64s]:
     """Requests whose events directly hold events of other groups, and these groups."""
     rows = np.flatnonzero(group >= 0)
-    start, end = thread.start_ps[rows], thread.end_ps[rows]
-    order = nesting_order(start, end)
-    if order is not None:
-        rows, start, end = rows[order], start[order], end[order]
+    start, end, inside = in_nesting_order(thread.start_ps[rows], thread.end_ps[rows], rows)
     parent = nest(start, end).parent
-    holder, inside = rows[np.maximum(parent, 0)], rows
+    holder = inside[np.maximum(parent, 0)]
     holds = (parent >= 0) & (request[holder] >= 0) & (group[holder] != group[inside])
     return request[holder[holds]], group[inside[holds]]
 
@@ -187,7 +163,7 @@ def run_spans(groups: Groups, cores: Sequence[Plane]) -> Spans:
         if len(start) == len(group):
             own = Spans(group, start, end)
             out.append(own if line.name == MODULES_LINE else _within_steps(plane, own))
-    runs = joined(out)
+    runs = Spans.joined(out)
     return runs.take(runs.group >= 0)
 
 
@@ -195,56 +171,55 @@ def _within_steps(plane: Plane, steps: Spans) -> Spans:
     steps = steps.take(np.argsort(steps.start, kind="stable"))
     out = []
     for line in plane.lines:
-        if line.name == MODULES_LINE and len(steps.group):
+        if line.name == MODULES_LINE and len(steps):
             start, end = event_spans(line, line.events(places=False))
             step = place(start, steps.start, steps.end)
             out.append(Spans(np.where(step >= 0, steps.group[step], -1), start, end))
-    return joined(out)
+    return Spans.joined(out)
 
 
-def transfer_spans(host: HostEvents, groups: Groups) -> tuple[Spans, Spans]:
-    """Transfers to the device and from it, with their groups."""
-    to_device, from_device = (_transfers(host, groups, way) for way in (0, 1))
-    return to_device, from_device
-
-
-def _transfers(host: HostEvents, groups: Groups, way: int) -> Spans:
-    ids, issued, done = (ids_named(host, names) for names in (_TRANSFERS[way], (_ISSUED[way],), (_DONE[way],)))
+def transfer_spans(host: HostEvents, groups: Groups, way: Way) -> Spans:
+    """Transfers to the device or from it, with their groups."""
+    issue = f"tpu::System::Transfer{way}Device=>IssueEvent"
+    ids, issued, done = (ids_named(host, names) for names in (_TRANSFERS[way], (issue,), (f"{issue}=>Done",)))
     events, issues, dones = [], [], []
     for thread, group in grouped_threads(host, groups) if len(ids) or len(issued) else ():
-        rows = np.flatnonzero(np.isin(thread.metadata_id, ids) & (group >= 0))
-        events.append(Spans(group[rows], thread.start_ps[rows], thread.end_ps[rows]))
+        rows = thread.rows_of(ids)
+        events.append(Spans.of(thread, group, rows[group[rows] >= 0]))
         issues.append(_linked_events(thread, group, issued))
         dones.append(_linked_events(thread, group, done))
-    return joined([*events, _from_issue_to_done(issues, dones)])
+    return Spans.joined([*events, _from_issue_to_done(_Linked.joined(issues), _Linked.joined(dones))])
 
 
-_Numbered: TypeAlias = tuple[Int64s, Spans]
+@dataclass(frozen=True, slots=True)
+class _Linked(Columns):
+    """Events with a link: the link's id, and group and span."""
+
+    id: Int64s
+    group: Int64s
+    start: Int64s
+    end: Int64s
 
 
-def _linked_events(thread: HostThread, group: Int64s, ids: Int64s) -> _Numbered:
-    """Events of these names that have a group and a link: the link's id, and group and span."""
-    stat = thread.stats.get("_c")
-    if stat is None or not len(ids):
-        return no_ints(), joined([])
-    linked = stat.rows[np.isin(thread.metadata_id[stat.rows], ids) & (group[stat.rows] >= 0)]
-    return integers_at(stat, linked)[0], Spans(group[linked], thread.start_ps[linked], thread.end_ps[linked])
+def _linked_events(thread: HostThread, group: Int64s, ids: Int64s) -> _Linked:
+    """Events of these names that have a group and a link."""
+    stat = thread.stat("_c")
+    rows = stat.rows
+    linked = _Linked(stat.values.integers(), group[rows], thread.start_ps[rows], thread.end_ps[rows])
+    return linked.take(np.isin(thread.metadata_id[rows], ids) & (linked.group >= 0))
 
 
-def _from_issue_to_done(issues: Sequence[_Numbered], dones: Sequence[_Numbered]) -> Spans:
+def _from_issue_to_done(issues: _Linked, dones: _Linked) -> Spans:
     """Each transfer's span: the last issue of an id, to the end of the last event that says it is done."""
-    link, issue = np.concatenate([no_ints(), *(ids for ids, _ in issues)]), joined([span for _, span in issues])
-    done_link, done = np.concatenate([no_ints(), *(ids for ids, _ in dones)]), joined([span for _, span in dones])
-    if not len(link) or not len(done_link):
-        return joined([])
-    order = np.argsort(link, kind="stable")
-    last = order[np.append(link[order][1:] != link[order][:-1], True)]
-    by_link = np.lexsort((done.start, done_link))
-    latest = np.searchsorted(done_link[by_link], link[last], side="right") - 1
-    end = by_link[np.maximum(latest, 0)]
-    meets = (latest >= 0) & (done_link[end] == link[last]) & (done.start[end] > issue.start[last])
-    last, end = last[meets], end[meets]
-    return Spans(issue.group[last], issue.start[last], done.end[end])
+    if not len(issues) or not len(dones):
+        return Spans.joined([])
+    issues = issues.take(np.argsort(issues.id, kind="stable"))
+    issues = issues.take(np.append(opens(issues.id)[1:], True))
+    dones = dones.take(np.lexsort((dones.start, dones.id)))
+    last = np.searchsorted(dones.id, issues.id, side="right") - 1
+    end = np.maximum(last, 0)
+    meets = (last >= 0) & (dones.id[end] == issues.id) & (dones.start[end] > issues.start)
+    return Spans(issues.group, issues.start, dones.end[end]).take(meets)
 
 
 def exclusive(start: Int64s, end: Int64s, kinds: Sequence[Spans]) -> list[Int64s]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.intervals import Floats, Int64s, positions
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import Keys
@@ -55,18 +55,15 @@ class PlaneKeys:
         table = self._ids
         if not len(table) or not len(ids):
             return np.full(len(ids), -1, np.int32)
-        if len(ids) < _FEW or int(table[0]) < 0 or int(table[-1]) > _DENSE * len(table) + 1_000_000:
-            nearest = np.minimum(np.searchsorted(table, ids), len(table) - 1)
-            return np.where(table[nearest] == ids, nearest, -1).astype(np.int32)
+        last = int(table[-1])
+        if len(ids) < _FEW or int(table[0]) < 0 or last > _DENSE * len(table) + 1_000_000:
+            return positions(ids, table).astype(np.int32)
         if self._lookup is None:
-            self._lookup = np.full(int(table[-1]) + 2, -1, np.int32)  # the last place is for all other ids
+            self._lookup = np.full(last + 2, -1, np.int32)  # the last place is for all other ids
             self._lookup[table] = np.arange(len(table), dtype=np.int32)
-        return self._lookup[ids if int(ids.min()) >= 0 and int(ids.max()) <= int(table[-1]) else self._known(ids)]
-
-    def _known(self, ids: Keys) -> Keys:
-        """The ids, those beyond the table all as the last place of `_lookup`."""
-        last = int(self._ids[-1])
-        return np.where((ids < 0) | (ids > last), last + 1, ids)
+        if int(ids.min()) < 0 or int(ids.max()) > last:
+            ids = np.where((ids < 0) | (ids > last), last + 1, ids)
+        return self._lookup[ids]
 
     def lost_names(self) -> tuple[str, ...]:
         """Names of the ids without an entry, in the order of their keys."""
@@ -82,8 +79,10 @@ def event_names(plane: Plane, kind: SectionKind, lost: Sequence[str]) -> EventNa
     source = OpSource(plane.event_metadata, plane.stat_metadata)
     classes = np.full(len(source.events) + len(lost), CLASSES.index("unknown"), np.uint8)
     if kind in ("core", "sparse_core"):
-        flops, hbm = _op_work(source, classes)
-        return EventNames(source, tuple(lost), classes, _padded(flops, len(lost)), _padded(hbm, len(lost)))
+        unknown = np.full(len(lost), np.nan)
+        work = (np.append(of_rows, unknown) for of_rows in _op_work(source, classes))
+        flops, hbm = (of_keys if (of_keys > 0).any() else None for of_keys in work)
+        return EventNames(source, tuple(lost), classes, flops, hbm)
     for row, name in enumerate(_name_heads(source)):
         classes[row] = CLASSES.index(_kernel_class(name) if kind == "gpu" else _host_class(name))
     if kind == "host":
@@ -106,7 +105,7 @@ def _name_heads(source: OpSource) -> list[bytes]:
     return [table.body[a:b] for a, b in zip(table.name_begin.tolist(), ends.tolist(), strict=True)]
 
 
-def _op_work(source: OpSource, classes: NDArray[np.uint8]) -> tuple[Floats | None, Floats | None]:
+def _op_work(source: OpSource, classes: NDArray[np.uint8]) -> tuple[Floats, Floats]:
     """Fills in the classes of HLO ops and of the runtime's events; returns FLOPs and HBM bytes of one occurrence."""
     table = source.events
     rows: Int64s = np.arange(len(table), dtype=np.int64)
@@ -124,11 +123,7 @@ def _op_work(source: OpSource, classes: NDArray[np.uint8]) -> tuple[Floats | Non
                 flops[row] = hbm[row] = np.nan
         elif _WAITS.search(head):
             classes[row] = CLASSES.index("idle")
-    return (flops if (flops > 0).any() else None), (hbm if (hbm > 0).any() else None)
-
-
-def _padded(values: Floats | None, more: int) -> Floats | None:
-    return None if values is None else np.append(values, np.full(more, np.nan))
+    return flops, hbm
 
 
 def _host_class(name: bytes) -> OpClass:

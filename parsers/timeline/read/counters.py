@@ -18,23 +18,16 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core_ops import Keys, event_spans
 from tpuprof.parsers.timeline.model import CounterTrack
 
-COUNTERS_LINE = "_counters_"
-_HARDWARE_LINES = "counters_"
 _HARDWARE_VALUE = "counter_value"
 
 _NO_VALUES = frozenset(
     {
-        "group_id",
-        "device_offset_ps",
-        "device_duration_ps",
-        "run_id",
-        "program_id",
-        "symbol_id",
-        "flow",
+        *("group_id", "device_offset_ps", "device_duration_ps", "run_id", "program_id", "symbol_id", "flow"),
         "correlation_id",
     }
 )
@@ -45,8 +38,8 @@ _UNIT = re.compile(r"\(([^()]{1,12})\)\s*$")
 
 def counter_tracks(plane: Plane) -> tuple[CounterTrack, ...]:
     """The counters of a plane, in the order in which they first occur in the file."""
-    sampled = [track for line in plane.lines if line.name == COUNTERS_LINE for track in _sampled(plane, line)]
-    return (*sampled, *_hardware(plane, [line for line in plane.lines if line.name.startswith(_HARDWARE_LINES)]))
+    sampled = [track for line in plane.lines if line.name == "_counters_" for track in _sampled(plane, line)]
+    return (*sampled, *_hardware(plane, [line for line in plane.lines if line.name.startswith("counters_")]))
 
 
 def unit_of(name: str) -> str:
@@ -57,9 +50,8 @@ def unit_of(name: str) -> str:
 
 def _sampled(plane: Plane, line: Line) -> Iterator[CounterTrack]:
     """The counters of one line, a track for each number that their events carry."""
-    events = line.events()
-    stats = _value_stats(plane, events.metadata_id, events.begin, events.length)
-    events = line.events(stats, places=False)
+    places = line.events()
+    events = line.events(_value_stats(plane, places), places=False)
     start, _ = event_spans(line, events)
     values = {name: column.floats() for name, column in events.stats.items()}
     for number, chosen in _by_id(events.metadata_id):
@@ -70,14 +62,16 @@ def _sampled(plane: Plane, line: Line) -> Iterator[CounterTrack]:
             yield _track(label, start[known], values[stat][known], unit_of(stat) or unit_of(name))
 
 
-def _value_stats(plane: Plane, ids: Keys, begin: Int64s, length: NDArray[np.uint32]) -> list[str]:
+def _value_stats(plane: Plane, events: Events) -> list[str]:
     """Names of the stats that the first event of each counter carries."""
     names: dict[str, None] = {}
-    _, first = np.unique(ids, return_index=True)
+    _, first = np.unique(events.metadata_id, return_index=True)
     for event in np.sort(first).tolist():
         with suppress(DecodeError):
-            message = xplane_pb2.XEvent.FromString(plane.source.read(int(begin[event]), int(length[event])))
-            names |= dict.fromkeys(plane.stat_name(stat.metadata_id) for stat in message.stats)
+            raw = plane.source.read(int(events.begin[event]), int(events.length[event]))
+            names |= dict.fromkeys(
+                plane.stat_name(stat.metadata_id) for stat in xplane_pb2.XEvent.FromString(raw).stats
+            )
     return [name for name in names if name not in _NO_VALUES and not name.startswith("_")]
 
 
@@ -117,10 +111,8 @@ def _by_id(ids: Keys) -> Iterator[tuple[int, NDArray[np.intp]]]:
 
 
 def _event_name(plane: Plane, number: int) -> str:
-    row = plane.event_metadata.row(number)
-    if row is None:
-        return f"event {number}"
-    return plane.event_metadata.display_name(row) or plane.event_metadata.name(row)
+    metadata, row = plane.event_metadata, plane.event_metadata.row(number)
+    return f"event {number}" if row is None else metadata.display_name(row) or metadata.name(row)
 
 
 def _track(name: str, time: Int64s, value: Floats, unit: str) -> CounterTrack:

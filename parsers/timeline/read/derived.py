@@ -12,90 +12,67 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, is_sorted, nesting_order
 from tpuprof.parsers.formats.xspace.core.api import lanes, self_times, sum_by_key
+from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track, TrackKind
-from tpuprof.parsers.timeline.read.offload import OFFLOAD_NAME, offloads
 
-SCOPES_NAME, FRAMEWORK_OPS_NAME, SOURCE_NAME = "Framework Name Scope", "Framework Ops", "Source code"
-
-SCOPES_ID, FRAMEWORK_OPS_ID, SOURCE_ID, OFFLOAD_ID = (0xDEADBEEF + position for position in (2, 3, 7, 8))
+_SCOPES_ID, _FRAMEWORK_OPS_ID, _SOURCE_ID, _OFFLOAD_ID = (0xDEADBEEF + position for position in (2, 3, 7, 8))
 """Ids by which XProf sorts the derived rows, below all others. It has an offload row for every lane."""
 
 MOST_LEVELS = 64
 """So many scopes inside each other are told apart; deeper ones are part of the last one."""
 
+OFFLOAD_NAME = "Host Offload Ops"
+
 _GAP = 2
 """Outside of steps two ops still merge over a gap of at most so many times the first one's duration."""
 
 
+@dataclass(eq=False)
 class DerivedNames(EventNames):
     """Names of derived events.
 
     Attributes:
         long_names: of the keys: a framework op's full name.
-        parents: int32[keys]; the scope around each scope, -1 for none. Either this or `long_names` is empty.
+        parents: of the keys: the scope around each scope, -1 for none. Either this or `long_names` is empty.
     """
 
-    def __init__(
-        self,
-        texts: Sequence[str],
-        classes: NDArray[np.uint8],
-        long_names: Sequence[str] = (),
-        parents: Sequence[int] = (),
-    ) -> None:
-        super().__init__(None, tuple(texts), classes)
-        self.long_names = tuple(long_names)
-        self.parents = np.array(parents, np.int32)
+    long_names: Sequence[str] = ()
+    parents: Sequence[int] = ()
 
     def long_name(self, key: int) -> str:
         """The full name of a framework op, or of a scope with the scopes around it; empty where `name` is all."""
-        if len(self.long_names):
+        if self.long_names:
             return self.long_names[key]
-        if not len(self.parents) or self.parents[key] < 0:
+        if not self.parents or self.parents[key] < 0:
             return ""
         parts = []
         while key >= 0:
             parts.append(self.texts[key])
-            key = int(self.parents[key])
+            key = self.parents[key]
         return "/".join(reversed(parts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Ops:
-    """Ops in order of time, the outer ones first.
-
-    Attributes:
-        start, end: int64[n].
-        key: int32[n].
-        group: int32[n]; the step or module run that each begins in, -1 for none.
-    """
+class _Ops(NamedTuple):
+    """Ops in order of time, the outer first; `group` is the step or module run that each begins in, -1 for none."""
 
     start: Int64s
     end: Int64s
     key: NDArray[np.int32]
     group: NDArray[np.int32]
 
-    def take(self, chosen: NDArray[np.intp] | Bools) -> _Ops:
-        """Some of the ops."""
-        return _Ops(self.start[chosen], self.end[chosen], self.key[chosen], self.group[chosen])
 
-
-@dataclass(frozen=True, slots=True)
-class _Runs:
-    """Runs of ops that merge under one label; see `_runs`.
-
-    Attributes:
-        start, end: int64[r].
-        label: int32[r].
-        apart: bool[r]; whether nothing may merge across the begin, whatever the label.
-    """
+class _Runs(NamedTuple):
+    """Runs of ops that merge under one label; nothing may merge across the begin of one that is `apart`."""
 
     start: Int64s
     end: Int64s
@@ -103,8 +80,7 @@ class _Runs:
     apart: Bools
 
 
-@dataclass(frozen=True, slots=True)
-class _Labels:
+class _Labels(NamedTuple):
     """What the metadata tells about each key's op.
 
     Attributes:
@@ -119,11 +95,11 @@ class _Labels:
     op: NDArray[np.int32]
     source: NDArray[np.int32]
     scopes: NDArray[np.int32]
-    scope_names: Sequence[str]
-    parents: Sequence[int]
-    op_names: Sequence[str]
-    full_names: Sequence[str]
-    source_names: Sequence[str]
+    scope_names: tuple[str, ...]
+    parents: tuple[int, ...]
+    op_names: tuple[str, ...]
+    full_names: tuple[str, ...]
+    source_names: tuple[str, ...]
 
 
 def derived_tracks(ops: Track, grouping: Track | None) -> tuple[Track, ...]:
@@ -137,16 +113,20 @@ def derived_tracks(ops: Track, grouping: Track | None) -> tuple[Track, ...]:
     if not len(ops) or source is None:
         return ()
     labels = _labels(source, len(ops.names))
-    in_order = _in_order(ops, grouping)
-    own_ps = sum_by_key(in_order.key, self_times(in_order.start, in_order.end), len(ops.names))
-    spent = _Spent(ops.names.classes, own_ps)
-    op_names = DerivedNames(labels.op_names, spent.classes(labels.op, len(labels.op_names)), labels.full_names)
-    source_names = DerivedNames(labels.source_names, spent.classes(labels.source, len(labels.source_names)))
+    start, end, key = _nesting(ops.start_ps, ops.end_ps, ops.key)
+    in_order = _Ops(start, end, key, _groups(start, grouping))
+    spent = partial(_spent, ops.names.classes, sum_by_key(key, self_times(start, end), len(ops.names)))
+    op_classes = _most(spent(labels.op, len(labels.op_names)))
+    op_names = DerivedNames(None, labels.op_names, op_classes, long_names=labels.full_names)
+    source_names = DerivedNames(None, labels.source_names, _most(spent(labels.source, len(labels.source_names))))
+    op_runs, source_runs = (_runs(in_order, label[key], nests=False) for label in (labels.op, labels.source))
+    copied, copies = _offloads(source, start, end, key)
+    copy_names = DerivedNames(None, copied, np.full(len(copied), CLASSES.index("copy"), np.uint8))
     tracks = (
-        _scope_track(in_order, labels, spent),
-        _flat_track(in_order, labels.op, FRAMEWORK_OPS_NAME, "framework_ops", FRAMEWORK_OPS_ID, op_names),
-        _flat_track(in_order, labels.source, SOURCE_NAME, "source", SOURCE_ID, source_names),
-        _offload_track(in_order, source),
+        _scope_track(in_order, labels, spent(labels.path, len(labels.scopes))),
+        _track("Framework Ops", "framework_ops", _FRAMEWORK_OPS_ID, op_names, *op_runs[:3]),
+        _track("Source code", "source", _SOURCE_ID, source_names, *source_runs[:3]),
+        _track(OFFLOAD_NAME, "async", _OFFLOAD_ID, copy_names, *copies),
     )
     return tuple(track for track in tracks if track is not None)
 
@@ -156,14 +136,13 @@ def derived_tracks(ops: Track, grouping: Track | None) -> tuple[Track, ...]:
 
 def _labels(source: OpSource, keys: int) -> _Labels:
     """Reads scopes, framework op and source line of every key."""
-    rows: Int64s = np.arange(len(source.events), dtype=np.int64)
-    columns = MetadataStats(source, rows, ("tf_op", "source"))
+    columns = MetadataStats(source, np.arange(len(source.events), dtype=np.int64), ("tf_op", "source"))
     path, op, line = (np.full(keys, -1, np.int32) for _ in range(3))
     op_index: dict[str, int] = {}
     path_index: dict[tuple[int, ...], int] = {}
     op_names: list[str] = []
     op_paths: list[int] = []
-    scopes = _Scopes()
+    scopes: dict[tuple[int, str], int] = {}
     for row, full_name in enumerate(columns.texts("tf_op")):
         if not full_name:
             continue
@@ -172,7 +151,7 @@ def _labels(source: OpSource, keys: int) -> _Labels:
             parsed = parse_framework_op(full_name)
             op_names.append(parsed.type or full_name.rstrip() or full_name)
             # a name without a type is none of a framework's, and has no scopes
-            inside = scopes.inside(parsed.name) if parsed.name != full_name else ()
+            inside = _scopes_around(parsed.name, scopes) if parsed.name != full_name else ()
             op_paths.append(path_index.setdefault(inside, len(path_index)) if inside else -1)
         op[row], path[row] = index, op_paths[index]
     lines: dict[str, int] = {}
@@ -182,54 +161,28 @@ def _labels(source: OpSource, keys: int) -> _Labels:
     table = np.full((len(path_index), max(map(len, path_index), default=0)), -1, np.int32)
     for inside, index in path_index.items():
         table[index, : len(inside)] = inside
-    return _Labels(path, op, line, table, scopes.names, scopes.parents, op_names, tuple(op_index), tuple(lines))
+    names, parents = tuple(name for _, name in scopes), tuple(parent for parent, _ in scopes)
+    return _Labels(path, op, line, table, names, parents, tuple(op_names), tuple(op_index), tuple(lines))
 
 
-class _Scopes:
-    """Name scopes as a tree: each by its name and the scope around it."""
+def _scopes_around(name: str, known: dict[tuple[int, str], int]) -> tuple[int, ...]:
+    """The scopes of a framework op, the outermost first; the last part of the name is the op itself.
 
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.parents: list[int] = []
-        self._known: dict[tuple[int, str], int] = {}
-
-    def inside(self, name: str) -> tuple[int, ...]:
-        """The scopes of a framework op, the outermost first; the last part of the name is the op itself."""
-        parts = name.rpartition("/")[0].split("/", MOST_LEVELS - 1) if "/" in name else ()
-        scopes: list[int] = []
-        for part in parts:
-            key = (scopes[-1] if scopes else -1, part)
-            scope = self._known.setdefault(key, len(self._known))
-            if scope == len(self.names):
-                self.names.append(part)
-                self.parents.append(key[0])
-            scopes.append(scope)
-        return tuple(scopes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Spent:
-    """Time by key of the ops, less that of what they contain.
-
-    Attributes:
-        of_key: uint8[keys]; class of each key.
-        own_ps: int64[keys].
+    `known` numbers scopes by the scope around each and its own name, and gets the new ones.
     """
+    scopes: list[int] = []
+    for part in name.rpartition("/")[0].split("/", MOST_LEVELS - 1) if "/" in name else ():
+        scopes.append(known.setdefault((scopes[-1] if scopes else -1, part), len(known)))
+    return tuple(scopes)
 
-    of_key: NDArray[np.uint8]
-    own_ps: Int64s
 
-    def by_class(self, label: NDArray[np.int32], labels: int) -> Floats:
-        """float64[labels, classes]: picoseconds by label; `label` is of the keys, -1 for none."""
-        keys = np.flatnonzero(label >= 0)
-        cells = label[keys].astype(np.int64) * len(CLASSES) + self.of_key[keys]
-        # a key that takes no time still tells the class where no other does
-        spent = np.bincount(cells, self.own_ps[keys] + 1e-3, labels * len(CLASSES))
-        return spent.reshape(labels, len(CLASSES)).astype(np.float64)
-
-    def classes(self, label: NDArray[np.int32], labels: int) -> NDArray[np.uint8]:
-        """uint8[labels]: the class that takes most of each label's time."""
-        return _most(self.by_class(label, labels))
+def _spent(classes: NDArray[np.uint8], own_ps: Int64s, label: NDArray[np.int32], labels: int) -> Floats:
+    """float64[labels, classes]: picoseconds by label (-1 for none), from the class, own time and label of each key."""
+    keys = np.flatnonzero(label >= 0)
+    cells = label[keys].astype(np.int64) * len(CLASSES) + classes[keys]
+    # a key that takes no time still tells the class where no other does
+    spent = np.bincount(cells, own_ps[keys] + 1e-3, labels * len(CLASSES))
+    return spent.reshape(labels, len(CLASSES)).astype(np.float64)
 
 
 def _most(spent: Floats) -> NDArray[np.uint8]:
@@ -239,12 +192,6 @@ def _most(spent: Floats) -> NDArray[np.uint8]:
 
 
 # --- the ops
-
-
-def _in_order(ops: Track, grouping: Track | None) -> _Ops:
-    """The ops by start, outer before inner, with the step that each begins in."""
-    start, end, key = _nesting(ops.start_ps, ops.end_ps, ops.key)
-    return _Ops(start, end, key, _groups(start, grouping))
 
 
 def _nesting(start: Int64s, end: Int64s, key: NDArray[np.int32]) -> tuple[Int64s, Int64s, NDArray[np.int32]]:
@@ -262,32 +209,28 @@ def _groups(start: Int64s, grouping: Track | None) -> NDArray[np.int32]:
     A time at which one ends and another begins belongs to the later one; XProf counts it for the earlier.
     """
     group = np.full(len(start), -1, np.int32)
-    if grouping is None or not grouping.depth:
-        return group
-    lane = grouping.lane(0)
-    first = np.searchsorted(start, grouping.start_ps[lane])
-    last = np.searchsorted(start, grouping.end_ps[lane])
-    for number, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        group[a:b] = number
+    if grouping is not None and grouping.depth:
+        lane = grouping.lane(0)
+        first, last = (np.searchsorted(start, times[lane]) for times in (grouping.start_ps, grouping.end_ps))
+        for number, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+            group[a:b] = number
     return group
 
 
 def _runs(ops: _Ops, label: NDArray[np.int32], nests: bool) -> _Runs:
-    """Merges ops in a row that have one label. It passes over ops without a label (-1).
+    """Merges ops in a row that have one label, passing over those without one (-1).
 
-    Args:
-        label: int32[n], of each op.
-        nests: whether labels lie in one another, so that any op bridges the gap between two others.
+    Where labels lie in one another, `nests`, any op bridges the gap between two others.
     """
     has_label = label >= 0
     if not has_label.all():
-        ops, label = ops.take(has_label), label[has_label]
+        start, end, key, group = ops
+        ops = _Ops(start[has_label], end[has_label], key[has_label], group[has_label])
+        label = label[has_label]
     if not len(label):
         return _Runs(ops.start, ops.end, label, np.zeros(0, np.bool_))
-    apart = np.ones(len(label), np.bool_)
-    np.not_equal(ops.group[1:], ops.group[:-1], out=apart[1:])
-    begins = apart.copy()
-    begins[1:] |= label[1:] != label[:-1]
+    apart = np.append(True, ops.group[1:] != ops.group[:-1])
+    begins = apart | np.append(True, label[1:] != label[:-1])
     outside = np.flatnonzero((ops.group < 0) & ~(apart if nests else begins))
     if len(outside):
         reach = np.maximum.accumulate(ops.end) if nests else _reach(ops.end, begins)
@@ -312,41 +255,29 @@ def _reach(end: Int64s, begins: Bools) -> Int64s:
 # --- the tracks
 
 
-def _flat_track(
-    ops: _Ops, label: NDArray[np.int32], name: str, kind: TrackKind, sort_id: int, names: EventNames
-) -> Track | None:
-    """A track with an event for each run of ops of one label; `label` is of the keys, -1 for none."""
-    runs = _runs(ops, label[ops.key], nests=False)
-    return _track(name, kind, sort_id, names, runs.start, runs.end, runs.label)
-
-
-def _scope_track(ops: _Ops, labels: _Labels, spent: _Spent) -> Track | None:
-    """The name scopes, one level inside the other.
+def _scope_track(ops: _Ops, labels: _Labels, spent: Floats) -> Track | None:
+    """The name scopes, one level inside the other; `spent` is the time of each path by class.
 
     An event of a level ends where an op comes whose scopes down to that level differ. So it covers the runs from one at
     which this level or one around it begins, up to the next such run.
     """
-    levels = labels.scopes.shape[1]
-    if not levels:
-        return None
     runs = _runs(ops, labels.path[ops.key], nests=True)
     if not len(runs.label):
         return None
     same = _shared_levels(labels.scopes, runs)
     start, end, path = runs.start, runs.end, runs.label
-    levels_found: list[tuple[Int64s, Int64s, NDArray[np.int32]]] = []
-    for level in range(levels - 1, -1, -1):
+    of_level: list[tuple[Int64s, Int64s, NDArray[np.int32]]] = []
+    for level in reversed(range(labels.scopes.shape[1])):
         borders = np.flatnonzero(same <= level)
         end = np.maximum.reduceat(end, borders)
         start, path, same = start[borders], path[borders], same[borders]
         scope = labels.scopes[path, level]
-        there = scope >= 0
-        levels_found.append((start[there], end[there], scope[there]))
-    classes = _scope_classes(labels, spent)
-    names = DerivedNames(labels.scope_names, classes, parents=labels.parents)
-    columns = [np.concatenate(column) for column in zip(*reversed(levels_found), strict=True)]
-    sizes = [len(of_level) for of_level, _, _ in reversed(levels_found)]
-    return _track(SCOPES_NAME, "scopes", SCOPES_ID, names, columns[0], columns[1], columns[2], sizes)
+        of_level.insert(0, (start[scope >= 0], end[scope >= 0], scope[scope >= 0]))
+    names = DerivedNames(None, labels.scope_names, _scope_classes(labels, spent), parents=labels.parents)
+    start, end, scope = (np.concatenate(column) for column in zip(*of_level, strict=True))
+    return _track(
+        "Framework Name Scope", "scopes", _SCOPES_ID, names, start, end, scope, [len(s) for s, *_ in of_level]
+    )
 
 
 def _shared_levels(scopes: NDArray[np.int32], runs: _Runs) -> NDArray[np.int32]:
@@ -362,21 +293,13 @@ def _shared_levels(scopes: NDArray[np.int32], runs: _Runs) -> NDArray[np.int32]:
     return same
 
 
-def _scope_classes(labels: _Labels, spent: _Spent) -> NDArray[np.uint8]:
+def _scope_classes(labels: _Labels, of_path: Floats) -> NDArray[np.uint8]:
     """uint8[scopes]: the class that takes most of the time in each scope, the scopes inside it included."""
-    of_path = spent.by_class(labels.path, len(labels.scopes))
     out = np.zeros((len(labels.scope_names), len(CLASSES)))
-    for level in range(labels.scopes.shape[1]):
-        inside = np.flatnonzero(labels.scopes[:, level] >= 0)
-        np.add.at(out, labels.scopes[inside, level], of_path[inside])
+    for scope in labels.scopes.T:
+        inside = np.flatnonzero(scope >= 0)
+        np.add.at(out, scope[inside], of_path[inside])
     return _most(out)
-
-
-def _offload_track(ops: _Ops, source: OpSource) -> Track | None:
-    """Copies between the device and the host's memory, side by side where several are under way."""
-    copies = offloads(source, ops.start, ops.end, ops.key)
-    names = DerivedNames(copies.names, np.full(len(copies.names), CLASSES.index("copy"), np.uint8))
-    return _track(OFFLOAD_NAME, "async", OFFLOAD_ID, names, copies.start, copies.end, copies.name)
 
 
 def _track(
@@ -409,3 +332,72 @@ def _track(
         by_lane = np.argsort(short, kind="stable")
         start, end, key = start[by_lane], end[by_lane], key[by_lane]
     return Track(name, kind, names, start, end, key.astype(np.int32), bounds, sort_id=sort_id, is_derived=True)
+
+
+# --- copies between a device and its host's memory
+
+_HOST_MEMORY = b"S(5)"
+_ENDS = (b"-start", b"-done")
+_OFFLOADS = tuple(what + end for what in (b"copy", b"dynamic-slice", b"dynamic-update-slice") for end in _ENDS)
+
+
+def _offloads(
+    source: OpSource, start: Int64s, end: Int64s, key: NDArray[np.int32]
+) -> tuple[tuple[str, ...], tuple[Int64s, Int64s, NDArray[np.int32]]]:
+    """Pairs the ops that start copies with those that wait for them, as XProf does (`host_offload_utils.cc`).
+
+    Where several copies of one name are under way, the first to begin is the first to end.
+
+    Returns:
+        Names, such as ``offload-copy.2``; then of the copies by start, longer ones first: int64[m] starts and ends,
+        and int32[m], index of each one's name.
+    """
+    names, of_key, starts = _copies(source)
+    ops = np.flatnonzero(key < len(of_key)) if names else np.zeros(0, np.intp)
+    ops = ops[of_key[key[ops]] >= 0]
+    # a copy of no time ends where it begins; the op that starts it comes first all the same
+    ops = ops[np.lexsort((~starts[key[ops]], start[ops], of_key[key[ops]]))]
+    label = of_key[key[ops]]
+    first, last = _paired(label, starts[key[ops]])
+    begins = start[ops[first]]
+    ends = np.maximum(begins, end[ops[last]])
+    order = np.lexsort((-ends, begins))
+    return names, (begins[order], ends[order], label[first][order])
+
+
+def _copies(source: OpSource) -> tuple[tuple[str, ...], NDArray[np.int32], Bools]:
+    """Names of the copies, which of them each row's op is part of (-1 for none), and whether it starts it."""
+    table = source.events
+    of_row, starts = np.full(len(table), -1, np.int32), np.zeros(len(table), np.bool_)
+    index: dict[bytes, int] = {}
+    for row in np.flatnonzero(table.display_end > table.display_begin).tolist():
+        name = table.body[table.display_begin[row] : table.display_end[row]]
+        is_copy = any(word in name for word in _OFFLOADS)
+        if not is_copy or table.body.find(_HOST_MEMORY, table.name_begin[row], table.name_end[row]) < 0:
+            continue
+        starts[row] = _ENDS[0] in name
+        number = name.rpartition(b".")[2] if b"." in name else b"0"
+        stem = name.partition(_ENDS[0] if starts[row] else _ENDS[1])[0]
+        of_row[row] = index.setdefault(b"offload-%b.%b" % (stem, number), len(index))
+    return tuple(text(name) for name in index), of_row, starts
+
+
+def _paired(label: NDArray[np.int32], is_start: Bools) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Pairs the starts and ends of each label, first come, first served; leaves out ends that nothing started.
+
+    It takes labels in order, each one's events in order of time, and returns the places of the starts and of the ends.
+    """
+    if not len(label):
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    is_new = np.append(False, label[1:] != label[:-1])
+    opens, of = np.append(0, np.flatnonzero(is_new)), np.cumsum(is_new)
+    under_way = np.cumsum(np.where(is_start, 1, -1))
+    under_way -= np.append(0, under_way)[opens][of]
+    # an end that takes the count to a new low had no start; each label far below the one before keeps lows apart
+    floor = -of * (2 * len(label) + 2)
+    depth = under_way + floor
+    lowest = np.minimum(np.append(0, np.minimum.accumulate(depth)[:-1]), floor)
+    ends = np.flatnonzero(~is_start & (depth >= lowest))
+    begins = np.flatnonzero(is_start)
+    rank = np.arange(len(ends)) - np.searchsorted(ends, opens)[of[ends]]
+    return begins[np.searchsorted(begins, opens)[of[ends]] + rank], ends

@@ -2,35 +2,37 @@
 
 The stats that group a trace's events tell producers and consumers (`parsers.steps.groups.links`). Kernels of a GPU
 refer to their launches by ids. The stat ``flow`` tells other flows, as XProf's trace viewer draws them
-(`xplane_to_trace_container.cc`). Names and times tell the ops at the ends of an asynchronous op (`async_ops`).
+(`xplane_to_trace_container.cc`).
+XLA writes an asynchronous op as two ops, such as ``copy-start.2`` and ``copy-done.2``; the second names the first in
+its HLO text. The span is an event of the line ``Async XLA Ops``, from the begin of the first op to the end of the
+second. Its HLO text is that of the first op, and its stat ``hlo_op`` names the second.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints
+from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, no_ints, numbered, opens
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Trace
-from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
+from tpuprof.parsers.ops.core_ops import MODULES_LINE
 from tpuprof.parsers.ops.device import is_gpu, is_tensor_core
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread, SparseStat, integers_at, sparse_stats
+from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread, SparseStat
 from tpuprof.parsers.steps.groups.links import (
     LINK_STATS,
-    Ends,
     Names,
     core_links,
     correlated,
     known_names,
     thread_links,
 )
-from tpuprof.parsers.timeline.model import Timeline, Track
-from tpuprof.parsers.timeline.read.async_ops import latest, op_pairs, span_ends
+from tpuprof.parsers.timeline.model import EventNames, Timeline, Track, TrackId
 
 FlowKind = Literal["launch", "async", "flow"]
 """From a host to a device; from the start of an asynchronous op over its span to its done; any other."""
@@ -45,6 +47,9 @@ _ENDS = (
 )
 """Stats that together make an end of a flow."""
 
+_AWAITS = "-done("
+_INSTRUCTION = re.compile(r"%([^\s,)]+)")
+
 _IN, _OUT = 1, 2  # the low bits of the stat `flow`; the next 56 are its id, the rest its category
 _ID_BITS = np.uint64((1 << 56) - 1)
 _CHUNK = 1 << 18
@@ -53,8 +58,7 @@ _MOST_LINES = 8
 """It pairs up so many lines of ops, and of asynchronous ops, in a plane; sound profiles have one each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(NamedTuple):
     """A link between an event and another one.
 
     Attributes:
@@ -115,56 +119,41 @@ class Flows:
 
     def _events_of(self, section: int, track: int) -> slice:
         place = bisect_left(self.places, (section, track))
-        if place == len(self.places) or self.places[place] != (section, track):
-            return slice(0, 0)
-        return slice(int(self.first[place]), int(self.first[place + 1]))
+        is_known = self.places[place : place + 1] == ((section, track),)
+        return slice(*self.first[place : place + 2].tolist()) if is_known else slice(0, 0)
 
     def _flow(self, direction: Literal["in", "out"], other: int, flow: int) -> Flow:
         place = self.places[int(np.searchsorted(self.first, other, side="right")) - 1]
         return Flow(direction, _KINDS[int(self.kind[flow])], *place, int(self.events[other]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(NamedTuple):
     """A track and the line that it comes from; `first` is the number of its first event over all tracks."""
 
-    place: tuple[int, int]
+    place: TrackId
     track: Track
     line: Line
     is_host: bool
     first: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Half:
-    """One side of links, as columns: numbers of the events, their starts, and type and id of the link."""
+_Half = list[tuple[Int64s, Int64s, Int64s, Int64s]]
+"""One side of links, line by line: numbers of the events, their starts, and type and id of the link."""
 
-    event: list[Int64s] = field(default_factory=list)
-    start: list[Int64s] = field(default_factory=list)
-    kind: list[Int64s] = field(default_factory=list)
-    id: list[Int64s] = field(default_factory=list)
 
-    def add(self, source: _Source, ends: Ends, places: Int64s) -> None:
-        """Adds ends of a line.
-
-        Args:
-            places: of all its events.
-        """
-        if not len(ends.rows):
-            return
+def _add(half: _Half, source: _Source, ends: Ends, places: Int64s) -> None:
+    """Adds ends of a line; `places` are of all its events."""
+    if len(ends.rows):
         index = event_indices(source.track, places[ends.rows])
         known = index >= 0
-        self.event.append(index[known] + source.first)
-        self.start.append(source.track.start_ps[index[known]])
-        self.kind.append(ends.kind[known])
-        self.id.append(ends.id[known])
+        index = index[known]
+        half.append((index + source.first, source.track.start_ps[index], ends.kind[known], ends.id[known]))
 
-    def columns(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-        """The columns, each in one piece."""
-        event, start, kind, number = (
-            np.concatenate([no_ints(), *column]) for column in (self.event, self.start, self.kind, self.id)
-        )
-        return event, start, kind, number
+
+def _columns(half: _Half) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """The columns, each in one piece."""
+    event, start, kind, number = (np.concatenate(column) for column in zip((no_ints(),) * 4, *half, strict=True))
+    return event, start, kind, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +166,10 @@ class _Found:
         done_names: names of the ops that end a track's events, by key; by the number of the track's first event.
     """
 
-    producers: _Half = field(default_factory=_Half)
-    consumers: _Half = field(default_factory=_Half)
-    outs: _Half = field(default_factory=_Half)
-    ins: _Half = field(default_factory=_Half)
+    producers: _Half = field(default_factory=list)
+    consumers: _Half = field(default_factory=list)
+    outs: _Half = field(default_factory=list)
+    ins: _Half = field(default_factory=list)
     done_names: dict[int, dict[int, str]] = field(default_factory=dict)
 
 
@@ -204,14 +193,11 @@ def read_flows(trace: Trace, timeline: Timeline, on_chunk: ChunkDone | None = No
         if source.is_host and plane.index not in names:
             names[plane.index] = known_names(HostEvents(plane, ()))
         _read_line(source, names.get(plane.index, {}), found, on_chunk)
-    pairs = [*_by_context(found), *_by_flow(found)]
-    kinds = [_kinds(sources, *pair) for pair in pairs[:-1]] + [np.full(len(pairs[-1][0]), _ASYNC)]
-    for pair in _by_op(sources, found.done_names):
-        pairs.append(pair)
-        kinds.append(np.full(len(pair[0]), _ASYNC))
-    source_of = np.concatenate([pair[0] for pair in pairs])
-    target_of = np.concatenate([pair[1] for pair in pairs])
-    return _flows(sources, source_of, target_of, np.concatenate(kinds))
+    *others, of_async = (*_by_context(found), *_by_flow(found))
+    pairs = [(*pair, _kinds(sources, *pair)) for pair in others]
+    pairs += [(*pair, np.full(len(pair[0]), _ASYNC)) for pair in (of_async, *_by_op(sources, found.done_names))]
+    source_of, target_of, kinds = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    return _flows(sources, source_of, target_of, kinds)
 
 
 def event_indices(track: Track, places: Int64s) -> Int64s:
@@ -232,12 +218,10 @@ def event_indices(track: Track, places: Int64s) -> Int64s:
 def _sources(trace: Trace, timeline: Timeline) -> list[_Source]:
     """The tracks that stand for lines of the trace."""
     out, first = [], 0
-    for section_number, section in enumerate(timeline.sections):
-        for number, track in enumerate(section.tracks):
-            if track.is_derived or not len(track) or len(track.place) != len(track):
-                continue
+    for place, section, track in timeline.tracks():
+        if not track.is_derived and len(track) and len(track.place) == len(track):
             line = trace.planes[track.plane_index].lines[track.line_index]
-            out.append(_Source((section_number, number), track, line, section.kind == "host", first))
+            out.append(_Source(place, track, line, section.kind == "host", first))
             first += len(track)
     return out
 
@@ -251,35 +235,31 @@ def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone
     if track.kind == "ops" and not any(c.kind.any() for c in line.events(wanted, places=False).stats.values()):
         return  # many events and, as a rule, no flow: where they lie need not be known then
     events = line.events(wanted, on_chunk)
-    stats = sparse_stats(events)
-    if not stats and not is_modules:
+    thread = HostThread.of(line, events)
+    if not thread.stats and not is_modules:
         return
-    thread = HostThread(line, events.metadata_id, *event_spans(line, events), stats)
     links = thread_links(thread, names)
     places = events.begin - line.begin
-    found.producers.add(source, links.produced, places)
-    found.consumers.add(source, core_links(plane, line, ()).consumed if is_modules else links.consumed, places)
+    _add(found.producers, source, links.produced, places)
+    _add(found.consumers, source, core_links(plane, line, ()).consumed if is_modules else links.consumed, places)
     if source.is_host or is_gpu(plane):
-        (found.producers if source.is_host else found.consumers).add(source, correlated(thread), places)
-    outs, ins = _flow_ends(stats)
-    found.outs.add(source, outs, places)
-    found.ins.add(source, ins, places)
-    if "hlo_op" in stats:
-        found.done_names[source.first] = _done_names(source, stats["hlo_op"], places)
+        _add(found.producers if source.is_host else found.consumers, source, correlated(thread), places)
+    outs, ins = _flow_ends(thread)
+    _add(found.outs, source, outs, places)
+    _add(found.ins, source, ins, places)
+    if "hlo_op" in thread.stats:
+        found.done_names[source.first] = _done_names(source, thread.stats["hlo_op"], places)
 
 
-def _flow_ends(stats: Mapping[str, SparseStat]) -> tuple[Ends, Ends]:
+def _flow_ends(thread: HostThread) -> tuple[Ends, Ends]:
     """Events from which flows lead out, and events into which they lead; asynchronous ones have a category."""
-    none = no_ints()
-    if "flow" not in stats:
-        return Ends(none, none, none), Ends(none, none, none)
-    rows, raw = stats["flow"].rows, stats["flow"].values.integers().view(np.uint64)
-    _, is_async = integers_at(stats.get("_a"), rows)
+    rows, raw = thread.stat("flow").rows, thread.stat("flow").values.integers().view(np.uint64)
+    _, is_async = thread.stat("_a").integers_at(rows)
     number = np.where(is_async, raw >> np.uint64(2), (raw >> np.uint64(2)) & _ID_BITS).view(np.int64)
     way = (raw & np.uint64(3)).astype(np.int64)
     ends = Ends(rows, is_async.astype(np.int64), number)
-    # one that begins and ends in a single event needs no other
-    return ends.take((way & _OUT > 0) & ~(is_async & (way == 3))), ends.take((way & _IN > 0) & ~(is_async & (way == 3)))
+    needs_another = ~(is_async & (way == (_IN | _OUT)))  # one that begins and ends in a single event does not
+    return ends.take((way & _OUT > 0) & needs_another), ends.take((way & _IN > 0) & needs_another)
 
 
 def _done_names(source: _Source, stat: SparseStat, places: Int64s) -> dict[int, str]:
@@ -288,16 +268,16 @@ def _done_names(source: _Source, stat: SparseStat, places: Int64s) -> dict[int, 
     known = np.flatnonzero(index >= 0)
     key = source.track.key[index[known]]
     order = np.argsort(key, kind="stable")
-    firsts = order[np.append(True, np.diff(key[order]) != 0)[: len(order)]]
+    firsts = order[opens(key[order])]
     texts = source.line.plane.texts(stat.values.take(known[firsts]))
     return {int(of_key): text for of_key, text in zip(key[firsts], texts, strict=True) if text}
 
 
 def _by_context(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
     """Links between producers and consumers."""
-    maker, made, *of_maker = found.producers.columns()
-    user, used, *of_user = found.consumers.columns()
-    group = _numbered(np.concatenate([of_maker[0], of_user[0]]), np.concatenate([of_maker[1], of_user[1]]))
+    maker, made, *of_maker = _columns(found.producers)
+    user, used, *of_user = _columns(found.consumers)
+    group = numbered(np.concatenate([of_maker[0], of_user[0]]), np.concatenate([of_maker[1], of_user[1]]))
     by, to = group[: len(maker)], group[len(maker) :]
     partner = latest(by, made, to, used)
     partner = np.where(partner >= 0, partner, latest(by, -made, to, -used))
@@ -311,24 +291,15 @@ def _by_context(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
 
 def _by_flow(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
     """Links each event of a flow with the last one before it; first other events, then asynchronous ones."""
-    out, began, *of_out = found.outs.columns()
-    into, begins, *of_in = found.ins.columns()
-    group = _numbered(np.concatenate([of_out[0], of_in[0]]), np.concatenate([of_out[1], of_in[1]]))
+    out, began, *of_out = _columns(found.outs)
+    into, begins, *of_in = _columns(found.ins)
+    group = numbered(np.concatenate([of_out[0], of_in[0]]), np.concatenate([of_out[1], of_in[1]]))
     # an event of the middle is in both, and is to follow another one
-    rank = _numbered(np.concatenate([began, begins]), np.concatenate([out, into]))
+    rank = numbered(np.concatenate([began, begins]), np.concatenate([out, into]))
     partner = latest(group[: len(out)], rank[: len(out)], group[len(out) :], rank[len(out) :] - 1)
     for is_async in (0, 1):
         chosen = np.flatnonzero((partner >= 0) & (of_in[0] == is_async))
         yield out[partner[chosen]], into[chosen]
-
-
-def _numbered(first: Int64s, second: Int64s) -> Int64s:
-    """int64[n]: numbers of the pairs of two columns, in their order."""
-    order = np.lexsort((second, first))
-    opens = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
-    out = np.empty(len(order), np.int64)
-    out[order] = np.cumsum(np.append(False, opens)[: len(order)])
-    return out
 
 
 def _by_op(sources: Sequence[_Source], done_names: Mapping[int, Mapping[int, str]]) -> Iterator[tuple[Int64s, Int64s]]:
@@ -350,29 +321,23 @@ def _by_op(sources: Sequence[_Source], done_names: Mapping[int, Mapping[int, str
                 yield begins[0][first] + ops.first, ends[1][last] + ops.first
 
 
-def _track_of(sources: Sequence[_Source], events: Int64s) -> Int64s:
-    """int64[n]: index of the track of each event."""
-    first = np.array([source.first for source in sources], np.int64)
-    return np.searchsorted(first, events, side="right").astype(np.int64) - 1
-
-
 def _kinds(sources: Sequence[_Source], source: Int64s, target: Int64s) -> Int64s:
     """int64[n]: whether links lead from a host to a device."""
+    first = np.array([track_source.first for track_source in sources], np.int64)
     is_host = np.array([track_source.is_host for track_source in sources], np.bool_)
-    launches = is_host[_track_of(sources, source)] & ~is_host[_track_of(sources, target)]
-    return np.where(launches, _KINDS.index("launch"), _KINDS.index("flow"))
+    from_host, to_host = (is_host[np.searchsorted(first, events, side="right") - 1] for events in (source, target))
+    return np.where(from_host & ~to_host, _KINDS.index("launch"), _KINDS.index("flow"))
 
 
 def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: Int64s) -> Flows:
     """Puts links in order, each once and with its first kind; drops links from an event to itself."""
     order = np.lexsort((kind, target, source))
     order = order[source[order] != target[order]]
-    again = (np.diff(source[order]) == 0) & (np.diff(target[order]) == 0)
-    order = order[np.append(True, ~again)[: len(order)]]
+    order = order[opens(source[order], target[order])]
     source, target, kind = source[order], target[order], kind[order]
     events = distinct(np.concatenate([source, target]))
     borders = np.searchsorted(events, np.array([track_source.first for track_source in sources], np.int64))
-    borders = np.append(borders, len(events))
+    borders = np.append(borders, len(events)).astype(np.int64)
     index, start = events.copy(), np.zeros(len(events), np.int64)
     for track_source, a, b in zip(sources, borders[:-1].tolist(), borders[1:].tolist(), strict=True):
         if a < b:
@@ -380,13 +345,120 @@ def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: Int
             start[a:b] = track_source.track.start_ps[index[a:b]]
     source, target = np.searchsorted(events, source), np.searchsorted(events, target)
     order = np.lexsort((start[target], source))
-    source, target, kind = source[order], target[order], kind[order]
-    return Flows(
-        places=tuple(track_source.place for track_source in sources),
-        first=borders.astype(np.int64),
-        events=index,
-        source=source.astype(np.int32),
-        target=target.astype(np.int32),
-        kind=kind.astype(np.uint8),
-        by_target=np.lexsort((start[source], target)).astype(np.int32),
-    )
+    source, target = source[order], target[order]
+    by_target = np.lexsort((start[source], target)).astype(np.int32)
+    places, kind = tuple(track_source.place for track_source in sources), kind[order]
+    links = source.astype(np.int32), target.astype(np.int32), kind.astype(np.uint8)
+    return Flows(places, borders, index, *links, by_target)
+
+
+# --- asynchronous ops
+
+OpPairs = tuple[Int64s, Int64s]
+"""Events of one track and the events of another track that belong to them, int64[n] each."""
+
+
+def latest(group: Int64s, time: Int64s, of_group: Int64s, at_time: Int64s) -> Int64s:
+    """The last item of each question's group that is not later than the question, -1 for none.
+
+    Args:
+        group, time: int64[n], group and time of the items.
+        of_group, at_time: int64[m], group and time of the questions.
+
+    Returns:
+        int64[m], indices of items; the last of several at one time.
+    """
+    n = len(group)
+    groups, is_question = np.concatenate([group, of_group]), np.arange(n + len(of_group)) >= n
+    order = np.lexsort((is_question, np.concatenate([time, at_time]), groups))
+    asks = is_question[order]
+    item = order[np.maximum.accumulate(np.where(asks, 0, np.arange(len(order))))]  # the last one so far
+    latest_item = np.where(~is_question[item] & (groups[item] == groups[order]), item, -1)
+    out = np.empty(len(of_group), np.int64)
+    out[order[asks] - n] = latest_item[asks]
+    return out
+
+
+def op_pairs(ops: Track) -> OpPairs:
+    """The events of a track of ops that start something, and the events that wait for it.
+
+    An op waits for the last run before it of the op that its HLO text names. Two ops that name the same op wait for
+    different runs, or the second waits for none.
+    """
+    waits = _waited_for(ops.names)
+    numbers = {name: number for number, name in enumerate(sorted(set(waits.values())))}
+    starts, of_start = _events_named(ops, numbers)
+    of_key = np.full(len(ops.names), -1, np.int64)
+    for key, name in waits.items():
+        of_key[key] = numbers[name]
+    dones = _with_number(ops, of_key)
+    of_done = latest(of_start, ops.start_ps[starts], of_key[ops.key[dones]], ops.start_ps[dones])
+    dones, of_done = dones[of_done >= 0], of_done[of_done >= 0]
+    first = np.lexsort((ops.start_ps[dones], of_done))
+    first = first[np.append(True, np.diff(of_done[first]) != 0)[: len(first)]]
+    return starts[of_done[first]], dones[first]
+
+
+def span_ends(spans: Track, ops: Track, done_names: Mapping[int, str]) -> tuple[OpPairs, OpPairs]:
+    """The ops that begin and end asynchronous events.
+
+    Args:
+        spans: the asynchronous events.
+        ops: the ops of the same core.
+        done_names: the op that ends the events of each key of `spans`; where it is missing, the name of the op that
+            begins them tells it.
+
+    Returns:
+        Events of `ops` and the events of `spans` that begin with them; then events of `spans` and those of `ops` that
+        they end with.
+    """
+    begins, ends = {}, {}
+    for key in np.flatnonzero(spans.counts).tolist():
+        begins[key] = _instruction(spans.names, key)
+        ends[key] = done_names.get(key) or begins[key].replace("-start", "-done")
+    numbers = {name: number for number, name in enumerate(sorted({*begins.values(), *ends.values()}))}
+    events, of_event = _events_named(ops, numbers)
+    by_key = np.zeros((2, len(spans.names)), np.int64)
+    for key in begins:
+        by_key[:, key] = numbers[begins[key]], numbers[ends[key]]
+    start, end = ops.start_ps[events], ops.end_ps[events]
+    op_of_span = latest(of_event, start, by_key[0, spans.key], spans.start_ps)
+    held = np.flatnonzero(op_of_span >= 0)
+    held = held[end[op_of_span[held]] >= spans.start_ps[held]]
+    first = events[op_of_span[held]], held
+    op_of_span = latest(of_event, -end, by_key[1, spans.key], -spans.end_ps)  # the first that ends no earlier
+    held = np.flatnonzero(op_of_span >= 0)
+    held = held[start[op_of_span[held]] <= spans.end_ps[held]]
+    return first, (held, events[op_of_span[held]])
+
+
+def _waited_for(names: EventNames) -> dict[int, str]:
+    """What waiting ops wait for, by key: the first instruction in the brackets of their HLO text."""
+    out: dict[int, str] = {}
+    for key in range(names.metadata_rows):
+        text = names.long_name(key) if "-done" in names.name(key) else ""
+        instruction = _INSTRUCTION.search(text, text.find(_AWAITS)) if _AWAITS in text else None
+        if instruction is not None:
+            out[key] = instruction[1]
+    return out
+
+
+def _instruction(names: EventNames, key: int) -> str:
+    """The name of an HLO instruction: the beginning of its text, else its own name."""
+    head, is_text, _ = (names.long_name(key) or names.name(key)).partition(" = ")
+    return head.lstrip("%") if is_text else names.name(key)
+
+
+def _events_named(track: Track, numbers: Mapping[str, int]) -> tuple[Int64s, Int64s]:
+    """The events with one of some names, and the numbers of these."""
+    of_key = np.full(len(track.names), -1, np.int64)
+    for key in range(len(of_key)) if numbers else ():
+        of_key[key] = numbers.get(track.names.name(key), -1)
+    events = _with_number(track, of_key)
+    return events, of_key[track.key[events]]
+
+
+def _with_number(track: Track, of_key: Int64s) -> Int64s:
+    """The events whose keys have a number."""
+    wanted: Bools = of_key >= 0
+    return np.flatnonzero(wanted[track.key]).astype(np.int64) if wanted.any() else no_ints()

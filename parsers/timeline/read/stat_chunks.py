@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, is_sorted
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import split_fields, stat_columns
 from tpuprof.parsers.formats.xspace.core.types import StatFields
@@ -27,8 +28,7 @@ _ID_TAG = 0x08
 """The first byte of a stat that begins with its metadata id, as all writers write it."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatChunk:
+class StatChunk(NamedTuple):
     """The stats of some events.
 
     Attributes:
@@ -51,7 +51,7 @@ def stat_chunks(trace: Trace, track: Track, events: NDArray[np.intp]) -> Iterato
         events: int64[n], indices into the track's columns, in any order.
     """
     place = track.place[events].astype(np.int64)
-    if len(place) > 1 and not bool((place[1:] > place[:-1]).all()):
+    if not is_sorted(place):
         order = np.argsort(place, kind="stable")
         events, place = events[order], place[order]
     begin = trace.planes[track.plane_index].lines[track.line_index].begin
@@ -59,11 +59,10 @@ def stat_chunks(trace: Trace, track: Track, events: NDArray[np.intp]) -> Iterato
     while first < len(events):
         last = min(first + CHUNK_EVENTS, int(np.searchsorted(place, place[first] + _CHUNK_BYTES)))
         chosen = events[first:last]
-        length = track.length[chosen].astype(np.int64)
-        data = trace.source.read(begin + int(place[first]), int((place[first:last] + length).max() - place[first]))
-        starts = (place[first:last] - place[first]).tolist()
-        bodies = [data[offset : offset + size] for offset, size in zip(starts, length.tolist(), strict=True)]
-        yield from _chunks(chosen, bodies)
+        offset, length = place[first:last] - place[first], track.length[chosen].astype(np.int64)
+        data = trace.source.read(begin + int(place[first]), int((offset + length).max()))
+        spans = zip(offset.tolist(), (offset + length).tolist(), strict=True)
+        yield from _chunks(chosen, [data[a:b] for a, b in spans])
         first = last
 
 
@@ -98,7 +97,6 @@ def _stat_ids(body: bytes, borders: Int64s) -> Int64s:
 
 def _ids_at(body: bytes, begin: Int64s, end: Int64s) -> Int64s:
     """The distinct metadata ids of the stats at `body[begin:end]`."""
-    distinct_ids: set[int] = set()
     raw = np.frombuffer(body, np.uint8)
     usual = (raw[begin] == _ID_TAG) & (begin + 1 < end) if len(begin) else np.zeros(0, np.bool_)
     offsets, last = begin[usual] + 1, end[usual]
@@ -110,10 +108,8 @@ def _ids_at(body: bytes, begin: Int64s, end: Int64s) -> Int64s:
         ids[open_] |= (byte & 0x7F).astype(np.uint64) << np.uint64(min(shift, 63))
         offsets[open_] += 1
         open_ = open_[(byte >= 0x80) & (offsets[open_] < last[open_])]
-    distinct_ids.update(np.unique(ids).view(np.int64).tolist())
+    distinct_ids: set[int] = set(np.unique(ids).view(np.int64).tolist())
     for a, b in zip(begin[~usual].tolist(), end[~usual].tolist(), strict=True):
-        try:
+        with suppress(DecodeError):
             distinct_ids.add(xplane_pb2.XStat.FromString(body[a:b]).metadata_id)
-        except DecodeError:
-            continue
     return np.array(sorted(distinct_ids), np.int64)

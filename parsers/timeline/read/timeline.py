@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TypeVar, get_args
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple, get_args
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -16,7 +17,6 @@ from tpuprof.parsers.base.intervals import Int64s, nesting_order
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import lanes
-from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, MODULES_LINE, OPS_LINE, STEPS_LINE, Keys, event_spans
 from tpuprof.parsers.ops.device import device_info, device_ordinal, is_gpu, is_sparse_core, is_tensor_core
@@ -34,10 +34,6 @@ from tpuprof.parsers.timeline.model import (
 from tpuprof.parsers.timeline.read.classes import PlaneKeys, event_names
 from tpuprof.parsers.timeline.read.counters import counter_tracks
 from tpuprof.parsers.timeline.read.derived import derived_tracks
-
-_Scalar = TypeVar("_Scalar", bound=np.generic)
-
-_COUNTERS = "counters"
 
 _BATCH = 1 << 18
 """A thread decodes so many bytes of short lines in one go."""
@@ -78,21 +74,16 @@ _GPU_KINDS: dict[str, TrackKind] = {
 _ORDER: tuple[TrackKind, ...] = get_args(TrackKind)
 _SECTIONS: tuple[SectionKind, ...] = get_args(SectionKind)
 
+_NO_KEYS = np.zeros(0, np.int32)
+_NO_NAMES = EventNames(None, (), np.zeros(0, np.uint8))
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """The events of one line, by lane; see `Track`."""
 
-    start_ps: Int64s
-    end_ps: Int64s
+class _Read(NamedTuple):
+    """A line: its track, yet without names; the metadata ids of its events; how many more have no place in time."""
+
+    track: Track
     ids: Keys
-    lanes: Int64s
-    place: NDArray[np.uint32] | Int64s
-    length: NDArray[np.uint32]
-    malformed: int
     aggregated: int
-    display_id: int
-    display_name: str
 
 
 def needed_bytes(trace: Trace) -> int:
@@ -117,37 +108,27 @@ def read_timeline(
         on_chunk: receives the progress, on any of the threads.
         threads: how many lines are decoded at once.
     """
-    chosen = list(_event_lines(trace))
-    batches = _batches([plane.lines[index] for plane, index in chosen])
     with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
-        done = pool.map(lambda lines: [_read_line(line, on_chunk) for line in lines], batches)
-        columns = [line_columns for batch in done for line_columns in batch]
-    by_plane: dict[int, list[tuple[int, _Columns]]] = {}
-    for (plane, index), line_columns in zip(chosen, columns, strict=True):
-        if len(line_columns.start_ps):
-            by_plane.setdefault(plane.index, []).append((index, line_columns))
+        batches = _batches(_event_lines(trace))
+        done = pool.map(lambda batch: [_read_line(plane, index, on_chunk) for plane, index in batch], batches)
+        lines = [line for batch in done for line in batch]
+    by_plane: dict[int, list[_Read]] = {}
+    for line in lines:
+        if len(line.track):
+            by_plane.setdefault(line.track.plane_index, []).append(line)
     with_counters = {plane.index for plane in trace.planes if any(_is_counter(line) for line in plane.lines)}
     planes = [plane for plane in trace.planes if plane.index in by_plane or plane.index in with_counters]
     sections = [_section(plane, by_plane.get(plane.index, ())) for plane in planes]
     sections = [section for section in sections if section.tracks or section.counters]
     sections.sort(key=lambda section: _SECTIONS.index(section.kind))
     first, last = _hull(sections)
-    aggregated = sum(line_columns.aggregated for line_columns in columns)
-    return Timeline(
-        host=host,
-        path=path,
-        sections=tuple(sections),
-        first_ps=first,
-        last_ps=last,
-        steps=tuple(steps),
-        steps_are_inferred=steps_are_inferred,
-        lost=tuple(dict.fromkeys((*_losses(trace, columns), *_dropped(sections)))),
-        warnings=tuple(_remarks(trace, aggregated)),
-    )
+    lost = tuple(dict.fromkeys((*_losses(trace, sum(line.track.malformed for line in lines)), *_dropped(sections))))
+    remarks = tuple(_remarks(trace, sum(line.aggregated for line in lines)))
+    return Timeline(host, path, tuple(sections), first, last, tuple(steps), steps_are_inferred, lost, remarks)
 
 
 def _is_counter(line: Line) -> bool:
-    return line.name.strip("_").startswith(_COUNTERS)
+    return line.name.strip("_").startswith("counters")
 
 
 def _event_lines(trace: Trace) -> Iterator[tuple[Plane, int]]:
@@ -158,112 +139,81 @@ def _event_lines(trace: Trace) -> Iterator[tuple[Plane, int]]:
                 yield plane, index
 
 
-def _batches(lines: Sequence[Line]) -> list[list[Line]]:
+def _batches(lines: Iterable[tuple[Plane, int]]) -> list[list[tuple[Plane, int]]]:
     """Puts short lines together, because handing a short line to a thread takes longer than reading it."""
-    out: list[list[Line]] = []
+    out: list[list[tuple[Plane, int]]] = []
     room = 0
-    for line in lines:
-        if line.size > room:
+    for plane, index in lines:
+        size = plane.lines[index].size
+        if size > room:
             out.append([])
             room = _BATCH
-        out[-1].append(line)
-        room -= line.size
+        out[-1].append((plane, index))
+        room -= size
     return out
 
 
-def _read_line(line: Line, on_chunk: ChunkDone | None) -> _Columns:
-    """Decodes a line and sorts its events into lanes."""
+def _read_line(plane: Plane, index: int, on_chunk: ChunkDone | None) -> _Read:
+    """Decodes a line of a plane and sorts its events into lanes."""
+    line = plane.lines[index]
     events = line.events((), on_chunk)
     tail = line.tail(events)
     start, end = event_spans(line, events)
-    kept: NDArray[np.intp] | None = None
+    kept: NDArray[np.intp] | slice = slice(None)
     if events.num_occurrences is not None:
         kept = np.flatnonzero(events.num_occurrences == 0)
         start, end = start[kept], end[kept]
     order = nesting_order(start, end)
     if order is not None:
         start, end = start[order], end[order]
-        kept = order if kept is None else kept[order]
+        kept = order if isinstance(kept, slice) else kept[order]
     lane = lanes(start, end)
     depth = int(lane.max()) + 1 if len(lane) else 0
     if depth > 1:
         by_lane = np.argsort(lane, kind="stable")
         start, end = start[by_lane], end[by_lane]
-        kept = by_lane if kept is None else kept[by_lane]
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(lane, minlength=depth))]).astype(np.int64)
-    return _Columns(
-        start_ps=_owned(start, None),
-        end_ps=end,
-        ids=_ids(events, kept),
-        lanes=bounds,
-        place=_places(line, events, kept),
-        length=_owned(events.length, kept),
-        malformed=events.malformed,
-        aggregated=len(events) - len(start),
-        display_id=tail.display_id or line.id,
-        display_name=tail.display_name,
-    )
-
-
-def _places(line: Line, events: Events, kept: NDArray[np.intp] | None) -> NDArray[np.uint32] | Int64s:
-    """Where the events lie in their line, in four bytes each where these suffice."""
-    place = events.begin - line.begin
+        kept = by_lane if isinstance(kept, slice) else kept[by_lane]
+    place: NDArray[np.uint32] | Int64s = events.begin - line.begin
     if line.size < 1 << 32:
-        small = place.astype(np.uint32)
-        return small if kept is None else small[kept]
-    return place if kept is None else place[kept]
+        place = place.astype(np.uint32)
+    ids, length = events.metadata_id[kept], events.length[kept]
+    if isinstance(kept, slice):  # the decoder's arrays have room for more
+        start, ids, length = start.copy(), ids.copy(), length.copy()
+    track = Track(
+        name=tail.display_name or line.name or f"line {line.id}",
+        kind=_kind_of(line.name, _section_kind(plane)),
+        names=_NO_NAMES,
+        start_ps=start,
+        end_ps=end,
+        key=_NO_KEYS,
+        lanes=np.concatenate([[0], np.cumsum(np.bincount(lane, minlength=depth))]).astype(np.int64),
+        plane_index=plane.index,
+        line_index=index,
+        place=place[kept],
+        length=length,
+        lost_bytes=line.lost_bytes,
+        malformed=events.malformed,
+        sort_id=tail.display_id or line.id,
+    )
+    return _Read(track, ids, len(events) - len(start))
 
 
-def _ids(events: Events, kept: NDArray[np.intp] | None) -> Keys:
-    """Metadata ids of some events, or of all."""
-    ids = events.metadata_id
-    return ids.copy() if kept is None else ids[kept]
-
-
-def _owned(column: NDArray[_Scalar], kept: NDArray[np.intp] | None) -> NDArray[_Scalar]:
-    """Copies some rows of a column, or all, because the decoder's array has room for more."""
-    return column.copy() if kept is None else column[kept]
-
-
-def _section(plane: Plane, lines: Sequence[tuple[int, _Columns]]) -> Section:
+def _section(plane: Plane, lines: Sequence[_Read]) -> Section:
     """Makes a plane's tracks, and those that derive from its ops."""
     kind = _section_kind(plane)
-    keys = PlaneKeys(plane)
-    event_keys = [keys.of(line_columns.ids) for _, line_columns in lines]
-    names = event_names(plane, kind, keys.lost_names())
-    tracks = [
-        _track(plane, index, line_columns, key, names, kind)
-        for (index, line_columns), key in zip(lines, event_keys, strict=True)
-    ]
+    plane_keys = PlaneKeys(plane)
+    keys = [plane_keys.of(line.ids) for line in lines]
+    names = event_names(plane, kind, plane_keys.lost_names())
+    tracks = [replace(line.track, names=names, key=key) for line, key in zip(lines, keys, strict=True)]
     rates: tuple[RateTrack, ...] = ()
     if kind == "core":
+        groupings = (track for wanted in ("steps", "modules") for track in tracks if track.kind == wanted)
+        grouping = next(groupings, None)
         for ops in [track for track in tracks if track.kind == "ops"][:_MOST_DERIVED]:
-            tracks += derived_tracks(ops, _grouping(tracks))
+            tracks += derived_tracks(ops, grouping)
             rates = rates or _rates(plane, ops)
     tracks.sort(key=lambda track: (_ORDER.index(track.kind), track.sort_id))
     return Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates, counter_tracks(plane))
-
-
-def _track(
-    plane: Plane, index: int, columns: _Columns, key: NDArray[np.int32], names: EventNames, kind: SectionKind
-) -> Track:
-    line = plane.lines[index]
-    return Track(
-        name=columns.display_name or line.name or f"line {line.id}",
-        kind=_kind_of(line.name, kind),
-        names=names,
-        start_ps=columns.start_ps,
-        end_ps=columns.end_ps,
-        key=key,
-        lanes=columns.lanes,
-        plane_index=plane.index,
-        line_index=index,
-        place=columns.place,
-        length=columns.length,
-        lost_bytes=line.lost_bytes,
-        malformed=columns.malformed,
-        sort_id=columns.display_id,
-    )
 
 
 def _kind_of(name: str, kind: SectionKind) -> TrackKind:
@@ -293,22 +243,11 @@ def _title(plane: Plane, kind: SectionKind) -> str:
         return plane.name
     details = plane.stats.get("core_details")
     what = "TPU core" if kind == "core" else "SparseCore"
-    if isinstance(details, bytes):
-        try:
+    with suppress(DecodeError):
+        if isinstance(details, bytes):
             core = xplane_pb2.CoreDetails.FromString(details)
             return f"Chip {core.global_chip_id or core.local_chip_id}: {what} {core.core_num}"
-        except DecodeError:
-            pass
     return f"TPU {device_ordinal(plane)}" if kind == "core" else plane.name.removeprefix("/device:")
-
-
-def _grouping(tracks: Sequence[Track]) -> Track | None:
-    """The track whose events group the ops of a core: the steps, else the modules."""
-    for kind in ("steps", "modules"):
-        for track in tracks:
-            if track.kind == kind:
-                return track
-    return None
 
 
 def _rates(plane: Plane, ops: Track) -> tuple[RateTrack, ...]:
@@ -321,17 +260,15 @@ def _rates(plane: Plane, ops: Track) -> tuple[RateTrack, ...]:
 def _hull(sections: Sequence[Section]) -> tuple[int, int]:
     """From the first event or counter value to the last."""
     spans = [track.span for section in sections for track in section.tracks if len(track)]
-    for section in sections:
-        spans += [(int(track.time_ps[0]), int(track.time_ps[-1])) for track in section.counters if len(track.time_ps)]
+    times = [track.time_ps for section in sections for track in section.counters if len(track.time_ps)]
+    spans += [(int(time[0]), int(time[-1])) for time in times]
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else (0, 0)
 
 
-def _losses(trace: Trace, columns: Sequence[_Columns]) -> Iterator[str]:
+def _losses(trace: Trace, malformed: int) -> Iterator[str]:
     """What the file or the capture lacks."""
-    for problem in trace.problems:
-        yield printable(problem.sentence[:_SEEN])
+    yield from (printable(problem.sentence[:_SEEN]) for problem in trace.problems)
     yield from _said(text for text in (*trace.errors, *trace.warnings) if _LOSS.search(text))
-    malformed = sum(line_columns.malformed for line_columns in columns)
     if malformed:
         yield f"{malformed:,} events are damaged; what could be read of them is shown"
 
@@ -347,18 +284,16 @@ def _said(texts: Iterable[str]) -> Iterator[str]:
 
 def _dropped(sections: Sequence[Section]) -> Iterator[str]:
     """Sentences on trace entries that the cores' runtimes could not keep; events on their track record them."""
-    for section in sections:
-        for track in section.tracks:
-            if track.kind != "traceme":
-                continue
-            keys = [key for key in np.flatnonzero(track.counts).tolist() if _DROPPED.search(track.names.name(key))]
-            if keys:
-                rows = np.flatnonzero(np.isin(track.key, keys))
-                first, lasting = int(track.start_ps[rows].min()), int((track.end_ps - track.start_ps)[rows].sum())
-                yield (
-                    f"{section.title} dropped trace entries {counted(len(rows), 'time')}, first at "
-                    f"{first / 1e9:,.3f} ms, for {lasting / 1e9:,.3f} ms in all; they are marked on {track.name}"
-                )
+    tracks = [(section, track) for section in sections for track in section.tracks if track.kind == "traceme"]
+    for section, track in tracks:
+        keys = [key for key in np.flatnonzero(track.counts).tolist() if _DROPPED.search(track.names.name(key))]
+        if keys:
+            rows = np.flatnonzero(np.isin(track.key, keys))
+            first, lasting = int(track.start_ps[rows].min()), int((track.end_ps - track.start_ps)[rows].sum())
+            yield (
+                f"{section.title} dropped trace entries {counted(len(rows), 'time')}, first at "
+                f"{first / 1e9:,.3f} ms, for {lasting / 1e9:,.3f} ms in all; they are marked on {track.name}"
+            )
 
 
 def _remarks(trace: Trace, aggregated: int) -> Iterator[str]:

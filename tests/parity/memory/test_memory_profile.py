@@ -182,13 +182,12 @@ def our_modules(trace: Trace) -> dict[str, Value]:
     runs = module_runs(trace)
     fields: dict[str, Value] = {}
     for at, row in enumerate(np.argsort(runs.device, kind="stable").tolist()):
-        run = runs.run(row)
         fields |= {
-            f"hloModules.{at}.name": run.name,
-            f"hloModules.{at}.startTimePs": run.start_ps,
-            f"hloModules.{at}.endTimePs": run.end_ps,
+            f"hloModules.{at}.name": runs.names[runs.name[row]],
+            f"hloModules.{at}.startTimePs": int(runs.start_ps[row]),
+            f"hloModules.{at}.endTimePs": int(runs.end_ps[row]),
             f"hloModules.{at}.id": at,
-            f"hloModules.{at}.planeName": run.device,
+            f"hloModules.{at}.planeName": runs.devices[runs.device[row]],
         }
     return fields
 

@@ -94,10 +94,10 @@ def events_of(trace: Trace, with_clock: bool) -> dict[str, list[Event]]:
                 requested=max(int(columns.requested_bytes[at]), 0),
                 allocated=max(int(columns.allocated_bytes[at]), 0),
                 address=int(columns.address[at]),
-                op=said.text(int(said.op[at])) or "",
-                region=said.text(int(said.region[at])) or "",
+                op=said.texts[said.op[at]] or "",
+                region=said.texts[said.region[at]] or "",
                 data_type=(data_type_name(int(said.data_type[at])) or "INVALID") if has_type[at] else "",
-                shape=said.text(int(said.shape[at])) or "",
+                shape=said.texts[said.shape[at]] or "",
                 step=int(steps[at]),
                 order=at,
             )

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof.parsers.base.intervals import (
+    Columns,
+    Int64s,
     covered,
     distinct,
+    in_nesting_order,
     intersect,
     nesting_order,
+    numbered,
+    opens,
     place,
     ranges,
     shared,
@@ -121,3 +128,29 @@ def test_ranges_are_all_numbers_one_range_after_the_other(spans: list[tuple[int,
     of, numbers = ranges(*columns(spans))
     expected = [(at, number) for at, (a, b) in enumerate(spans) for number in range(a, b)]
     assert list(zip(of.tolist(), numbers.tolist(), strict=True)) == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=20))
+def test_rows_are_numbered_in_order_and_open_where_they_change(rows: list[tuple[int, int]]) -> None:
+    first, second = (np.array([row[column] for row in rows], np.int64) for column in (0, 1))
+    ranks = sorted(set(rows))
+    assert numbered(first, second).tolist() == [ranks.index(row) for row in rows]
+    before = [None, *rows]
+    assert opens(first, second).tolist() == [row != last for row, last in zip(rows, before, strict=False)]
+
+
+def test_other_columns_follow_the_order_of_nesting() -> None:
+    start, end, rows = in_nesting_order(np.array([5, 0, 0]), np.array([9, 4, 10]), np.arange(3))
+    assert (start.tolist(), end.tolist(), rows.tolist()) == ([0, 0, 5], [10, 4, 9], [2, 1, 0])
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs(Columns):
+    left: Int64s
+    right: Int64s
+
+
+def test_tables_of_columns_join_and_cut() -> None:
+    pairs = Pairs.joined([Pairs(np.array([1, 2]), np.array([3, 4])), Pairs(np.array([5]), np.array([6]))])
+    assert (len(pairs), len(Pairs.joined([]))) == (3, 0)
+    assert pairs.take(pairs.left > 1).right.tolist() == [4, 6]

@@ -13,7 +13,7 @@ from tests.parsers.diff.test_compare import JITTER, steady
 from tpuprof.parsers.diff.cautions import LEAST_AKIN
 from tpuprof.parsers.diff.compare import compare
 from tpuprof.parsers.diff.regression import regression
-from tpuprof.tui.pages.diff.words import headline_mark, verdict
+from tpuprof.tui.pages.diff.verdict import headline_mark, verdict
 
 DEMO = Path(__file__).parents[3] / "tui" / "demo" / "demo.xplane.pb.gz"
 

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import read_host_side, summarise
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread, integers_at, thread_lines
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread, thread_lines
 
 Event = tuple[str, int, int, dict[str, StatInput]]
 """Name, start, end and stats."""
@@ -102,7 +102,7 @@ def test_stats_are_kept_for_the_events_that_have_them() -> None:
     )
     assert set(thread.stats) == {"n", "other"}
     assert thread.stats["n"].rows.tolist() == [1, 3, 4]
-    values, has = integers_at(thread.stats["n"], np.array([4, 0, 1, 2, 1], np.int64))
+    values, has = thread.stats["n"].integers_at(np.array([4, 0, 1, 2, 1], np.int64))
     assert (values.tolist(), has.tolist()) == ([-1, 0, 7, 0, 7], [True, False, True, False, True])
 
 
@@ -115,7 +115,7 @@ def test_integers_at_any_events(values: list[int | None], wanted: list[int]) -> 
     events: list[Event] = [("a", at, at + 1, {} if n is None else {"n": n}) for at, n in enumerate(values)]
     thread = only_thread(*events)
     rows = [row for row in wanted if row < len(values)]
-    found, has = integers_at(thread.stats.get("n"), np.array(rows, np.int64))
+    found, has = thread.stat("n").integers_at(np.array(rows, np.int64))
     assert has.tolist() == [values[row] is not None for row in rows]
     assert found.tolist() == [values[row] or 0 for row in rows]
 
@@ -150,9 +150,9 @@ def test_one_pass_gives_ops_waits_rows_and_the_stats_that_groups_need() -> None:
     rows = zip(side.input_rows.name, side.input_rows.self_ps.tolist(), strict=True)
     assert list(rows) == [("$loader.py:5 __next__", 30), ("XlaLinearize", 20)]
     first, second = side.events.threads
-    assert integers_at(first.stats["step_num"], np.arange(3))[0].tolist() == [7, 0, 0]
-    assert integers_at(first.stats["_p"], np.arange(3))[1].tolist() == [False, False, True]
-    assert integers_at(second.stats["group_id"], np.arange(2))[0].tolist() == [0, 3]
+    assert first.stats["step_num"].integers_at(np.arange(3))[0].tolist() == [7, 0, 0]
+    assert first.stats["_p"].integers_at(np.arange(3))[1].tolist() == [False, False, True]
+    assert second.stats["group_id"].integers_at(np.arange(2))[0].tolist() == [0, 3]
 
 
 def test_ops_that_overlap_in_part_have_no_negative_self_time() -> None:

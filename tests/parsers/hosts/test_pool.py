@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.parsers.hosts.jobs import ends_itself, looks_up, never_begins, takes_forever
 from tests.support.build import tpu_plane
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
@@ -25,11 +26,11 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import plan as host_plan
 from tpuprof.parsers.hosts import pool as host_pool
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, worker_count
-from tpuprof.parsers.hosts.pool import Task, over_executor, over_processes
-from tpuprof.parsers.hosts.progress import Meter, PoolMeter, Progress, Watch
+from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
+from tpuprof.parsers.hosts.progress import Meter, Progress, Watch
 from tpuprof.parsers.hosts.reader import summarise_file
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.hosts.work import Board, Failure, do_work
+from tpuprof.parsers.hosts.work import Board, do_work
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session import session as session_module
 from tpuprof.parsers.session.session import Session
@@ -102,18 +103,7 @@ def test_a_run_of_broken_hosts_is_the_first_ones_error(tmp_path: Path, two_worke
     assert caught.value.exit_code == EXIT_UNREADABLE and "one.xplane.pb" in caught.value.sentence
 
 
-def ends_itself(path: str, host: str, watch: Watch, threads: int) -> int:
-    """Work whose process is killed on one host, and that has no memory for another."""
-    if host == "host1":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if host == "host2":
-        raise MemoryError
-    watch.opened(10)
-    watch.chunk(10, 1)
-    return threads
-
-
-def outcomes(folder: Path, work: Callable[[str, str, Watch, int], int]) -> dict[str, int | Failure]:
+def outcomes(folder: Path, work: Callable[[str, str, Watch, int], int]) -> dict[str, int | ProfileError]:
     """What comes of some work over two processes."""
     found = files(folder)
     meter = PoolMeter(found, range(len(found)), lambda _: None, lambda: False)
@@ -125,13 +115,9 @@ def test_a_worker_that_dies_is_one_failed_host(tmp_path: Path, two_workers: None
     found = outcomes(logdir(tmp_path, 5), ends_itself)
     dead, starved = found.pop("host1"), found.pop("host2")
     assert found == {"host0": 1, "host3": 1, "host4": 1}
-    assert isinstance(dead, Failure) and isinstance(starved, Failure)
+    assert isinstance(dead, ProfileError) and isinstance(starved, ProfileError)
     assert "host1" in dead.sentence and "ended from outside" in dead.sentence
     assert "host2" in starved.sentence and "memory" in starved.sentence
-
-
-def never_begins(path: str, host: str, watch: Watch, threads: int) -> int:
-    raise AssertionError
 
 
 def test_without_processes_the_work_is_done_here(
@@ -147,22 +133,6 @@ def test_without_processes_the_work_is_done_here(
 
     monkeypatch.setattr(host_pool, "_processes", broken)
     assert outcomes(folder, never_begins) == {f"host{at}": -1 for at in range(4)}
-
-
-def takes_forever(path: str, host: str, watch: Watch, threads: int) -> int:
-    """Work that never looks up."""
-    watch.opened(1000)
-    watch.chunk(100, 7)
-    time.sleep(60)
-    return 0
-
-
-def looks_up(path: str, host: str, watch: Watch, threads: int) -> int:
-    """Work that never ends, and asks now and then whether it should."""
-    watch.opened(1000)
-    while True:
-        time.sleep(0.01)
-        watch.chunk(0, 0)
 
 
 @pytest.mark.parametrize("work", [takes_forever, looks_up])
@@ -195,7 +165,7 @@ SCRIPT = """
 import sys, time
 from tpuprof.parsers.hosts.pool import Task, over_processes
 from tpuprof.parsers.files.logdir import open_logdir
-from tests.parsers.hosts.test_pool import looks_up
+from tests.parsers.hosts.jobs import looks_up
 def poll(board):
     if board.process(0) and board.process(1):
         print(board.process(0), board.process(1), flush=True)
@@ -227,14 +197,14 @@ def test_no_worker_outlives_its_parent(tmp_path: Path, how: signal.Signals) -> N
 
 HIDDEN = """
 import io, sys
-from tests.parsers.hosts.test_pool import opened
-from pathlib import Path
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.session.session import Session
 class Screen(io.StringIO):
     def fileno(self):
         return -1
 if __name__ == "__main__":
     real, sys.stderr = sys.stderr, Screen()
-    hosts = opened(Path(sys.argv[1])).overview().hosts
+    hosts = Session(open_logdir(sys.argv[1]).find_run(None)).overview().hosts
     assert isinstance(sys.stderr, Screen) and not sys.stderr.getvalue(), sys.stderr.getvalue()
     sys.stderr = real
     print(len(hosts))

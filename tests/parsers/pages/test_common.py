@@ -17,15 +17,8 @@ from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
-from tpuprof.parsers.pages.common import (
-    NO_DEVICE,
-    NO_OPS,
-    common_steps,
-    device_of,
-    step_time,
-    warnings_of,
-    why_no_ops,
-)
+from tpuprof.parsers.pages.common import NO_DEVICE, NO_OPS, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.steps import common_steps, step_time
 from tpuprof.parsers.steps.grid import StepGrid
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -258,7 +259,8 @@ def test_whatever_hosts_do_the_sums_hold(times: list[list[int]]) -> None:
 # --- drawing -------------------------------------------------------------------------------------------------------
 
 
-def all_pages() -> list[HostsPage]:
+@cache
+def all_pages() -> tuple[HostsPage, ...]:
     idle = XSpace()
     PlaneBuilder(idle, "/host:CPU", 1).line("main")
     hostile = replace(
@@ -267,13 +269,13 @@ def all_pages() -> list[HostsPage]:
         warnings=(EVIL,),
         rows=tuple(replace(row, host=EVIL, problems=(EVIL,)) for row in straggling_page().rows),
     )
-    return [
+    return (
         straggling_page(),
         page_of({f"host{at}": steady(1000, 300) for at in range(20)}),
         page_of({"a": steady(1000)}),
         hosts_page(summaries({"idle": idle.SerializeToString()})),
         hostile,
-    ]
+    )
 
 
 @pytest.mark.parametrize("name", GLYPHS)

@@ -269,6 +269,11 @@ _TIMES = st.integers(0, 400)
 _SPANS = st.lists(st.tuples(_TIMES, st.integers(0, 80)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=3)
 
 
+_MODELS = st.sampled_from(["", "m:1", "m:2"])
+_ANY_NAMES = st.sampled_from(_NAMES)
+_ROOTS = st.sampled_from([None, -1, 0, 1, 2, 2**40])
+
+
 @st.composite
 def _requests(draw: st.DrawFn) -> Request:
     start = draw(_TIMES)
@@ -277,11 +282,9 @@ def _requests(draw: st.DrawFn) -> Request:
         runs=draw(_SPANS),
         to_device=draw(_SPANS),
         from_device=draw(_SPANS),
-        model=draw(st.sampled_from(["", "m:1", "m:2"])),
-        name=draw(
-            st.sampled_from(["SessionRun", "RunGraph", "TfrtModelRun", "ProcessBatch", "ModelServerRequest_x", "x"])
-        ),
-        is_root=draw(st.sampled_from([None, -1, 0, 1, 2, 2**40])),
+        model=draw(_MODELS),
+        name=draw(_ANY_NAMES),
+        is_root=draw(_ROOTS),
     )
 
 

@@ -94,25 +94,31 @@ class Profile:
 COUNTS = st.one_of(st.integers(0, 10**12), st.floats(0, 1e12), st.sampled_from(["many", -5, 1e308, float("inf")]))
 
 
+OPTIONAL: dict[str, st.SearchStrategy[Any]] = {
+    "hlo_category": st.one_of(st.sampled_from(CATEGORIES), st.just(7)),
+    "flops": COUNTS,
+    "model_flops": COUNTS,
+    "bytes_accessed": COUNTS,
+    "memory_access_breakdown": st.sampled_from([b"", HBM_READ_500, b"\n\x07\x08", "text"]),
+    "tf_op": st.sampled_from(SCOPES),
+    "deduplicated_name": st.sampled_from(["a", "b", ""]),
+    "program_id": st.sampled_from([7, 9, 0, "x"]),
+}
+OP_NAMES = st.sampled_from(["fusion.1", "fusion.2", "region_0", "copy", ""])
+MULTIPLIERS = st.sampled_from([0.5, 1.0, 2.0, 0.0, -1.0, 1e300])
+FLOPS = st.sampled_from([0, 1000, 10**15])
+VALUES: st.SearchStrategy[StatInput] = st.sampled_from([0.0, 100.0, -3.0, "fast", 1e-300])
+
+
 @st.composite
 def made_ops(draw: st.DrawFn) -> list[Op]:
     """Ops with all, some or odd stats; some have no ids, some share a name."""
     found = []
     for at in range(draw(st.integers(1, 5))):
-        optional: dict[str, st.SearchStrategy[Any]] = {
-            "hlo_category": st.one_of(st.sampled_from(CATEGORIES), st.just(7)),
-            "flops": COUNTS,
-            "model_flops": COUNTS,
-            "bytes_accessed": COUNTS,
-            "memory_access_breakdown": st.sampled_from([b"", HBM_READ_500, b"\n\x07\x08", "text"]),
-            "tf_op": st.sampled_from(SCOPES),
-            "deduplicated_name": st.sampled_from(["a", "b", ""]),
-            "program_id": st.sampled_from([7, 9, 0, "x"]),
-        }
-        stats = {name: draw(values) for name, values in optional.items() if draw(st.integers(0, 3))}
+        stats = {name: draw(values) for name, values in OPTIONAL.items() if draw(st.integers(0, 3))}
         if draw(st.integers(0, 4)):
             stats["symbol_id"] = at + 1
-        found.append(Op(draw(st.sampled_from(["fusion.1", "fusion.2", "region_0", "copy", ""])), stats))
+        found.append(Op(draw(OP_NAMES), stats))
     return found
 
 
@@ -123,16 +129,16 @@ def made_events(draw: st.DrawFn, count: int) -> list[Event]:
 
     def fill(begin: int, end: int, depth: int) -> None:
         at = begin
-        while at < end and len(found) < 12:
+        while at < end and len(found) < 8:
             at += draw(st.integers(0, 5))
             length = draw(st.integers(0, 40))
             if at + length > end:
                 return
             stats: dict[str, StatInput] = {}
             if not draw(st.integers(0, 3)):
-                stats["Time Scale Multiplier"] = draw(st.sampled_from([0.5, 1.0, 2.0, 0.0, -1.0, 1e300]))
+                stats["Time Scale Multiplier"] = draw(MULTIPLIERS)
             if not draw(st.integers(0, 5)):
-                stats["flops"] = draw(st.sampled_from([0, 1000, 10**15]))
+                stats["flops"] = draw(FLOPS)
             found.append(Event(draw(st.integers(0, count - 1)), at, at + length, stats))
             if depth < 3 and draw(st.booleans()):
                 fill(at, at + length, depth + 1)
@@ -148,10 +154,9 @@ def profiles(draw: st.DrawFn) -> Profile:
     ops = draw(made_ops())
     cores = [draw(made_events(len(ops))) for _ in range(draw(st.integers(1, 3)))]
     peaks: dict[str, StatInput] = {}
-    values: list[StatInput] = [0.0, 100.0, -3.0, "fast", 1e-300]
     for name in ("teraflops_per_second", "hbm_bw_gigabytes_per_second", "vmem_rd_bw_gigabytes_per_second"):
         if draw(st.booleans()):
-            peaks[f"peak_{name}"] = draw(st.sampled_from(values))
+            peaks[f"peak_{name}"] = draw(VALUES)
     borders = sorted(draw(st.lists(st.integers(0, 320), max_size=5)))
     return Profile(ops, cores, peaks, list(pairwise(borders)))
 

@@ -14,8 +14,8 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
-from tpuprof.parsers.pages.common import common_steps
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.session.session import Session
 
 US = 1_000_000

@@ -56,7 +56,7 @@ def grouped(space: XSpace) -> Groups:
     assert host is not None
     cores = [plane for plane in trace.planes if plane.name.startswith("/device:TPU:")]
     gpus = [plane for plane in trace.planes if plane.name.startswith("/device:GPU:")]
-    streams = [thread for plane in gpus for thread, _ in read_threads(plane, GROUP_STATS)]
+    streams = [thread for plane in gpus for thread in read_threads(plane, GROUP_STATS)]
     return event_groups(host, cores, streams, is_grouped(trace))
 
 
@@ -435,7 +435,7 @@ def forests(draw: st.DrawFn) -> tuple[list[list[Node]], list[list[Node]]]:
             out.append(Node(start, start + length, stats, is_host))
         return out
 
-    threads = [nodes(True, 12) for _ in range(draw(st.integers(1, 3)))]
+    threads = [nodes(True, 8) for _ in range(draw(st.integers(1, 3)))]
     cores = [nodes(False, 5) for _ in range(draw(st.integers(0, 2)))]
     taken: set[int] = set()
     for node in (node for thread in threads for node in thread if "_r" in node.stats):

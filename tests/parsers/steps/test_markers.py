@@ -13,7 +13,7 @@ from tests.support.build import PlaneBuilder, StatInput, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
-from tpuprof.parsers.pages.common import common_steps
+from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.steps.markers import CoreSteps, HostSteps, ModuleRuns, busiest_module, marked_steps
 
 Mark = tuple[str, int, int]

@@ -138,6 +138,9 @@ def test_all_reduces_are_those_that_start_in_a_step() -> None:
     assert times.all_reduce_ps.tolist() == [5, 5]
 
 
+_CATEGORIES = st.sampled_from(CATEGORIES)
+
+
 @st.composite
 def _sequences(draw: st.DrawFn) -> tuple[list[Op], list[tuple[int, int]]]:
     """Ops one after the other, some with ops inside, each within a step or between two of them."""
@@ -150,7 +153,7 @@ def _sequences(draw: st.DrawFn) -> tuple[list[Op], list[tuple[int, int]]]:
         for _ in range(draw(st.integers(0, 6))):
             start = at + draw(st.integers(0, 4))
             at = start + draw(st.integers(1, 20))
-            category = draw(st.sampled_from(CATEGORIES))
+            category = draw(_CATEGORIES)
             ops.append((category, category, start, at))
             inner = draw(st.integers(0, at - start))
             if inner:

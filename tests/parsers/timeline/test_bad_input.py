@@ -6,6 +6,7 @@ import random
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import cache
 
 import numpy as np
 import pytest
@@ -59,6 +60,17 @@ def load(space: XSpace | bytes) -> tuple[Timeline, Trace]:
     return read_timeline(trace, NASTY[0], "host0.xplane.pb", (StepSpan(NASTY[2], 0, 100),)), trace
 
 
+@cache
+def takes_one_cell(character: str) -> bool:
+    """Whether a terminal shows a character in one cell, in its place, and obeys nothing in it."""
+    return (
+        character.isprintable()
+        and unicodedata.east_asian_width(character) not in "WF"
+        and unicodedata.category(character) not in ("Mn", "Me", "Cf")
+        and unicodedata.bidirectional(character) not in ("R", "AL")
+    )
+
+
 def check(lines: Sequence[AnyLine], width: int, glyphs: Glyphs) -> None:
     """Every line has its exact width in characters that take one cell each, and nothing that a terminal obeys."""
     for line in lines:
@@ -69,10 +81,7 @@ def check(lines: Sequence[AnyLine], width: int, glyphs: Glyphs) -> None:
             continue
         assert glyphs.name == "block", text
         for character in set(text):
-            assert character.isprintable(), repr(character)
-            assert unicodedata.east_asian_width(character) not in "WF", repr(character)
-            assert unicodedata.category(character) not in ("Mn", "Me", "Cf"), repr(character)
-            assert unicodedata.bidirectional(character) not in ("R", "AL"), repr(character)
+            assert takes_one_cell(character), repr(character)
 
 
 def press_all(found: Timeline, trace: Trace, seed: int = 0, times: int = 25) -> TimelinePage:
@@ -84,7 +93,7 @@ def press_all(found: Timeline, trace: Trace, seed: int = 0, times: int = 25) -> 
     does = timeline_keys(page.view)
     for key in (*does, *rng.choices(list(does), k=times)):
         does[key]()
-        width, height, glyphs = rng.randint(60, 120), rng.randint(15, 30), rng.choice(ALL_GLYPHS)
+        width, height, glyphs = rng.randint(60, 90), rng.randint(15, 20), rng.choice(ALL_GLYPHS)
         lines = page.lines(width, height, glyphs)
         assert len(lines) == height
         check(lines, width, glyphs)
@@ -304,27 +313,27 @@ def test_many_ids_without_metadata() -> None:
     press_all(found, trace, times=5)
 
 
-def test_4000_tracks() -> None:
+def test_2000_tracks() -> None:
     space = XSpace()
     builder = PlaneBuilder(space, "/host:CPU", 1)
-    for number in range(4_000):
+    for number in range(2_000):
         line = builder.line(f"thread {number}")
         for at in range(2):
             builder.event(line, builder.event_id(f"a{(number + at) % 50}"), 10 * number + 5 * at, 4)
     found, trace = load(space)
-    assert len(found.sections[0].tracks) == 4_000 and found.event_count == 8_000
+    assert len(found.sections[0].tracks) == 2_000 and found.event_count == 4_000
     matches = find(found, "a7")
-    assert (matches.total, matches.names) == (160, 1)
+    assert (matches.total, matches.names) == (80, 1)
     press_all(found, trace, times=5)
     page = TimelinePage(found)
     view = page.view
-    assert view.filter("thread 399") == "11 tracks"
+    assert view.filter("thread 199") == "11 tracks"
     view.filter("")
     view.sort()
     view.move_rows(10**9)
     check(page.lines(100, 40, BLOCK), 100, BLOCK)
     popup = next(popups(found))
-    assert popup.row_count() == 4_002
+    assert popup.row_count() == 2_002
     draw_all(found, trace)
 
 

@@ -290,10 +290,13 @@ def test_derived_events_are_those_of_a_plain_loop(case: tuple[list[OpEvent], lis
     assert spans(found.get(FRAMEWORK_OPS)) == ([flat] if flat else [])
 
 
+NAMES = st.sampled_from(["0", "2", "4"])
+
+
 @st.composite
 def nested_ops(draw: st.DrawFn) -> list[list[OpEvent]]:
     """Ops in two lanes, the second's inside of the first's."""
-    outer = [(at * 20, at * 20 + 20, draw(st.sampled_from(["0", "2", "4"]))) for at in range(draw(st.integers(1, 4)))]
+    outer = [(at * 20, at * 20 + 20, draw(NAMES)) for at in range(draw(st.integers(1, 4)))]
     inner = []
     for start, _, _ in outer:
         borders = sorted(set(draw(st.lists(st.integers(start, start + 20), max_size=6))))

@@ -45,8 +45,8 @@ def test_counts_are_those_of_all_events(events: list[list[LaneEvent]], text: str
     one = timeline([track(some) for some in events])
     found, expected = find(one, text), matching(one, text)
     assert found.total == len(expected)
-    assert sum(found.counts.values()) == len(expected)
-    for place, count in found.counts.items():
+    assert sum(matches.count for matches in found.tracks) == len(expected)
+    for place, count in [(matches.place, matches.count) for matches in found.tracks]:
         assert count == sum(event[:2] == place for _, event in expected)
     labels = {one.sections[a].tracks[b].label(c) for _, (a, b, c) in expected}
     assert found.names == len(labels)

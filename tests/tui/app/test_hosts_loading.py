@@ -45,7 +45,7 @@ def test_the_loader_posts_pages_over_the_first_hosts() -> None:
     loader = Loader(lambda _: LOGDIR, lambda *_: pages, posted.append)
     loader.work(loader.begin(Request("~/logs")))
     ready = [message for message in posted if isinstance(message, PageReady)]
-    assert [(one.page, one.is_partial) for one in ready] == [("overview", True), ("overview", False)]
+    assert [(one.page, one.part == "partial") for one in ready] == [("overview", True), ("overview", False)]
     assert "so far" in ready[0].payload.warnings[0] and ready[1].payload == training_overview()
     assert isinstance(posted[-1], LoadDone)
 
@@ -68,7 +68,7 @@ def test_a_cancelled_load_posts_no_more_pages() -> None:
 
     loader = Loader(lambda _: LOGDIR, lambda *_: pages, post)
     loader.work(loader.begin(Request("~/logs")))
-    assert [one.is_partial for one in posted if isinstance(one, PageReady)] == [True]
+    assert [one.part == "partial" for one in posted if isinstance(one, PageReady)] == [True]
     assert not any(isinstance(one, LoadDone) for one in posted)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -11,10 +10,9 @@ from tests.support.app.stage import ENVIRONMENT, LOGDIR, NEWEST, OLDER, ReadyPag
 from tests.support.made.pages import training_overview
 from tpuprof.parsers.capture.model import CaptureProgress
 from tpuprof.tui.app.capture import Captures
-from tpuprof.tui.app.jumps import Jumps
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons
-from tpuprof.tui.app.shown import Shown
+from tpuprof.tui.app.shown import Jumps, Shown
 from tpuprof.tui.app.stage import N, Part
 from tpuprof.tui.pages import TABS
 from tpuprof.tui.terminal.detect import detect
@@ -80,9 +78,6 @@ class PlainStage:
         """Opens a popup."""
         self.popup = popup
 
-    def redraw_popup(self) -> None:
-        """Nothing."""
-
     def open_screen(self, name: str, content: object) -> None:
         """Keeps the screen's name."""
         self.screens.append(name)
@@ -107,8 +102,7 @@ class PlainStage:
 def shown_on(stage: PlainStage) -> Shown:
     """What a stage shows of two runs."""
     pages, options = ReadyPages(training_overview()), AppOptions()
-    nothing: Callable[..., Any] = lambda *_: None  # noqa: E731
-    return Shown(stage, "~/logs", options, lambda _: LOGDIR, lambda *_: pages, nothing, nothing)
+    return Shown(stage, "~/logs", options, lambda _: LOGDIR, lambda *_: pages)
 
 
 def test_the_first_page_is_loaded_and_then_that_of_the_shown_tab() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -16,10 +19,33 @@ from tpuprof.tui.cli import main as cli
 
 RUN = "2026_11_21_03_00_00"
 PROGRAM = "import sys; from tpuprof.tui.cli.main import main; sys.exit(main())"
-MODULES = (
-    "import sys; from tpuprof.tui.cli.main import main; code = main(); print(*sys.modules, file=sys.stderr);"
-    " sys.exit(code)"
-)
+FORKS = """
+import json, os, sys
+from tpuprof.tui.cli.main import main
+def run_each(commands):
+    for name, args in commands.items():
+        if os.fork() == 0:
+            os.dup2(os.open(f"{name}.out", os.O_WRONLY | os.O_CREAT), 1)
+            code = main(args)
+            sys.stdout.flush()
+            with open(f"{name}.json", "w") as file:
+                json.dump([code, list(sys.modules)], file)
+            os._exit(0)
+        os.wait()
+bare, others = json.loads(sys.argv[1])
+run_each(bare)
+import numpy, google.protobuf.message
+run_each(others)
+"""
+"""Runs each command in a copy of its own of a process that has imported nothing yet, or what takes longest."""
+
+
+class Done(NamedTuple):
+    """What a command has returned, its output's bytes, and the modules that it has imported."""
+
+    code: int
+    out: bytes
+    modules: frozenset[str]
 
 
 def host_bytes(step_ps: int = 100, count: int = 4) -> bytes:
@@ -29,6 +55,15 @@ def host_bytes(step_ps: int = 100, count: int = 4) -> bytes:
     return space.SerializeToString()
 
 
+def write_logdir(path: Path) -> Path:
+    """A logdir with a run of two hosts."""
+    folder = path / "plugins" / "profile" / RUN
+    folder.mkdir(parents=True)
+    (folder / "host0.xplane.pb").write_bytes(host_bytes())
+    (folder / "host1.xplane.pb").write_bytes(host_bytes(200))
+    return path
+
+
 def content(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
@@ -36,6 +71,23 @@ def content(folder: Path) -> dict[str, bytes]:
 def run(*args: str, program: str = PROGRAM, **env: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-W", "error", "-c", program, *args]
     return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, env=os.environ | env, check=False)
+
+
+def modules_of(bare: Mapping[str, Sequence[str]], others: Mapping[str, Sequence[str]], folder: Path) -> dict[str, Done]:
+    """Runs commands in processes of their own, which leave files in a folder.
+
+    Args:
+        bare: commands by name that begin with no module imported.
+        others: those that have numpy and protobuf already, which take most of the time of a process that reads.
+    """
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # numpy's threads would not be copied
+    command = [sys.executable, "-W", "error", "-c", FORKS, json.dumps([bare, others])]
+    subprocess.run(command, stdin=subprocess.DEVNULL, cwd=folder, env=environment, check=True)
+    found = {}
+    for name in (*bare, *others):
+        code, modules = json.loads((folder / f"{name}.json").read_text())
+        found[name] = Done(code, (folder / f"{name}.out").read_bytes(), frozenset(modules))
+    return found
 
 
 def expect_error(capsys: pytest.CaptureFixture[str], args: list[str], exit_code: int) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,9 +15,16 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session import run_facts as facts_module
 from tpuprof.parsers.session.run_facts import RunFacts
-from tpuprof.tui.cli.doctor.command import doctor_parser, run_doctor
-from tpuprof.tui.cli.doctor.logdir import MOST_RUNS, WIDTH, lacking
-from tpuprof.tui.cli.doctor.report import doctor_report, fenced, without_home
+from tpuprof.tui.cli.doctor import (
+    MOST_RUNS,
+    WIDTH,
+    doctor_parser,
+    doctor_report,
+    fenced,
+    lacking,
+    run_doctor,
+    without_home,
+)
 from tpuprof.tui.demo import demo_path
 
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/somebody"}
@@ -68,6 +76,11 @@ def test_the_terminal(extra: dict[str, str], words: tuple[str, ...]) -> None:
     for word in words:
         assert word in text
     assert "secret" not in text and "pts" not in text
+
+
+def test_a_closed_standard_input_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "screen       Input or output is not a terminal." in doctor_text(ENVIRONMENT)
 
 
 def test_folders_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

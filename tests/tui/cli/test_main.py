@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.cli.calls import MODULES, PROGRAM, RUN, Terminal, expect_error, host_bytes, run
+from tests.tui.cli.calls import PROGRAM, RUN, Done, Terminal, expect_error, host_bytes, modules_of, run, write_logdir
 from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
     EXIT_NOT_FOUND,
@@ -214,28 +214,36 @@ def test_doctor_survives_a_core_that_is_not_there(capsys: pytest.CaptureFixture[
     assert b"none: TPUPROF_CORE=fortran" in result.stdout
 
 
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
+    """What commands import."""
+    folder = tmp_path_factory.mktemp("modules")
+    logdir = str(write_logdir(folder / "logs"))
+    bare = {"--help": ["--help"], "--version": ["--version"], "runs": ["report", "runs", logdir]}
+    perfetto = ["report", "timeline", logdir, "--format", "perfetto", "--from", "0"]
+    special = {"doctor": ["doctor"], "no terminal": [logdir], "perfetto": perfetto}
+    pages = {page: ["report", page, logdir] for page in ("overview", "input", "inference", "timeline")}
+    return modules_of(bare, {**special, **pages}, folder)
+
+
 @pytest.mark.parametrize("flag", ["--help", "--version"])
-def test_help_and_version_import_next_to_nothing(flag: str) -> None:
-    result = run(flag, program=MODULES)
-    assert result.returncode == EXIT_OK and result.stdout.startswith((b"usage: tpuprof-tui", b"tpuprof-tui "))
-    modules = set(result.stderr.decode().split())
-    assert "tpuprof.tui.cli.main" in modules
-    assert not modules & {"numpy", "google.protobuf", "textual", "rich", "grpc"}
+def test_help_and_version_import_next_to_nothing(flag: str, modules: dict[str, Done]) -> None:
+    done = modules[flag]
+    assert done.code == EXIT_OK and done.out.startswith((b"usage: tpuprof-tui", b"tpuprof-tui "))
+    assert "tpuprof.tui.cli.main" in done.modules
+    assert not done.modules & {"numpy", "google.protobuf", "textual", "rich", "grpc"}
 
 
 @pytest.mark.parametrize(
-    "command", ["overview", "input", "inference", "timeline", "perfetto", "runs", "doctor", "no terminal"]
+    "command",
+    ["overview", "input", "inference", "timeline", "perfetto", "runs", "doctor", "no terminal"],
 )
-def test_headless_commands_import_no_screen_and_no_network(command: str, logdir: Path) -> None:
-    perfetto = ["report", "timeline", str(logdir), "--format", "perfetto", "--from", "0"]
-    special = {"doctor": ["doctor"], "no terminal": [str(logdir)], "perfetto": perfetto}
-    args = special.get(command, ["report", command, str(logdir)])
-    result = run(*args, program=MODULES)
-    assert result.returncode == EXIT_OK and result.stdout
-    modules = set(result.stderr.decode().split())
-    assert "tpuprof.tui.cli.main" in modules
-    assert not modules & {"textual", "rich", "grpc"}
-    assert command != "runs" or "numpy" not in modules
+def test_headless_commands_import_no_screen_and_no_network(command: str, modules: dict[str, Done]) -> None:
+    done = modules[command]
+    assert done.code == EXIT_OK and done.out
+    assert "tpuprof.tui.cli.main" in done.modules
+    assert not done.modules & {"textual", "rich", "grpc"}
+    assert command != "runs" or "numpy" not in done.modules
 
 
 # --- pipes and processes

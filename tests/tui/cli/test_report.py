@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import Module
-from tests.tui.cli.calls import MODULES, RUN, Terminal, content, expect_error, host_bytes, run
+from tests.tui.cli.calls import RUN, Terminal, content, expect_error, host_bytes, modules_of
 from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
     EXIT_NOT_FOUND,
@@ -318,11 +318,10 @@ def test_memory_reports_load_no_textual(tmp_path: Path) -> None:
     log.write_text(
         "Ran out of memory in memory space hbm. Used 20.00G of 15.75G hbm. Exceeded hbm capacity by 4.25G.\n"
     )
-    for args in (["report", "memory", "demo"], ["report", "memory-profile", "demo"], ["oom", str(log), "--json"]):
-        result = run(*args, program=MODULES)
-        assert result.returncode == EXIT_OK, result.stderr
-        names = result.stderr.decode().split()
-        assert not [name for name in names if name.split(".")[0] in ("textual", "grpc")]
+    reports = {page: ["report", page, "demo"] for page in ("memory", "memory-profile")}
+    for done in modules_of({}, {**reports, "oom": ["oom", str(log), "--json"]}, tmp_path).values():
+        assert done.code == EXIT_OK
+        assert not [name for name in done.modules if name.split(".")[0] in ("textual", "grpc")]
 
 
 def test_oom(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.golden import check_golden
-from tpuprof.tui.draw.loglog import LEAST, MARKER, axes_of, roofline_plot
-from tpuprof.tui.draw.loglog_scene import DECADES, LEFT, TOP, Axes, Point, Roof
+from tpuprof.tui.draw.loglog import LEAST, MARKER, roofline_plot
+from tpuprof.tui.draw.loglog_scene import DECADES, LEFT, TOP, Axes, Point, Roof, scene_of
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Key, Line, StyleKey, line_width, plain
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -84,7 +84,7 @@ ROOFS = st.lists(st.builds(Roof, st.text(max_size=20), ANY), max_size=4)
 SETS = st.sampled_from([BLOCK, PLAIN, ASCII])
 
 
-@given(POINTS, ROOFS, st.one_of(st.none(), ANY), st.integers(0, 100), st.integers(0, 30), SETS, st.integers(-1, 12))
+@given(POINTS, ROOFS, st.one_of(st.none(), ANY), st.integers(0, 80), st.integers(0, 20), SETS, st.integers(-1, 12))
 @settings(max_examples=400, deadline=None)
 def test_every_frame_has_exactly_the_size_asked_for(
     points: list[Point], roofs: list[Roof], peak: float | None, width: int, height: int, glyphs: Glyphs, cursor: int
@@ -108,11 +108,11 @@ def test_the_heaviest_point_of_every_cell_shows_where_the_axes_say(
 ) -> None:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     points = [Point(10**x, 10**y, "text", letters[n], weight) for n, (x, y, weight) in enumerate(figures)]
-    axes = axes_of(points, [HBM], PEAK, width, height)
+    axes = scene_of(points, [HBM], PEAK, width, height).axes
     assert (axes.columns, axes.rows) == (width - LEFT - 1, height - TOP - 2)
     points = [each for each in points if not on_edge(axes, each)]
     rows = cells(roofline_plot(points, [HBM], PEAK, width, height, glyphs))
-    if axes != axes_of(points, [HBM], PEAK, width, height):
+    if axes != scene_of(points, [HBM], PEAK, width, height).axes:
         return  # without the points on borders it is another plot
     heaviest: dict[tuple[int, int], Point] = {}
     for each in points:
@@ -150,7 +150,7 @@ def dots_of(rows: list[str]) -> set[tuple[int, int]]:
 @given(st.floats(0, 1), st.integers(24, 130), st.integers(6, 60), st.sampled_from([None, PEAK]))
 @settings(max_examples=150, deadline=None)
 def test_a_point_on_the_roof_lies_on_its_line(along: float, width: int, height: int, peak: float | None) -> None:
-    axes = axes_of([], [HBM], peak, width, height)
+    axes = scene_of([], [HBM], peak, width, height).axes
     log_x = axes.x_low + along * (axes.x_high - axes.x_low)
     log_y = log_x + math.log10(HBM.bytes_per_second)
     log_y = log_y if peak is None else min(log_y, math.log10(peak))
@@ -185,7 +185,7 @@ def test_a_roof_has_no_gaps(width: int, height: int, glyphs: Glyphs) -> None:
 @given(FIGURES)
 def test_the_axes_hold_whole_decades_around_everything(figures: list[tuple[float, float, float]]) -> None:
     points = [Point(10**x, 10**y, "text", "x", weight) for x, y, weight in figures]
-    axes = axes_of(points, [HBM, VMEM], PEAK, 80, 24)
+    axes = scene_of(points, [HBM, VMEM], PEAK, 80, 24).axes
     ridges = [math.log10(PEAK / roof.bytes_per_second) for roof in (HBM, VMEM)]
     assert axes.x_low < min([*ridges, *(x for x, _, _ in figures)])
     assert axes.x_high > max([*ridges, *(x for x, _, _ in figures)])
@@ -199,7 +199,7 @@ def test_points_beyond_the_axes_are_arrows_on_the_edge() -> None:
     left, down, right = point(1e-30, 1e12), point(10.0, 1.0), point(1e30, 1e14)
     for glyphs, below in ((BLOCK, "▼"), (ASCII, "v")):
         points = [*SAMPLE, left, down, right]
-        axes = axes_of(points, [HBM], PEAK, 76, 18)
+        axes = scene_of(points, [HBM], PEAK, 76, 18).axes
         assert axes.x_high - axes.x_low == axes.y_high - axes.y_low == DECADES
         rows = cells(roofline_plot(points, [HBM], PEAK, 76, 18, glyphs))
         for each, arrow, edge in ((left, "<", LEFT), (right, ">", LEFT + axes.columns - 1)):
@@ -213,7 +213,7 @@ def test_points_beyond_the_axes_are_arrows_on_the_edge() -> None:
 
 def test_a_point_above_everything_is_an_arrow_up() -> None:
     points = [point(1.0, 1e300, weight=0.0), *SAMPLE]
-    axes = axes_of(points, [HBM], PEAK, 76, 18)
+    axes = scene_of(points, [HBM], PEAK, 76, 18).axes
     line, column = cell_of(axes, 1.0, 1e300)
     assert line == TOP
     assert cells(roofline_plot(points, [HBM], PEAK, 76, 18, BLOCK))[line][column] == "▲"
@@ -226,7 +226,7 @@ def test_the_cursor_is_always_visible(
 ) -> None:
     points = [Point(10**x, 10**y, "class.vector", "V", weight) for x, y, weight in figures]
     cursor = data.draw(st.integers(0, len(points) - 1))
-    axes = axes_of(points, [HBM, VMEM], PEAK, width, height)
+    axes = scene_of(points, [HBM, VMEM], PEAK, width, height).axes
     if on_edge(axes, points[cursor]):
         return
     line, column = cell_of(axes, points[cursor].intensity, points[cursor].flops_per_second)
@@ -266,7 +266,7 @@ def test_without_a_peak_there_are_slopes_alone() -> None:
 
 def test_the_ridge_stands_on_the_axis_with_its_figure() -> None:
     lines = roofline_plot(SAMPLE, [HBM, VMEM], PEAK, 76, 18, BLOCK)
-    axes = axes_of(SAMPLE, [HBM, VMEM], PEAK, 76, 18)
+    axes = scene_of(SAMPLE, [HBM, VMEM], PEAK, 76, 18).axes
     _, column = cell_of(axes, PEAK / HBM.bytes_per_second, PEAK)
     rows = cells(lines)
     assert rows[-2][column] == "┴"
@@ -285,7 +285,7 @@ def test_words_that_find_no_room_stand_in_the_title() -> None:
 
 def test_no_word_covers_a_point() -> None:
     points = [*SAMPLE, *(point(10 ** (n / 7), 1e10 * 3**n, "V") for n in range(10))]
-    axes = axes_of(points, [HBM, VMEM], PEAK, 60, 14)
+    axes = scene_of(points, [HBM, VMEM], PEAK, 60, 14).axes
     rows = cells(roofline_plot(points, [HBM, VMEM], PEAK, 60, 14, BLOCK))
     for each in points:
         line, column = cell_of(axes, each.intensity, each.flops_per_second)

@@ -36,9 +36,9 @@ def test_the_header_says_of_how_many_hosts_a_page_is() -> None:
     assert isinstance(page, Overview)
     run = RUNS[0]
     assert len(page.hosts) < len(run.hosts)
-    facts = heading("~", Logdir("~", RUNS, (), ()), run, None, page, "overview").facts
+    facts = heading("~", Logdir("~", RUNS, (), ()), run, None, page).facts
     assert f"{len(page.hosts)} of {len(run.hosts)} hosts" in facts
-    assert f"all {len(run.hosts)} hosts" in heading("~", None, run, None, None, "overview").facts
+    assert f"all {len(run.hosts)} hosts" in heading("~", None, run, None, None).facts
 
 
 def test_what_a_changed_run_is_said_to_have() -> None:

@@ -11,20 +11,11 @@ from tpuprof.tui.draw.spans import Fill, Glyphs, Span
 FREE, BAND, OWN, HELD, USED, PADDING, HELD_IN_BAND, USED_IN_BAND = range(8)
 """Nothing; nothing within the band; the cursor's buffer; there throughout; temporary; what padding takes."""
 
-FILL: dict[int, Fill] = {
-    FREE: "page",
-    BAND: "view",
-    OWN: "copy",
-    HELD: "vector",
-    USED: "compute",
-    PADDING: "host",
-    HELD_IN_BAND: "vector",
-    USED_IN_BAND: "compute",
-}
+FILL: tuple[Fill, ...] = ("page", "view", "copy", "vector", "compute", "host", "vector", "compute")
 LIMIT: Fill = "collective"
 """The line of the capacity."""
 
-LETTER = {FREE: " ", BAND: " ", OWN: "@", HELD: ":", USED: "=", PADDING: "p", HELD_IN_BAND: "%", USED_IN_BAND: "#"}
+LETTER = "  @:=p%#"
 
 
 def sign_of(area: int, glyphs: Glyphs) -> Span:
@@ -56,12 +47,10 @@ def painted(
 
 
 def _run(sign: int, ink: int, ground: int, cells: int, glyphs: Glyphs, rule: bool) -> Span:
-    """So many cells that look the same."""
-    if rule and sign == 0 and (ground in (FREE, BAND) or not glyphs.letters):
-        return glyphs.horizontal * cells, (LIMIT, FILL[ground])
-    if rule and sign == 8 and not glyphs.letters:
-        return glyphs.horizontal * cells, (LIMIT, FILL[ink])
-    if ground in (FREE, BAND) and sign == 0:
+    is_free = ground in (FREE, BAND)
+    if rule and sign in (0, 8) and (not glyphs.letters or (is_free and not sign)):
+        return glyphs.horizontal * cells, (LIMIT, FILL[ink if sign else ground])
+    if is_free and sign == 0:
         return " " * cells, "text" if ground == FREE else ("words", FILL[BAND])
     if glyphs.letters:
         return LETTER[ground] * cells, ("words", FILL[ground])

@@ -6,7 +6,7 @@ import re
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
-from tpuprof.parsers.memory.model import Buffer, Category
+from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Category
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import wrap
@@ -15,14 +15,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
 CATEGORY = "cat."
 """Heading of the column of categories."""
 
-CATEGORY_WORDS: dict[Category, str] = {
-    "parameter": "arg",
-    "output": "out",
-    "thread-local": "thread",
-    "constant": "const",
-    "temporary": "temp",
-    "scoped": "scoped",
-}
+CATEGORY_WORDS = dict(zip(CATEGORIES, ("arg", "out", "thread", "const", "temp", "scoped"), strict=True))
 """Categories in a narrow column."""
 
 WASTED, PADDED = 2.0, 1.1
@@ -41,13 +34,9 @@ def expansion_style(expansion: float | None) -> StyleKey:
 
 def expansion_words(expansion: float | None) -> str:
     """``8.0x``; ``-`` for no padding worth naming."""
-    if expansion is None:
-        return UNKNOWN
-    if expansion < 1.005:
-        return "-"
-    if expansion < 99.95:
-        return f"{expansion:.1f}x"
-    return f"{expansion:.0f}x" if expansion < 999.5 else ">999x"
+    if expansion is None or expansion < 1.005:
+        return UNKNOWN if expansion is None else "-"
+    return f"{expansion:.{int(expansion < 99.95)}f}x" if expansion < 999.5 else ">999x"
 
 
 def short_shape(shape: str | None) -> str:
@@ -55,19 +44,16 @@ def short_shape(shape: str | None) -> str:
     return _LAYOUT.sub("", shape[:_SHORT_SHAPE]) if shape else UNKNOWN
 
 
-LABEL = 10
-"""Cells of a label, with the blank behind it."""
-
-NAMED = 5
-"""Callers, or buffers of a group, that a card names."""
+LABEL, NAMED = 10, 5
+"""Cells of a label, with the blank behind it; callers, or buffers of a group, that a card names."""
 
 CATEGORY_PHRASES: dict[Category, str] = {
-    "parameter": "argument of the program",
-    "output": "output of the program",
-    "thread-local": "thread-local",
-    "constant": "constant",
-    "temporary": "temporary",
-    "scoped": "scoped to one instruction",
+    **{category: category for category in CATEGORIES},
+    **{
+        "parameter": "argument of the program",
+        "output": "output of the program",
+        "scoped": "scoped to one instruction",
+    },
 }
 """Categories as a phrase, as all cards of buffers write them."""
 
@@ -87,18 +73,16 @@ def padding_words(shape: Shape) -> str | None:
         for dimension, (size, longer) in enumerate(zip(shape.dimensions, padded, strict=True))
         if longer != size
     ]
-    tile = "(" + ",".join(map(str, shape.tiles[0])) + ")"
-    if not changed:
-        missing = len(shape.tiles[0]) - len(shape.dimensions)
-        more = counted(missing, "more dimension")
-        return f"tile {tile} has {more} than the array" if missing > 0 else None
-    return f"tile {tile} rounds up {' and '.join(changed)}"
+    tile = f"tile ({','.join(map(str, shape.tiles[0]))})"
+    if changed:
+        return f"{tile} rounds up {' and '.join(changed)}"
+    missing = len(shape.tiles[0]) - len(shape.dimensions)
+    return f"{tile} has {counted(missing, 'more dimension')} than the array" if missing > 0 else None
 
 
 def padding_entry(buffer: Buffer, key: StyleKey, width: int, glyphs: Glyphs) -> list[Line]:
     """What padding adds to a buffer that has some, and which dimensions are padded."""
-    expansion = expansion_words(buffer.expansion)
-    elements = binary_size(buffer.unpadded_bytes)
+    elements, expansion = binary_size(buffer.unpadded_bytes), expansion_words(buffer.expansion)
     words = f"{binary_size(buffer.padding_bytes)}: {elements} of elements take {expansion}"
     lines = entry("padding", words, width, glyphs, key)
     shape = parse_shape(buffer.shape) if buffer.shape else None
@@ -126,8 +110,7 @@ def source_entry(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
     first = buffer.source or buffer.stack[0]
     lines = entry("source", first, width, glyphs)
     callers = [frame for frame in buffer.stack if frame.partition(" ")[0] != first]
-    for place, frame in enumerate(callers[:NAMED]):
+    more = [f"and {len(callers) - NAMED} more"] if len(callers) > NAMED else []
+    for place, frame in enumerate([*callers[:NAMED], *more]):
         lines += entry("" if place else "called", frame, width, glyphs, "dim")
-    if len(callers) > NAMED:
-        lines += entry("", f"and {len(callers) - NAMED} more", width, glyphs, "dim")
     return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -39,7 +38,7 @@ class Entry:
         change: how.
         kind: what its figures count.
         op_class: for its letter; None for what is of no class.
-        op: index into `Diff.ops`; None for what is no op.
+        op: the op that it is of; None for what is of none.
         note: words on it: a category, what a sum is of, why it is unknown.
     """
 
@@ -47,17 +46,14 @@ class Entry:
     change: Change
     kind: Kind = "time"
     op_class: OpClass | None = None
-    op: int | None = None
+    op: OpChange | None = None
     note: str = ""
 
 
 def entries(diff: Diff, view: ViewName) -> tuple[Entry, ...]:
     """The rows of a view, in their own order; none of the steps."""
     if view == "ops":
-        return tuple(
-            Entry(op.name, op.time, "time", op.op_class, place, op.category or "unknown")
-            for place, op in enumerate(diff.ops)
-        )
+        return tuple(Entry(op.name, op.time, "time", op.op_class, op, op.category or "unknown") for op in diff.ops)
     if view == "categories":
         return tuple(Entry(item.name, item.time, "time", item.op_class) for item in diff.categories)
     if view == "time":
@@ -101,26 +97,5 @@ def step_changes(diff: Diff) -> tuple[Entry, ...]:
     steps = diff.steps
     if steps is None:
         return ()
-    return (
-        Entry("typical", steps.typical),
-        Entry("median", steps.median),
-        Entry("mean", steps.mean),
-        Entry("shortest", steps.minimum),
-        Entry("longest", steps.maximum),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Rows of a view."""
-
-    diff: Diff
-    rows: Sequence[Entry]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def op(self, place: int) -> OpChange | None:
-        """The op of a row; None for what is no op."""
-        index = self.rows[place].op
-        return None if index is None else self.diff.ops[index]
+    changes = (steps.typical, steps.median, steps.mean, steps.minimum, steps.maximum)
+    return tuple(map(Entry, ("typical", "median", "mean", "shortest", "longest"), changes))

@@ -10,20 +10,12 @@ from tpuprof.parsers.diff.model import Diff, MatchedBy, OpChange
 from tpuprof.parsers.diff.noise import CONFIDENCE, MOST_BATCHES
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.tui.draw.bars import CLASS_STYLE
-from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.layout import clean, fit, labelled, wrap
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
 from tpuprof.tui.pages.diff.changes import HIDING, Entry, entries
 from tpuprof.tui.pages.diff.drawing import View, shown
-from tpuprof.tui.pages.diff.words import (
-    MARK_WORDS,
-    figure,
-    per_unit,
-    plus_minus,
-    relative,
-    side_figure,
-    signed,
-    verdict,
-)
+from tpuprof.tui.pages.diff.verdict import verdict
+from tpuprof.tui.pages.diff.words import MARKS, noise_time, per_unit, relative, side_figure, signed
 
 LABEL = 9
 _SUMMARY_OPS = 8
@@ -38,49 +30,40 @@ _MATCHED: dict[MatchedBy, str] = {
 
 def card(diff: Diff, row: Entry, width: int, glyphs: Glyphs) -> list[Line]:
     """Everything about a row."""
-    ascii_only = glyphs.name == "ascii"
-    lines = wrap(clean(row.name, ascii_only), width, "strong", glyphs)
-    change = row.change
-    lines += _entry("change", f"{MARK_WORDS[change.mark]}  {_sizes(row, ascii_only)}", width, glyphs)
+    change, is_ascii, share = row.change, glyphs.is_ascii, relative(row.change)
+    size = signed(change.delta, row.kind, is_ascii) + (f" ({share})" if share and row.kind != "percent" else "")
+    rows = [("change", f"{MARKS[change.mark].word}  {size}")]
     for name, value in (("A", change.before), ("B", change.after)):
-        lines += _entry(name, side_figure(change, value, row.kind, ascii_only, "not there"), width, glyphs)
+        rows.append((name, side_figure(change, value, row.kind, is_ascii, "not there")))
     if row.kind == "time":
-        noise = "unknown" if change.noise is None else plus_minus(ascii_only) + figure(change.noise, "time", ascii_only)
-        lines += _entry("noise", noise, width, glyphs)
-        lines += _entry("per", f"{per_unit(diff)}, on the mean core", width, glyphs)
+        rows.append(("noise", "unknown" if change.noise is None else noise_time(change, is_ascii)))
+        rows.append(("per", f"{per_unit(diff)}, on the mean core"))
     if row.note and row.op is None:
-        lines += _entry("note", row.note, width, glyphs)
-    return lines if row.op is None else lines + _op(diff, diff.ops[row.op], width, glyphs)
-
-
-def _sizes(row: Entry, ascii_only: bool) -> str:
-    words = signed(row.change.delta, row.kind, ascii_only)
-    share = relative(row.change)
-    return f"{words} ({share})" if share and row.kind != "percent" else words
+        rows.append(("note", row.note))
+    lines = [*wrap(clean(row.name, is_ascii), width, "strong", glyphs), *labelled(rows, width, glyphs, LABEL)]
+    return lines if row.op is None else lines + _op(diff, row.op, width, glyphs)
 
 
 def _op(diff: Diff, op: OpChange, width: int, glyphs: Glyphs) -> list[Line]:
-    ascii_only = glyphs.name == "ascii"
-    category = clean(op.category or "category unknown", ascii_only)
-    words = f"{category} {glyphs.dot} {op.op_class} {glyphs.dot} {clean(op.program, ascii_only)}"
-    lines = [fit([(f"{CLASS_LETTER[op.op_class]} ", CLASS_STYLE[op.op_class]), (words, "dim")], width, glyphs)]
-    counts = [None if value is None else f"{value:.6g}" for value in (op.count.before, op.count.after)]
-    known = [value for value in counts if value is not None]
+    is_ascii = glyphs.is_ascii
+    category = clean(op.category or "category unknown", is_ascii)
+    words = f"{category} {glyphs.dot} {op.op_class} {glyphs.dot} {clean(op.program, is_ascii)}"
+    head = fit([(f"{CLASS_LETTER[op.op_class]} ", CLASS_STYLE[op.op_class]), (words, "dim")], width, glyphs)
+    known = [f"{value:.6g}" for value in (op.count.before, op.count.after) if value is not None]
     number = known[0] if len(set(known)) == 1 else f" {glyphs.arrow} ".join(known)
-    times = "time" if number == "1" else "times"
-    lines += _entry("runs", f"{number} {times} {per_unit(diff)}", width, glyphs)
+    rows = [("runs", f"{number} {'time' if number == '1' else 'times'} {per_unit(diff)}")]
     if op.old_name:
-        lines += _entry("in A", clean(op.old_name, ascii_only), width, glyphs)
+        rows.append(("in A", clean(op.old_name, is_ascii)))
     if _MATCHED[op.matched_by]:
-        lines += _entry("matched", _MATCHED[op.matched_by], width, glyphs)
+        rows.append(("matched", _MATCHED[op.matched_by]))
     elif op.time.mark == "same":
-        lines += _entry("note", "it runs outside of the typical steps only", width, glyphs)
+        rows.append(("note", "it runs outside of the typical steps only"))
     if op.framework_op:
-        lines += _entry("op", clean(op.framework_op, ascii_only), width, glyphs)
-    for label, text in _of_both(diff, op, _source):
-        lines += _entry(f"source{label}", text, width, glyphs)
+        rows.append(("op", clean(op.framework_op, is_ascii)))
+    rows += [(f"source{label}", text) for label, text in _of_both(diff, op, _source)]
+    lines = [head, *labelled(rows, width, glyphs, LABEL)]
     for label, text in _of_both(diff, op, OpTable.expression):
-        lines += [fit([], width, glyphs), *_entry(f"HLO{label}", text, width, glyphs)]
+        lines += [fit([], width, glyphs), *labelled([(f"HLO{label}", text)], width, glyphs, LABEL)]
     return lines
 
 
@@ -90,27 +73,18 @@ def _source(table: OpTable, row: int) -> str:
 
 def _of_both(diff: Diff, op: OpChange, read: Callable[[OpTable, int], str]) -> list[tuple[str, str]]:
     """A text of both sides with their letters; once, without one, where both say the same."""
-    texts: list[tuple[str, str]] = []
-    for letter, side, row in zip("AB", (diff.before, diff.after), op.rows, strict=True):
-        text = read(side.table, row) if row is not None else ""
-        if text:
-            texts.append((f" {letter}", text))
+    sides = zip((" A", " B"), (diff.before, diff.after), op.rows, strict=True)
+    texts = [(letter, read(side.table, row)) for letter, side, row in sides if row is not None]
+    texts = [(letter, text) for letter, text in texts if text]
     return [("", texts[0][1])] if len(texts) == 2 and texts[0][1] == texts[1][1] else texts
-
-
-def _entry(label: str, words: str, width: int, glyphs: Glyphs) -> list[Line]:
-    return wrap(words, width, "text", glyphs, [(f"{label:<{LABEL}}", "dim")])
 
 
 def summary(diff: Diff) -> str:
     """A few lines of plain ASCII for a chat: the runs, the verdict, the ops that changed most."""
     lines = [f"A {clean(diff.before.name, True)} -> B {clean(diff.after.name, True)}", verdict(diff, ascii_only=True)]
-    changed = shown(diff, entries(diff, "ops"), hides_same=True)[:_SUMMARY_OPS]
-    for row in changed:
-        words = (
-            f"{MARK_WORDS[row.change.mark]:<5} {signed(row.change.delta, 'time', True):>9} {relative(row.change):>7}"
-        )
-        lines.append(f"{words}  {clean(row.name, True)}")
+    for row in shown(entries(diff, "ops"), hides_same=True)[:_SUMMARY_OPS]:
+        word, size = MARKS[row.change.mark].word, signed(row.change.delta, "time", True)
+        lines.append(f"{word:<5} {size:>9} {relative(row.change):>7}  {clean(row.name, True)}")
     lines += [f"! {clean(sentence, True)}" for sentence in diff.warnings]
     return "\n".join(lines)
 
@@ -147,34 +121,35 @@ _MEANING = (
 
 def foot_keys(view: View, is_alone: bool) -> list[tuple[str, str]]:
     """Keys for the footer and what they do, the most useful first; the last one always shows."""
-    keys = [("1-6", "view")]
-    if view.name != "steps":
-        keys.append(("Enter", "details"))
+    keys = [("1-6", "view"), *([("Enter", "details")] if view.name != "steps" else []), ("y", "copy"), ("?", "help")]
     if view.name in HIDING:
-        keys.append(("i", "show same" if view.hides_same else "hide same"))
-    keys += [("y", "copy"), ("?", "help")]
-    if view.name in HIDING:
+        keys.insert(2, ("i", "show same" if view.hides_same else "hide same"))
         keys += [("/", "filter"), ("s", "sort")]
     return [*keys, ("q", "quit" if is_alone else "back")]
 
 
 def help_lines(diff: Diff, is_alone: bool, width: int, glyphs: Glyphs) -> list[Line]:
     """The keys, what the figures mean, and what is unknown."""
-    lines = [fit([("Keys", "title")], width, glyphs)]
+
+    def heading(title: str) -> Line:
+        return fit([(title, "title")], width, glyphs)
+
+    blank = fit([], width, glyphs)
+    lines = [heading("Keys")]
     for keys, words in (*_KEYS, ("q", "Quit" if is_alone else "Back")):
         lines.append(fit([(f"{keys:<21}", "key"), (words, "text")], width, glyphs))
-    lines += [fit([], width, glyphs), fit([("What the figures mean", "title")], width, glyphs)]
+    lines += [blank, heading("What the figures mean")]
     for words in _MEANING:
         lines += wrap(words, width, "text", glyphs)
     notes = [(name, note) for name, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
     if notes or diff.warnings:
-        lines += [fit([], width, glyphs), fit([("Notes", "title")], width, glyphs)]
+        lines += [blank, heading("Notes")]
         for sentence in diff.warnings:
             lines += wrap(sentence, width, "text", glyphs, [("! ", "warn")])
         for name, note in notes:
             lines += wrap(note, width, "text", glyphs, [(f"{name} ", "dim")])
     if diff.unknown:
-        lines += [fit([], width, glyphs), fit([("What is not known", "title")], width, glyphs)]
+        lines += [blank, heading("What is not known")]
         for key, why in diff.unknown.items():
             lines += wrap(why, width, "text", glyphs, [(f"{key}: ", "dim")])
     return lines

@@ -4,51 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.diff.model import Change, Diff, Mark, Side
+from tpuprof.parsers.diff.model import Change, Diff, Side
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import LOW, NARROW, TALL, clean, cut, cut_middle, fit, rule, shown_top, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, clean, cut, cut_middle, fit, note_lines, rule, shown_top, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
-from tpuprof.tui.pages.diff.changes import SORT_WORDS, VIEWS, Changes, Entry, Sort, ViewName, step_changes
+from tpuprof.tui.pages.diff.changes import HIDING, SORT_WORDS, VIEWS, Entry, Sort, ViewName, step_changes
 from tpuprof.tui.pages.diff.fields import CHANGES, OP_COLUMNS
-from tpuprof.tui.pages.diff.words import (
-    MARK_STYLES,
-    MARK_WORDS,
-    headline_mark,
-    noise_words,
-    per_unit,
-    relative,
-    signed,
-    verdict,
-)
+from tpuprof.tui.pages.diff.verdict import headline_mark, verdict
+from tpuprof.tui.pages.diff.words import MARKS, noise_words, per_unit, relative, signed
 from tpuprof.tui.report.fields import screen_columns, searched_texts
 
-VIEW_TITLES: dict[ViewName, str] = {
-    "ops": "Ops",
-    "categories": "Categories",
-    "time": "Where time goes",
-    "steps": "Steps",
-    "memory": "Memory",
-    "figures": "Figures",
-}
+_TITLES = ("Ops", "Categories", "Where time goes", "Steps", "Memory", "Figures")
+VIEW_TITLES: dict[ViewName, str] = dict(zip(VIEWS, _TITLES, strict=True))
 _SHORT_TITLES: dict[ViewName, str] = {**VIEW_TITLES, "categories": "Categ.", "time": "Time", "memory": "Mem"}
-
-_WORDS: dict[Mark, tuple[str, StyleKey]] = {
-    "same": ("SAME", "strong"),
-    "more": ("SLOWER", "bad"),
-    "less": ("FASTER", "good"),
-    "new": ("NEW", "bad"),
-    "gone": ("GONE", "good"),
-    "unknown": ("CAN'T TELL", "warn"),
-}
-_DIFFERENT: tuple[str, StyleKey] = ("DIFFERENT", "warn")
-"""Of runs of different programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +54,10 @@ class Composed:
 
 def head_line(diff: Diff, width: int, glyphs: Glyphs) -> Line:
     """Both runs' names."""
-    ascii_only = glyphs.name == "ascii"
     lead = " tpuprof-tui  DIFF  " if width >= NARROW else " DIFF  "
     tail = "? help "
     room = width - len(lead) - len(tail) - 8
-    names = [clean(side.name, ascii_only) for side in (diff.before, diff.after)]
+    names = [clean(side.name, glyphs.is_ascii) for side in (diff.before, diff.after)]
     if len(names[0]) + len(names[1]) > room:
         names = [cut_middle(name, max(6, room // 2), glyphs) for name in names]
     spans: list[Span] = [(lead, "dim"), ("A ", "key"), (names[0], "strong"), (f" {glyphs.arrow} ", "dim")]
@@ -95,8 +68,11 @@ def head_line(diff: Diff, width: int, glyphs: Glyphs) -> Line:
 
 def verdict_lines(diff: Diff, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
     """The verdict in a word and a sentence; at most so many lines."""
-    word, style = _DIFFERENT if diff.different else _WORDS[headline_mark(diff)]
-    lines = wrap(verdict(diff, glyphs.name == "ascii"), width, "text", glyphs, [(f" {word} ", style)], 1)
+    look = MARKS[headline_mark(diff)]
+    badge: Span = (f" {look.headline.upper()} ", look.headline_style)
+    if diff.different:
+        badge = (" DIFFERENT ", "warn")
+    lines = wrap(verdict(diff, glyphs.is_ascii), width, "text", glyphs, [badge], 1)
     if most is not None and len(lines) > most:
         last = "".join(text for text, _ in lines[most - 1]).rstrip()
         lines = [*lines[: most - 1], fit([(cut(f"{last} ...", width, glyphs), "text")], width, glyphs)]
@@ -105,26 +81,16 @@ def verdict_lines(diff: Diff, width: int, glyphs: Glyphs, most: int | None = Non
 
 def sides_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
     """What each run is: steps, cores, device."""
-    return [_side_line(name, side, width, glyphs) for name, side in (("A", diff.before), ("B", diff.after))]
-
-
-def _side_line(name: str, side: Side, width: int, glyphs: Glyphs) -> Line:
-    ascii_only = glyphs.name == "ascii"
-    words = [clean(side.device_type or "no device", ascii_only), counted(side.core_count, "core")]
-    words.append(counted(len(side.hosts), "host"))
-    words.append(counted(len(side.step_ps), "step") if side.step_ps else "steps unknown")
-    if side.odd_count:
-        words.append(f"{side.odd_count} of them odd, left out")
-    run = cut_middle(clean(side.name, ascii_only), max(12, width // 3), glyphs)
-    badge: list[Span] = [(" SIMULATED ", "badge")] if side.simulated else []
-    return fit([(f" {name} ", "key"), (run, "strong"), (f"  {', '.join(words)}  ", "dim"), *badge], width, glyphs)
-
-
-def caution_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
-    """What makes the runs hard to compare."""
-    lines: list[Line] = []
-    for sentence in diff.warnings:
-        lines += wrap(sentence, width, "text", glyphs, [(" ! ", "warn")])
+    lines = []
+    for name, side in zip("AB", (diff.before, diff.after), strict=True):
+        words = [clean(side.device_type or "no device", glyphs.is_ascii), counted(side.core_count, "core")]
+        words.append(counted(len(side.hosts), "host"))
+        words.append(counted(len(side.step_ps), "step") if side.step_ps else "steps unknown")
+        if side.odd_count:
+            words.append(f"{side.odd_count} of them odd, left out")
+        run = cut_middle(clean(side.name, glyphs.is_ascii), max(12, width // 3), glyphs)
+        spans: list[Span] = [(f" {name} ", "key"), (run, "strong"), (f"  {', '.join(words)}  ", "dim")]
+        lines.append(fit([*spans, (" SIMULATED " * side.simulated, "badge")], width, glyphs))
     return lines
 
 
@@ -152,7 +118,7 @@ def compose(
     lines = verdict_lines(diff, width, glyphs, None if height >= TALL else 3 if height > LOW or width < NARROW else 2)
     if height > LOW:
         lines += sides_lines(diff, width, glyphs)
-    cautions = caution_lines(diff, width, glyphs)
+    cautions = note_lines(diff.warnings, (), width, glyphs)
     lines += cautions if height >= TALL else cautions[: 2 if height > LOW else 1]
     lines += [view_line(view, width, glyphs), _table_rule(diff, view, len(rows), total, width, glyphs)]
     if view.name == "steps":
@@ -165,19 +131,15 @@ def compose(
     if not rows:
         lines += wrap(_nothing(diff, view, total), width, "dim", glyphs, [(" ", "dim")])
         return Composed(tuple(lines), -1, 0, room)
-    table = table_lines(diff, rows, width, glyphs, view.cursor, view.sort, first, room)
+    table = table_lines(rows, width, glyphs, view.cursor, view.sort, first, room)
     remarks = remark_lines(diff, view.name, width, glyphs)[: max(0, room - len(rows))]
     return Composed((*lines, *table, *remarks), len(lines) + 1, first, room)
 
 
 def remark_lines(diff: Diff, name: ViewName, width: int, glyphs: Glyphs) -> list[Line]:
     """What is below a table: why memory is unknown."""
-    if name != "memory":
-        return []
-    lines: list[Line] = []
-    for problem in dict.fromkeys(module.problem for module in diff.modules if module.problem):
-        lines += wrap(problem, width, "dim", glyphs, [(" ? ", "dim")])
-    return lines
+    problems = [("", module.problem) for module in diff.modules if module.problem and name == "memory"]
+    return note_lines((), problems, width, glyphs, between="")
 
 
 def _table_rule(diff: Diff, view: View, count: int, total: int, width: int, glyphs: Glyphs) -> Line:
@@ -185,13 +147,12 @@ def _table_rule(diff: Diff, view: View, count: int, total: int, width: int, glyp
         return rule("Step times", width, glyphs)
     words = f"{count:,} of {total:,}" if count < total else f"{total:,}"
     if view.words:
-        words += f" with {clean(view.words, glyphs.name == 'ascii')}"
+        words += f" with {clean(view.words, glyphs.is_ascii)}"
     if view.hides_same and count < total:
         words += ", same hidden (i)"
-    title = table_title(diff, view.name)
-    if view.name in ("ops", "categories"):
-        words += f", by {SORT_WORDS[view.sort]}" if width >= 100 else ""
-    return rule(title, width, glyphs, words)
+    if view.name in HIDING and width >= 100:
+        words += f", by {SORT_WORDS[view.sort]}"
+    return rule(table_title(diff, view.name), width, glyphs, words)
 
 
 def table_title(diff: Diff, name: ViewName) -> str:
@@ -204,8 +165,8 @@ def table_title(diff: Diff, name: ViewName) -> str:
 def _nothing(diff: Diff, view: View, total: int) -> str:
     """Why there are no rows."""
     if not total:
-        keys = {"ops": "ops", "categories": "ops", "time": "ops", "memory": "modules", "figures": "figures"}
-        return diff.unknown.get(keys.get(view.name, ""), "") or "The profiles hold none of it."
+        key = {"memory": "modules", "figures": "figures"}.get(view.name, "ops")
+        return diff.unknown.get(key) or "The profiles hold none of it."
     if view.words:
         return "Nothing holds these words; Esc clears the filter."
     return f"All {total:,} are the same within the noise; i shows them."
@@ -214,20 +175,20 @@ def _nothing(diff: Diff, view: View, total: int) -> str:
 # --- tables
 
 
-def shown(
-    diff: Diff, rows: Sequence[Entry], sort: Sort = "change", words: str = "", hides_same: bool = False
-) -> tuple[Entry, ...]:
+def shown(rows: Sequence[Entry], sort: Sort = "change", words: str = "", hides_same: bool = False) -> tuple[Entry, ...]:
     """The rows that hold all words, without those that are the same where that is wanted, in order.
 
     Sums that add up keep their order.
     """
     kept, wanted = list(rows), words.casefold().split()
     if wanted:
-        texts = searched_texts(CHANGES, Changes(diff, rows))
+        texts = searched_texts(CHANGES, rows)
         kept = [row for row, text in zip(rows, texts, strict=True) if all(word in text for word in wanted)]
     if hides_same:
         kept = [row for row in kept if row.change.mark != "same"]
-    return tuple(sorted(kept, key=_order(sort))) if is_sortable(rows) else tuple(kept)
+    if is_sortable(rows):
+        kept.sort(key=lambda row: (_ORDERS[sort](row.change), row.name))
+    return tuple(kept)
 
 
 def is_sortable(rows: Sequence[Entry]) -> bool:
@@ -235,28 +196,25 @@ def is_sortable(rows: Sequence[Entry]) -> bool:
     return bool(rows) and all(row.op_class is not None for row in rows)
 
 
-def _order(sort: Sort) -> Callable[[Entry], tuple[object, ...]]:
-    def by_change(row: Entry) -> tuple[object, ...]:
-        return (-abs(row.change.delta or 0.0), row.name)
+def _by_relative(change: Change) -> tuple[bool, float, float]:
+    """What is in one run only comes first."""
+    is_one_sided = change.mark in ("new", "gone")
+    return not is_one_sided, 0.0 if is_one_sided else -abs(change.relative or 0.0), -abs(change.delta or 0.0)
 
-    def by_relative(row: Entry) -> tuple[object, ...]:
-        is_one_sided = row.change.mark in ("new", "gone")
-        return (not is_one_sided, 0.0 if is_one_sided else -abs(row.change.relative or 0.0), *by_change(row))
 
-    orders: dict[Sort, Callable[[Entry], tuple[object, ...]]] = {
-        "change": by_change,
-        "slower": lambda row: (-(row.change.delta or 0.0), row.name),
-        "faster": lambda row: (row.change.delta or 0.0, row.name),
-        "relative": by_relative,
-        "before": lambda row: (-(row.change.before or 0.0), row.name),
-        "after": lambda row: (-(row.change.after or 0.0), row.name),
-        "name": lambda row: (row.name,),
-    }
-    return orders[sort]
+_ORDERS: dict[Sort, Callable[[Change], Any]] = {
+    "change": lambda change: -abs(change.delta or 0.0),
+    "slower": lambda change: -(change.delta or 0.0),
+    "faster": lambda change: change.delta or 0.0,
+    "relative": _by_relative,
+    "before": lambda change: -(change.before or 0.0),
+    "after": lambda change: -(change.after or 0.0),
+    "name": lambda _: 0,
+}
+"""What rows are sorted by, and where that is equal by their names."""
 
 
 def table_lines(
-    diff: Diff,
     rows: Sequence[Entry],
     width: int,
     glyphs: Glyphs,
@@ -273,7 +231,7 @@ def table_lines(
         room: how many rows fit; None for all.
     """
     last = len(rows) if room is None else min(len(rows), first + room)
-    columns = chosen_columns(screen_columns(CHANGES, Changes(diff, rows), glyphs, _looks(rows)), width)
+    columns = chosen_columns(screen_columns(CHANGES, rows, glyphs, _looks(rows)), width)
     key = {"slower": "change", "faster": "change"}.get(sort, sort)
     is_sorted = is_sortable(rows)
     lines = [header_line(columns, width, glyphs, key if is_sorted else "", sort not in ("faster", "name"))]
@@ -294,7 +252,7 @@ def _looks(rows: Sequence[Entry]) -> dict[str, Mapping[str, Any]]:
         looks["noise"] = {}
     if any(row.note for row in rows):
         looks["note"] = {"title": "category" if has_ops else ""}
-    return looks | dict.fromkeys(OP_COLUMNS if has_ops else (), MappingProxyType({}))
+    return looks | {key: {} for key in OP_COLUMNS if has_ops}
 
 
 # --- steps
@@ -320,25 +278,22 @@ def steps_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
 
 def figure_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
     """Typical, median, mean, shortest and longest step."""
-    ascii_only = glyphs.name == "ascii"
     if diff.steps is None:
         return []
     lines = [fit([(f" {'':<9}{'A':>9} {'B':>9} {'change':>10} {'':>7} {'noise':>7}", "dim")], width, glyphs)]
-    lines += [_figure_line(row.name, row.change, ascii_only, width, glyphs) for row in step_changes(diff)]
+    for row in step_changes(diff):
+        change, look = row.change, MARKS[row.change.mark]
+        before, after = duration(change.before, glyphs.is_ascii, 4), duration(change.after, glyphs.is_ascii, 4)
+        times = f" {row.name:<9}{before:>9} {after:>9}"
+        spans: list[Span] = [(times, "strong" if row.name == "typical" else "text")]
+        spans.append((f" {signed(change.delta, 'time', glyphs.is_ascii):>10} {relative(change):>7}", look.style))
+        if change.noise is not None:
+            word = f" {look.word}" if width >= _NARROW else ""
+            spans += [(f" {noise_words(change, glyphs.is_ascii):>7}", "dim"), (word, look.style)]
+        lines.append(fit(spans, width, glyphs))
     numbers = f"{'steps':<9}{len(diff.before.step_ps):>9,} {len(diff.after.step_ps):>9,}"
     odd = f"   odd, not typical: {diff.before.odd_count} and {diff.after.odd_count}"
     return [*lines, fit([(f" {numbers}", "text"), (odd, "dim")], width, glyphs)]
-
-
-def _figure_line(name: str, change: Change, ascii_only: bool, width: int, glyphs: Glyphs) -> Line:
-    times = f" {name:<9}{duration(change.before, ascii_only, 4):>9} {duration(change.after, ascii_only, 4):>9}"
-    style = MARK_STYLES[change.mark]
-    spans: list[Span] = [(times, "strong" if name == "typical" else "text")]
-    spans.append((f" {signed(change.delta, 'time', ascii_only):>10} {relative(change):>7}", style))
-    if change.noise is not None:
-        word = f" {MARK_WORDS[change.mark]}" if width >= _NARROW else ""
-        spans += [(f" {noise_words(change, ascii_only):>7}", "dim"), (word, style)]
-    return fit(spans, width, glyphs)
 
 
 def _spark(name: str, side: Side, longest: int, width: int, glyphs: Glyphs) -> Line:
@@ -360,7 +315,6 @@ def _spark(name: str, side: Side, longest: int, width: int, glyphs: Glyphs) -> L
 
 def histogram_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
     """Two rows over one axis: how many steps of each run take how long; outside of it, how many lie beyond."""
-    ascii_only = glyphs.name == "ascii"
     sides = (diff.before, diff.after)
     usual = [np.array(side.step_ps, np.float64)[np.array(side.typical, np.bool_)] for side in sides]
     low, high = min(part.min() for part in usual), max(part.max() for part in usual)
@@ -372,11 +326,12 @@ def histogram_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
         values = np.array(side.step_ps, np.float64)
         counts = np.bincount(_bins(values, low, high, room), minlength=room + 2)
         most = max(1, int(counts[1:-1].max()))
-        cells = "".join(glyphs.column[_eighths(number, most)] for number in counts[1:-1].tolist())
+        eighths = [max(1, round(8 * number / most)) if number else 0 for number in counts[1:-1].tolist()]
         beyond = [f"{int(counts[index])} {word}" for index, word in ((0, "below"), (-1, "above")) if counts[index]]
+        cells = "".join(glyphs.column[height] for height in eighths)
         spans: list[Span] = [(f" {name:<{_LABEL - 2}} ", "dim"), (cells, "busy"), (f"  {', '.join(beyond)}", "warn")]
         lines.append(fit(spans, width, glyphs))
-    first, last = duration(low, ascii_only, 4), duration(high, ascii_only, 4)
+    first, last = duration(low, glyphs.is_ascii, 4), duration(high, glyphs.is_ascii, 4)
     gap = " " * max(1, room - len(first) - len(last))
     return [*lines, fit([(" " * _LABEL + first + gap + last, "dim")], width, glyphs)]
 
@@ -385,7 +340,3 @@ def _bins(values: np.ndarray, low: float, high: float, room: int) -> np.ndarray:
     """int64[steps]: 0 for what lies below, 1 to `room` for a bin, `room` + 1 for what lies above."""
     index = np.floor((values - low) / max(high - low, 1.0) * room).astype(np.int64) + 1
     return np.clip(index, 0, room + 1)
-
-
-def _eighths(number: int, most: int) -> int:
-    return max(1, round(8 * number / most)) if number else 0

@@ -14,19 +14,9 @@ from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import clean, cut
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.pages.diff.changes import Changes, Entry
-from tpuprof.tui.pages.diff.words import (
-    MARK_STYLES,
-    MARK_WORDS,
-    Kind,
-    headline_mark,
-    noise_time,
-    noise_words,
-    relative,
-    side_figure,
-    signed,
-    verdict,
-)
+from tpuprof.tui.pages.diff.changes import Entry
+from tpuprof.tui.pages.diff.verdict import headline_mark, verdict
+from tpuprof.tui.pages.diff.words import MARKS, Kind, noise_time, noise_words, relative, side_figure, signed
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, OnScreen, Table, attribute, nested, object_table
 from tpuprof.tui.report.quantities import STEP_TIMES
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, VERBATIM, Unit, Value, divided, plain
@@ -125,6 +115,10 @@ OPS: Table[Sequence[OpChange]] = object_table(
 )
 
 
+TABLES: tuple[Table[Any], ...] = (CLASSES, CATEGORIES, OPS, MODULES, KEY_FIGURES)
+"""What JSON lists, each the attribute of `Diff` of its key."""
+
+
 def _change_figures(of: str, meaning: str) -> tuple[Figure[Diff], ...]:
     """The figures of a change of time; unknown ones without the steps that it is of."""
 
@@ -166,15 +160,19 @@ SIDE: tuple[Figure[Side], ...] = (
     attribute("odd_step_count", COUNT, "steps that are not typical", name="odd_count"),
     attribute("unit", VERBATIM, "what times are divided by", name="unit_name"),
     attribute("unit_count", COUNT, "how many of these there are", name="units"),
-    attribute("step_time_ms", _STEP_TIME, "of all steps", null="the profile has no steps", name="step_time"),
+    attribute("step_time_ms", _STEP_TIME, "of all steps", null="the profile has no steps"),
     attribute("warnings", TEXTS, "what is wrong with its profile"),
 )
 
 # --- the rows of a view, as people read them
 
 
+Entries = Sequence[Entry]
+"""Rows of a view."""
+
+
 def _by_mark(entry: Entry) -> Key:
-    return MARK_STYLES[entry.change.mark]
+    return MARKS[entry.change.mark].style
 
 
 def _side(name: str, absent: str) -> Callable[[Entry, bool], str]:
@@ -188,48 +186,39 @@ def _entry(
     words: Callable[[Entry, bool], str],
     meaning: str,
     heading: str = "",
-    screen: OnScreen[Changes] | None = None,
+    screen: OnScreen[Entries] | None = None,
     is_text: bool = False,
     is_filtered: bool = False,
-) -> Field[Changes]:
+) -> Field[Entries]:
     """A field that is written of the whole row."""
-
-    def read(source: Changes, rows: Rows) -> list[Entry]:
-        return [source.rows[row] for row in rows]
-
     unit, filtered = Unit("text", plain, words, is_text), ("change",) if is_filtered else ()
-    return Field(key, unit, read, meaning, "", heading, screen, filter=filtered)
+    return Field(
+        key, unit, lambda rows, shown: [rows[row] for row in shown], meaning, "", heading, screen, filter=filtered
+    )
 
 
-def _of_op(key: str, name: str, meaning: str, screen: OnScreen[Changes]) -> Field[Changes]:
+def _of_op(key: str, name: str, meaning: str, screen: OnScreen[Entries]) -> Field[Entries]:
     """A text of the op that a row is of, which a filter looks at."""
     read = attrgetter(name)
 
-    def texts(source: Changes, rows: Rows) -> list[str | None]:
-        ops = (source.op(row) for row in rows)
-        return [None if op is None else read(op) for op in ops]
+    def texts(rows: Entries, shown: Rows) -> list[str | None]:
+        return [None if rows[row].op is None else read(rows[row].op) for row in shown]
 
     return Field(key, VERBATIM, texts, meaning, "the row is of no op", "", screen, filter=("change",))
 
 
-def _drawn(draw: Callable[[Changes, int, Glyphs], Span]) -> Callable[[Changes, Glyphs], Cells]:
-    return lambda source, glyphs: each(lambda index: draw(source, index, glyphs))
+def _drawn(draw: Callable[[Entry, Glyphs], Span]) -> Callable[[Entries, Glyphs], Cells]:
+    return lambda rows, glyphs: each(lambda row: draw(rows[row], glyphs))
 
 
-def _drawn_op(draw: Callable[[OpChange, Glyphs], Span]) -> Callable[[Changes, Glyphs], Cells]:
+def _drawn_op(draw: Callable[[OpChange, Glyphs], Span]) -> Callable[[Entries, Glyphs], Cells]:
     """Cells of ops, empty for what is none."""
-
-    def cell(source: Changes, index: int, glyphs: Glyphs) -> Span:
-        op = source.op(index)
-        return ("", "text") if op is None else draw(op, glyphs)
-
-    return _drawn(cell)
+    return _drawn(lambda entry, glyphs: ("", "text") if entry.op is None else draw(entry.op, glyphs))
 
 
-def _note(source: Changes, index: int, glyphs: Glyphs) -> Span:
-    entry = source.rows[index]
+def _note(entry: Entry, glyphs: Glyphs) -> Span:
     is_below = entry.kind == "bytes" and entry.change.mark == "unknown"  # why it is unknown stands below the table
-    return "" if is_below else clean(entry.note, glyphs.name == "ascii"), "dim"
+    return "" if is_below else clean(entry.note, glyphs.is_ascii), "dim"
 
 
 def _count(op: OpChange, glyphs: Glyphs) -> Span:
@@ -252,13 +241,8 @@ def _matched(op: OpChange, _: Glyphs) -> Span:
     return words if not op.text_changed else f"{words or 'same name'}, HLO differs", "dim"
 
 
-def _framework_op(op: OpChange, glyphs: Glyphs) -> Span:
-    return clean(op.framework_op or UNKNOWN, glyphs.name == "ascii"), "dim"
-
-
-def _letter(source: Changes, index: int, _: Glyphs) -> Span:
-    op_class = source.rows[index].op_class
-    return ("", "text") if op_class is None else (CLASS_LETTER[op_class], CLASS_STYLE[op_class])
+def _letter(entry: Entry, _: Glyphs) -> Span:
+    return ("", "text") if entry.op_class is None else (CLASS_LETTER[entry.op_class], CLASS_STYLE[entry.op_class])
 
 
 def _unless_percent(write: Callable[[Change], str]) -> Callable[[Entry, bool], str]:
@@ -270,10 +254,6 @@ def _where_noise_is_known(write: Callable[[Change, bool], str]) -> Callable[[Ent
     return lambda entry, is_ascii: "" if entry.change.noise is None else write(entry.change, is_ascii)
 
 
-def _name(entry: Entry, _: bool) -> str:
-    return entry.name
-
-
 def _name_and_note(entry: Entry, _: bool) -> str:
     return entry.name + (f" ({entry.note})" if entry.note and entry.op is not None else "")
 
@@ -282,12 +262,8 @@ def _delta(entry: Entry, is_ascii: bool) -> str:
     return signed(entry.change.delta, entry.kind, is_ascii)
 
 
-def _noise(entry: Entry, is_ascii: bool) -> str:
-    return noise_time(entry.change, is_ascii)
-
-
 def _mark(change: Change, _: bool = False) -> str:
-    return MARK_WORDS[change.mark]
+    return MARKS[change.mark].word
 
 
 def _by_whether_changed(entry: Entry) -> Key:
@@ -298,25 +274,29 @@ def _dim(_: object) -> Key:
     return "dim"
 
 
-_LETTER: OnScreen[Changes] = OnScreen("", "", 1, cells=_drawn(_letter), fixed=True, keeps_style=True)
-_MARK: OnScreen[Changes] = OnScreen("", "", 4, _by_mark, lambda entry, _: _mark(entry.change), fixed=True)
-_CHANGE: OnScreen[Changes] = OnScreen("change", "change", 9, _by_mark, fixed=True)
-_RELATIVE: OnScreen[Changes] = OnScreen("relative", "", 6, _by_mark, fixed=True)
-_NAME: OnScreen[Changes] = OnScreen("name", "what", 16, _by_whether_changed, _name, fixed=True, grows=True)
-_BEFORE: OnScreen[Changes] = OnScreen("before", "A", 8, words=_side("before", "-"))
-_AFTER: OnScreen[Changes] = OnScreen("after", "B", 8, words=_side("after", "-"))
-_NOISE: OnScreen[Changes] = OnScreen("", "noise", 8, _dim)
-_NOTE: OnScreen[Changes] = OnScreen("", "", 26, cells=_drawn(_note), is_left=True)
-_COUNT: OnScreen[Changes] = OnScreen("", "count", 9, cells=_drawn_op(_count))
-_OLD_NAME_COLUMN: OnScreen[Changes] = OnScreen("", "name in A", 18, _dim, lambda value, _: value or "", cut=cut)
-_PROGRAM: OnScreen[Changes] = OnScreen("", "program", 20, cut=cut)
-_FRAMEWORK: OnScreen[Changes] = OnScreen("", "framework op", 40, cells=_drawn_op(_framework_op), is_left=True)
-_MATCHED: OnScreen[Changes] = OnScreen("", "matched by", 22, cells=_drawn_op(_matched), is_left=True)
+_LETTER = OnScreen("", "", 1, cells=_drawn(_letter), fixed=True, keeps_style=True)
+_MARK: OnScreen[Entries] = OnScreen("", "", 4, _by_mark, lambda entry, _: _mark(entry.change), fixed=True)
+_CHANGE: OnScreen[Entries] = OnScreen("change", "change", 9, _by_mark, fixed=True)
+_RELATIVE: OnScreen[Entries] = OnScreen("relative", "", 6, _by_mark, fixed=True)
+_NAME: OnScreen[Entries] = OnScreen(
+    "name", "what", 16, _by_whether_changed, lambda entry, _: entry.name, fixed=True, grows=True
+)
+_BEFORE: OnScreen[Entries] = OnScreen("before", "A", 8, words=_side("before", "-"))
+_AFTER: OnScreen[Entries] = OnScreen("after", "B", 8, words=_side("after", "-"))
+_NOISE: OnScreen[Entries] = OnScreen("", "noise", 8, _dim)
+_NOTE = OnScreen("", "", 26, cells=_drawn(_note), is_left=True)
+_COUNT = OnScreen("", "count", 9, cells=_drawn_op(_count))
+_OLD_NAME_COLUMN: OnScreen[Entries] = OnScreen("", "name in A", 18, _dim, lambda value, _: value or "", cut=cut)
+_PROGRAM: OnScreen[Entries] = OnScreen("", "program", 20, cut=cut)
+_FRAMEWORK_CELLS = _drawn_op(lambda op, glyphs: (clean(op.framework_op or UNKNOWN, glyphs.is_ascii), "dim"))
+_FRAMEWORK = OnScreen("", "framework op", 40, cells=_FRAMEWORK_CELLS, is_left=True)
+_MATCHED = OnScreen("", "matched by", 22, cells=_drawn_op(_matched), is_left=True)
 
 _BY_MARK = "whether it is more, less, new, gone, or the same within the noise"
 _PERCENT = "the change as a percentage of what it was in A"
+_HALF = "half of the interval that two equal runs stay within"
 _WHY_NOTED = "its category, what a sum is of, or why it is unknown"
-CHANGES: Table[Changes] = Table(
+CHANGES: Table[Entries] = Table(
     "changes",
     (
         _entry("letter", lambda entry, _: entry.op_class or "", "the class of ops", "", _LETTER, is_filtered=True),
@@ -326,7 +306,7 @@ CHANGES: Table[Changes] = Table(
         _entry("name", _name_and_note, "what changed", "what", _NAME, is_text=True, is_filtered=True),
         _entry("before", _side("before", ""), "in A", "A", _BEFORE),
         _entry("after", _side("after", ""), "in B", "B", _AFTER),
-        _entry("noise", _noise, "half of the interval that two equal runs stay within", "", _NOISE),
+        _entry("noise", lambda entry, is_ascii: noise_time(entry.change, is_ascii), _HALF, "", _NOISE),
         _entry("note", lambda entry, _: entry.note, _WHY_NOTED, "", _NOTE, is_filtered=True),
         _entry("count", lambda _, __: "", "how often the op runs", "", _COUNT),
         _of_op("old_name", "old_name", "its name in A where that is another one", _OLD_NAME_COLUMN),

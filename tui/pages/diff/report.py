@@ -7,39 +7,19 @@ the typical step.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.diff.model import Diff
 from tpuprof.parsers.diff.regression import Regression
-from tpuprof.tui.draw.layout import fit, rule, wrap
+from tpuprof.tui.draw.layout import fit, note_lines, rule, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.diff.changes import HIDING, Changes, Entry, ViewName, entries, step_changes
-from tpuprof.tui.pages.diff.drawing import (
-    caution_lines,
-    figure_lines,
-    histogram_lines,
-    remark_lines,
-    shown,
-    sides_lines,
-    table_lines,
-    table_title,
-    verdict_lines,
-)
-from tpuprof.tui.pages.diff.fields import (
-    CATEGORIES,
-    CHANGES,
-    CLASSES,
-    FIGURES,
-    KEY_FIGURES,
-    MODULES,
-    ONE_SIDED,
-    OPS,
-    SIDE,
-    STEP_COLUMNS,
-)
-from tpuprof.tui.pages.diff.words import headline_mark, per_unit, verdict
+from tpuprof.tui.pages.diff import drawing, fields
+from tpuprof.tui.pages.diff.changes import HIDING, Entry, ViewName, entries, step_changes
+from tpuprof.tui.pages.diff.verdict import headline_mark, verdict
+from tpuprof.tui.pages.diff.words import MARKS, per_unit
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.fields import (
     columns,
@@ -53,12 +33,11 @@ from tpuprof.tui.report.fields import (
 from tpuprof.tui.report.json import document, schema
 from tpuprof.tui.report.markdown import escaped, fields_table, joined, table
 from tpuprof.tui.report.page import CommandReport, Look
-from tpuprof.tui.report.text import heading, page_text
+from tpuprof.tui.report.text import titled_text
 
 MOST_OPS = 20
 """Ops in Markdown, a comment on a pull request, where nothing else is asked for."""
 
-_HEADLINES = {"same": "Same", "more": "Slower", "less": "Faster", "unknown": "Can't tell", "new": "New", "gone": "Gone"}
 _TABLES: tuple[ViewName, ...] = ("time", "categories", "ops", "memory", "figures")
 _TITLES: dict[ViewName, str] = {"categories": "Categories", "ops": "Ops"}
 """Tables of what changed only, under a title of their own."""
@@ -80,22 +59,19 @@ def json(content: Judged, _: Look, limit: int) -> str:
     diff, regression = content.diff, content.regression
     head = {
         "schema": schema("diff"),
-        "before": figure_values(SIDE, diff.before),
-        "after": figure_values(SIDE, diff.after),
+        "before": figure_values(fields.SIDE, diff.before),
+        "after": figure_values(fields.SIDE, diff.after),
         "warnings": list(diff.warnings),
     }
-    body = figure_values(FIGURES, diff)
+    body = figure_values(fields.FIGURES, diff)
     if diff.steps is None:
         body["steps"] = None
-    for fields in (CLASSES, CATEGORIES, OPS, MODULES, KEY_FIGURES):
-        changed = getattr(diff, fields.key)
-        body[fields.key] = table_records(fields, changed, first(len(changed), limit if fields is OPS else 0))
+    for changes in fields.TABLES:
+        changed = getattr(diff, changes.key)
+        body[changes.key] = table_records(changes, changed, first(len(changed), limit if changes is fields.OPS else 0))
     if regression is not None:
-        body["regression"] = {
-            "allowed_fraction": regression.allowed,
-            "outcome": regression.outcome,
-            "sentence": regression.sentence,
-        }
+        outcome, sentence = regression.outcome, regression.sentence
+        body["regression"] = {"allowed_fraction": regression.allowed, "outcome": outcome, "sentence": sentence}
     return document(head, body, _reasons(diff))
 
 
@@ -103,32 +79,30 @@ def _reasons(diff: Diff) -> dict[str, str]:
     """Why something is null, by dotted key; what the comparison says of it goes before what the fields say."""
     why = dict(diff.unknown)
     for name, side in (("before", diff.before), ("after", diff.after)):
-        why |= {f"{name}.{key}": reason for key, reason in figure_reasons(SIDE).items()}
+        why |= {f"{name}.{key}": reason for key, reason in figure_reasons(fields.SIDE).items()}
         if side.why_no_steps:
             why[f"{name}.step_time_ms"] = side.why_no_steps
-    times = figure_reasons(FIGURES)
-    for fields in (CLASSES, CATEGORIES, OPS):
-        times |= reasons(fields.fields, f"{fields.key}[]", {})
-    if "ops" in diff.unknown:
-        for key, reason in times.items():
-            if reason == ONE_SIDED and key.endswith("_ms"):
-                times[key] = diff.unknown["ops"]
-    problem = next((module.problem for module in diff.modules if module.problem), ONE_SIDED)
-    memory = dict.fromkeys(reasons(MODULES.fields, "modules[]", {}), problem)
-    why |= {**times, **memory, **reasons(KEY_FIGURES.fields, "figures[]", {})}
-    for side_name in ("before", "after"):
-        ends = f".{side_name}"
-        reasons_of_side = {
-            reason for key, reason in diff.unknown.items() if key.startswith("figures.") and key.endswith(ends)
-        }
-        if reasons_of_side:
-            why[f"figures[].{side_name}_percent"] = "; ".join(sorted(reasons_of_side))
+    times = figure_reasons(fields.FIGURES)
+    for changes in fields.TABLES:
+        times |= reasons(changes.fields, f"{changes.key}[]", {})
+    no_ops = diff.unknown.get("ops", fields.ONE_SIDED)
+    problem = next((module.problem for module in diff.modules if module.problem), fields.ONE_SIDED)
+    for key, reason in times.items():
+        if key.startswith("modules[]"):
+            times[key] = problem
+        elif reason == fields.ONE_SIDED and key.endswith("_ms"):
+            times[key] = no_ops
+    why |= times
+    for name in ("before", "after"):
+        of_side = {why for key, why in diff.unknown.items() if re.fullmatch(rf"figures\..*\.{name}", key)}
+        if of_side:
+            why[f"figures[].{name}_percent"] = "; ".join(sorted(of_side))
     return why
 
 
 def csv(content: Judged, _: Look, limit: int) -> str:
     """A line an op, the largest change first; at most `limit`, 0 for all."""
-    shown_columns = columns(OPS, content.diff.ops, first(len(content.diff.ops), limit), OPS.csv)
+    shown_columns = columns(fields.OPS, content.diff.ops, first(len(content.diff.ops), limit), fields.OPS.csv)
     shown_columns["hlo_changed"] = ["yes" if is_changed else "no" for is_changed in shown_columns["hlo_changed"]]
     return csv_table(tuple(shown_columns), zip(*shown_columns.values(), strict=True))
 
@@ -139,7 +113,7 @@ def csv(content: Judged, _: Look, limit: int) -> str:
 def markdown(content: Judged, _: Look, limit: int) -> str:
     """The verdict, a table of steps, what changed; at most `limit` ops, 20 for 0."""
     diff, regression = content.diff, content.regression
-    title = "Different programs" if diff.different else _HEADLINES[headline_mark(diff)]
+    title = "Different programs" if diff.different else MARKS[headline_mark(diff)].headline
     lines = [f"### {title}: {escaped(diff.before.name)} → {escaped(diff.after.name)}", ""]
     lines += [escaped(verdict(diff)), ""]
     if regression is not None and regression.sentence:
@@ -151,14 +125,13 @@ def markdown(content: Judged, _: Look, limit: int) -> str:
         simulated = ", **times are simulated**" if side.simulated else ""
         lines.append(f"- {name}: {escaped(side.name)} ({escaped(', '.join(what))}){simulated}")
     lines += ["", *_steps(diff)]
-    lines += _section(diff, f"Where time goes, {per_unit(diff)} on the mean core", _rows(diff, "time", False))
-    ops = _rows(diff, "ops", True)
+    lines += _section(f"Where time goes, {per_unit(diff)} on the mean core", entries(diff, "time"))
+    ops = drawing.shown(entries(diff, "ops"), hides_same=True)
     kept = ops[: limit or MOST_OPS]
-    title = f"Ops that changed ({len(kept)} of {len(ops)})" if len(kept) < len(ops) else "Ops that changed"
-    lines += _section(diff, title, kept)
-    memory = [row for row in _rows(diff, "memory", False) if {row.change.before, row.change.after} != {None}]
-    lines += _section(diff, "HBM of compiled modules", memory)
-    lines += _section(diff, "Figures", _rows(diff, "figures", False))
+    lines += _section("Ops that changed" + f" ({len(kept)} of {len(ops)})" * (len(kept) < len(ops)), kept)
+    memory = [row for row in entries(diff, "memory") if {row.change.before, row.change.after} != {None}]
+    lines += _section("HBM of compiled modules", memory)
+    lines += _section("Figures", entries(diff, "figures"))
     unknown = [f"{key}: {why}" for key, why in diff.unknown.items()]
     unknown += [f"HBM of {module.name}: {module.problem}" for module in diff.modules if module.problem]
     lines += ["", "Unknown:", ""] if unknown else []
@@ -166,24 +139,20 @@ def markdown(content: Judged, _: Look, limit: int) -> str:
     return joined(lines)
 
 
-def _rows(diff: Diff, view: ViewName, hides_same: bool) -> tuple[Entry, ...]:
-    return shown(diff, entries(diff, view), hides_same=hides_same)
-
-
 def _steps(diff: Diff) -> list[str]:
     """A table of the step times; nothing without steps."""
-    steps = Changes(diff, step_changes(diff))
-    if not steps.rows:
+    steps = step_changes(diff)
+    if not steps:
         return []
-    (typical, *figures), *others = markdown_rows(CHANGES, steps, range(len(steps)), STEP_COLUMNS)
+    (typical, *figures), *others = markdown_rows(fields.CHANGES, steps, range(len(steps)), fields.STEP_COLUMNS)
     cells = [[f"{typical} step", *figures], *others]
     return table(("steps", "A", "B", "change", "", "noise", ""), "lrrrrrl", cells)
 
 
-def _section(diff: Diff, title: str, rows: Sequence[Entry]) -> list[str]:
+def _section(title: str, rows: Sequence[Entry]) -> list[str]:
     """A table under its title; nothing for no rows."""
-    cells = markdown_rows(CHANGES, Changes(diff, rows), range(len(rows)))
-    return ["", f"**{escaped(title)}**", "", *fields_table(CHANGES, cells)] if rows else []
+    cells = markdown_rows(fields.CHANGES, rows, range(len(rows)))
+    return ["", f"**{escaped(title)}**", "", *fields_table(fields.CHANGES, cells)] if rows else []
 
 
 # --- text
@@ -191,16 +160,14 @@ def _section(diff: Diff, title: str, rows: Sequence[Entry]) -> list[str]:
 
 def text(content: Judged, look: Look, limit: int) -> str:
     """The whole comparison; at most `limit` of the ops that changed, 0 for all."""
-    diff, glyphs = content.diff, look.glyphs
+    diff = content.diff
 
-    def lines(width: int) -> list[Line]:
-        title = f"{diff.before.name} {glyphs.arrow} {diff.after.name}"
-        lines = [heading(title, "B compared with A", width, glyphs)]
-        lines += verdict_lines(diff, width, glyphs)
-        lines += sides_lines(diff, width, glyphs) + caution_lines(diff, width, glyphs)
+    def lines(width: int, glyphs: Glyphs) -> list[Line]:
+        lines = drawing.verdict_lines(diff, width, glyphs)
+        lines += drawing.sides_lines(diff, width, glyphs) + note_lines(diff.warnings, (), width, glyphs)
         if diff.steps is not None:
-            lines += [rule("Steps", width, glyphs), *figure_lines(diff, width, glyphs)]
-            lines += histogram_lines(diff, width, glyphs)
+            lines += [rule("Steps", width, glyphs), *drawing.figure_lines(diff, width, glyphs)]
+            lines += drawing.histogram_lines(diff, width, glyphs)
         for name in _TABLES:
             lines += _table(diff, name, width, glyphs, limit)
         notes = [(letter, note) for letter, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
@@ -212,7 +179,8 @@ def text(content: Judged, look: Look, limit: int) -> str:
                 lines += wrap(f"{key}: {why}", width, "dim", glyphs, [(" ? ", "dim")])
         return lines
 
-    return page_text(lines, look)
+    title = f"{diff.before.name} {look.glyphs.arrow} {diff.after.name}"
+    return titled_text(title, "B compared with A", lines, look)
 
 
 def _table(diff: Diff, name: ViewName, width: int, glyphs: Glyphs, limit: int) -> list[Line]:
@@ -220,19 +188,19 @@ def _table(diff: Diff, name: ViewName, width: int, glyphs: Glyphs, limit: int) -
     every = entries(diff, name)
     if not every:
         return []
-    rows = shown(diff, every, hides_same=name in HIDING)
+    rows = drawing.shown(every, hides_same=name in HIDING)
     kept = rows[:limit] if limit and name == "ops" else rows
     words = [f"{len(kept):,} of {len(rows):,} changed"] if len(kept) < len(rows) else []
     words += [f"{len(every) - len(rows):,} the same within the noise"] if len(rows) < len(every) else []
-    title = rule(_TITLES.get(name) or table_title(diff, name), width, glyphs, ", ".join(words))
+    title = rule(_TITLES.get(name) or drawing.table_title(diff, name), width, glyphs, ", ".join(words))
     if not kept:
         return [title, fit([(" none changed", "dim")], width, glyphs)]
-    return [title, *table_lines(diff, kept, width, glyphs), *remark_lines(diff, name, width, glyphs)]
+    return [title, *drawing.table_lines(kept, width, glyphs), *drawing.remark_lines(diff, name, width, glyphs)]
 
 
 REPORT = CommandReport(
     read=Judged,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
-    tables=(CLASSES, CATEGORIES, OPS, MODULES, KEY_FIGURES, CHANGES),
-    figures=FIGURES,
+    tables=(*fields.TABLES, fields.CHANGES),
+    figures=fields.FIGURES,
 )

@@ -26,9 +26,6 @@ class DiffScreen(PageScreen):
     """Shows what changed from one run to another.
 
     Args:
-        diff: the comparison.
-        look: palette and glyphs.
-        environ: for the clipboard.
         note: a sentence that the footer shows at first.
         is_alone: it is the whole app, so that leaving it ends the app.
     """
@@ -49,8 +46,6 @@ class DiffScreen(PageScreen):
         self._rows: tuple[tuple[object, ...], tuple[Entry, ...]] = ((), ())
         self.composed: Composed | None = None
 
-    # --- the rows
-
     @property
     def all_rows(self) -> tuple[Entry, ...]:
         """Every row of the view."""
@@ -66,15 +61,13 @@ class DiffScreen(PageScreen):
         key = (view.name, view.sort, view.words, view.hides_same)
         if self._rows[0] != key:
             hides = view.hides_same and view.name in HIDING
-            self._rows = (key, shown(self.diff, self.all_rows, view.sort, view.words, hides))
+            self._rows = (key, shown(self.all_rows, view.sort, view.words, hides))
         return self._rows[1]
 
     @property
     def row(self) -> Entry | None:
         """The row under the cursor."""
         return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
-
-    # --- drawing
 
     def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
         """The two runs."""
@@ -90,20 +83,18 @@ class DiffScreen(PageScreen):
         """The keys of the view."""
         return foot_keys(self.view, self._is_alone)
 
-    # --- keys
-
     @property
     def actions(self) -> Mapping[str, Callable[[], None]]:
         """The keys of this screen."""
         return {
             "enter": self.enter,
-            "tab": partial(self._next_view, 1),
-            "shift+tab": partial(self._next_view, -1),
+            "tab": lambda: self._show(VIEWS[(VIEWS.index(self.view.name) + 1) % len(VIEWS)]),
+            "shift+tab": lambda: self._show(VIEWS[VIEWS.index(self.view.name) - 1]),
             "s": partial(self._sort, 1),
             "S": partial(self._sort, -1),
             "i": self._hide,
             "slash": self._begin_filter,
-            "y": self._copy,
+            "y": lambda: self.copy(summary(self.diff)),
             "T": self.swap_background,
             "question_mark": self._help,
             "escape": self._back,
@@ -119,9 +110,6 @@ class DiffScreen(PageScreen):
         """Another view; filter and order stay."""
         if name != self.view.name:
             self.view = replace(self.view, name=name, cursor=0, first=0)
-
-    def _next_view(self, by: int) -> None:
-        self._show(VIEWS[(VIEWS.index(self.view.name) + by) % len(VIEWS)])
 
     def move(self, rows: int, screens: float) -> None:
         """Moves the cursor, or scrolls the steps."""
@@ -162,29 +150,16 @@ class DiffScreen(PageScreen):
         elif not self._is_alone:
             self.leave()
 
-    # --- filter
-
     def _begin_filter(self) -> None:
         if self.all_rows:
             self.begin_filter()
 
-    # --- popups, clipboard
-
     def _help(self) -> None:
         self.open(Reader(self.look, "Help", partial(help_lines, self.diff, self._is_alone)))
 
-    def _copy(self) -> None:
-        self.copy(summary(self.diff))
-
 
 class DiffApp(ScreenApp):
-    """Shows a comparison.
-
-    Args:
-        diff: the comparison.
-        terminal: what the terminal can do.
-        environ: for the clipboard.
-    """
+    """Shows a comparison."""
 
     def __init__(self, diff: Diff, terminal: Terminal, *, environ: Mapping[str, str] | None = None) -> None:
         super().__init__(terminal, environ)

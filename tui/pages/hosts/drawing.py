@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,7 @@ from tpuprof.tui.draw.layout import clean, cut, filled, fit, note_lines, rule, s
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
 from tpuprof.tui.pages.hosts.fields import HOSTS
-from tpuprof.tui.report.fields import order as field_order
-from tpuprof.tui.report.fields import screen_columns
+from tpuprof.tui.report import fields
 
 SORTS = ("host", "steps", "own", "slowest", "cost", "median", "longest", "idle", "input", "wait", "duty")
 """What the table can be sorted by, in the order in which a key goes through them; `host` is the order of the run."""
@@ -114,14 +112,8 @@ def compose_hosts(page: HostsPage, state: HostsState, width: int, height: int, g
         notes = [*notes[: max(0, room - rows - 1)], fit([("   more notes below the last row", "dim")], width, glyphs)]
     host_index = min(row, entries - 1)
     top = shown_top(host_index, state.top, rows, entries)
-    lines = [
-        *head,
-        *(
-            _entry(page, order, columns, host_index, host_index == row, width, glyphs)
-            for host_index in range(top, top + rows)
-        ),
-    ]
-    lines = [fit(line, width, glyphs) for line in filled([*lines, *below, *notes], width, height)]
+    table = [_entry(page, order, columns, entry, entry == row, width, glyphs) for entry in range(top, top + rows)]
+    lines = [fit(line, width, glyphs) for line in filled([*head, *table, *below, *notes], width, height)]
     return ComposedHosts(tuple(lines), len(head), rows, top, order, positions)
 
 
@@ -148,10 +140,7 @@ def hosts(page: HostsPage, width: int, glyphs: Glyphs = BLOCK, limit: int = 0) -
 
 def sorted_hosts(page: HostsPage, sort: str, descending: bool) -> tuple[int, ...]:
     """Indices of the rows in an order; hosts without the figure come last, equal ones in the order of the run."""
-    return tuple(field_order(HOSTS, page, sort, descending).tolist())
-
-
-# --- verdict -------------------------------------------------------------------------------------------------------
+    return tuple(fields.order(HOSTS, page, sort, descending).tolist())
 
 
 def _verdict(page: HostsPage, width: int, glyphs: Glyphs) -> list[Line]:
@@ -170,30 +159,29 @@ def how_many(page: HostsPage) -> str:
     return f"{counted(len(page.rows), 'host')}{broken}"
 
 
-# --- table ---------------------------------------------------------------------------------------------------------
-
-
 def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) -> list[Column]:
     """The columns that fit, and in the room that is left how late each host is in each step."""
-    ascii_only = glyphs.name == "ascii"
-    names = (
-        clean(name, ascii_only)
-        for name in (*(page.rows[host_index].host for host_index in order), *(out.host for out in page.left_out))
-    )
-    widest = min(_MOST_NAME, max(4, *map(len, names)), max(8, width // 4))
+    names = [*(page.rows[host_index].host for host_index in order), *(out.host for out in page.left_out)]
+    longest = max(4, *(len(clean(name, glyphs.is_ascii)) for name in names))
+    widest = min(_MOST_NAME, longest, max(8, width // 4))
     looks = {key: {"width": widest} if key == "host" else {} for key in HOSTS.screen}
-    columns = screen_columns(HOSTS, page, glyphs, looks)
+    columns = fields.screen_columns(HOSTS, page, glyphs, looks)
     room = width - 2 - widest - 1
-    graph = max(_LEAST_GRAPH, min(room // 3, len(page.steps) if page.steps is not None else 0))
+    least = max(_LEAST_GRAPH, min(room // 3, len(page.steps) if page.steps is not None else 0))
     if page.steps is None or room < 4 * _LEAST_GRAPH:
         return chosen_columns(columns, width)
-    shown = chosen_columns(columns, width - graph - 1)
+    shown = chosen_columns(columns, width - least - 1)
     used = 1 + sum(column.width + 1 for column in shown)
-    cells = max(graph, min(width - used - 1, len(page.steps)))
+    cells = max(least, min(width - used - 1, len(page.steps)))
     levels = _levels(page.steps, cells, len(glyphs.column) - 1)
-    places = {row: place for place, row in enumerate(page.steps.rows)}
+    levels_of = dict(zip(page.steps.rows, levels.tolist(), strict=True))
+
+    def graph(row: int) -> Span:
+        heights = levels_of.get(row)
+        return (UNKNOWN, "dim") if heights is None else ("".join(glyphs.column[height] for height in heights), "busy")
+
     title = "late by step" if cells >= len("late by step") else "late"
-    return [*shown, Column("", title, cells, each(partial(_graph_cell, levels, places, glyphs)), right=False)]
+    return [*shown, Column("", title, cells, each(graph), right=False)]
 
 
 def _entry(
@@ -217,18 +205,10 @@ def _entry(
 
 def _missing(out: LeftOut, name_width: int, glyphs: Glyphs) -> tuple[str, str]:
     """A host's name, and in place of its figures why they are not there; the file's path says no more than the name."""
-    ascii_only = glyphs.name == "ascii"
     first, _, rest = out.reason.partition(" ")
     reason = rest if rest and "/" in first and out.host in first else out.reason
-    name = cut(clean(out.host, ascii_only), name_width, glyphs)
-    return f"{name:<{name_width}} ", clean(f"left out: {reason}", ascii_only)
-
-
-def _graph_cell(levels: NDArray[np.int64], places: dict[int, int], glyphs: Glyphs, row: int) -> Span:
-    place = places.get(row)
-    if place is None:
-        return UNKNOWN, "dim"
-    return "".join(glyphs.column[level] for level in levels[place].tolist()), "busy"
+    name = cut(clean(out.host, glyphs.is_ascii), name_width, glyphs)
+    return f"{name:<{name_width}} ", clean(f"left out: {reason}", glyphs.is_ascii)
 
 
 def _levels(steps: HostSteps, cells: int, most: int) -> NDArray[np.int64]:
@@ -244,9 +224,6 @@ def _levels(steps: HostSteps, cells: int, most: int) -> NDArray[np.int64]:
     return np.clip(np.ceil(latest / span * most), 1, most).astype(np.int64)
 
 
-# --- one host ------------------------------------------------------------------------------------------------------
-
-
 def _longest(steps: HostSteps, step: int | None = None) -> float:
     """How long the slowest core takes, for a step or for the mean of all."""
     whole = steps.parts_ps.sum(axis=2)
@@ -259,14 +236,14 @@ def _detail(
     """A step of a host taken apart, by core, and what is wrong with the host's profile; the sentences on that, too."""
     if entry >= len(order):
         out = page.left_out[entry - len(order)]
-        name = clean(out.host, glyphs.name == "ascii")
+        name = clean(out.host, glyphs.is_ascii)
         return [rule(name, width, glyphs), *wrap(out.reason, width, "text", glyphs, [(" ! ", "bad")])], (out.reason,)
     host_index = order[entry]
     row, lines = page.rows[host_index], list[Line]()
-    name = clean(row.host, glyphs.name == "ascii")
+    name = clean(row.host, glyphs.is_ascii)
     if page.steps is not None and host_index in page.steps.rows:
         step = None if step is None else min(max(step, 0), len(page.steps) - 1)
-        which = "A mean step" if step is None else f"Step {clean(page.steps.names[step], glyphs.name == 'ascii')}"
+        which = "A mean step" if step is None else f"Step {clean(page.steps.names[step], glyphs.is_ascii)}"
         lines += _parts_heading(f"{which} of {name}", page.steps, width, glyphs)
         lines += _core_lines(page.steps, host_index, step, width, glyphs)
     else:
@@ -323,17 +300,10 @@ def _core_lines(steps: HostSteps, host_index: int, step: int | None, width: int,
     parts = steps.parts_ps.mean(axis=1) if step is None else steps.parts_ps[:, step]
     longest = _longest(steps, step)
     mine = np.flatnonzero(steps.core_hosts == steps.rows.index(host_index)).tolist()
-    lines = [
-        _parts_line(
-            f"core {steps.core_names[core].rpartition(':')[2]}",
-            parts[core].tolist(),
-            longest,
-            width,
-            glyphs,
-            "dim",
-        )
-        for core in mine[:_MOST_CORES]
-    ]
+    lines = []
+    for core in mine[:_MOST_CORES]:
+        name = f"core {steps.core_names[core].rpartition(':')[2]}"
+        lines.append(_parts_line(name, parts[core].tolist(), longest, width, glyphs, "dim"))
     if len(mine) > _MOST_CORES:
         lines.append(fit([(f"   and {counted(len(mine) - _MOST_CORES, 'more core')}", "dim")], width, glyphs))
     return lines
@@ -341,11 +311,10 @@ def _core_lines(steps: HostSteps, host_index: int, step: int | None, width: int,
 
 def _parts_line(name: str, parts: Sequence[float], longest: float, width: int, glyphs: Glyphs, key: StyleKey) -> Line:
     """Name, whole time, and a bar of the parts as long as the time is of the longest; the largest parts in figures."""
-    ascii_only = glyphs.name == "ascii"
     whole = sum(parts)
     label = max(10, min(_MOST_NAME, width // 5))
-    text = cut(clean(name, ascii_only), label, glyphs)
-    head: list[Span] = [(f" {text:<{label}}", key), (f"{duration(whole, ascii_only):>{_FIGURE}} ", "text")]
+    text = cut(clean(name, glyphs.is_ascii), label, glyphs)
+    head: list[Span] = [(f" {text:<{label}}", key), (f"{duration(whole, glyphs.is_ascii):>{_FIGURE}} ", "text")]
     figures = _part_figures(parts, whole, width)
     cells = width - 1 - label - _FIGURE - 1 - len(figures) - 1
     size = round(cells * whole / longest) if longest > 0 else 0
@@ -358,11 +327,9 @@ def _parts_line(name: str, parts: Sequence[float], longest: float, width: int, g
 
 def _part_figures(parts: Sequence[float], whole: float, width: int) -> str:
     """The shares that matter, the largest first, as far as a third of the line holds them."""
-    shares = sorted(
-        ((value / whole, part) for part, value in zip(PARTS, parts, strict=True) if whole > 0), reverse=True
-    )
     text = ""
-    for fraction, part in shares:
+    for value, part in sorted(zip(parts, PARTS, strict=True), reverse=True) if whole > 0 else ():
+        fraction = value / whole
         more = f"{part} {percent(100 * fraction)}"
         longer = f"{text}, {more}" if text else more
         if fraction < 0.0005 or len(longer) > width // 3:
@@ -370,8 +337,6 @@ def _part_figures(parts: Sequence[float], whole: float, width: int) -> str:
         text = longer
     return f"{text:<{width // 3}}"
 
-
-# --- notes ---------------------------------------------------------------------------------------------------------
 
 _NAMES = {
     "step_time": "step time",

@@ -11,7 +11,7 @@ import numpy as np
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import cut
-from tpuprof.tui.draw.spans import Glyphs, Key, Span
+from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, listed, object_table
 from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
@@ -32,8 +32,7 @@ def _slowest_cells(page: HostsPage, _: Glyphs) -> Cells:
 
     def cell(index: int) -> Span:
         number = page.rows[index].slowest_in
-        style: Key = "bad" if page.straggler == index else "text" if number else "dim"
-        return count(number), style
+        return count(number), "bad" if page.straggler == index else "text" if number else "dim"
 
     return each(cell)
 
@@ -71,24 +70,12 @@ def _part(index: int, part: str) -> tuple[str, Field[HostsPage]]:
     return "parts_ps", Field(f"breakdown_ms.{part}", TIME_MS, read, f"time of its mean common step: {part}", _WHY, part)
 
 
-_HOST: Field[HostsPage] = Field(
-    "host",
-    VERBATIM,
-    _of_row(attrgetter("host")),
-    "its name",
-    heading="host",
-    screen=OnScreen("host", "host", 4, style=lambda _: "strong", cut=cut, fixed=True),
-    sort=lambda page: np.arange(len(page.rows)),
-)
-_SLOWEST_IN: Field[HostsPage] = Field(
-    "slowest_in_steps",
-    COUNT,
-    _of_row(attrgetter("slowest_in")),
-    "in how many common steps its own time is longer than that of every other host",
-    _WHY,
-    screen=OnScreen("slowest", "slowest", 7, cells=_slowest_cells),
-)
-
+_HOST_COLUMN: OnScreen[HostsPage] = OnScreen("host", "host", 4, style=lambda _: "strong", cut=cut, fixed=True)
+_NAMES = _of_row(attrgetter("host"))
+_HOST = Field("host", VERBATIM, _NAMES, "its name", "", "host", _HOST_COLUMN, lambda page: np.arange(len(page.rows)))
+_SLOWEST = "in how many common steps its own time is longer than that of every other host"
+_SLOWEST_IN = _of_row(attrgetter("slowest_in"))
+_SLOWEST_COLUMN = OnScreen("slowest", "slowest", 7, cells=_slowest_cells)
 _OWN = "mean time of a common step that its slowest core does not wait in collectives"
 _COST = "mean over the common steps of how much longer its own time is than the next slowest host's"
 _INPUT = "share of its mean step in infeed ops, or idle while the host waits for input"
@@ -106,7 +93,7 @@ _JSON = (
     _step_time("source", VERBATIM, "whether marked or inferred, the origin"),
     _known("common_steps", "common_steps", COUNT, "steps that it shares with all other hosts", null=""),
     _known("own_ps", "own_time_ms", TIME_MS, _OWN, "own time", "own"),
-    ("slowest_in", _SLOWEST_IN),
+    ("slowest_in", Field("slowest_in_steps", COUNT, _SLOWEST_IN, _SLOWEST, _WHY, screen=_SLOWEST_COLUMN)),
     _known("cost_ps", "cost_ms", TIME_MS, _COST, "costs", "cost"),
     *(_part(index, part) for index, part in enumerate(PARTS)),
     _known("idle_percent", "device_idle_percent", PERCENT, "share of its cores' time without an op", "idle of capture"),
@@ -130,14 +117,10 @@ KEYS = {
 """What `HostsPage.unknown` says why by, and the key in JSON."""
 
 _IDLE = "share of its mean step without any op and without waiting for input"
+_SLOWEST_OF = "in how many of the common steps it is the slowest"
+_OF_COMMON = _of_row(lambda row: (row.slowest_in, row.common_steps))
 _OTHERS = (
-    Field(
-        "slowest_of_steps",
-        _OF_STEPS,
-        _of_row(lambda row: (row.slowest_in, row.common_steps)),
-        "in how many of the common steps it is the slowest",
-        heading="slowest in",
-    ),
+    Field("slowest_of_steps", _OF_STEPS, _OF_COMMON, _SLOWEST_OF, heading="slowest in"),
     _known("step_idle_percent", "step_idle_percent", PERCENT, _IDLE, "idle", "idle")[1],
 )
 
@@ -150,35 +133,14 @@ HOSTS: Table[HostsPage] = Table(
     lambda page: len(page.rows),
     json=tuple(field.key for _, field in _JSON),
     markdown=(
-        "host",
-        "core_count",
-        "step_time_ms.median",
-        "step_time_ms.maximum",
-        "own_time_ms",
-        "slowest_of_steps",
-        "cost_ms",
-        "collective_wait_percent",
-        "input_percent",
-        "step_idle_percent",
-        "device_idle_percent",
+        *("host", "core_count", "step_time_ms.median", "step_time_ms.maximum", "own_time_ms", "slowest_of_steps"),
+        *("cost_ms", "collective_wait_percent", "input_percent", "step_idle_percent", "device_idle_percent"),
         "device_duty_cycle_percent",
     ),
     screen=(
-        "host",
-        "own_time_ms",
-        "slowest_in_steps",
-        "step_time_ms.median",
-        "collective_wait_percent",
-        "input_percent",
-        "step_idle_percent",
-        "step_time_ms.maximum",
-        "step_time_ms.count",
-        "cost_ms",
-        "core_count",
-        "device_duty_cycle_percent",
-        "mxu_utilization_percent",
-        "hbm_utilization_percent",
-        "device_idle_percent",
+        *("host", "own_time_ms", "slowest_in_steps", "step_time_ms.median", "collective_wait_percent"),
+        *("input_percent", "step_idle_percent", "step_time_ms.maximum", "step_time_ms.count", "cost_ms", "core_count"),
+        *("device_duty_cycle_percent", "mxu_utilization_percent", "hbm_utilization_percent", "device_idle_percent"),
     ),
 )
 
@@ -186,16 +148,16 @@ LEFT_OUT: Table[Sequence[LeftOut]] = object_table(
     "left_out", (attribute("host", VERBATIM, "its name"), attribute("reason", VERBATIM, "why it is left out"))
 )
 
+
+def _straggler(page: HostsPage) -> str | None:
+    return None if page.straggler is None else page.rows[page.straggler].host
+
+
+_NO_STRAGGLER = "no single host holds up the others"
 FIGURES: tuple[Figure[HostsPage], ...] = (
     attribute("verdict", VERBATIM, "straggler, even, uneven or unknown"),
     attribute("statement", VERBATIM, "the verdict in a sentence"),
-    Figure(
-        "straggler",
-        VERBATIM,
-        lambda page: None if page.straggler is None else page.rows[page.straggler].host,
-        "the host that holds up the others",
-        "no single host holds up the others",
-    ),
+    Figure("straggler", VERBATIM, _straggler, "the host that holds up the others", _NO_STRAGGLER),
 )
 
 
@@ -237,23 +199,12 @@ def steps_of(page: HostsPage) -> list[Step]:
     steps = page.steps
     if steps is None:
         return []
-    durations = steps.duration_ps.max(axis=0).tolist()
-    parts = (steps.names, durations, _slowest_hosts(page, steps), _hosts_of(page, steps), _cores_of(page, steps))
-    return list(map(Step._make, zip(*parts, strict=True)))
-
-
-def _slowest_hosts(page: HostsPage, steps: HostSteps) -> list[str | None]:
-    """The host with the longest own time in each step, None where several have it."""
-    is_alone = ((steps.own_ps == steps.own_ps.max(axis=0)).sum(axis=0) == 1).tolist()
-    names = [page.rows[steps.rows[index]].host for index in steps.slowest.tolist()]
-    return [name if alone else None for name, alone in zip(names, is_alone, strict=True)]
-
-
-def _hosts_of(page: HostsPage, steps: HostSteps) -> list[list[StepHost]]:
-    """Every step on each host."""
     names = [page.rows[row].host for row in steps.rows]
+    is_alone = ((steps.own_ps == steps.own_ps.max(axis=0)).sum(axis=0) == 1).tolist()
+    slowest = [names[host] if alone else None for host, alone in zip(steps.slowest.tolist(), is_alone, strict=True)]
     times = zip(steps.duration_ps.T.tolist(), steps.own_ps.T.tolist(), strict=True)
-    return [list(map(StepHost, names, durations, owns)) for durations, owns in times]
+    hosts = [list(map(StepHost, names, durations, owns)) for durations, owns in times]
+    return list(map(Step, steps.names, steps.duration_ps.max(axis=0).tolist(), slowest, hosts, _cores_of(page, steps)))
 
 
 def _cores_of(page: HostsPage, steps: HostSteps) -> list[list[StepCore]]:
@@ -277,21 +228,20 @@ _STEP_HOSTS: Table[Sequence[StepHost]] = object_table(
     "hosts",
     (
         attribute("host", VERBATIM, "its name"),
-        attribute("duration_ms", TIME_MS, "how long its step takes", name="duration_ps"),
+        attribute("duration_ms", TIME_MS, "how long its step takes"),
         attribute("own_time_ms", TIME_MS, "that without waiting", name="own_ps"),
     ),
 )
 _STEP_CORES: Table[Sequence[StepCore]] = object_table(
     "cores", (attribute("core", VERBATIM, "its host and number"), *map(_part_of_core, PARTS))
 )
+_SEVERAL = "several hosts take equally long"
 STEPS: Table[Sequence[Step]] = object_table(
     "steps",
     (
         attribute("name", VERBATIM, "its name, or number"),
-        attribute("duration_ms", TIME_MS, "how long it takes on the slowest core of all", name="duration_ps"),
-        attribute(
-            "slowest_host", VERBATIM, "the host with the longest own time", null="several hosts take equally long"
-        ),
+        attribute("duration_ms", TIME_MS, "how long it takes on the slowest core of all"),
+        attribute("slowest_host", VERBATIM, "the host with the longest own time", null=_SEVERAL),
         attribute("hosts", listed(_STEP_HOSTS), "on each host"),
         attribute("cores", listed(_STEP_CORES), "on each core"),
     ),

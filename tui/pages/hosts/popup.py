@@ -41,8 +41,8 @@ class HostsPopup(Popup):
         self._page = page
         self._open_host = open_host
         self._composed: ComposedHosts | None = None
-        row = next((place for place, one in enumerate(page.rows) if one.host == shown), page.straggler or 0)
-        self.state = HostsState(row=row)
+        first = next((place for place, row in enumerate(page.rows) if row.host == shown), page.straggler or 0)
+        self.state = HostsState(row=first)
 
     @property
     def inner_width(self) -> int:

@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 from tpuprof.parsers.pages.hosts.model import HostsPage
-from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.hosts.drawing import hosts as host_lines
+from tpuprof.tui.pages.hosts.drawing import hosts as lines
 from tpuprof.tui.pages.hosts.drawing import how_many
-from tpuprof.tui.pages.hosts.fields import (
-    BREAKDOWN,
-    FIGURES,
-    HOSTS,
-    KEYS,
-    LEFT_OUT,
-    STEPS,
-    steps_of,
-)
+from tpuprof.tui.pages.hosts.fields import BREAKDOWN, FIGURES, HOSTS, KEYS, LEFT_OUT, STEPS, steps_of
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, markdown_rows, reasons, table_records
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, fields_table, joined, main_table, unknown_block
 from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.text import heading, page_text
-
-
-def _rows(page: HostsPage, asked: Asked) -> range:
-    return first(len(page.rows), asked.most_rows)
+from tpuprof.tui.report.text import titled_text
 
 
 def text(page: HostsPage, asked: Asked) -> str:
     """The whole page under a line that names the run."""
-    glyphs = asked.look.glyphs
-
-    def lines(width: int) -> list[Line]:
-        title = heading(f"Hosts of {asked.run.name}", how_many(page), width, glyphs)
-        return [title, *host_lines(page, width, glyphs, asked.most_rows)]
-
-    return page_text(lines, asked.look)
+    title, look = f"Hosts of {asked.run.name}", asked.look
+    return titled_text(title, how_many(page), lambda width, glyphs: lines(page, width, glyphs, asked.most_rows), look)
 
 
 def json(page: HostsPage, asked: Asked) -> str:
     """The hosts, those that are left out, and every common step."""
     steps = steps_of(page)
-    records = table_records(HOSTS, page, _rows(page, asked))
+    records = table_records(HOSTS, page, first(len(page.rows), asked.most_rows))
     for record in records:
         for key in ("step_time_ms", "breakdown_ms"):
             times = record[key]
@@ -56,22 +38,19 @@ def json(page: HostsPage, asked: Asked) -> str:
     unknown = {f"hosts[].{KEYS[name]}": why for name, why in page.unknown.items() if name in KEYS}
     if "parts_ps.input" in page.unknown:
         unknown["steps[].cores[].input"] = page.unknown["parts_ps.input"]
-    why = {
-        **figure_reasons(FIGURES),
-        **reasons(HOSTS.fields, "hosts[]", unknown),
-        **reasons(STEPS.fields, "steps[]", unknown),
-    }
+    why = figure_reasons(FIGURES) | reasons(HOSTS.fields, "hosts[]", unknown)
+    why |= reasons(STEPS.fields, "steps[]", unknown)
     return document(head("hosts", asked.run, [row.host for row in page.rows], page.warnings), body, why)
 
 
 def csv(page: HostsPage, asked: Asked) -> str:
     """A row a host."""
-    return table_csv(HOSTS, page, _rows(page, asked))
+    return table_csv(HOSTS, page, first(len(page.rows), asked.most_rows))
 
 
 def markdown(page: HostsPage, asked: Asked) -> str:
     """The verdict, a table of the hosts, where their mean steps go, and what is left out or unknown."""
-    rows = _rows(page, asked)
+    rows = first(len(page.rows), asked.most_rows)
     lines = [f"# Hosts of {escaped(asked.run.name)}", "", escaped(page.statement), ""]
     lines += fields_table(HOSTS, markdown_rows(HOSTS, page, rows))
     taken_apart = [row for row in rows if page.rows[row].parts_ps is not None]

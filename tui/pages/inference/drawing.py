@@ -37,27 +37,27 @@ def inference(page: InferencePage, width: int, glyphs: Glyphs = BLOCK) -> list[L
         lines += _latencies(title, page.launches.average, page.launches.percentiles, width, glyphs, known)
     if page.rows:
         lines += _rows(page, width, glyphs)
-    notes = _notes(page, width, glyphs)
+    names = short_names(BEFORE_ROWS)
+    unknown = ((names[key], why) for key, why in page.unknown.items() if key in names and why != NO_RUNS)
+    notes = note_lines(page.warnings, unknown, width, glyphs)
     if notes:
         lines += [rule("Notes, and what this profile cannot tell", width, glyphs), *notes]
     return [fit(line, width, glyphs) for line in lines]
 
 
-# --- headline ------------------------------------------------------------------------------------------------------
-
-
 def _headline(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     """Rows of cards: label, figure, and what it is of."""
-    ascii_only = glyphs.name == "ascii"
     total_ps = {each.percentile: each.latency.total_ps for each in page.percentiles}
     spread = UNKNOWN
     if page.minimum_ps is not None:
-        spread = f"{duration(page.minimum_ps, ascii_only)} {glyphs.dash} {duration(page.maximum_ps, ascii_only)}"
+        spread = (
+            f"{duration(page.minimum_ps, glyphs.is_ascii)} {glyphs.dash} {duration(page.maximum_ps, glyphs.is_ascii)}"
+        )
     unit = "requests" if page.source == "requests" else "runs"
     cards: list[tuple[str, str, str]] = [
-        ("MEDIAN", duration(total_ps.get(50.0), ascii_only, 4), "50%" if 50.0 in total_ps else ""),
-        ("99%", duration(total_ps.get(99.0), ascii_only, 4), _times(total_ps, glyphs)),
-        ("AVERAGE", duration(page.average.total_ps if page.average else None, ascii_only, 4), spread),
+        ("MEDIAN", duration(total_ps.get(50.0), glyphs.is_ascii, 4), "50%" if 50.0 in total_ps else ""),
+        ("99%", duration(total_ps.get(99.0), glyphs.is_ascii, 4), _times(total_ps, glyphs)),
+        ("AVERAGE", duration(page.average.total_ps if page.average else None, glyphs.is_ascii, 4), spread),
         ("SESSIONS", count(page.sessions), unit if page.source else ""),
         ("PER SECOND", _rate(page.sessions_per_second), "first to last" if page.sessions_per_second else ""),
     ]
@@ -73,9 +73,7 @@ def _headline(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
 
 def _times(total_ps: dict[float, float], glyphs: Glyphs) -> str:
     """How many times the median the slow ones take."""
-    if not total_ps.get(50.0):
-        return ""
-    return f"{significant(total_ps[99.0] / total_ps[50.0])}{glyphs.times} median"
+    return f"{significant(total_ps[99.0] / total_ps[50.0])}{glyphs.times} median" if total_ps.get(50.0) else ""
 
 
 def _rate(per_second: float | None) -> str:
@@ -86,14 +84,10 @@ def _rate(per_second: float | None) -> str:
 
 def _about(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     """What a session is here."""
-    sign = {"requests": "REQUESTS", "module runs": "NO REQUESTS"}.get(page.source or "", "NO SESSIONS")
-    if page.is_training:
-        sign = "TRAINING"
+    signs = {"requests": "REQUESTS", "module runs": "NO REQUESTS"}
+    sign = "TRAINING" if page.is_training else signs.get(page.source or "", "NO SESSIONS")
     key: StyleKey = "good" if sign == "REQUESTS" else "warn"
     return wrap(page.note, width, "text", glyphs, [(f" {sign} ", key)], indent=1)
-
-
-# --- percentiles ---------------------------------------------------------------------------------------------------
 
 
 def _latencies(
@@ -116,7 +110,7 @@ def _latencies(
 
 
 def _figure(ps: float | None, glyphs: Glyphs) -> str:
-    return duration(ps, glyphs.name == "ascii")
+    return duration(ps, glyphs.is_ascii)
 
 
 def _with_legend(
@@ -132,11 +126,7 @@ def _with_legend(
 
 
 def _bar(
-    latency: Latency,
-    parts: Sequence[tuple[str, str, str, StyleKey]],
-    longest: float,
-    width: int,
-    glyphs: Glyphs,
+    latency: Latency, parts: Sequence[tuple[str, str, str, StyleKey]], longest: float, width: int, glyphs: Glyphs
 ) -> list[Span]:
     """A bar as long as the latency is of the longest; its parts by whole cells, what is not zero has one."""
     if longest <= 0 or latency.total_ps <= 0:
@@ -153,9 +143,6 @@ def _bar(
     ]
 
 
-# --- models or modules ---------------------------------------------------------------------------------------------
-
-
 def _rows(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     """A heading and a row for each model or module."""
     is_module = page.source == "module runs"
@@ -165,10 +152,8 @@ def _rows(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     head = f" {'share':>6}  {'runs':>9}" + "".join(f"{name:>{_FIGURE}}" for name in heads)
     head += f"{'cores':>7}" if is_module and width >= WIDE else ""
     title = f"{kind.capitalize()}s"
-    lines = [
-        rule(title, width, glyphs, f"{count(len(page.rows))}, by time"),
-        fit([(f"{head}  {kind}", "dim")], width, glyphs),
-    ]
+    heading = rule(title, width, glyphs, f"{count(len(page.rows))}, by time")
+    lines = [heading, fit([(f"{head}  {kind}", "dim")], width, glyphs)]
     short = [row.name.partition("(")[0] for row in page.rows]
     for row, name in zip(page.rows, short, strict=True):
         sizes = [row.average_ps, *(row.percentiles_ps[place] for place in shown), row.maximum_ps]
@@ -177,21 +162,6 @@ def _rows(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
         figures += f"{count(row.cores):>7}" if is_module and width >= WIDE else ""
         # a program's id matters where another one has the same name
         shown_name = name if is_module and name and short.count(name) == 1 else row.name
-        lines.append(_row(shown_name, figures, width, glyphs))
+        shown_name = cut_middle(clean(shown_name, glyphs.is_ascii), max(1, width - len(figures) - 2), glyphs)
+        lines.append(fit([(f"{figures}  ", "text"), (shown_name, "strong")], width, glyphs))
     return lines
-
-
-def _row(name: str, figures: str, width: int, glyphs: Glyphs) -> Line:
-    room = max(1, width - len(figures) - 2)
-    name = cut_middle(clean(name, glyphs.name == "ascii"), room, glyphs)
-    return fit([(f"{figures}  ", "text"), (name, "strong")], width, glyphs)
-
-
-# --- notes ---------------------------------------------------------------------------------------------------------
-
-
-def _notes(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
-    """Warnings, and the figures that are unknown, grouped by reason."""
-    names = short_names(BEFORE_ROWS)
-    unknown = ((names[key], why) for key, why in page.unknown.items() if key in names and why != NO_RUNS)
-    return note_lines(page.warnings, unknown, width, glyphs)

@@ -20,16 +20,10 @@ SIZES: Table[Sequence[int]] = Table(
 )
 
 
-def _at(place: int) -> Field[Sequence[LatencyRow]]:
+def _at(place: int) -> Figure[LatencyRow]:
     """The latency at one of `PERCENTILES`, as a column of Markdown."""
     name = f"{PERCENTILES[place]:g}%"
-    return Field(
-        name,
-        TIME_PS,
-        lambda rows, shown: [rows[row].percentiles_ps[place] for row in shown],
-        f"at {name}",
-        heading=name,
-    )
+    return Figure(name, TIME_PS, lambda row: row.percentiles_ps[place], f"at {name}", heading=name)
 
 
 def rows_of(kind: str) -> Table[Sequence[LatencyRow]]:
@@ -37,11 +31,11 @@ def rows_of(kind: str) -> Table[Sequence[LatencyRow]]:
     figures: tuple[Figure[LatencyRow], ...] = (
         attribute("name", VERBATIM, "of the model or module", kind),
         attribute("runs", COUNT, "how many", "runs"),
-        attribute("average_ms", TIME_MS, "mean latency", "average", name="average_ps"),
-        attribute("minimum_ms", TIME_MS, "the shortest", name="minimum_ps"),
-        attribute("maximum_ms", TIME_MS, "the longest", "longest", name="maximum_ps"),
+        attribute("average_ms", TIME_MS, "mean latency", "average"),
+        attribute("minimum_ms", TIME_MS, "the shortest"),
+        attribute("maximum_ms", TIME_MS, "the longest", "longest"),
         attribute("percentiles", listed(SIZES), "latencies", name="percentiles_ps"),
-        attribute("total_ms", TIME_MS, "all together", name="total_ps"),
+        attribute("total_ms", TIME_MS, "all together"),
         attribute("time_fraction", SHARE, "of the time of all rows, 0-1", "share", name="fraction"),
         attribute("cores", COUNT, "that ran the module", "cores", null=NO_REASON),
     )
@@ -52,31 +46,25 @@ def rows_of(kind: str) -> Table[Sequence[LatencyRow]]:
 
 MODELS, MODULES = rows_of("model"), rows_of("module")
 
-LAUNCHED = latency_table(
-    queued("latency."), markdown=("total_ms", "host_ms", "queued_ms", "device_ms", "communication_ms")
-)
+_PARTS = ("total_ms", "host_ms", "queued_ms", "device_ms", "communication_ms")
+LAUNCHED = latency_table(queued("latency."), markdown=_PARTS)
 LAUNCHES = (
     attribute("count", COUNT, "runs whose launch is known"),
     attribute("of", COUNT, "all runs"),
     attribute("average", nested((*latency_figures(), queued())), "mean over these"),
     attribute("percentiles", listed(LAUNCHED), "latencies from the launch on the host to the end of the run"),
 )
+_PER_SECOND = "sessions over the time from a host's first start to its last end"
 BEFORE_ROWS: tuple[Figure[InferencePage], ...] = (
     attribute("source", VERBATIM, "what a session is: requests, or module runs", null=NO_REASON),
     attribute("subject", VERBATIM, "the request events' name, or the module's"),
     attribute("is_training", FLAG, "as the overview tells", null=NO_REASON, short="training or inference"),
     attribute("sessions", COUNT, "how many there are"),
     attribute("batches", COUNT, "that requests were put into"),
-    attribute(
-        "sessions_per_second",
-        NUMBER,
-        "sessions over the time from a host's first start to its last end",
-        null=NO_REASON,
-        short="sessions per second",
-    ),
+    attribute("sessions_per_second", NUMBER, _PER_SECOND, null=NO_REASON, short="sessions per second"),
     attribute("average", nested(latency_figures()), "mean over the sessions", null=NO_REASON, short="latency"),
-    attribute("minimum_ms", TIME_MS, "the shortest session", null=NO_REASON, name="minimum_ps"),
-    attribute("maximum_ms", TIME_MS, "the longest session", null=NO_REASON, name="maximum_ps"),
+    attribute("minimum_ms", TIME_MS, "the shortest session", null=NO_REASON),
+    attribute("maximum_ms", TIME_MS, "the longest session", null=NO_REASON),
     attribute("percentiles", listed(LATENCIES), "latencies of sessions"),
     attribute("launches", nested(LAUNCHES), "of the module's runs", null=NO_REASON, short="latency from the launch on"),
 )

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.tui.draw.format import count, significant
-from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, table_records
@@ -14,12 +13,7 @@ from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, joined, main_table, page_head, unknown_block
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.quantities import LATENCIES, latencies
-from tpuprof.tui.report.text import page_heading, page_text
-
-
-def read(asked: Asked) -> InferencePage:
-    """Reads the page."""
-    return asked.session(asked.run).inference(asked.host)
+from tpuprof.tui.report.text import covered, titled_text
 
 
 def json(page: InferencePage, asked: Asked) -> str:
@@ -60,18 +54,13 @@ def text(page: InferencePage, asked: Asked) -> str:
     """The page as it is drawn."""
     from tpuprof.tui.pages.inference.drawing import inference  # noqa: PLC0415 - for text alone
 
-    glyphs = asked.look.glyphs
-    shown = replace(page, rows=page.rows[: asked.limit]) if asked.limit else page
-
-    def lines(width: int) -> list[Line]:
-        head = page_heading(f"Inference latency of {asked.run.name}", page.hosts, width, glyphs)
-        return [head, *inference(shown, width, glyphs)]
-
-    return page_text(lines, asked.look)
+    shown = replace(page, rows=page.rows[: asked.limit or None])
+    title, hosts = f"Inference latency of {asked.run.name}", covered(page.hosts)
+    return titled_text(title, hosts, lambda width, glyphs: inference(shown, width, glyphs), asked.look)
 
 
 REPORT = Report(
-    read=read,
+    read=lambda asked: asked.session(asked.run).inference(asked.host),
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(LATENCIES, MODULES),
     figures=(*BEFORE_ROWS, NOTE),

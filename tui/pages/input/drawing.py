@@ -7,28 +7,16 @@ ops in the order of the pipeline, and notes. `compose` fits the page to a screen
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT
-from tpuprof.parsers.pages.input.model import InfeedPercent, InputPipelinePage, StepWait
+from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.parsers.pages.overview.bottleneck import MODERATELY_INPUT_BOUND
+from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import Columns, Cursor, Frame, columns_of, graph_lines, names_line, step_time_card
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.layout import (
-    NARROW,
-    TALL,
-    WIDE,
-    beside,
-    clean,
-    cut_after,
-    cut_middle,
-    fit,
-    note_lines,
-    rows_around,
-    rule,
-    wrap,
-)
+from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, clean, cut_middle, fit, rule, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.input.fields import BREAKDOWN, OPS
 from tpuprof.tui.report.fields import row_words
@@ -61,7 +49,12 @@ _DEEPEST = 8
 """Stages by which a row is indented at most."""
 
 
-# --- headline ------------------------------------------------------------------------------------------------------
+_Card = list[list[Span]]
+_CARDS = (20, 17, 24)
+"""Cells of 80 that the cards but the last one have."""
+
+_FEW_CARDS = (28, 28)
+"""The same on a narrow screen, which has no room for the range over the steps."""
 
 
 def input_headline(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
@@ -72,21 +65,10 @@ def input_headline(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[
         del cards[2]
     widths = [width * share // 80 for share in (_CARDS if width >= NARROW else _FEW_CARDS)]
     widths.append(width - sum(widths))
-    blocks = [[_apart(row, room, glyphs) for row in card] for card, room in zip(cards, widths, strict=True)]
-    return beside(blocks, widths)
-
-
-_Card = list[list[Span]]
-_CARDS = (20, 17, 24)
-"""Cells of 80 that the cards but the last one have."""
-
-_FEW_CARDS = (28, 28)
-"""The same on a narrow screen, which has no room for the range over the steps."""
-
-
-def _apart(row: list[Span], width: int, glyphs: Glyphs) -> Line:
-    """A card's row with a blank behind it."""
-    return (*fit(row, width - 1, glyphs), (" ", "text"))
+    blocks = [
+        [(*fit(row, room - 1, glyphs), (" ", "text")) for row in card] for card, room in zip(cards, widths, strict=True)
+    ]
+    return layout.beside(blocks, widths)
 
 
 def _wait_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
@@ -114,13 +96,11 @@ def _worst_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
     worst = page.worst_step
     if worst is None:
         return [label, [("none waits" if page.infeed_percent is not None else UNKNOWN, "dim")], []]
-    step, ascii_only = page.steps[worst], glyphs.name == "ascii"
+    step, ascii_only = page.steps[worst], glyphs.is_ascii
     core: list[Span] = [("on ", "dim"), (clean(step.core or "", ascii_only), "text")] if step.core else []
     name: list[Span] = [(clean(step.name, ascii_only), "strong"), (f" {percent(step.percent_maximum)}", "class.host")]
     return [label, name, core]
 
-
-# --- verdict -------------------------------------------------------------------------------------------------------
 
 _SIGNS: Mapping[str, tuple[str, StyleKey]] = {
     "host": ("INPUT-BOUND", "bad"),
@@ -128,15 +108,6 @@ _SIGNS: Mapping[str, tuple[str, StyleKey]] = {
     "device": ("NOT INPUT-BOUND", "good"),
     "unknown": ("UNKNOWN", "warn"),
 }
-
-
-def _share_waiting(share: float, steps: InfeedPercent) -> str:
-    """How much of the time waits, and of the mean step: that is less where the longer steps wait more."""
-    if abs(share - steps.average) < _SAME_PERCENT:
-        return f"{percent(share)} of step time waits for input."
-    return f"{percent(share)} of step time waits for input (mean step: {percent(steps.average)})."
-
-
 _SAME_PERCENT = 0.1
 """Percent by which two shares may differ that are said to be the same."""
 
@@ -147,7 +118,9 @@ def input_verdict(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int
     advice = list(page.next_steps)  # the bottleneck's own are the overview's
     is_bound = page.bottleneck.classification in ("host", "both")
     if share is not None and page.infeed_percent is not None and (not is_bound or share >= MODERATELY_INPUT_BOUND):
-        statement = _share_waiting(share, page.infeed_percent)
+        mean = page.infeed_percent.average  # it is less where the longer steps wait more
+        of_mean = "" if abs(share - mean) < _SAME_PERCENT else f" (mean step: {percent(mean)})"
+        statement = f"{percent(share)} of step time waits for input{of_mean}."
     elif page.bottleneck.classification == "device" and page.bottleneck.idle_percent is not None:
         idle = percent(max(0.1, page.bottleneck.idle_percent))
         statement = f"At most {idle} of step time waits for input: the device is idle no longer than that."
@@ -159,10 +132,8 @@ def input_verdict(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int
     lines = wrap(statement, width, "text", glyphs, [(f" {sign} ", key)], indent=1)
     for sentence in advice:
         lines += wrap(sentence, width, "text", glyphs, [(f" {glyphs.arrow} ", "key")])
-    return lines if most is None else cut_after(lines, most, width, glyphs, "w")
+    return lines if most is None else layout.cut_after(lines, most, width, glyphs, "w")
 
-
-# --- the steps ------------------------------------------------------------------------------------------------------
 
 _TOPS = (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)
 """Percentages at which the axis may end."""
@@ -186,47 +157,34 @@ def wait_graph(steps: Sequence[StepWait], width: int, height: int, glyphs: Glyph
     """
     columns, top = wait_columns(steps, width, cursor), axis_top(steps)
 
-    def cell(step: int, row: int) -> Span:
+    def cell(index: int, row: int) -> Span:
         low, high = top * (height - 1 - row) / height, top * (height - row) / height
-        return _cell(steps[step], low, high, glyphs)
+        mean, most = steps[index].percent_average or 0.0, steps[index].percent_maximum or 0.0
+        if mean > low:
+            return (glyphs.column[max(1, round(8 * min(1.0, (mean - low) / (high - low))))], "class.host")
+        reaches = most >= (low + high) / 2 or (low == 0 and most > 0)
+        return (glyphs.light if reaches else " ", "class.host")
 
     lines = graph_lines(columns, height, f"{top}%", cell, width, glyphs)
-    names = [step.name for step in steps]
-    return [*lines, names_line(names, columns, _wanted_names(steps, columns, cursor), width, glyphs)]
-
-
-def _cell(step: StepWait, low: float, high: float, glyphs: Glyphs) -> Span:
-    """One cell of a column that stands for the stretch from `low` to `high` percent."""
-    mean, most = step.percent_average or 0.0, step.percent_maximum or 0.0
-    if mean > low:
-        return (glyphs.column[max(1, round(8 * min(1.0, (mean - low) / (high - low))))], "class.host")
-    reaches = most >= (low + high) / 2 or (low == 0 and most > 0)
-    return (glyphs.light if reaches else " ", "class.host")
-
-
-def _wanted_names(steps: Sequence[StepWait], columns: Columns, cursor: int | None) -> list[tuple[int, StyleKey]]:
-    """The step under the cursor and the one that waits most."""
     worst = max(columns.shown, key=lambda index: steps[index].percent_maximum or 0.0)
-    wanted: list[tuple[int, StyleKey]] = [] if cursor is None else [(cursor, "cursor")]
-    return [*wanted, (worst, "bad")] if steps[worst].percent_maximum else wanted
+    wanted: list[tuple[int, StyleKey]] = [(cursor, "cursor")] if cursor is not None else []
+    wanted += [(worst, "bad")] if steps[worst].percent_maximum else []
+    return [*lines, names_line([step.name for step in steps], columns, wanted, width, glyphs)]
 
 
 def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, width: int, glyphs: Glyphs) -> Line:
     """One line on a step: the one under the cursor, else the one that waits most."""
-    ascii_only = glyphs.name == "ascii"
     step = steps[index]
-    spans: list[Span] = [
-        (" step " if is_cursor else " worst: step ", "dim"),
-        (clean(step.name, ascii_only), "strong"),
-        (f"  {duration(step.duration_ps, ascii_only)}", "strong"),
-    ]
+    name, time = clean(step.name, glyphs.is_ascii), duration(step.duration_ps, glyphs.is_ascii)
+    head = " step " if is_cursor else " worst: step "
+    spans: list[Span] = [(head, "dim"), (name, "strong"), (f"  {time}", "strong")]
     if step.wait_ps is None:
         return fit([*spans, (", waiting for input unknown", "dim")], width, glyphs)
     if step.core is None:
         return fit([*spans, (", no core waits for input", "dim")], width, glyphs)
-    spans += [(", waits ", "dim"), (duration(step.wait_ps, ascii_only), "text")]
+    spans += [(", waits ", "dim"), (duration(step.wait_ps, glyphs.is_ascii), "text")]
     spans += [(f" = {percent(step.percent_maximum)}", "class.host"), (" on ", "dim")]
-    spans += [(clean(step.core, ascii_only), "text")]
+    spans += [(clean(step.core, glyphs.is_ascii), "text")]
     least, mean = percent(step.percent_minimum), percent(step.percent_average)
     spread = f"; mean {mean}, least {least}"
     if least != percent(step.percent_maximum) and line_width(tuple(spans)) + len(spread) <= width:
@@ -234,11 +192,9 @@ def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, width: i
     return fit(spans, width, glyphs)
 
 
-# --- the host ------------------------------------------------------------------------------------------------------
+class _Bar(NamedTuple):
+    """A part of the host's time."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Bar:
     label: str
     key: StyleKey
     size: float
@@ -250,47 +206,38 @@ def _making(page: InputPipelinePage) -> list[_Bar]:
     return [_Bar(*part, figure.read(page)) for part, figure in zip(_PARTS.values(), BREAKDOWN, strict=False)]
 
 
-def _feeding(page: InputPipelinePage) -> list[_Bar]:
-    totals = page.totals()
-    return [_Bar(*_PARTS[kind], totals[kind]) for kind in (WAIT, TRANSFER, PRODUCE) if kind in totals]
-
-
 def host_bars(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
     """The host's time for input by part: what makes the input at the left, what hands it over at the right.
 
     Args:
         most: so many of the largest parts; `None` for all, empty ones too.
     """
-    making, feeding = _making(page), _feeding(page)
+    making, totals = _making(page), page.totals()
+    feeding = [_Bar(*_PARTS[kind], totals[kind]) for kind in (WAIT, TRANSFER, PRODUCE) if kind in totals]
     left = width // 2 if feeding else width
     blocks = [_bars("making input", making, left, glyphs, most)]
     if not making:
-        why = page.unknown.get("breakdown_us", "")
-        blocks = [[*blocks[0], *wrap(f"unknown: {why}", left - 1, "dim", glyphs, [(" ", "dim")])]]
-        blocks = [[fit(line, left, glyphs) for line in blocks[0]]]
+        why = wrap(f"unknown: {page.unknown.get('breakdown_us', '')}", left - 1, "dim", glyphs, [(" ", "dim")])
+        blocks[0] += [fit(line, left, glyphs) for line in why]
     if feeding:
         blocks.append(_bars("feeding the device", feeding, width - left, glyphs, most))
-    return beside(blocks, [left, width - left][: len(blocks)])
+    return layout.beside(blocks, [left, width - left][: len(blocks)])
 
 
 def _bars(title: str, bars: Sequence[_Bar], width: int, glyphs: Glyphs, most: int | None) -> list[Line]:
-    ascii_only = glyphs.name == "ascii"
     total = sum(bar.size for bar in bars)
     largest = sorted(bars, key=lambda bar: -bar.size)[:most]
     shown = [bar for bar in bars if most is None or (bar in largest and bar.size > 0)]
     room = max(1, min(40, width - 34))
-    whole = f"  {duration(total, ascii_only)}" if bars else ""
+    whole = f"  {duration(total, glyphs.is_ascii)}" if bars else ""
     lines = [fit([(f" {title}", "dim"), (whole, "text")], width, glyphs)]
     for bar in shown:
         share = bar.size / total if total else 0.0
         filled, empty = small_bar(share, room, glyphs)
-        figures = f" {duration(bar.size, ascii_only):>8} {percent(100 * share) if bar.size else '':>6}"
+        figures = f" {duration(bar.size, glyphs.is_ascii):>8} {percent(100 * share) if bar.size else '':>6}"
         spans: list[Span] = [(f" {bar.label:<12}", "text"), (filled, bar.key), (empty, "rule"), (figures, "text")]
         lines.append(fit(spans, width, glyphs))
     return lines
-
-
-# --- the ops -------------------------------------------------------------------------------------------------------
 
 
 def op_rows(page: InputPipelinePage, width: int, glyphs: Glyphs, cursor: int | None, most: int | None) -> list[Line]:
@@ -303,7 +250,7 @@ def op_rows(page: InputPipelinePage, width: int, glyphs: Glyphs, cursor: int | N
     kind = f"{'category':<18} " if wide else f"{'category':<10} " * (width >= NARROW)
     room = _name_room(page, width)
     lines = [fit([(f" {'op':<{room}} {kind}{heading}", "dim")], width, glyphs)]
-    shown = rows_around(cursor, len(page.stages), most)
+    shown = layout.rows_around(cursor, len(page.stages), most)
     return [*lines, *(_op_row(page, row, row == cursor, width, glyphs) for row in shown)]
 
 
@@ -320,7 +267,7 @@ def _name_room(page: InputPipelinePage, width: int) -> int:
 
 
 def _op_row(page: InputPipelinePage, row: int, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    stage, ascii_only, wide = page.stages[row], glyphs.name == "ascii", width >= WIDE
+    stage, ascii_only, wide = page.stages[row], glyphs.is_ascii, width >= WIDE
     op, room = page.ops[stage.op], _name_room(page, width)
     indent = "  " * min(stage.depth, _DEEPEST)
     name = cut_middle(clean(stage.label, ascii_only), max(1, room - len(indent)), glyphs)
@@ -329,19 +276,10 @@ def _op_row(page: InputPipelinePage, row: int, selected: bool, width: int, glyph
     cells = _figure_cells(width)
     words = row_words(OPS, tuple(cells), page.ops, stage.op, ascii_only)
     figures = " ".join(f"{text:>{size}}" for text, size in zip(words, cells.values(), strict=True))
-    return fit(
-        [
-            (glyphs.mark if selected else " ", "mark"),
-            (f"{indent + name:<{room}} ", "cursor" if selected else "strong"),
-            (category, "cursor" if selected else style),
-            (figures, "cursor" if selected else "text"),
-        ],
-        width,
-        glyphs,
-    )
-
-
-# --- the whole -----------------------------------------------------------------------------------------------------
+    spans: list[Span] = [(glyphs.mark if selected else " ", "mark")]
+    spans.append((f"{indent + name:<{room}} ", "cursor" if selected else "strong"))
+    spans += [(category, "cursor" if selected else style), (figures, "cursor" if selected else "text")]
+    return fit(spans, width, glyphs)
 
 
 _NAMES = {
@@ -357,26 +295,22 @@ def input_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Lin
     remarks = [*page.warnings, *([time.note] if time is not None and time.note else [])]
     shown = {*(["device.infeed_percent"] if page.steps else []), *(["breakdown_us"] if page.ops else [])}
     unknown = ((_NAMES[key], why) for key, why in page.unknown.items() if key in _NAMES and key not in shown)
-    return [*note_lines(remarks, unknown, width, glyphs), *figure_notes(page, width, glyphs)]
+    return [*layout.note_lines(remarks, unknown, width, glyphs), *figure_notes(page, width, glyphs)]
 
 
 def figure_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
     """What the figures of the host are of, where that is not plain."""
-    lines: list[Line] = []
-    if _is_scaled(page):
-        words = "making input: its parts are scaled so that enqueue keeps the share of time that infeed enqueues take"
-        lines += wrap(f"{words}; the table has the ops' own times", width, "dim", glyphs, [("   ", "dim")])
-    if len({op.group for op in page.ops}) > 1:
-        words = "self % adds up to 100% over the ops that make input, and likewise over those that feed the device"
-        lines += wrap(words, width, "dim", glyphs, [("   ", "dim")])
-    return lines
-
-
-def _is_scaled(page: InputPipelinePage) -> bool:
-    """Whether the parts of making input are not what its ops add up to."""
+    notes = []
     own = sum(op.self_ps for op in page.ops if op.group == "input_op")
     parts = sum(bar.size for bar in _making(page))
-    return bool(parts) and abs(parts - own) > _SCALED * max(parts, own)
+    if parts and abs(parts - own) > _SCALED * max(parts, own):
+        words = "making input: its parts are scaled so that enqueue keeps the share of time that infeed enqueues take"
+        notes.append(f"{words}; the table has the ops' own times")
+    if len({op.group for op in page.ops}) > 1:
+        notes.append(
+            "self % adds up to 100% over the ops that make input, and likewise over those that feed the device"
+        )
+    return [line for note in notes for line in wrap(note, width, "dim", glyphs, [("   ", "dim")])]
 
 
 _SCALED = 0.01
@@ -408,7 +342,9 @@ def compose_input(page: InputPipelinePage, width: int, height: int | None, glyph
         lines += [rule("Host", width, glyphs, "time of its threads, added up"), *bars]
         room = len(page.stages) if height is None else max(LEAST_ROWS, height - len(lines) - 2)
         shown = min(len(page.stages), room)
-        lines.append(rule("Input ops", width, glyphs, _ops_title(page, shown)))
+        title = f"{shown} of " * (shown < len(page.ops)) + f"{len(page.ops)} op{'s' * (len(page.ops) != 1)}"
+        title += ", each below the one it feeds" * any(stage.depth for stage in page.stages)
+        lines.append(rule("Input ops", width, glyphs, title))
         first_op = len(lines) + 1
         lines += op_rows(page, width, glyphs, cursor.op, shown)
     notes = input_notes(page, width, glyphs)
@@ -429,17 +365,10 @@ def _graph_rows(room: int, around: int, ops: int) -> int:
     return max(least, min(10, room - around - ops))
 
 
-def _ops_title(page: InputPipelinePage, shown: int) -> str:
-    of = f"{shown} of {len(page.ops)}" if shown < len(page.ops) else f"{len(page.ops)}"
-    nested = ", each below the one it feeds" if any(stage.depth for stage in page.stages) else ""
-    return f"{of} op{'s' * (len(page.ops) != 1)}{nested}"
-
-
 def _steps_rule(page: InputPipelinePage, width: int, glyphs: Glyphs) -> Line:
     how = {"infeed": "time in infeed ops", "host": "device idle, host waits for input or sends it", None: ""}
     title = f"{len(page.steps)} step{'s' * (len(page.steps) != 1)}"
-    words = how[page.source]
-    head = "Waiting for input, % of each step"
+    words, head = how[page.source], "Waiting for input, % of each step"
     right = f"{words}; {title}" if words else title
     return rule(head, width, glyphs, right if len(head) + len(right) + 6 <= width else title)
 

@@ -6,20 +6,16 @@ input to the device (`device_feed`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputOp, InputPipelinePage, StepWait
+from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputOp, InputPipelinePage, Stage, StepWait
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.quantities import BOTTLENECK, STEP_TIME
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, divided
 
 TIME_US = Unit("us", divided(1e6), duration)
-
-
-def _percent(key: str, meaning: str, name: str = "") -> Figure[Any]:
-    return attribute(key, PERCENT, meaning, null=NO_CORE_WAITS, name=name)
 
 
 INFEED_PERCENT = (
@@ -37,11 +33,16 @@ STEPS: Table[Sequence[StepWait]] = object_table(
     "steps",
     (
         attribute("name", VERBATIM, "the step's name"),
-        attribute("duration_ms", TIME_MS, "of its slowest core", name="duration_ps"),
-        attribute("wait_ms", TIME_MS, "waiting on the core that waits most", null=NO_CORE_WAITS, name="wait_ps"),
-        _percent("infeed_percent_average", "of its duration, mean over the cores", "percent_average"),
-        _percent("infeed_percent_minimum", "of its duration, on the core that waits least", "percent_minimum"),
-        _percent("infeed_percent_maximum", "of its duration, on the core that waits most", "percent_maximum"),
+        attribute("duration_ms", TIME_MS, "of its slowest core"),
+        attribute("wait_ms", TIME_MS, "waiting on the core that waits most", null=NO_CORE_WAITS),
+        *(
+            attribute(f"infeed_{name}", PERCENT, f"of its duration, {where}", null=NO_CORE_WAITS, name=name)
+            for name, where in (
+                ("percent_average", "mean over the cores"),
+                ("percent_minimum", "on the core that waits least"),
+                ("percent_maximum", "on the core that waits most"),
+            )
+        ),
         _CORE,
     ),
 )
@@ -61,23 +62,13 @@ BREAKDOWN = (
     _part("preprocessing", "preprocessing", "making batches of what is read"),
     _part("unclassified", "unclassified", "other ops of the pipeline"),
 )
+_WAITING = "share of a step's time that it waits for input, on the core that waits most"
+_SOURCE = "what tells waiting: time in infeed ops, or idle time while the host waits for input or sends it"
 BEFORE_OPS: tuple[Figure[InputPipelinePage], ...] = (
-    attribute("device.step_time_ms", nested(STEP_TIME), "times of the steps", null=NO_REASON, name="step_time"),
-    attribute(
-        "device.infeed_percent",
-        nested(INFEED_PERCENT),
-        "share of a step's time that it waits for input, on the core that waits most",
-        null=NO_REASON,
-        name="infeed_percent",
-    ),
+    attribute("device.step_time_ms", STEP_TIME, "times of the steps", null=NO_REASON, name="step_time"),
+    attribute("device.infeed_percent", nested(INFEED_PERCENT), _WAITING, null=NO_REASON, name="infeed_percent"),
     attribute("device.max_infeed", listed(MAX_INFEED), "which core waits most, a row a step", name="steps"),
-    attribute(
-        "device.input_source",
-        VERBATIM,
-        "what tells waiting: time in infeed ops, or idle time while the host waits for input or sends it",
-        null="the program has no infeed ops",
-        name="source",
-    ),
+    attribute("device.input_source", VERBATIM, _SOURCE, null="the program has no infeed ops", name="source"),
     attribute("steps", listed(STEPS), "in order of time"),
     *BREAKDOWN,
     *BOTTLENECK,
@@ -92,49 +83,41 @@ EXPLAINED = {
 }
 """What the page says of these goes for all keys that begin so."""
 
+_TOTAL, _SELF = "over all threads, the ops inside it included", "over all threads, without the ops inside it"
+_TIMES = ("total_time_ms", "total_time_percent", "self_time_ms", "self_time_percent")
 OPS: Table[Sequence[InputOp]] = object_table(
     "ops",
     (
         attribute("name", VERBATIM, "the op's name", "op"),
         attribute("count", COUNT, "how often it ran", "count", name="occurrences"),
-        attribute("total_time_ms", TIME_MS, "over all threads, the ops inside it included", "total", name="total_ps"),
+        attribute("total_time_ms", TIME_MS, _TOTAL, "total", name="total_ps"),
         attribute("total_time_percent", PERCENT, "of its group's self time", "total %", name="total_percent"),
-        attribute("self_time_ms", TIME_MS, "over all threads, without the ops inside it", "self", name="self_ps"),
+        attribute("self_time_ms", TIME_MS, _SELF, "self", name="self_ps"),
         attribute("self_time_percent", PERCENT, "of its group's self time", "self %", name="self_percent"),
         attribute("category", VERBATIM, "what the op does", "category"),
         attribute("group", VERBATIM, "input_op: as XProf lists them; device_feed: hands input to the device"),
     ),
     (
-        attribute("total_time_ps", TIME_PS, "over all threads, the ops inside it included", name="total_ps"),
-        attribute("self_time_ps", TIME_PS, "over all threads, without the ops inside it", name="self_ps"),
+        attribute("total_time_ps", TIME_PS, _TOTAL, name="total_ps"),
+        attribute("self_time_ps", TIME_PS, _SELF, name="self_ps"),
     ),
-    csv=(
-        *("name", "category", "group", "count"),
-        *("total_time_ps", "total_time_percent", "self_time_ps", "self_time_percent"),
-    ),
-    markdown=(
-        *("name", "category", "count"),
-        *("total_time_ms", "total_time_percent", "self_time_ms", "self_time_percent"),
-    ),
+    csv=("name", "category", "group", "count", *(key.replace("_ms", "_ps") for key in _TIMES)),
+    markdown=("name", "category", "count", *_TIMES),
 )
+
+
+def _of_stage(
+    key: str, unit: Unit, read: Callable[[InputPipelinePage, Stage], Any], meaning: str
+) -> Field[InputPipelinePage]:
+    return Field(key, unit, lambda page, rows: [read(page, page.stages[row]) for row in rows], meaning)
+
+
 STAGES: Table[InputPipelinePage] = Table(
     "stages",
     (
-        Field(
-            "name", VERBATIM, lambda page, rows: [page.ops[page.stages[row].op].name for row in rows], "the op's name"
-        ),
-        Field(
-            "label",
-            VERBATIM,
-            lambda page, rows: [page.stages[row].label for row in rows],
-            "its name without that of the stage around it",
-        ),
-        Field(
-            "depth",
-            NUMBER,
-            lambda page, rows: [page.stages[row].depth for row in rows],
-            "how many stages it feeds, directly or not",
-        ),
+        _of_stage("name", VERBATIM, lambda page, stage: page.ops[stage.op].name, "the op's name"),
+        _of_stage("label", VERBATIM, lambda _, stage: stage.label, "its name without that of the stage around it"),
+        _of_stage("depth", NUMBER, lambda _, stage: stage.depth, "how many stages it feeds, directly or not"),
     ),
     lambda page: len(page.stages),
     ("name", "label", "depth"),

@@ -6,19 +6,13 @@ from dataclasses import replace
 
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.fields import BEFORE_OPS, BREAKDOWN, EXPLAINED, OPS, STAGES
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_rows, figure_values, first, table_records
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, joined, main_table, page_head, table, unknown_block
 from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.text import page_heading, page_text
-
-
-def read(asked: Asked) -> InputPipelinePage:
-    """Reads the page."""
-    return asked.session(asked.run).input_pipeline(asked.host)
+from tpuprof.tui.report.text import covered, titled_text
 
 
 def json(page: InputPipelinePage, asked: Asked) -> str:
@@ -28,15 +22,11 @@ def json(page: InputPipelinePage, asked: Asked) -> str:
         "ops": table_records(OPS, page.ops, first(len(page.ops), asked.most_rows)),
         "stages": table_records(STAGES, page, first(len(page.stages), asked.most_rows)),
     }
-    return document(head("input", asked.run, page.hosts, page.warnings), body, _reasons(page))
-
-
-def _reasons(page: InputPipelinePage) -> dict[str, str]:
     why = figure_reasons(BEFORE_OPS)
     for explained, prefixes in EXPLAINED.items():
         if explained in page.unknown:
             why |= {key: page.unknown[explained] for key in why if key.startswith(prefixes)}
-    return {**why, **page.unknown}
+    return document(head("input", asked.run, page.hosts, page.warnings), body, {**why, **page.unknown})
 
 
 def csv(page: InputPipelinePage, asked: Asked) -> str:
@@ -77,18 +67,13 @@ def text(page: InputPipelinePage, asked: Asked) -> str:
     """The page as on the screen."""
     from tpuprof.tui.pages.input.drawing import input_pipeline  # noqa: PLC0415 - for text alone
 
-    glyphs = asked.look.glyphs
-    shown = replace(page, stages=page.stages[: asked.limit]) if asked.limit else page
-
-    def lines(width: int) -> list[Line]:
-        head = page_heading(f"Input pipeline of {asked.run.name}", page.hosts, width, glyphs)
-        return [head, *input_pipeline(shown, width, None, glyphs)]
-
-    return page_text(lines, asked.look)
+    shown = replace(page, stages=page.stages[: asked.limit or None])
+    title, hosts = f"Input pipeline of {asked.run.name}", covered(page.hosts)
+    return titled_text(title, hosts, lambda width, glyphs: input_pipeline(shown, width, None, glyphs), asked.look)
 
 
 REPORT = Report(
-    read=read,
+    read=lambda asked: asked.session(asked.run).input_pipeline(asked.host),
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(OPS, STAGES),
     figures=BEFORE_OPS,

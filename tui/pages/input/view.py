@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from tpuprof.parsers.pages.input.model import InputOp, InputPipelinePage, StepWait
-from tpuprof.tui.draw.columns import Cursor
+from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
+from tpuprof.tui.draw.columns import Cursor, Frame
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict, wait_detail
-from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import FootKey
-from tpuprof.tui.widgets.graph_tab import GraphTab, Panel, Place, steps_named
+from tpuprof.tui.widgets.graph_tab import GraphTab, Panel, Place
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.states import state_lines
 
 MEANINGS: tuple[tuple[str, str], ...] = (
     (
@@ -55,68 +52,42 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
         super().__init__(look, id=id)
         self._wanted_step = ""
 
-    def _op_names(self, page: InputPipelinePage) -> Sequence[str]:
-        return [page.ops[stage.op].name for stage in page.stages]
+    def _composed(self, page: InputPipelinePage, width: int, height: int, cursor: Cursor) -> Frame:
+        return compose_input(page, width, height, self.look.glyphs, cursor)
 
-    # --- what it shows
+    def _listed(self, page: InputPipelinePage) -> Mapping[Panel, Sequence[str]]:
+        return {"ops": [page.ops[stage.op].name for stage in page.stages]}
+
+    def _searched(self, page: InputPipelinePage) -> Mapping[Panel, Sequence[str]]:
+        return {"ops": [f"{page.ops[stage.op].name}\n{page.ops[stage.op].category}" for stage in page.stages]}
+
+    def _first_step(self, page: InputPipelinePage) -> int:
+        return page.worst_step or 0
+
+    def _first_panel(self, page: InputPipelinePage) -> Panel:
+        return "ops"
+
+    def _line_on(self, page: InputPipelinePage, place: Place, width: int, glyphs: Glyphs) -> Line:
+        if place.panel == "steps":
+            return wait_detail(page.steps, place.index, True, width, glyphs)
+        op = page.ops[page.stages[place.index].op]
+        kind = f"  {glyphs.dot} {op.category}"
+        name = cut_middle(clean(op.name, glyphs.is_ascii), max(1, width - 5 - len(kind)), glyphs)
+        return fit([(" op ", "dim"), (name, "strong"), (kind, "dim")], width, glyphs)
+
+    def _lines_on(self, page: InputPipelinePage, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
+        if place.panel == "steps":
+            return step_wait_details(page.steps[place.index], page, width, glyphs)
+        return input_op_details(page, page.stages[place.index].op, width, glyphs)
 
     def show(self, part: str, payload: InputPipelinePage) -> None:
         """Shows a page; the cursors stay on the same op and step where the new page has them."""
-        page = payload
-        old, self._page = self._page, page
-        self._keep_cursors(old, page)
-        self._panel = "ops" if page.stages else "steps"
+        old, self._page = self._page, payload
+        self._keep_cursors(old, payload)
+        self._panel = "ops" if payload.stages else "steps"
         self.redraw()
         if self._wanted_step:
             self.go_to("step", self._wanted_step)
-
-    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
-        """The page or the state."""
-        glyphs = self.look.glyphs
-        if self._page is None:
-            return state_lines(self._state, width, height, glyphs)
-        return self._drawn(compose_input(self._page, width, height, glyphs, Cursor(self._step, self._op)))
-
-    def detail_line(self, width: int) -> AnyLine:
-        """One line on what is under the cursor."""
-        glyphs, page = self.look.glyphs, self._page
-        op = self._selected_op
-        if page is not None and self._selected_step is not None and self._step is not None:
-            return wait_detail(page.steps, self._step, True, width, glyphs)
-        return input_op_line(op, width, glyphs) if op is not None else fit([], width, glyphs)
-
-    def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        """All there is to say about what is under the cursor."""
-        page, step, op = self._page, self._selected_step, self._selected_op
-        if page is not None and step is not None:
-            return step_wait_details(step, page, width, glyphs)
-        if page is not None and op is not None:
-            return input_op_details(page, page.stages[self._op].op, width, glyphs)
-        return []
-
-    @property
-    def foot_keys(self) -> tuple[FootKey, ...]:
-        """Keys for what there is to move over."""
-        page = self._page
-        keys = [FootKey("j k", "op")] if page is not None and page.stages else []
-        keys += [FootKey("h l", "step")] if page is not None and page.steps else []
-        return (*keys, FootKey("Enter", "details")) if keys else super().foot_keys
-
-    @property
-    def selection(self) -> str | None:
-        """The full name of the op, or the step's name."""
-        step, op = self._selected_step, self._selected_op
-        return step.name if step is not None else op.name if op is not None else None
-
-    @property
-    def _selected_step(self) -> StepWait | None:
-        index = self._selected("steps")
-        return self._page.steps[index] if self._page is not None and index is not None else None
-
-    @property
-    def _selected_op(self) -> InputOp | None:
-        index, page = self._selected("ops"), self._page
-        return page.ops[page.stages[index].op] if page is not None and index is not None else None
 
     def verdict_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """The verdict, all that is to do, and what the figures are of, for the notes."""
@@ -124,98 +95,47 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
             return []
         return [*input_verdict(self._page, width, glyphs), *figure_notes(self._page, width, glyphs)]
 
-    # --- moving
-
-    def move(self, across: int, down: int) -> None:
-        """Across moves over steps, from the one that waits most; down over ops."""
-        page = self._page
-        if page is None:
-            return
-        if across and page.steps:
-            first = page.worst_step or 0
-            self._go(Place("steps", first if self._step is None else self._step + across))
-        elif down and page.stages:
-            self._go(Place("ops", self._op + down))
-        elif down:
-            super().move(across, down)
-
-    def ends(self, direction: int) -> None:
-        """First or last of what the cursor moved over last."""
-        page = self._page
-        if page is None:
-            return
-        last = len(page.steps if self._panel == "steps" else page.stages) - 1
-        if last >= 0:
-            self._go(Place(self._panel, 0 if direction < 0 else last))
-
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Moves to the step of that name, now or when the page is there."""
         self._wanted_step = name if self._page is None else ""
         return super().go_to(what, name, program)
 
-    def find(self, text: str) -> tuple[Place, ...]:
-        """Ops by name or category, steps by name."""
-        return find_input(self._page, text) if self._page is not None else ()
-
-
-def find_input(page: InputPipelinePage, text: str) -> tuple[Place, ...]:
-    """Ops whose name or category holds the text, then steps whose name does; case does not matter."""
-    wanted = text.casefold()
-    ops = [page.ops[stage.op] for stage in page.stages]
-    places = [Place("ops", index) for index, op in enumerate(ops) if wanted in f"{op.name}\n{op.category}".casefold()]
-    return (*places, *steps_named(page.steps, text))
-
-
-# --- one op or step in full ----------------------------------------------------------------------------------------
-
-
-def input_op_line(op: InputOp, width: int, glyphs: Glyphs) -> Line:
-    """An op's full name in one line, as far as it fits, and its category."""
-    ascii_only = glyphs.name == "ascii"
-    kind = f"  {glyphs.dot} {op.category}"
-    name = cut_middle(clean(op.name, ascii_only), max(1, width - 5 - len(kind)), glyphs)
-    return fit([(" op ", "dim"), (name, "strong"), (kind, "dim")], width, glyphs)
-
 
 def input_op_details(page: InputPipelinePage, row: int, width: int, glyphs: Glyphs) -> list[Line]:
     """All that the page knows of an op."""
-    ascii_only, op = glyphs.name == "ascii", page.ops[row]
+    op, is_ascii = page.ops[row], glyphs.is_ascii
     basis = "ops that make input" if op.group == "input_op" else "rows that feed the device"
-    stage = next(stage for stage in page.stages if stage.op == row)
-    around = page.ops[page.stages[stage.parent].op].name if stage.parent >= 0 else ""
+    each = f"{duration(op.total_ps / op.occurrences, is_ascii)} each" if op.occurrences else "no occurrence"
     rows = [
         ("category", op.category),
         ("occurrences", count(op.occurrences)),
-        ("total time", f"{duration(op.total_ps, ascii_only)}, over all threads; {_each(op, ascii_only)}"),
-        ("self time", f"{duration(op.self_ps, ascii_only)}, without the ops inside"),
+        ("total time", f"{duration(op.total_ps, is_ascii)}, over all threads; {each}"),
+        ("self time", f"{duration(op.self_ps, is_ascii)}, without the ops inside"),
         ("share, self", f"{percent(op.self_percent)} of the self time of all {basis}"),
         ("share, total", f"{percent(op.total_percent)} of the same"),
-        *([("feeds", clean(around, ascii_only))] if around else []),
-        *([("stage number", str(op.stage_id))] if op.stage_id else []),
     ]
-    lines = wrap(op.name, width, "strong", glyphs)
-    return [*lines, fit([], width, glyphs), *labelled(rows, width, glyphs)]
-
-
-def _each(op: InputOp, ascii_only: bool) -> str:
-    return f"{duration(op.total_ps / op.occurrences, ascii_only)} each" if op.occurrences else "no occurrence"
+    parent = next(stage.parent for stage in page.stages if stage.op == row)
+    if parent >= 0:
+        rows.append(("feeds", clean(page.ops[page.stages[parent].op].name, is_ascii)))
+    if op.stage_id:
+        rows.append(("stage number", str(op.stage_id)))
+    return [*wrap(op.name, width, "strong", glyphs), fit([], width, glyphs), *labelled(rows, width, glyphs)]
 
 
 def step_wait_details(step: StepWait, page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
     """How a step waits for input."""
-    ascii_only = glyphs.name == "ascii"
-    rows = [("duration", f"{duration(step.duration_ps, ascii_only)}, of its slowest core")]
+    rows = [("duration", f"{duration(step.duration_ps, glyphs.is_ascii)}, of its slowest core")]
     if step.wait_ps is None:
         rows.append(("waits for input", f"unknown: {page.unknown.get('device.infeed_percent', 'nothing tells it')}"))
     else:
         least, most = percent(step.percent_minimum), percent(step.percent_maximum)
         rows += [
-            ("waits for input", f"{duration(step.wait_ps, ascii_only)} on {step.core or 'no core'}"),
+            ("waits for input", f"{duration(step.wait_ps, glyphs.is_ascii)} on {step.core or 'no core'}"),
             ("share of its time", f"{most}; mean over the cores {percent(step.percent_average)}, least {least}"),
         ]
         if page.infeed_percent is not None:
             rows.append(("the median step", percent(page.infeed_percent.median)))
     if page.step_time is not None and page.step_time.source == "modules":
         rows.append(("inferred", page.step_time.note))
-    head = fit([("Step ", "dim"), (clean(step.name, ascii_only), "strong")], width, glyphs)
+    head = fit([("Step ", "dim"), (clean(step.name, glyphs.is_ascii), "strong")], width, glyphs)
     return [head, fit([], width, glyphs), *labelled(rows, width, glyphs)]

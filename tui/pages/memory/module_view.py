@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,26 +15,17 @@ from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean, cut_middle, filled, fit, labelled, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.memory.draw.graph import column_of, point_at
+from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory, entry_card
-from tpuprof.tui.pages.memory.draw.table import GROUPINGS, ORDERS, MemoryList, memory_list
-from tpuprof.tui.pages.memory.fields.module import peoples_figures
-from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
+from tpuprof.tui.pages.memory.draw.table import GROUPINGS, NOTHING_LISTED, ORDERS, MemoryList, memory_list
+from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, peoples_figures
+from tpuprof.tui.pages.memory.load import MemoryPages, SpaceRequest
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.popup import Choice
 
 Details = tuple[str, Callable[[int, Glyphs], list[Line]]]
-
-
-@dataclass(frozen=True, slots=True)
-class _OpenGroup:
-    """A group whose buffers are listed: its name and rows, and what was shown before."""
-
-    state: MemoryState
-    name: str
-    rows: Int64s
 
 
 class BuffersView:
@@ -52,7 +44,7 @@ class BuffersView:
         self._shown: SpaceRequest | None = None
         self._state = MemoryState(0)
         self._wanted = ""
-        self._group: _OpenGroup | None = None
+        self._group: tuple[MemoryState, Int64s] | None = None  # what was shown before, and rows of the group's buffers
         self._listed: MemoryList | None = None
         self._composed: ComposedMemory | None = None
         self.list_rows = 1
@@ -63,8 +55,6 @@ class BuffersView:
 
     def column_help(self) -> Sequence[tuple[str, str]]:
         """What the columns of the list mean, the one that it is sorted by first."""
-        from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS  # noqa: PLC0415 - numpy, not at start
-
         return help_rows(BUFFERS if self._state.grouping == "none" else GROUPS, self._state.order)
 
     def show(self, wanted: SpaceRequest, space: SpaceMemory | str) -> str:
@@ -82,9 +72,8 @@ class BuffersView:
         space = self.space
         if space is None:
             return self._without_figures(width, height, glyphs)
-        listed, kept = self.listed, self._composed.painted if self._composed is not None else None
-        title = self._title()
-        composed = compose_memory(space, listed, self._state, title, width, height, glyphs, kept, self._backward)
+        kept, title = self._composed.painted if self._composed is not None else None, self._title(space)
+        composed = compose_memory(space, self.listed, self._state, title, width, height, glyphs, kept, self._backward)
         self._state = replace(self._state, top=composed.top)
         self._composed, self.list_rows = composed, max(1, composed.list_rows)
         return list(composed.lines)
@@ -92,46 +81,41 @@ class BuffersView:
     def _without_figures(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         page = self._pages.page
         why = self._problem or page.why_no_modules or "No module of this run has figures."
-        lines = [fit([], width, glyphs), fit([("  No buffers to show", "title")], width, glyphs)]
-        lines += [fit([], width, glyphs), *wrap(why, width - 2, "text", glyphs, [("  ", "text")])]
+        blank = fit([], width, glyphs)
+        lines = [blank, fit([("  No buffers to show", "title")], width, glyphs), blank]
+        lines += wrap(why, width - 2, "text", glyphs, [("  ", "text")])
         for warning in page.warnings:
             lines += wrap(warning, width - 2, "text", glyphs, [("  ! ", "warn")])
-        lines += [fit([], width, glyphs)]
-        lines += [fit([("  v", "key"), (" shows what the allocators reported", "dim")], width, glyphs)]
+        lines += [blank, fit([("  v", "key"), (" shows what the allocators reported", "dim")], width, glyphs)]
         return filled(lines, width, height)
 
     @property
     def _shown_index(self) -> int | None:
-        """Which of the modules is shown."""
-        modules = enumerate(self._pages.page.modules)
-        return next((index for index, one in modules if self._shown and one.module == self._shown.module), None)
+        shown = self._shown.module if self._shown is not None else None
+        return next((index for index, other in enumerate(self._pages.page.modules) if other.module == shown), None)
 
-    def _title(self) -> str:
-        """The module, and which of how many."""
+    def _title(self, space: SpaceMemory) -> str:
         modules = self._pages.page.modules
         place = f"number {self._shown_index + 1} by peak" if self._shown_index else "the largest peak"
-        name = str(self.space.module) if self.space is not None else ""
-        if self.space is not None and len(self._pages.page.hosts) > 1:
-            name += f" of {self.space.module.origin}"
-        return f"{name} ({place} of {len(modules)})" if len(modules) > 1 else name
+        host = f" of {space.module.origin}" if len(self._pages.page.hosts) > 1 else ""
+        return f"{space.module}{host}" + (f" ({place} of {len(modules)})" if len(modules) > 1 else "")
 
     @property
     def listed(self) -> MemoryList:
-        """The list, made anew where what it depends on has changed."""
-        assert self.space is not None
+        """The list, made anew where what it depends on has changed; an empty one without figures."""
+        if self.space is None:
+            return NOTHING_LISTED
         state, known = self._state, self._listed
         wanted = (state.point, state.order, state.grouping, self._wanted)
         if known is None or (known.point, known.order, known.grouping, known.wanted) != wanted:
-            known = memory_list(self.space, *wanted)
-            if self._group is not None:
-                known = _of_group(known, self._group.rows, self.space)
+            known = memory_list(self.space, *wanted, None if self._group is None else self._group[1])
             self._listed = known
         return known
 
     @property
     def entry_row(self) -> int | None:
         """The row of the buffer under the cursor; None on a group and where the list is empty."""
-        return self.listed.row_of(self._state.row) if self.space is not None else None
+        return self.listed.row_of(self._state.row)
 
     @property
     def buffer(self) -> Buffer | None:
@@ -149,8 +133,9 @@ class BuffersView:
     def op_name(self) -> str | None:
         """The instruction that defines it; None for parameters and constants, which no op on the timeline makes."""
         buffer = self.buffer
-        is_made = buffer is not None and buffer.opcode not in (None, "parameter", "constant")
-        return buffer.name.partition("{")[0] if buffer is not None and is_made else None
+        if buffer is None or buffer.opcode in (None, "parameter", "constant"):
+            return None
+        return buffer.name.partition("{")[0]
 
     @property
     def source(self) -> str | None:
@@ -166,8 +151,8 @@ class BuffersView:
     @property
     def details(self) -> Details | None:
         """The card."""
-        space, listed, entry = self.space, self.listed if self.space is not None else None, self._state.row
-        if space is None or listed is None or not len(listed):
+        space, listed, entry = self.space, self.listed, self._state.row
+        if space is None or not len(listed):
             return None
         title = "Buffer" if listed.row_of(entry) is not None else "Group"
         return title, lambda width, glyphs: entry_card(space, listed, entry, width, glyphs)
@@ -177,11 +162,11 @@ class BuffersView:
         buffer = self.buffer
         if buffer is None:
             return fit([], width, glyphs)
-        ascii_only = glyphs.name == "ascii"
-        where = buffer.framework_op or buffer.shape or ""
-        head = f" {clean(buffer.name, ascii_only)}"
-        where = cut_middle(clean(where, ascii_only), width - len(head) - 2, glyphs)
-        return fit([(head, "strong"), ("  ", "dim"), (where, "dim")], width, glyphs)
+        name, where = (
+            clean(text, glyphs.is_ascii) for text in (buffer.name, buffer.framework_op or buffer.shape or "")
+        )
+        where = cut_middle(where, width - len(name) - 3, glyphs)
+        return fit([(f" {name}  ", "strong"), (where, "dim")], width, glyphs)
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -207,38 +192,26 @@ class BuffersView:
 
     def move(self, across: int, down: int) -> None:
         """Across moves the point by cells of the graph, down the cursor by rows."""
-        space = self.space
-        if space is None:
-            return
-        if across:
-            self._to_point(self._beside(space, across))
+        here, columns = self._state.point, self._composed.columns if self._composed is not None else 1
+        if across and self.space is not None:
+            there = point_at(self.space, columns, column_of(self.space, columns, here) + across)
+            self._to_point(there if (there - here) * across > 0 else here + across)  # by one point at least
         if down:
             self._to_row(self._state.row + down)
-
-    def _beside(self, space: SpaceMemory, across: int) -> int:
-        """The point so many cells on, at least one point."""
-        here, columns = self._state.point, self._composed.columns if self._composed is not None else 1
-        there = point_at(space, columns, column_of(space, columns, here) + across)
-        return there if (there - here) * across > 0 else here + across
 
     def _to_point(self, point: int) -> None:
         """Looks at another point; the cursor stays with its buffer where that is in memory there too."""
         space, row = self.space, self.entry_row
-        if space is None:
-            return
-        self._state = replace(self._state, point=max(0, min(point, space.points - 1)))
-        entry = self._entry_of(row) if row is not None else None
-        self._to_row(entry if entry is not None else min(self._state.row, max(0, len(self.listed) - 1)))
+        if space is not None:
+            self._state = replace(self._state, point=max(0, min(point, space.points - 1)))
+            self._to_row(self._entry_of(row, self._state.row))
 
-    def _entry_of(self, row: int) -> int | None:
-        """Where a buffer stands in the list."""
-        listed = self.listed
-        entries = np.flatnonzero(listed.rows == row)
-        return int(entries[0]) if len(entries) else None
+    def _entry_of(self, row: int | None, otherwise: int = 0) -> int:
+        entries = np.flatnonzero(self.listed.rows == (-1 if row is None else row))
+        return int(entries[0]) if len(entries) else otherwise
 
     def _to_row(self, row: int) -> None:
-        row = max(0, min(row, len(self.listed) - 1)) if self.space is not None else 0
-        self._state = replace(self._state, row=row)
+        self._state = replace(self._state, row=max(0, min(row, len(self.listed) - 1)))
 
     def click(self, x: int, y: int) -> None:
         """Points at a row of the list, or at a point of the graph."""
@@ -247,27 +220,23 @@ class BuffersView:
             return
         if drawn.first_list_line <= y < drawn.first_list_line + drawn.list_rows and x < drawn.list_cells:
             self._to_row(self._state.top + y - drawn.first_list_line)
-        elif drawn.graph_first_line <= y < drawn.graph_first_line + drawn.graph_lines and x >= drawn.axis_cells:
-            self._to_point(point_at(space, drawn.columns, x - drawn.axis_cells))
+        elif drawn.graph_first_line <= y < drawn.graph_first_line + drawn.graph_lines and x >= AXIS:
+            self._to_point(point_at(space, drawn.columns, x - AXIS))
 
     def enter(self) -> bool:
         """Opens a group: the list is then of its buffers."""
-        listed = self.listed if self.space is not None else None
-        if listed is None or self._state.grouping == "none" or not len(listed):
-            return False
-        group = listed.group_of(self._state.row)
+        group = self.listed.group_of(self._state.row)
         if group is None:
             return False
-        self._group = _OpenGroup(self._state, group.name, group.rows)
+        self._group, self._listed = (self._state, group.rows), None
         self._state = replace(self._state, grouping="none", row=0, top=0)
-        self._listed = None
         return True
 
     def back(self) -> bool:
         """Out of a group."""
         if self._group is None:
             return False
-        self._state, self._group, self._listed = replace(self._group.state, point=self._state.point), None, None
+        self._state, self._group, self._listed = replace(self._group[0], point=self._state.point), None, None
         return True
 
     def search(self, text: str) -> str:
@@ -276,8 +245,7 @@ class BuffersView:
             return ""
         row = self.entry_row
         self._wanted = text
-        entry = None if row is None else self._entry_of(row)
-        self._state = replace(self._state, row=entry or 0, top=0)
+        self._state = replace(self._state, row=self._entry_of(row), top=0)
         listed = self.listed
         return f"{listed.shown_count} of {listed.in_memory_count}, {binary_size(listed.shown_bytes)}" if text else ""
 
@@ -300,51 +268,44 @@ class BuffersView:
         elif name == "at_peak":
             self._to_point(space.peak_position)
         elif name == "peak":
-            return self._to_peak(space, by)
+            point = next_peak(space.heap_bytes, state.point, by)
+            if point is None:
+                return f"no {'later' if by > 0 else 'earlier'} peak"
+            self._to_point(point)
+            return f"{binary_size(int(space.heap_bytes[point]))} at point {point:,}"
         return ""
-
-    def _to_peak(self, space: SpaceMemory, by: int) -> str:
-        """To the next or previous point where memory in use is a local maximum."""
-        point = next_peak(space.heap_bytes, self._state.point, by)
-        if point is None:
-            return f"no {'later' if by > 0 else 'earlier'} peak"
-        self._to_point(point)
-        return f"{binary_size(int(space.heap_bytes[point]))} at point {point:,}"
 
     # --- other modules and spaces
 
     def _spaces(self) -> list[int]:
-        """The memory spaces that the shown module uses."""
         shown = self._shown_index
         return sorted(self._pages.page.modules[shown].peaks) if shown is not None else []
 
     def next_space(self, awaited: SpaceRequest | None) -> SpaceRequest:
         """The shown module's next memory space, after the one that is awaited already."""
-        shown = self._shown if awaited is None or self._shown is None else replace(self._shown, space=awaited.space)
-        assert shown is not None
-        spaces = self._spaces()
-        index = spaces.index(shown.space) if shown.space in spaces else -1
-        return SpaceRequest(shown.module, spaces[(index + 1) % len(spaces)] if spaces else shown.space)
+        assert self._shown is not None
+        spaces, space = self._spaces(), (awaited or self._shown).space
+        return SpaceRequest(self._shown.module, spaces[bisect_right(spaces, space) % len(spaces)] if spaces else space)
 
     def choices(self) -> tuple[tuple[str, ...], list[Choice[object]], int]:
         """The modules to choose from: headings, rows and the row of the shown one."""
-        modules = self._pages.page.modules
-        rows: list[Choice[object]] = [_choice(module) for module in modules]
+        rows: list[Choice[object]] = []
+        for module in self._pages.page.modules:
+            sizes = (binary_size(module.peaks[space]) if module.peaks.get(space) else "" for space in (HBM, VMEM))
+            rows.append(Choice((str(module.module), *sizes), module, module.problem or "", module.problem is None))
         return ("module", "HBM", "VMEM"), rows, self._shown_index or 0
 
     def request(self, value: object) -> SpaceRequest | None:
         """What choosing a module asks for."""
-        if not isinstance(value, ModulePeaks):
-            return None
-        return SpaceRequest(value.module, first_space(value.peaks))
+        return SpaceRequest(value.module, first_space(value.peaks)) if isinstance(value, ModulePeaks) else None
 
-    def module_of(self, program: int | None) -> ModulePeaks | None:
-        """The module of a program id, if it is not the one that is shown."""
+    def elsewhere(self, op: str, program: int | None) -> SpaceRequest | None:
+        """What asks for an op in the module of a program id, if that is not the one that is shown."""
         shown = self._shown.module.program_id if self._shown is not None else None
-        if program is None or program == shown:
-            return None
-        modules = self._pages.page.modules
-        return next((one for one in modules if one.module.program_id == program and one.problem is None), None)
+        for peaks in self._pages.page.modules if program not in (None, shown) else ():
+            if peaks.module.program_id == program and peaks.problem is None:
+                return SpaceRequest(peaks.module, first_space(peaks.peaks), op)
+        return None
 
     def go_to(self, op: str) -> str:
         """Goes to the largest buffer of an op, at its first point; says where there is none."""
@@ -354,32 +315,9 @@ class BuffersView:
         rows = stays_of(space, op)
         if not len(rows):
             return f"{op} defines no buffer in {space.name} of {space.module}"
-        row = int(rows[0])
+        row, here = int(rows[0]), self._state.point
         self._wanted, self._group, self._listed = "", None, None
-        here = self._state.point
         point = here if row in space.at(here) else int(space.stays.born[row])
         self._state = replace(self._state, point=point, grouping="none")
-        self._to_row(self._entry_of(row) or 0)
+        self._to_row(self._entry_of(row))
         return ""
-
-
-def _choice(module: ModulePeaks) -> Choice[object]:
-    """A module as a row of the list."""
-    cells = (
-        str(module.module),
-        *(binary_size(module.peaks[space]) if module.peaks.get(space) else "" for space in (HBM, VMEM)),
-    )
-    return Choice(cells, module, module.problem or "", module.problem is None)
-
-
-def _of_group(listed: MemoryList, rows: Int64s, space: SpaceMemory) -> MemoryList:
-    """What a list has of a group's buffers."""
-    kept = listed.rows[np.isin(listed.rows, rows)]
-    sizes = space.stays.size_bytes[kept]
-    return replace(
-        listed,
-        rows=kept,
-        shown_bytes=int(sizes.sum()),
-        shown_count=len(kept),
-        most_bytes=int(sizes.max(initial=0)),
-    )

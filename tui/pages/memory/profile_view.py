@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -11,12 +11,8 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import fit, labelled
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.memory.draw.profile import (
-    ComposedMemoryProfile,
-    MemoryProfileState,
-    columns_between,
-    compose_memory_profile,
-)
+from tpuprof.tui.pages.memory.draw import profile
+from tpuprof.tui.pages.memory.draw.profile_graph import AXIS
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED
 from tpuprof.tui.report.buffers import searched
 from tpuprof.tui.report.fields import help_rows
@@ -40,25 +36,23 @@ class AllocatorsView:
     def __init__(self, page: MemoryProfilePage, runs: Sequence[ModuleRuns]) -> None:
         self._page = page
         self._runs = runs
-        self._state = MemoryProfileState()
-        self._composed: ComposedMemoryProfile | None = None
+        self._state = profile.MemoryProfileState()
+        self._composed: profile.ComposedMemoryProfile | None = None
         self.list_rows = 1
 
     # --- what it shows
 
     def column_help(self) -> Sequence[tuple[str, str]]:
         """What the columns of the table mean."""
-        from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK  # noqa: PLC0415 - numpy, not at start
-
         return help_rows(AT_PEAK)
 
     def show(self, index: int) -> None:
         """Shows an allocator, by index."""
-        self._state = MemoryProfileState(allocator=index)
+        self._state = profile.MemoryProfileState(allocator=index)
 
     def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """The allocator, or why there is none."""
-        composed = compose_memory_profile(self._page, self._runs, self._state, width, height, glyphs)
+        composed = profile.compose_memory_profile(self._page, self._runs, self._state, width, height, glyphs)
         self._state = replace(self._state, top=composed.top)
         self._composed, self.list_rows = composed, max(1, composed.list_rows)
         return list(composed.lines)
@@ -76,16 +70,14 @@ class AllocatorsView:
     @property
     def selection(self) -> str | None:
         """The op that allocated what is under the cursor."""
-        selected = self._selected
-        return selected.framework_op if selected is not None else None
+        return self._selected.framework_op if self._selected is not None else None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What else to know of the page and of the allocator."""
         allocator = self._allocator
-        flat = (allocator.flat,) if allocator is not None and allocator.flat else ()
-        unknown = tuple(allocator.unknown.values()) if allocator is not None else ()
-        return (*self._page.warnings, *flat, *unknown)
+        own = (allocator.flat, *allocator.unknown.values()) if allocator is not None else ()
+        return (*self._page.warnings, *filter(None, own))
 
     @property
     def details(self) -> Details | None:
@@ -117,11 +109,10 @@ class AllocatorsView:
         if allocator is None:
             return
         if across and drawn is not None and drawn.edges:
-            there = columns_between(drawn, self._state.cursor_ps, across, allocator.peak_time_ps)
+            there = profile.columns_between(drawn, self._state.cursor_ps, across, allocator.peak_time_ps)
             self._state = replace(self._state, cursor_ps=there)
         if down:
-            row = max(0, min(self._state.row + down, len(allocator.at_peak) - 1))
-            self._state = replace(self._state, row=row)
+            self._state = replace(self._state, row=max(0, min(self._state.row + down, len(allocator.at_peak) - 1)))
 
     def click(self, x: int, y: int) -> None:
         """Points at a row, or at an instant."""
@@ -130,8 +121,7 @@ class AllocatorsView:
             return
         if 0 <= drawn.first_list_line <= y < drawn.first_list_line + drawn.list_rows:
             self._state = replace(self._state, row=drawn.top + y - drawn.first_list_line)
-        column = x - drawn.graph_left
-        is_graph = drawn.graph_line <= y < drawn.graph_line + drawn.graph_rows
+        column, is_graph = x - AXIS, drawn.graph_line <= y < drawn.graph_line + drawn.graph_rows
         if is_graph and 0 <= column < len(drawn.edges) - 1:
             self._state = replace(self._state, cursor_ps=(drawn.edges[column] + drawn.edges[column + 1]) // 2)
 
@@ -151,13 +141,11 @@ class AllocatorsView:
         allocator = self._allocator
         if allocator is None or not text:
             return ""
-        needle = text.casefold()
         texts = searched(AT_PEAK, allocator, SEARCHED, " ")
-        rows = [row for row, words in enumerate(texts) if needle in words]
+        rows = [row for row, words in enumerate(texts) if text.casefold() in words]
         if not rows:
             return "no match"
-        next_row = bisect_right(rows, self._state.row - 1) % len(rows)
-        self._state = replace(self._state, row=rows[next_row])
+        self._state = replace(self._state, row=rows[bisect_left(rows, self._state.row) % len(rows)])
         return f"{len(rows)} of {len(allocator.at_peak)} rows"
 
     def command(self, name: str, by: int) -> str:
@@ -176,16 +164,14 @@ class AllocatorsView:
 
 
 def _row_lines(row: ActiveAllocation, width: int, glyphs: Glyphs) -> list[Line]:
-    """All there is to say of a row."""
-    unknown = "not in the profile"
     facts = (
-        ("op", row.framework_op or unknown),
+        ("op", row.framework_op),
         ("how many", count(row.occurrences)),
         ("each takes", binary_size(row.allocated_bytes)),
         ("each asked for", binary_size(row.requested_bytes)),
-        ("together", binary_size(row.allocated_bytes * row.occurrences)),
-        ("region", row.region or unknown),
-        ("data type", row.data_type or unknown),
-        ("shape", row.shape or unknown),
+        ("together", binary_size(row.total_bytes)),
+        ("region", row.region),
+        ("data type", row.data_type),
+        ("shape", row.shape),
     )
-    return labelled(facts, width, glyphs, 16)
+    return labelled([(label, words or "not in the profile") for label, words in facts], width, glyphs, 16)

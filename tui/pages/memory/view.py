@@ -21,26 +21,9 @@ from tpuprof.tui.widgets.tab import Jump, OpenPopup, OpenScreen, Payload, Pointe
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.memory.model import SpaceMemory
+    from tpuprof.tui.pages.memory.load import MemoryPages, SpaceRequest
     from tpuprof.tui.pages.memory.module_view import BuffersView
-    from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
     from tpuprof.tui.pages.memory.profile_view import AllocatorsView
-
-_MEANINGS: tuple[tuple[str, str], ...] = (
-    ("Peak", "most memory that the module has in use at once; figures are the compiler's, for one device."),
-    (
-        "Headroom",
-        "capacity less peak. What else is on the device then (other programs' arguments, prefetched batches) is not in "
-        "the module: the allocators' view has that, where the profile has it.",
-    ),
-    ("Working set", "memory in use over the program's order, a cell being several instructions; it is not time."),
-    ("Band", "how long the buffer under the cursor stays in memory."),
-    ("arguments", "of the program, there throughout; donated ones are taken over by outputs."),
-    ("temporaries", "of the peak, what comes and goes."),
-    ("Padding", "what a buffer takes beyond its elements: the layout's tiles round its last dimensions up."),
-    ("Fragmentation", "of what is set aside for temporaries, the share that is in use by none at the peak."),
-    ("Allocators", "stack: reserved for programs that are loaded; heap: arrays; free: the rest."),
-    ("n/a", "the profile cannot tell. It is never 0 instead."),
-)
 
 
 class SpaceReady(Message):
@@ -56,7 +39,22 @@ class SpaceReady(Message):
 class MemoryTab(Tab):
     """Shows the memory of a run, or the state of loading it. Two views: a module's buffers, and the allocators."""
 
-    MEANINGS = _MEANINGS
+    MEANINGS = (
+        ("Peak", "most memory that the module has in use at once; figures are the compiler's, for one device."),
+        (
+            "Headroom",
+            "capacity less peak. What else is on the device then (other programs' arguments, prefetched batches) is"
+            " not in the module: the allocators' view has that, where the profile has it.",
+        ),
+        ("Working set", "memory in use over the program's order, a cell being several instructions; it is not time."),
+        ("Band", "how long the buffer under the cursor stays in memory."),
+        ("arguments", "of the program, there throughout; donated ones are taken over by outputs."),
+        ("temporaries", "of the peak, what comes and goes."),
+        ("Padding", "what a buffer takes beyond its elements: the layout's tiles round its last dimensions up."),
+        ("Fragmentation", "of what is set aside for temporaries, the share that is in use by none at the peak."),
+        ("Allocators", "stack: reserved for programs that are loaded; heap: arrays; free: the rest."),
+        ("n/a", "the profile cannot tell. It is never 0 instead."),
+    )
     NAME_CELLS = 14
 
     def __init__(self, look: Look, *, id: str) -> None:
@@ -88,12 +86,10 @@ class MemoryTab(Tab):
         """Shows the compiled modules; goes to the buffers that were asked for while they were not there."""
         from tpuprof.tui.pages.memory.module_view import BuffersView  # noqa: PLC0415
 
-        self._pages, self._allocators, self._is_profile = pages, None, False
-        self._buffers = BuffersView(pages)
+        self._pages, self._buffers, self._allocators, self._is_profile = pages, BuffersView(pages), None, False
         wanted, self._wanted_op = self._wanted_op, None
-        message = self.go_to("op", *wanted) if wanted is not None else ""
         self.redraw()
-        return message
+        return self.go_to("op", *wanted) if wanted is not None else ""
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead of a page."""
@@ -106,8 +102,7 @@ class MemoryTab(Tab):
         if view is not None:
             return view.draw(width, height, self.look.glyphs)
         if self._pages is not None:
-            words = "The allocators are not read yet."
-            return wrap(words, width, "dim", self.look.glyphs, [("  ", "dim")])
+            return wrap("The allocators are not read yet.", width, "dim", self.look.glyphs, [("  ", "dim")])
         return state_lines(self._state, width, height, self.look.glyphs)
 
     @property
@@ -142,11 +137,10 @@ class MemoryTab(Tab):
     @property
     def commands(self) -> tuple[str, ...]:
         """What keys do here besides moving."""
-        view = self.view
         if self._pages is None:
             return ()
         jumps = ("same_op", "on_timeline") if self.op_name is not None else ()
-        return ("memory_view", *jumps, *(view.commands if view is not None else ()))
+        return ("memory_view", *jumps, *(self.view.commands if self.view is not None else ()))
 
     def jump(self, command: str) -> Jump | None:
         """From a buffer to the op that defines it, in the ops tab or on the timeline."""
@@ -194,30 +188,22 @@ class MemoryTab(Tab):
 
     def ends(self, direction: int) -> None:
         """First or last row."""
-        self._rows(direction * (1 << 40))
+        self.move(0, direction * (1 << 40))
 
     def page(self, screens: float) -> None:
         """So many screens of rows."""
         rows = self.view.list_rows if self.view is not None else 1
-        self._rows(round(screens * max(1, rows - 1)) or (1 if screens > 0 else -1))
-
-    def _rows(self, by: int) -> None:
-        if self.view is not None:
-            self.view.move(0, by)
-            self.redraw()
+        self.move(0, round(screens * max(1, rows - 1)) or (1 if screens > 0 else -1))
 
     def enter(self) -> str:
         """Opens a group; else the card, with the source's lines where they are here."""
         view = self.view
         if view is None or view.enter():
             self.redraw()
-            return ""
-        if view.details is None:
-            return ""
-        source = view.source
-        if source is None:
-            return "details"
-        self._open_with_source(view.details, source)
+        elif view.details is not None:
+            if view.source is None:
+                return "details"
+            self._open_with_source(view.details, view.source)
         return ""
 
     @work(thread=True, exclusive=True, group="source", description="source")
@@ -252,21 +238,20 @@ class MemoryTab(Tab):
 
     def command(self, name: str, by: int = 1) -> str:
         """Does one of `commands`; says what came of it."""
-        view = self.view
+        buffers, space, view, answer = self._buffers, self.space_shown, self.view, ""
         if self._pages is None:
-            return ""
-        answer = ""
+            return answer
         if name == "memory_view":
             self._is_profile = not self._is_profile
         elif name == "module" and view is not None:
-            self._choose()
-        elif name == "space" and self._buffers is not None:
-            answer = self._ask(self._buffers.next_space(self._awaited))
-        elif name == "figures" and self.space_shown is not None and self._buffers is not None:
-            title = f"{self.space_shown.name} of {self.space_shown.module}"
-            self.post_message(OpenPopup(Reader(self.look, title, self._buffers.figure_lines)))
-        elif name == "triage" and self.space_shown is not None:
-            self._work_out(self.space_shown)
+            self._choose(view)
+        elif name == "space" and buffers is not None:
+            answer = self._ask(buffers.next_space(self._awaited))
+        elif name == "figures" and space is not None and buffers is not None:
+            title = f"{space.name} of {space.module}"
+            self.post_message(OpenPopup(Reader(self.look, title, buffers.figure_lines)))
+        elif name == "triage" and space is not None:
+            self._work_out(space)
         elif view is not None:
             answer = view.command(name, by)
         self.redraw()
@@ -274,7 +259,6 @@ class MemoryTab(Tab):
 
     @work(thread=True, exclusive=True, group="triage", description="triage")
     def _work_out(self, space: SpaceMemory) -> None:
-        """Works out what to do about a memory space."""
         from tpuprof.parsers.memory.oom.triage import triage_of_memory  # noqa: PLC0415
 
         load_above("oom")  # read here, and not on the screen's thread
@@ -282,11 +266,7 @@ class MemoryTab(Tab):
 
     # --- other modules and spaces
 
-    def _choose(self) -> None:
-        """Lists modules, or allocators."""
-        view = self.view
-        if view is None:
-            return
+    def _choose(self, view: BuffersView | AllocatorsView) -> None:
         columns, choices, start = view.choices()
         title = "Allocators" if self._is_profile else "Modules, the largest peak first"
         self.post_message(OpenPopup(Chooser(self.look, title, columns, choices, self._chosen, start)))
@@ -296,10 +276,8 @@ class MemoryTab(Tab):
             self._allocators.show(value)
             self.redraw()
             self.post_message(Pointed())
-        elif self._pages is not None and self._buffers is not None:
-            wanted = self._buffers.request(value)
-            if wanted is not None:
-                self._ask(wanted)
+        elif self._buffers is not None and (wanted := self._buffers.request(value)) is not None:
+            self._ask(wanted)
 
     def _ask(self, wanted: SpaceRequest) -> str:
         """Begins to make a memory space's figures; says so, until they are there."""
@@ -310,7 +288,7 @@ class MemoryTab(Tab):
 
     @work(thread=True, exclusive=True, group="space", description="space")
     def _fetch(self, pages: MemoryPages, wanted: SpaceRequest) -> None:
-        from tpuprof.tui.pages.memory.modules import space_of  # noqa: PLC0415
+        from tpuprof.tui.pages.memory.load import space_of  # noqa: PLC0415
 
         self.post_message(SpaceReady(pages, wanted, space_of(pages.compiled, wanted)))
 
@@ -330,11 +308,9 @@ class MemoryTab(Tab):
             self._wanted_op = (name, program)
             return ""
         self._is_profile = False
-        module = self._buffers.module_of(program)
-        if module is not None:
-            from tpuprof.tui.pages.memory.modules import SpaceRequest, first_space  # noqa: PLC0415 - read by now
-
-            return self._ask(SpaceRequest(module.module, first_space(module.peaks), name))
+        wanted = self._buffers.elsewhere(name, program)
+        if wanted is not None:
+            return self._ask(wanted)
         answer = self._buffers.go_to(name)
         self.redraw()
         return answer
@@ -350,10 +326,10 @@ class MemoryTab(Tab):
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """The wheel goes down the rows."""
-        self._rows(3)
+        self.move(0, 3)
         self.post_message(Pointed())
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
         """The wheel goes up the rows."""
-        self._rows(-3)
+        self.move(0, -3)
         self.post_message(Pointed())

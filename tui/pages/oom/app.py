@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, overload
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.events import Key, Resize
-from textual.message import Message
 from textual.screen import Screen
 
 from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_OK, Cancelled, ProfileError
 from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import clean, cut_middle
-from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.pages.oom.screen import TriageScreen
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import FootKey, keys_line, pad, wait
@@ -32,23 +31,6 @@ Scan = Callable[[Callable[[int], None], Callable[[], bool]], "OomLog"]
 """Reads the log: given what to tell how many bytes are read, and what to ask whether to stop."""
 
 EVERY_SECONDS = 0.1
-
-
-class Progressed(Message):
-    """So many bytes of the log are read."""
-
-    def __init__(self, bytes_read: int, seconds: float) -> None:
-        super().__init__()
-        self.bytes_read = bytes_read
-        self.seconds = seconds
-
-
-class Scanned(Message):
-    """The log is read."""
-
-    def __init__(self, log: OomLog) -> None:
-        super().__init__()
-        self.log = log
 
 
 class ScanScreen(Screen[None]):
@@ -66,7 +48,7 @@ class ScanScreen(Screen[None]):
         self.look = look
         self._log_name = name
         self._total = total
-        self._progress: Progressed | None = None
+        self._bytes_read, self._seconds = 0, 0.0
         self.page = LineCanvas(look, self._draw_page, id="scan-page")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="scan-foot")
 
@@ -83,9 +65,9 @@ class ScanScreen(Screen[None]):
         self.page.prepare(event.size.width, event.size.height - 1)
         self.foot.prepare(event.size.width, 1)
 
-    def show(self, progress: Progressed) -> None:
+    def show(self, bytes_read: int, seconds: float) -> None:
         """Shows how far it is."""
-        self._progress = progress
+        self._bytes_read, self._seconds = bytes_read, seconds
         self.page.redraw()
 
     def on_key(self, event: Key) -> None:
@@ -95,56 +77,34 @@ class ScanScreen(Screen[None]):
             self.app.exit(EXIT_INTERRUPTED, return_code=EXIT_INTERRUPTED)
 
     def _draw_page(self, width: int, height: int) -> list[AnyLine]:
-        glyphs = self.look.glyphs
-        name = cut_middle(clean(self._log_name, glyphs.name == "ascii"), max(8, width - 12), glyphs)
+        glyphs, done, total = self.look.glyphs, self._bytes_read, self._total
+        name = cut_middle(clean(self._log_name, glyphs.is_ascii), max(8, width - 12), glyphs)
+        cells = max(8, min(40, width - 40))
+        filled = min(cells, cells * done // total) if total else 0
+        figures = f"  {size(done)} of {size(total)}"
+        if 0 < done < total and self._seconds > 1:
+            figures += f"  {wait(self._seconds * (total - done) / done)} left"
+        bar: list[AnySpan] = [(glyphs.full * filled, "key"), (glyphs.light * (cells - filled), "rule")]
         lines: list[AnyLine] = [((" " * width, "text"),)] * max(0, height // 2 - 2)
         lines.append(pad([("  reading ", "dim"), (name, "strong")], width, "text"))
-        lines.append(pad(progress_spans(self._progress, self._total, width, glyphs), width, "text"))
-        return lines
+        return [*lines, pad([("  ", "text"), *bar, (figures, "text")], width, "text")]
 
     def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
         return [keys_line([FootKey("Esc", "stop")], width)]
 
 
-def progress_spans(progress: Progressed | None, total: int, width: int, glyphs: Glyphs) -> list[AnySpan]:
-    """A bar of what is read, and how long the rest will take."""
-    done = progress.bytes_read if progress is not None else 0
-    bar = max(8, min(40, width - 40))
-    filled = min(bar, bar * done // total) if total else 0
-    figures = f"  {size(done)} of {size(total)}"
-    if progress is not None and 0 < done < total and progress.seconds > 1:
-        figures += f"  {wait(progress.seconds * (total - done) / done)} left"
-    return [("  ", "text"), (glyphs.full * filled, "key"), (glyphs.light * (bar - filled), "rule"), (figures, "text")]
-
-
-class Triages(Sequence[Triage]):
-    """The errors of a log, each with its advice once that is asked for: of thousands a user looks at a few.
-
-    Args:
-        where: the log's name.
-    """
+class Triages:
+    """The errors of a log, each with its advice once that is asked for: of many a user looks at a few."""
 
     def __init__(self, reports: Sequence[OomReport], where: str) -> None:
-        self._reports = reports
-        self._where = where
-        self._made: dict[int, Triage] = {}
+        self._count = len(reports)
+        self._triage = cache(lambda place: triage_of_report(reports[place], where))
 
     def __len__(self) -> int:
-        return len(self._reports)
+        return self._count
 
-    @overload
-    def __getitem__(self, place: int, /) -> Triage: ...
-
-    @overload
-    def __getitem__(self, place: slice, /) -> Sequence[Triage]: ...
-
-    def __getitem__(self, place: int | slice, /) -> Triage | Sequence[Triage]:
-        if isinstance(place, slice):
-            return [self[index] for index in range(*place.indices(len(self)))]
-        index = range(len(self))[place]
-        if index not in self._made:
-            self._made[index] = triage_of_report(self._reports[index], self._where)
-        return self._made[index]
+    def __getitem__(self, place: int, /) -> Triage:
+        return self._triage(place)
 
 
 class OomApp(ScreenApp):
@@ -153,11 +113,9 @@ class OomApp(ScreenApp):
     Args:
         name: of the log, for people.
         terminal: what the terminal can do.
-        log: what was read already; None where `scan` is to be called.
-        scan: reads the log, on a thread.
+        log, scan: what was read already or, where that is None, what reads the log, on a thread.
         total: bytes of the log.
         environ: for the clipboard and the editor.
-        clock: seconds, going up.
 
     Attributes:
         oom_log: what the log holds, once it is read.
@@ -173,7 +131,6 @@ class OomApp(ScreenApp):
         scan: Scan | None = None,
         total: int = 0,
         environ: Mapping[str, str] | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(terminal, environ)
         self.log_name = name
@@ -181,7 +138,6 @@ class OomApp(ScreenApp):
         self.problem: ProfileError | None = None
         self._scan = scan
         self._total = total
-        self._clock = clock
         self._stops = False
 
     def get_default_screen(self) -> Screen[None]:
@@ -191,7 +147,7 @@ class OomApp(ScreenApp):
     def on_mount(self) -> None:
         """Shows the errors, or begins to read."""
         if self.oom_log is not None:
-            self._show(self.oom_log)
+            self._shown(self.oom_log)
         else:
             self.call_after_refresh(self._read)
 
@@ -202,15 +158,14 @@ class OomApp(ScreenApp):
     @work(thread=True, group="scan", description="scan")
     def _read(self) -> None:
         assert self._scan is not None
-        began = self._clock()
-        due = began
+        began = due = time.monotonic()
 
         def on_progress(bytes_read: int) -> None:
             nonlocal due
-            now = self._clock()
+            now = time.monotonic()
             if now >= due and self.is_running:
                 due = now + EVERY_SECONDS
-                self.post_message(Progressed(bytes_read, now - began))
+                self.call_later(self._progress, bytes_read, now - began)
 
         try:
             log = self._scan(on_progress, lambda: self._stops)
@@ -221,24 +176,19 @@ class OomApp(ScreenApp):
             self.call_from_thread(self.exit, error.exit_code, error.exit_code)
             return
         if self.is_running:
-            self.post_message(Scanned(log))
+            self.call_later(self._shown, log)
 
-    def on_progressed(self, message: Progressed) -> None:
-        """Reading goes on."""
+    def _progress(self, bytes_read: int, seconds: float) -> None:
         if isinstance(self.screen, ScanScreen):
-            self.screen.show(message)
+            self.screen.show(bytes_read, seconds)
 
-    def on_scanned(self, message: Scanned) -> None:
-        """The log is read."""
-        self.oom_log = message.log
-        if message.log.reports:
-            self._show(message.log)
-        else:
+    def _shown(self, log: OomLog) -> None:
+        """Shows the errors of a log that was read; ends where it has none."""
+        self.oom_log = log
+        if not log.reports:
             self.exit(EXIT_OK)
-
-    def _show(self, log: OomLog) -> None:
-        note = log.notes[0] if log.notes else ""
-        triages = Triages(log.reports, self.log_name)
+            return
+        triages, note = Triages(log.reports, self.log_name), "".join(log.notes[:1])
         self.push_screen(TriageScreen(triages, self.look, environ=self.environ, note=note, is_alone=True))
 
 

@@ -41,8 +41,6 @@ LOG: tuple[Figure[OomErrors], ...] = (
     attribute("log.bytes", BYTES, "its size, uncompressed", name="log.bytes_read"),
 )
 
-# --- errors
-
 
 def _said(
     key: str, meaning: str, called: str = "", unit: Unit = BYTES, null: str = _NOT_SAID, name: str = ""
@@ -61,8 +59,7 @@ def _said(
 
 
 def _memory_spaces(errors: OomErrors, rows: Rows) -> list[str | None]:
-    spaces = [errors.log.reports[row].memory_space for row in rows]
-    return [None if space is None else space_words(space) for space in spaces]
+    return [space and space_words(space) for space in (errors.log.reports[row].memory_space for row in rows)]
 
 
 _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
@@ -118,9 +115,6 @@ CALLED: dict[str, str] = {
 }
 """How people call what an error or a compiled module does not tell, by attribute."""
 
-# --- advice
-
-
 _NO_SAVING = "it can't be estimated from what the message says"
 _NO_SOURCE = "the message names no source line for these buffers"
 _ADVICE: Table[Sequence[Advice]] = object_table(
@@ -137,19 +131,19 @@ _ADVICE: Table[Sequence[Advice]] = object_table(
 )
 ADVICE = replace(_ADVICE, places=("reports[].advice[]",))
 
-# --- buffers
-
 _IN_MODULES = frozenset(("offset_bytes", "born", "dies"))
 _ALWAYS = frozenset(("name", "category", "size_bytes", "at_peak"))
 
 
-def _why_unknown(key: str) -> str:
-    return "only a profile or a dump of the module tells" if key in _IN_MODULES else _NOT_SAID
+def _of_errors(field: Field[BufferRows]) -> Field[BufferRows]:
+    """A buffer's field with the reason that an error's text has for what is unknown."""
+    why = "only a profile or a dump of the module tells" if field.key in _IN_MODULES else _NOT_SAID
+    return field if field.key in _ALWAYS else replace(field, null=why)
 
 
 BUFFERS: Table[BufferRows] = Table(
     "buffers",
-    tuple(one if one.key in _ALWAYS else replace(one, null=_why_unknown(one.key)) for one in BUFFER_FIELDS),
+    tuple(map(_of_errors, BUFFER_FIELDS)),
     len,
     json=(*SHARED_KEYS, "operator", "tag", "xla_label"),
     places=("reports[].buffers[]",),

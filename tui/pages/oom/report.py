@@ -7,7 +7,7 @@ from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
 from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
 from tpuprof.tui.draw.layout import fit, wrap
-from tpuprof.tui.draw.spans import ASCII, Line, plain
+from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, plain
 from tpuprof.tui.pages.oom.draw.bars import KIND_WORDS, verdict_line
 from tpuprof.tui.pages.oom.draw.card import SUMMARY_WIDTH
 from tpuprof.tui.pages.oom.draw.page import View, compose
@@ -20,23 +20,13 @@ from tpuprof.tui.report.markdown import escaped, joined
 from tpuprof.tui.report.page import CommandReport, Look
 from tpuprof.tui.report.text import heading, page_text
 
-_ROWS = 8
-"""Buffers in Markdown where no limit says how many: the message is for a chat."""
-
+_ROWS = 8  # buffers in Markdown where no limit says how many: the message is for a chat
 _ADVICE = 3
 
 
 def read(log: OomLog, path: str, name: str) -> OomErrors:
-    """What the errors of a log come to.
-
-    Args:
-        path: of the log; ``-`` for standard input.
-        name: of the log, for people.
-    """
+    """What the errors of a log come to; `path` is ``-`` for standard input, `name` what people call the log."""
     return OomErrors(log, [triage_of_report(report, name) for report in log.reports], path)
-
-
-# --- JSON
 
 
 def json(errors: OomErrors, _: Look, limit: int) -> str:
@@ -50,14 +40,11 @@ def json(errors: OomErrors, _: Look, limit: int) -> str:
     why |= reasons(ADVICE.fields, "reports[].advice[]", {})
     why |= reasons(BUFFERS.fields, "reports[].buffers[]", {})
     for report in errors.log.reports:
-        own = {"outputs_bytes" if key == "output_bytes" else key: reason for key, reason in report.unknown.items()}
-        why |= {f"reports[].{key}": reason for key, reason in own.items()}
+        for key, reason in report.unknown.items():
+            why[f"reports[].{'outputs_bytes' if key == 'output_bytes' else key}"] = reason
     name = errors.path.rstrip("/").rpartition("/")[2] or errors.path
     body = {**figure_values(LOG, errors), ERRORS.key: records}
     return document(head("oom", Run(name, errors.path, (), ()), (), errors.log.notes), body, why)
-
-
-# --- Markdown
 
 
 def markdown(errors: OomErrors, _: Look, limit: int) -> str:
@@ -73,7 +60,8 @@ def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list
     what = f"`{_code(triage.title)}`, " if triage.title else ""
     times = f", {triage.count:,} times in the log" if triage.count > 1 else ""
     lines = [f"### Out of memory{place}: {what}{KIND_WORDS[triage.kind]}", ""]
-    lines.append(f"**{escaped(_squeezed(plain(verdict_line(triage, None, 2 * SUMMARY_WIDTH, ASCII))))}**")
+    verdict = plain(verdict_line(triage, None, 2 * SUMMARY_WIDTH, ASCII)).split("   ")
+    lines.append(f"**{escaped('; '.join(piece.strip() for piece in verdict if piece.strip()))}**")
     lines.append(f"`{_code(triage.where)}`{times}")
     if triage.wanted_bytes is None and triage.sentence:
         lines.append(escaped(triage.sentence))
@@ -83,10 +71,10 @@ def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list
         lines.append(", ".join(parts))
     lines += [f"Note: {escaped(note)}" for note in triage.notes]
     lines.append("")
-    for place_of_advice, advice in enumerate(triage.advice[:_ADVICE], 1):
+    for rank, advice in enumerate(triage.advice[:_ADVICE], 1):
         saving = f"**-{binary_size(advice.saving_bytes)}** (estimate): " if advice.saving_bytes else ""
         source = f" (`{_code(advice.source)}`)" if advice.source else ""
-        lines.append(f"{place_of_advice}. {saving}{escaped(advice.sentence)}{source}: {escaped(advice.how)}")
+        lines.append(f"{rank}. {saving}{escaped(advice.sentence)}{source}: {escaped(advice.how)}")
     rows = rows_of(triage, None)
     if rows:
         table = table_lines(triage, rows[:limit], SUMMARY_WIDTH, ASCII, sort=None)
@@ -96,29 +84,25 @@ def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list
     return [*lines, ""]
 
 
-def _squeezed(text: str) -> str:
-    return "; ".join(piece.strip() for piece in text.split("   ") if piece.strip())
-
-
 def _code(text: str | None) -> str:
     """Text inside backticks."""
     return escaped(text or "").replace("\\", "").replace("`", "'")
 
 
-# --- text
-
-
 def text(errors: OomErrors, look: Look, limit: int) -> str:
     """Every error, drawn as on the screen, under a line that says where it stands."""
-    return page_text(lambda width: _text_lines(errors, look, limit, width), look)
+    return page_text(lambda width: _text_lines(errors, look.glyphs, limit, width), look)
 
 
-def _text_lines(errors: OomErrors, look: Look, limit: int, width: int) -> list[Line]:
-    glyphs = look.glyphs
+def _text_lines(errors: OomErrors, glyphs: Glyphs, limit: int, width: int) -> list[Line]:
     lines: list[Line] = []
     for index, triage in enumerate(errors.triages):
+        words = [f"{triage.where}: out of memory", KIND_WORDS[triage.kind], triage.title, triage.device]
+        times = f"{triage.count:,} times" if triage.count > 1 else ""
+        number = f"{index + 1} of {len(errors)}" if len(errors) > 1 else ""
+        place = ", ".join(filter(None, (times, number))) or "once"
         lines += [fit([], width, glyphs)] if index else []
-        lines.append(heading(_title(triage), _place(triage, index, len(errors)), width, glyphs))
+        lines.append(heading(", ".join(filter(None, words)), place, width, glyphs))
         rows = rows_of(triage, None)
         lines += compose(triage, None, View(), width, None, glyphs, rows[:limit] if limit else rows).lines
         if limit and len(rows) > limit:
@@ -128,20 +112,6 @@ def _text_lines(errors: OomErrors, look: Look, limit: int, width: int) -> list[L
     return lines
 
 
-def _title(triage: Triage) -> str:
-    words = [f"{triage.where}: out of memory", KIND_WORDS[triage.kind], triage.title, triage.device]
-    return ", ".join(word for word in words if word)
-
-
-def _place(triage: Triage, index: int, total: int) -> str:
-    times = f"{triage.count:,} times" if triage.count > 1 else ""
-    number = f"{index + 1} of {total}" if total > 1 else ""
-    return ", ".join(filter(None, (times, number))) or "once"
-
-
 REPORT = CommandReport(
-    read=read,
-    writers={"text": text, "json": json, "md": markdown},
-    tables=(ERRORS, ADVICE, BUFFERS),
-    figures=LOG,
+    read=read, writers={"text": text, "json": json, "md": markdown}, tables=(ERRORS, ADVICE, BUFFERS), figures=LOG
 )

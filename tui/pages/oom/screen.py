@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
 from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.pages.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.oom.draw.card import advice_card, buffer_card, summary
 from tpuprof.tui.pages.oom.draw.help import foot_keys, help_lines
@@ -24,6 +24,9 @@ from tpuprof.tui.widgets.popup import Reader
 from tpuprof.tui.widgets.screen import PageScreen
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsLenAndGetItem
+
+    from tpuprof.parsers.memory.model import Buffer
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 Try = Callable[[Triage, frozenset[str]], Trial]
@@ -34,7 +37,6 @@ class TriageScreen(PageScreen):
 
     Args:
         triages: one for each error; each is asked for when it is shown, and only then.
-        look: palette and glyphs.
         environ: for the clipboard.
         note: a sentence that the footer shows at first.
         is_alone: it is the whole app, so that leaving it ends the app.
@@ -43,7 +45,7 @@ class TriageScreen(PageScreen):
 
     def __init__(
         self,
-        triages: Sequence[Triage],
+        triages: SupportsLenAndGetItem[Triage],
         look: Look,
         *,
         environ: Mapping[str, str] | None = None,
@@ -60,8 +62,6 @@ class TriageScreen(PageScreen):
         self._excerpts: dict[str, SourceExcerpt | None] = {}
         self._rows: tuple[tuple[object, ...], tuple[Row, ...]] = ((), ())
         self.composed: Composed | None = None
-
-    # --- the rows
 
     @property
     def triage(self) -> Triage:
@@ -83,7 +83,10 @@ class TriageScreen(PageScreen):
         """The row under the cursor."""
         return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
 
-    # --- drawing
+    @property
+    def buffer(self) -> Buffer | None:
+        """The largest buffer of that row."""
+        return self.triage.need.buffers[self.row.buffers[0]] if self.row is not None else None
 
     def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
         """Which error it is."""
@@ -91,7 +94,7 @@ class TriageScreen(PageScreen):
 
     def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
         """What is too large, the advice or the toggles, and the table."""
-        excerpt = self._excerpt(self.row) if width >= 100 else None
+        excerpt = self._excerpt() if width >= 100 else None
         self.composed = drawn(self.triage, self.trial, self.view, width, height, glyphs, self.rows, excerpt)
         self.view = replace(self.view, first=self.composed.first)
         return self.composed.lines
@@ -100,32 +103,28 @@ class TriageScreen(PageScreen):
         """The keys of what is shown."""
         return foot_keys(self.triage, self.view, len(self.triages), self._is_alone)
 
-    def _excerpt(self, row: Row | None) -> SourceExcerpt | None:
-        """Lines around the place that the row's largest buffer comes from, where that file is here."""
+    def _excerpt(self) -> SourceExcerpt | None:
+        """Lines around the place that the buffer under the cursor comes from, where that file is here."""
         from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415 - not at start
 
-        source = self.triage.need.buffers[row.buffers[0]].source if row is not None else None
-        if not source:
-            return None
-        if source not in self._excerpts:
+        source = self.buffer.source if self.buffer is not None else None
+        if source and source not in self._excerpts:
             self._excerpts[source] = source_excerpt(source, 3, 3)
-        return self._excerpts[source]
-
-    # --- keys
+        return self._excerpts[source] if source else None
 
     @property
     def actions(self) -> Mapping[str, Callable[[], None]]:
         """The keys of this screen."""
         return {
             "enter": self.enter,
-            "space": self._space,
+            "space": self._tick if self.view.is_trying else partial(self.move, 0, 1),
             "s": partial(self._sort, 1),
             "S": partial(self._sort, -1),
             "b": self._group,
             "g": self._group,
             "w": self._what_if,
-            "slash": self._begin_filter,
-            "y": self._copy,
+            "slash": self.begin_filter if self.triage.need.buffers else lambda: None,
+            "y": lambda: self.copy(summary(self.triage)),
             "e": self._edit,
             "n": partial(self._show, 1),
             "right_square_bracket": partial(self._show, 1),
@@ -179,19 +178,9 @@ class TriageScreen(PageScreen):
         """All of the buffer under the cursor; ticks the toggle while trying."""
         if self.view.is_trying:
             self._tick()
-        elif self.row is not None:
-            buffer = self.triage.need.buffers[self.row.buffers[0]]
-            title = self.row.title or instruction_of(buffer) or "Buffer"
-            self.open(Reader(self.look, title, partial(self._card_lines, self.row)))
-
-    def _card_lines(self, row: Row, width: int, glyphs: Glyphs) -> list[Line]:
-        return buffer_card(self.triage, row, width, glyphs, self._excerpt(row))
-
-    def _space(self) -> None:
-        if self.view.is_trying:
-            self._tick()
-        else:
-            self.move(0, 1)
+        elif self.row is not None and self.buffer is not None:
+            lines = partial(buffer_card, self.triage, self.row, excerpt=self._excerpt())
+            self.open(Reader(self.look, self.row.title or instruction_of(self.buffer) or "Buffer", lines))
 
     def _sort(self, by: int) -> None:
         index = (SORTS.index(self.view.sort) + by) % len(SORTS)
@@ -204,7 +193,7 @@ class TriageScreen(PageScreen):
     def _what_if(self) -> None:
         """Begins to try, or goes back to the advice; what is ticked stays ticked."""
         if not self.triage.toggles:
-            self.flash = clean(why_nothing_to_try(self.triage), self.look.glyphs.name == "ascii")
+            self.flash = clean(why_nothing_to_try(self.triage), self.look.glyphs.is_ascii)
             return
         if self.trial is None:
             self.trial = self._try(self.triage, frozenset())
@@ -239,28 +228,15 @@ class TriageScreen(PageScreen):
         elif not self._is_alone:
             self.leave()
 
-    # --- filter
-
-    def _begin_filter(self) -> None:
-        if self.triage.need.buffers:
-            self.begin_filter()
-
-    # --- popups, clipboard, editor
-
     def _help(self) -> None:
-        lines = partial(help_lines, self.triage, len(self.triages), self._is_alone)
-        self.open(Reader(self.look, "Help", lines))
-
-    def _copy(self) -> None:
-        self.copy(summary(self.triage))
+        self.open(Reader(self.look, "Help", partial(help_lines, self.triage, len(self.triages), self._is_alone)))
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
-        excerpt = self._excerpt(self.row)
-        if excerpt is None:
-            source = self.triage.need.buffers[self.row.buffers[0]].source if self.row is not None else None
-            named = clean(source or "", self.look.glyphs.name == "ascii")
-            self.flash = f"{named} is not on this machine." if source else "No source line is known for it."
-            return
-        line = excerpt.first_line + excerpt.marked
-        self.flash = self.open_editor(excerpt.path, line)
+        excerpt = self._excerpt()
+        if excerpt is not None:
+            self.flash = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
+        elif self.buffer is not None and self.buffer.source:
+            self.flash = f"{clean(self.buffer.source, self.look.glyphs.is_ascii)} is not on this machine."
+        else:
+            self.flash = "No source line is known for it."

@@ -33,7 +33,7 @@ def roofline_chart(page: RooflinePage, width: int, height: int, glyphs: Glyphs, 
 
 def figures(page: RooflinePage, width: int, glyphs: Glyphs) -> list[Line]:
     """The peaks, and how near program and steps come to the roof."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     peaks = page.ops.peaks
     device = clean(page.ops.device_type or "device unknown", ascii_only)
     spans: list[Span] = [(f" {device}", "strong")]

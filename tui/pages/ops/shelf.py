@@ -1,4 +1,4 @@
-"""What the views of the ops tab have in common: the pages they show, what is fetched for their cards, what each can do.
+"""What the views of the ops tab have in common: the pages they show, and what is fetched for their cards.
 
 What takes time, parsing an HLO module and reading a source file, a view asks the `Shelf` for and draws without until it
 is there.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.source_lines import SourceExcerpt
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -61,11 +61,9 @@ class Shelf:
 
     def put(self, key: int | str, value: HloModule | SourceExcerpt | None) -> None:
         """Keeps what was fetched for a program id or a source."""
-        if isinstance(key, int):
-            assert not isinstance(value, SourceExcerpt)
+        if isinstance(key, int) and not isinstance(value, SourceExcerpt):
             self.modules[key] = value
-        else:
-            assert value is None or isinstance(value, SourceExcerpt)
+        elif isinstance(key, str) and (value is None or isinstance(value, SourceExcerpt)):
             self.excerpts[key] = value
 
     def module(self, program_id: int) -> HloModule | None:
@@ -79,56 +77,6 @@ class Shelf:
         if source and source not in self.excerpts:
             self.want(source)
         return self.excerpts.get(source)
-
-
-class View(Protocol):
-    """One way to look at the ops.
-
-    Attributes:
-        commands: what keys do in this view besides moving.
-        has_low_card: the card is worth its room on a low screen.
-    """
-
-    commands: tuple[str, ...]
-    has_low_card: bool
-
-    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-        """At most `height` lines, headings included."""
-
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
-        """All about what is under the cursor."""
-
-    def status(self) -> str:
-        """How the view is grouped, sorted and filtered."""
-
-    def help_rows(self) -> list[tuple[str, str]]:
-        """What its columns mean: titles and sentences."""
-
-    def move(self, across: int, down: int) -> None:
-        """One step of the cursor."""
-
-    def jump(self, rows: int) -> None:
-        """So many rows down, as far as there are any."""
-
-    def enter(self) -> bool:
-        """Opens or closes what is under the cursor; False where there is nothing to open."""
-
-    def command(self, name: str) -> str:
-        """Does one of `commands`; says what came of it, or nothing."""
-
-    def search(self, text: str) -> str:
-        """Filters, or moves to the first match; says how much was found."""
-
-    def next_match(self, direction: int) -> str:
-        """Moves to another match."""
-
-    @property
-    def selection(self) -> str | None:
-        """The full name of what is under the cursor."""
-
-    @property
-    def op_row(self) -> int | None:
-        """Row in the ops page of the op under the cursor, or of the longest one of its group."""
 
 
 def hlo_card(pages: OpPages, row: int, shelf: Shelf, width: int, glyphs: Glyphs) -> list[Line]:

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import fit
+from tpuprof.tui.draw.layout import fit, shown_top
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.pages.ops.card import framework_card
 from tpuprof.tui.pages.ops.roofline import roofline_chart
 from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, hlo_card
-from tpuprof.tui.pages.ops.table_state import TableState
-from tpuprof.tui.report.fields import Table, filter_texts, help_rows, is_descending, screen_columns
-from tpuprof.tui.report.fields import order as ordered
+from tpuprof.tui.report.fields import Table, filter_texts, help_rows, is_descending, order, screen_columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,10 +24,14 @@ if TYPE_CHECKING:
 
 
 class TableView:
-    """The table of HLO ops; base of the other tables.
+    """The table of HLO ops; base of the other tables. Only indices are held: a million rows cost eight megabytes.
 
     Attributes:
-        state: what it shows.
+        rows: int64[k]; the rows shown, in their order.
+        cursor: index into `rows`; top: the first one on the screen.
+        sort: key of the column that they are sorted by; descending: largest first.
+        shift: columns that are left out at the left.
+        filter_text: what the rows were filtered by.
         is_filter_wrong: the text given last is no filter; the rows are those of the one before.
     """
 
@@ -41,23 +43,20 @@ class TableView:
 
         self._pages = pages
         self._shelf = shelf
-        self.state = TableState(numpy.arange(self._length(), dtype=numpy.int64))
-        self._columns: tuple[tuple[Glyphs, list[Column]], ...] = ()
+        table, source = self._table()
+        self.rows: NDArray[np.int64] = numpy.arange(table.length(source), dtype=numpy.int64)
+        self.cursor = self.top = self.shift = 0
+        self.sort, self.descending = "self", True
+        self.filter_text = ""
+        self._columns: tuple[Glyphs, list[Column]] | None = None
         self._looked_at: OpColumns | None = None
         self.is_filter_wrong = False
-
-    # --- what differs between tables
-
-    def _length(self) -> int:
-        return len(self._pages.ops)
 
     def _table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
         from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415 - numpy, not at start
 
         return HLO_OPS, self._pages.ops
-
-    # ---
 
     @property
     def _search_columns(self) -> OpColumns:
@@ -79,111 +78,122 @@ class TableView:
 
     def columns(self, glyphs: Glyphs) -> list[Column]:
         """All columns, made once for a set of characters."""
-        if not self._columns or self._columns[0][0] != glyphs:
-            self._columns = ((glyphs, screen_columns(*self._table(), glyphs)),)
-        return self._columns[0][1]
+        if self._columns is None or self._columns[0] != glyphs:
+            self._columns = glyphs, screen_columns(*self._table(), glyphs)
+        return self._columns[1]
+
+    @property
+    def row(self) -> int | None:
+        """The row under the cursor."""
+        return int(self.rows[self.cursor]) if len(self.rows) else None
 
     def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """Heading and rows, at most `height` lines."""
-        state = self.state
         room = max(1, height - 1)
-        state.scroll(room)
+        self.top = shown_top(self.cursor, self.top, room, len(self.rows))
         everything = self.columns(glyphs)
-        state.shift = min(state.shift, most_shift(everything, width))
-        columns = chosen_columns(everything, width, state.shift)
-        lines = [header_line(columns, width, glyphs, state.sort, state.descending)]
-        if not len(state.rows):
-            words = f" no row matches {state.filter_text}" if state.filter_text else " no ops"
+        self.shift = min(self.shift, most_shift(everything, width))
+        columns = chosen_columns(everything, width, self.shift)
+        lines = [header_line(columns, width, glyphs, self.sort, self.descending)]
+        if not len(self.rows):
+            words = f" no row matches {self.filter_text}" if self.filter_text else " no ops"
             return [*lines, fit([(words, "dim")], width, glyphs)]
-        shown = state.rows[state.top : state.top + room].tolist()
-        return [*lines, *row_lines(columns, shown, state.row, width, glyphs)]
+        shown = self.rows[self.top : self.top + room].tolist()
+        return [*lines, *row_lines(columns, shown, self.row, width, glyphs)]
 
     def card(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All about what is under the cursor."""
-        row = self.state.row
-        return [] if row is None else hlo_card(self._pages, row, self._shelf, width, glyphs)
+        return [] if self.row is None else hlo_card(self._pages, self.row, self._shelf, width, glyphs)
 
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""
-        state = self.state
-        place = f"{count(state.cursor + 1 if len(state.rows) else 0)} of {count(len(state.rows))}"
-        return f"{place} (filtered from {count(state.total)})" if state.filter_text else place
+        place = f"{count(self.cursor + 1 if len(self.rows) else 0)} of {count(len(self.rows))}"
+        table, source = self._table()
+        return f"{place} (filtered from {count(table.length(source))})" if self.filter_text else place
 
     def help_rows(self) -> list[tuple[str, str]]:
         """What its columns mean, the one that it is sorted by first."""
-        return help_rows(self._table()[0], self.state.sort)
+        return help_rows(self._table()[0], self.sort)
 
     def move(self, across: int, down: int) -> None:
         """One step of the cursor."""
         if across:
-            self.state.shift = max(0, self.state.shift + across)
+            self.shift = max(0, self.shift + across)
         else:
-            self.state.move(down)
+            self.jump(down)
 
     def jump(self, rows: int) -> None:
         """So many rows down."""
-        self.state.move(rows)
+        self.cursor = max(0, min(self.cursor + rows, len(self.rows) - 1))
 
     def enter(self) -> bool:
-        """Opens or closes what is under the cursor; False where there is nothing to open."""
+        """Nothing is to be opened or closed."""
         return False
 
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""
-        state = self.state
         if name == "reverse":
-            state.descending = not state.descending
+            self.descending = not self.descending
         else:
             table, _ = self._table()
-            state.next_sort(tuple(table.sorted_by), lambda name: is_descending(table, name))
-        self._arrange(self._kept())
-        return f"sorted by {state.sort}, {'largest' if state.descending else 'smallest'} first"
+            names = list(table.sorted_by)
+            self.sort = names[(names.index(self.sort) + 1) % len(names)]
+            self.descending = is_descending(table, self.sort)
+        self._arrange(self._kept(self.filter_text))
+        return f"sorted by {self.sort}, {'largest' if self.descending else 'smallest'} first"
 
-    def _kept(self) -> NDArray[np.bool_] | None:
-        from tpuprof.parsers.ops.filter import parse_filter  # noqa: PLC0415
+    def _kept(self, text: str) -> NDArray[np.bool_] | None:
+        """Which rows a filter keeps; None for all.
 
-        return parse_filter(self.state.filter_text).mask(self._search_columns) if self.state.filter_text else None
+        Raises:
+            FilterError: the text is no filter.
+        """
+        from tpuprof.parsers.ops.filter import parse_filter  # noqa: PLC0415 - not at start
+
+        return parse_filter(text).mask(self._search_columns) if text else None
 
     def _arrange(self, kept: NDArray[np.bool_] | None) -> None:
-        order = ordered(*self._table(), self.state.sort, self.state.descending)
-        self.state.show(order if kept is None else order[kept[order]])
+        rows = order(*self._table(), self.sort, self.descending)
+        self.rows = rows if kept is None else rows[kept[rows]]
+        self.cursor = self.top = 0
 
     def search(self, text: str) -> str:
-        """Filters, or moves to the first match; says how much was found."""
-        from tpuprof.parsers.ops.filter import FilterError, parse_filter  # noqa: PLC0415
+        """Filters; says how much was found."""
+        from tpuprof.parsers.ops.filter import FilterError  # noqa: PLC0415 - not at start
 
+        text = text.strip()
         try:
-            kept = parse_filter(text).mask(self._search_columns) if text.strip() else None
+            kept = self._kept(text)
         except FilterError as error:
             self.is_filter_wrong = True
             return str(error)
         self.is_filter_wrong = False
-        self.state.filter_text = text.strip()
+        self.filter_text = text
         self._arrange(kept)
-        return counted(len(self.state.rows), "row") if text.strip() else ""
+        return counted(len(self.rows), "row") if text else ""
 
     def next_match(self, direction: int) -> str:
-        """Moves to another match."""
-        self.state.move(direction)
-        return f"row {self.state.cursor + 1} of {len(self.state.rows)}" if len(self.state.rows) else "no match"
+        """Moves to another row."""
+        self.jump(direction)
+        return f"row {self.cursor + 1} of {len(self.rows)}" if len(self.rows) else "no match"
 
     def show_op(self, row: int) -> None:
         """Goes to an op; a filter that hides it is dropped."""
-        if not self.state.go_to(row):
-            self.state.filter_text = ""
+        if row not in self.rows:
+            self.filter_text = ""
             self._arrange(None)
-            self.state.go_to(row)
+        places = (self.rows == row).nonzero()[0]
+        self.cursor = int(places[0]) if len(places) else self.cursor
 
     @property
     def selection(self) -> str | None:
         """The full name of what is under the cursor."""
-        row = self.state.row
-        return None if row is None else self._pages.ops.table.name[row]
+        return None if self.row is None else self._pages.ops.table.name[self.row]
 
     @property
     def op_row(self) -> int | None:
         """Row in the ops page of the op under the cursor."""
-        return self.state.row
+        return self.row
 
 
 class FrameworkView(TableView):
@@ -193,9 +203,6 @@ class FrameworkView(TableView):
         self._page = page
         super().__init__(pages, shelf)
 
-    def _length(self) -> int:
-        return len(self._page)
-
     def _table(self) -> tuple[Table[Any], Any]:
         from tpuprof.tui.pages.ops.fields.framework_ops import FRAMEWORK_OPS, FrameworkOps  # noqa: PLC0415
 
@@ -203,8 +210,7 @@ class FrameworkView(TableView):
 
     def card(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All about what is under the cursor."""
-        row = self.state.row
-        return [] if row is None else framework_card(self._page, self._pages.ops, row, width, glyphs)
+        return [] if self.row is None else framework_card(self._page, self._pages.ops, self.row, width, glyphs)
 
     def show_name(self, name: str) -> bool:
         """Goes to a framework op by its name; False where there is none."""
@@ -216,15 +222,13 @@ class FrameworkView(TableView):
     @property
     def selection(self) -> str | None:
         """The full name of what is under the cursor."""
-        row = self.state.row
-        return None if row is None else self._page.name[row]
+        return None if self.row is None else self._page.name[self.row]
 
     @property
     def op_row(self) -> int | None:
         """Row in the ops page of the op under the cursor."""
-        row = self.state.row
-        position = -1 if row is None else int(self._page.main_op[row])
-        return position if position >= 0 else None
+        op = -1 if self.row is None else int(self._page.main_op[self.row])
+        return op if op >= 0 else None
 
 
 class RooflineView(TableView):
@@ -250,7 +254,7 @@ class RooflineView(TableView):
     def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """Heading and rows, at most `height` lines."""
         plot = min(22, height * 2 // 3) if height >= 12 else 0
-        chart = roofline_chart(self.page, width, plot, glyphs, self.state.row) if plot else []
+        chart = roofline_chart(self.page, width, plot, glyphs, self.row) if plot else []
         return [*chart, *super().lines(width, height - len(chart), glyphs)]
 
     def command(self, name: str) -> str:
@@ -258,7 +262,7 @@ class RooflineView(TableView):
         if name != "idle":
             return super().command(name)
         self._with_feeds = not self._with_feeds
-        self._arrange(self._kept())
+        self._arrange(self._kept(self.filter_text))
         return "infeed and outfeed count" if self._with_feeds else "infeed and outfeed are left out"
 
     def _arrange(self, kept: NDArray[np.bool_] | None) -> None:

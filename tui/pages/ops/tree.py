@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.layout import clean, cut_middle, fit
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program, used
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ WIDE = 86
 """Cells from which on the tree shows average time and occurrences."""
 
 _TIME, _SHARE = 9, 6
+
+
+Place = tuple[int, tuple[str, ...]]
+"""A node, and for an instruction inside a fusion the names on the way to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,21 @@ class TreeRow:
     instruction: Instruction | None = None
     path: tuple[str, ...] = ()
 
+    @property
+    def place(self) -> Place:
+        """Its node, or that of its op, and the names on the way to its instruction."""
+        return self.node, self.path
+
+
+def depth_first(first: Sequence[TreeRow], under: Callable[[TreeRow], Sequence[TreeRow]]) -> list[TreeRow]:
+    """Rows, and after each of them, at any depth, those `under` it."""
+    rows: list[TreeRow] = []
+    stack = list(first)[::-1]
+    while stack:
+        rows.append(stack.pop())
+        stack += under(rows[-1])[::-1]
+    return rows
+
 
 def tree_header(width: int, glyphs: Glyphs, sort: SortBy) -> Line:
     """The headings; an arrow stands at the one that rows are sorted by."""
@@ -60,40 +80,42 @@ def tree_header(width: int, glyphs: Glyphs, sort: SortBy) -> Line:
 
 def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, width: int, glyphs: Glyphs) -> Line:
     """One row."""
-    ascii_only = glyphs.name == "ascii"
-    if row.hidden:
-        return _hidden_row(row, selected, width, glyphs)
-    if row.instruction is not None:
-        return _instruction_row(row, selected, width, glyphs)
-    node = row.node
-    fraction, wasted = float(tree.time_fraction[node]), float(tree.wasted_fraction[node])
-    is_idle = tree.kind[node] == "idle"
+    mark: Span = (glyphs.mark if selected else " ", "mark" if selected else "text")
+    under: StyleKey = "cursor" if selected else "text"
+    node, sign = row.node, " " if row.is_open is None else glyphs.open if row.is_open else glyphs.closed
+    if row.hidden or row.instruction is not None:
+        before = " " * (name_column(width) - 1 + 2 * row.depth)
+        if row.instruction is None:
+            words = f"{before}+ {count(row.hidden)} more"
+            return fit([mark, (f"{words:<{width - 1}}", "cursor" if selected else "dim")], width, glyphs)
+        ascii_only = glyphs.is_ascii
+        shape = f"  {clean(row.instruction.shape, ascii_only)}"
+        name = f"{before}{sign} {clean(row.instruction.name, ascii_only)}"
+        return fit([mark, (name, under), (shape, "cursor" if selected else "dim")], width, glyphs)
+    fraction = float(tree.time_fraction[node])
     filled, _ = small_bar(fraction if math.isfinite(fraction) else 0.0, BAR_WIDTH, glyphs)
     letter, bar_style = _sign(page, tree, node)
-    under: StyleKey = "cursor" if selected else "text"
     spans: list[Span] = [
-        (glyphs.mark if selected else " ", "mark" if selected else "text"),
-        (letter, bar_style),
-        (" ", "text"),
-        (f"{share(fraction):>{_SHARE}} ", under),
+        *(mark, (letter, bar_style), (" ", "text"), (f"{share(fraction):>{_SHARE}} ", under)),
         (f"{filled:<{BAR_WIDTH + 1}}", bar_style),
-        (f"{share(wasted):>{_SHARE + 1}} ", under),
+        (f"{share(float(tree.wasted_fraction[node])):>{_SHARE + 1}} ", under),
     ]
     flops, hbm = float(tree.rates.flops_utilization[node]), float(tree.rates.bandwidth_utilization[node, 0])
-    if is_idle:
+    if tree.kind[node] == "idle":
         spans.append((" " * (2 * _SHARE + 2), under))
     else:
         spans.append((f"{used(flops):>{_SHARE}} ", "cursor" if selected else flops_style(flops)))
         spans.append((f"{used(hbm):>{_SHARE}} ", "cursor" if selected else bandwidth_style(hbm)))
     if width >= WIDE:
-        number = int(tree.occurrences[node])
-        is_op = tree.kind[node] in ("op", "duplicates")
-        average = duration(int(tree.time_ps[node]) / number, ascii_only) if is_op and number else ""
-        spans.append((f"{average:>{_TIME}} {count(number) if is_op else '':>8} ", under))
-    room = max(8, width - sum(len(text) for text, _ in spans))
-    name = _name(tree, row, glyphs)
-    key: StyleKey = "cursor" if selected else "strong" if tree.kind[node] in ("program", "category") else "text"
-    return fit([*spans, (f"{cut_middle(name, room, glyphs):<{room}}", key)], width, glyphs)
+        number = int(tree.occurrences[node]) if tree.kind[node] in ("op", "duplicates") else None
+        average = duration(int(tree.time_ps[node]) / number, glyphs.is_ascii) if number else ""
+        spans.append((f"{average:>{_TIME}} {'' if number is None else count(number):>8} ", under))
+    room = max(8, width - line_width(tuple(spans)))
+    kind, text = tree.kind[node], tree.name[node]
+    text = clean(short_program(text, glyphs) if kind == "program" else text, glyphs.is_ascii)
+    name = cut_middle(f"{'  ' * row.depth}{sign} {text}", room, glyphs)
+    key: StyleKey = "cursor" if selected else "strong" if kind in ("program", "category") else "text"
+    return fit([*spans, (f"{name:<{room}}", key)], width, glyphs)
 
 
 def _sign(page: OpProfilePage, tree: OpTree, node: int) -> tuple[str, StyleKey]:
@@ -110,36 +132,6 @@ def _sign(page: OpProfilePage, tree: OpTree, node: int) -> tuple[str, StyleKey]:
     return CLASS_LETTER[kind] if tree.kind[node] in ("op", "duplicates", "category") else " ", CLASS_STYLE[kind]
 
 
-def _name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
-    """The node's name, indented, with a sign that tells whether it is open."""
-    sign = " " if row.is_open is None else (glyphs.open if row.is_open else glyphs.closed)
-    name = tree.name[row.node]
-    if tree.kind[row.node] == "program":
-        name = short_program(name, glyphs)
-    return f"{'  ' * row.depth}{sign} {clean(name, glyphs.name == 'ascii')}"
-
-
-def _hidden_row(row: TreeRow, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    mark: Span = (glyphs.mark if selected else " ", "mark" if selected else "text")
-    before = " " * (name_column(width) - 1 + 2 * row.depth)
-    words = f"{before}+ {count(row.hidden)} more"
-    return fit([mark, (f"{words:<{width - 1}}", "cursor" if selected else "dim")], width, glyphs)
-
-
-def _instruction_row(row: TreeRow, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    instruction = row.instruction
-    assert instruction is not None
-    ascii_only = glyphs.name == "ascii"
-    sign = " " if row.is_open is None else (glyphs.open if row.is_open else glyphs.closed)
-    mark: Span = (glyphs.mark if selected else " ", "mark" if selected else "text")
-    before = " " * (name_column(width) - 1 + 2 * row.depth)
-    name = f"{before}{sign} {clean(instruction.name, ascii_only)}"
-    rest = f"  {clean(instruction.shape, ascii_only)}"
-    key: StyleKey = "cursor" if selected else "text"
-    spans: list[Span] = [mark, (name, key), (rest, "cursor" if selected else "dim")]
-    return fit(spans, width, glyphs)
-
-
 def name_column(width: int) -> int:
     """The cell at which names begin."""
     return 3 + (_SHARE + 1) + (BAR_WIDTH + 1) + (_SHARE + 2) + 2 * (_SHARE + 1) + (_TIME + 10 if width >= WIDE else 0)
@@ -147,15 +139,10 @@ def name_column(width: int) -> int:
 
 def whole_tree(page: OpProfilePage, tree: OpTree, width: int, glyphs: Glyphs, limit: int = 0) -> list[Line]:
     """The tree with every node open, for a report: at most `limit` children a node (0: all)."""
-    rows: list[TreeRow] = []
-    stack: list[TreeRow] = _level(tree, 0, 0, limit)[::-1]
-    while stack:
-        row = stack.pop()
-        rows.append(row)
-        if not row.hidden:
-            stack += _level(tree, row.node, row.depth + 1, limit)[::-1]
-    lines = [tree_header(width, glyphs, "time")]
-    return lines + [tree_row(page, tree, row, False, width, glyphs) for row in rows]
+    rows = depth_first(
+        _level(tree, 0, 0, limit), lambda row: [] if row.hidden else _level(tree, row.node, row.depth + 1, limit)
+    )
+    return [tree_header(width, glyphs, "time"), *(tree_row(page, tree, row, False, width, glyphs) for row in rows)]
 
 
 def _level(tree: OpTree, node: int, depth: int, limit: int) -> list[TreeRow]:

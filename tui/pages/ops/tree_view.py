@@ -6,19 +6,39 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
+from tpuprof.tui.draw.layout import shown_top
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.card import group_card, instruction_card
 from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, hlo_card
-from tpuprof.tui.pages.ops.tree import tree_header, tree_row
-from tpuprof.tui.pages.ops.tree_state import TOP, TreeState, op_node
+from tpuprof.tui.pages.ops.tree import Place, TreeRow, depth_first, tree_header, tree_row
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import Instruction
-    from tpuprof.parsers.pages.ops.op_profile import Grouping, OpProfilePage
+    from tpuprof.parsers.pages.ops.op_profile import Grouping, OpProfilePage, OpTree, SortBy
+
+
+TOP = 10
+"""Children of a node that are shown at first; the others are counted."""
+
+_GROUPS: tuple[Grouping, ...] = ("program", "category", "provenance")
+
+
+def _by(grouping: Grouping) -> str:
+    return "framework scope" if grouping == "provenance" else grouping
 
 
 class TreeView:
-    """The op profile."""
+    """The op profile.
+
+    Attributes:
+        tree: the tree shown.
+        sort: longest or most wasteful first.
+        top: at most `TOP` children of each node are shown.
+        most: the children shown make up no more than 90 % of their parent.
+        open: places whose children are shown.
+        rows: what is shown, from the first row on; it follows from the rest.
+        cursor: index into `rows`.
+    """
 
     commands: tuple[str, ...] = ("group", "sort", "idle", "top", "most")
     has_low_card = True
@@ -27,49 +47,92 @@ class TreeView:
         self._pages = pages
         self._shelf = shelf
         self._with_idle = True
-        self.state = TreeState(pages.profile.by_program, self._fused)
-        self._top = 0
+        self.sort: SortBy = "time"
+        self.top, self.most = True, False
+        self._first = 0
         self._matches: tuple[int, ...] = ()
         self._match = -1
+        self._show(pages.profile.by_program)
+
+    def _show(self, tree: OpTree) -> None:
+        """Shows a tree, with its longest program or category open."""
+        self.tree = tree
+        longest = next((node for node in tree.children(0).tolist() if tree.kind[node] != "idle"), None)
+        self.open: set[Place] = set() if longest is None else {(longest, ())}
+        self.rows: list[TreeRow] = []
+        self.cursor = 0
+        self.refresh()
 
     @property
     def _page(self) -> OpProfilePage:
         return self._pages.profile if self._with_idle else self._pages.profile_without_idle
 
-    def _fused(self, node: int, path: tuple[str, ...]) -> Sequence[Instruction] | None:
-        tree, ops = self.state.tree if hasattr(self, "state") else self._pages.profile.by_program, self._pages.ops
-        row = int(tree.row[node])
-        if row < 0 or tree.kind[node] != "op" or not (ops.table.category[row] or "").endswith("fusion"):
-            return None
-        program = int(ops.table.program_id[row])
-        if program not in self._shelf.named:
-            return None
-        is_open = path or (hasattr(self, "state") and (node, ()) in self.state.open)
-        module = self._shelf.module(program) if is_open else None
-        return () if module is None else module.fused(path[-1] if path else ops.table.name[row])
+    @property
+    def row(self) -> TreeRow | None:
+        """The row under the cursor."""
+        return self.rows[self.cursor] if self.rows else None
+
+    # --- rows
 
     def refresh(self) -> None:
-        """Something was fetched."""
-        self.state.refresh()
+        """Lists the rows anew; the cursor stays at its place, or at the nearest row above it."""
+        place = self.rows[self.cursor].place if self.cursor < len(self.rows) else None
+        self.rows = depth_first(self._level(0, 0), lambda row: self._under(row) if row.is_open else [])
+        index = self._index(place)
+        self.cursor = max(0, min(self.cursor, len(self.rows) - 1)) if index is None else index
+
+    def _index(self, place: Place | None) -> int | None:
+        """Where a place is shown."""
+        return next((index for index, row in enumerate(self.rows) if row.place == place and not row.hidden), None)
+
+    def _level(self, node: int, depth: int) -> list[TreeRow]:
+        tree = self.tree
+        shown, hidden = tree.top_children(node, self.sort, TOP if self.top else 0, self.most)
+        rows = []
+        for child in shown.tolist():
+            has_children = tree.child_count(child) > 0 or self._fused(child, ()) is not None
+            rows.append(TreeRow(child, depth, ((child, ()) in self.open) if has_children else None))
+        return rows + ([TreeRow(node, depth, None, hidden)] if hidden else [])
+
+    def _under(self, row: TreeRow) -> list[TreeRow]:
+        if self.tree.child_count(row.node) and row.instruction is None:
+            return self._level(row.node, row.depth + 1)
+        rows = []
+        for instruction in self._fused(row.node, row.path) or ():
+            path = (*row.path, instruction.name)
+            has_children = instruction.is_fusion and len(path) < 16
+            is_open = (row.node, path) in self.open if has_children else None
+            rows.append(TreeRow(row.node, row.depth + 1, is_open, 0, instruction, path))
+        return rows
+
+    def _fused(self, node: int, path: tuple[str, ...]) -> Sequence[Instruction] | None:
+        """Instructions inside the fusion of a node, or inside one of those; None where there are none.
+
+        Those of a fusion that is closed, or whose module is not fetched yet, are no instructions.
+        """
+        tree, table = self.tree, self._pages.ops.table
+        row = int(tree.row[node])
+        if row < 0 or tree.kind[node] != "op" or not (table.category[row] or "").endswith("fusion"):
+            return None
+        program = int(table.program_id[row])
+        if program not in self._shelf.named:
+            return None
+        module = self._shelf.module(program) if path or (node, ()) in self.open else None
+        return () if module is None else module.fused(path[-1] if path else table.name[row])
+
+    # --- drawing
 
     def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """Heading and rows, at most `height` lines."""
-        room = max(1, height - 1)
-        self._top = max(self.state.cursor - room + 1, min(self._top, self.state.cursor))
-        self._top = max(0, min(self._top, len(self.state.rows) - room))
-        shown = self.state.rows[self._top : self._top + room]
-        header = tree_header(width, glyphs, self.state.sort)
-        return [
-            header,
-            *(
-                tree_row(self._page, self.state.tree, row, place == self.state.cursor, width, glyphs)
-                for place, row in enumerate(shown, self._top)
-            ),
-        ]
+        room, page = max(1, height - 1), self._page
+        self._first = shown_top(self.cursor, self._first, room, len(self.rows))
+        shown = enumerate(self.rows[self._first : self._first + room], self._first)
+        rows = [tree_row(page, self.tree, row, place == self.cursor, width, glyphs) for place, row in shown]
+        return [tree_header(width, glyphs, self.sort), *rows]
 
     def card(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All about what is under the cursor."""
-        row, tree = self.state.row, self.state.tree
+        row, tree = self.row, self.tree
         if row is None:
             return []
         if row.instruction is not None:
@@ -80,10 +143,9 @@ class TreeView:
 
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""
-        by = "framework scope" if self.state.by == "provenance" else self.state.by
-        parts = [f"by {by}"]
-        parts += [f"top {TOP}"] if self.state.top else []
-        parts += ["top 90%"] if self.state.most else []
+        parts = [f"by {_by(self.tree.by)}"]
+        parts += [f"top {TOP}"] if self.top else []
+        parts += ["top 90%"] if self.most else []
         parts += [] if self._with_idle else ["idle left out"]
         return ", ".join(parts)
 
@@ -96,83 +158,120 @@ class TreeView:
         on_card = HLO_OPS.chosen(("bound_by", "roofline_efficiency"))
         return [*rows, *((quantity.heading, f"{quantity.meaning}.") for quantity in on_card)]
 
+    # --- moving
+
     def move(self, across: int, down: int) -> None:
-        """One step of the cursor."""
-        if across > 0:
-            self.state.into()
+        """One step of the cursor; across opens the row or goes to its first child, closes it or goes to its parent."""
+        row = self.row
+        if row is None or not across:
+            self.jump(down)
+        elif across > 0 and not self.enter():
+            if row.is_open:
+                self.jump(1)
+            else:
+                self._toggle(row)
+        elif across < 0 and row.is_open:
+            self._toggle(row)
         elif across < 0:
-            self.state.out()
-        else:
-            self.state.move(down)
+            above = (index for index in range(self.cursor - 1, -1, -1) if self.rows[index].depth < row.depth)
+            self.cursor = next(above, self.cursor)
 
     def jump(self, rows: int) -> None:
         """So many rows down."""
-        self.state.move(rows)
+        self.cursor = max(0, min(self.cursor + rows, len(self.rows) - 1))
+
+    def _toggle(self, row: TreeRow) -> None:
+        """Opens or closes a row, where it has children."""
+        if row.is_open is not None:
+            self.open ^= {row.place}
+            self.refresh()
 
     def enter(self) -> bool:
-        """Opens or closes what is under the cursor; False where there is nothing to open."""
-        return self.state.show_hidden()
+        """On a row of hidden nodes shows them all, the cursor on the first of them; False on another row."""
+        row = self.row
+        if row is None or not row.hidden:
+            return False
+        siblings = self.tree.children(row.node, self.sort)
+        self._show_all(int(siblings[len(siblings) - row.hidden]))
+        return True
+
+    def _show_all(self, node: int) -> None:
+        """Shows all children of all nodes, and goes to one of them."""
+        self.top, self.most = False, False
+        self.refresh()
+        index = self._index((node, ()))
+        self.cursor = self.cursor if index is None else index
+
+    def reveal(self, node: int) -> None:
+        """Opens everything above a node and goes there, even where fewer children are to be shown."""
+        self.open |= {(parent, ()) for parent in self.tree.path(node)[1:-1]}
+        self.refresh()
+        index = self._index((node, ()))
+        if index is None:
+            self._show_all(node)
+        else:
+            self.cursor = index
 
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""
-        state = self.state
         if name == "group":
-            order: tuple[Grouping, ...] = ("program", "category", "provenance")
-            following = order[(order.index(state.by) + 1) % len(order)]
-            state.switch(self._page.tree(following))
-            return f"grouped by {'framework scope' if following == 'provenance' else following}"
-        if name == "idle":
+            following = _GROUPS[(_GROUPS.index(self.tree.by) + 1) % len(_GROUPS)]
+            row = self.row
+            wanted = int(self.tree.row[row.node]) if row is not None and self.tree.kind[row.node] == "op" else -1
+            self._show(self._page.tree(following))
+            if wanted >= 0:
+                self.show_op(wanted)
+            return f"grouped by {_by(following)}"
+        if name == "idle":  # idle time is a tree's last node: what is open stays open, the cursor stays
             self._with_idle = not self._with_idle
-            state.replace(self._page.tree(state.by))
-            return "idle time counts" if self._with_idle else "idle time left out: shares are of the ops' time"
-        if name == "sort":
-            state.sort = "wasted" if state.sort == "time" else "time"
+            self.tree = self._page.tree(self.tree.by)
+        elif name == "sort":
+            self.sort = "wasted" if self.sort == "time" else "time"
         elif name == "top":
-            state.top = not state.top
+            self.top = not self.top
         else:
-            state.most = not state.most
-        state.refresh()
-        return ""
+            self.most = not self.most
+        self.refresh()
+        if name != "idle":
+            return ""
+        return "idle time counts" if self._with_idle else "idle time left out: shares are of the ops' time"
 
     def search(self, text: str) -> str:
-        """Filters, or moves to the first match; says how much was found."""
+        """Moves to the first match; says how much was found."""
         wanted = text.casefold()
-        tree = self.state.tree
-        self._matches = tuple(place for place, name in enumerate(tree.name) if text and wanted in name.casefold())
+        self._matches = tuple(node for node, name in enumerate(self.tree.name) if text and wanted in name.casefold())
         self._match = -1
-        if not text:
-            return ""
-        if self._matches:
-            self.next_match(1)
-        return counted(len(self._matches), "node") if self._matches else "no match"
+        if not self._matches:
+            return text and "no match"
+        self.next_match(1)
+        return counted(len(self._matches), "node")
 
     def next_match(self, direction: int) -> str:
         """Moves to another match."""
         if not self._matches:
             return "no match"
         self._match = (self._match + direction) % len(self._matches)
-        self.state.reveal(self._matches[self._match])
+        self.reveal(self._matches[self._match])
         return f"match {self._match + 1} of {len(self._matches)}"
 
     def show_op(self, row: int) -> None:
-        """Goes to an op."""
-        self.state.reveal(op_node(self.state.tree, row))
+        """Goes to an op of the ops page, which has exactly one node."""
+        nodes: list[int] = (self.tree.row == row).nonzero()[0].tolist()
+        self.reveal(next(node for node in nodes if self.tree.kind[node] == "op"))
 
     @property
     def selection(self) -> str | None:
         """The full name of what is under the cursor."""
-        row, tree = self.state.row, self.state.tree
+        row = self.row
         if row is None:
             return None
         if row.instruction is not None:
             return row.instruction.name
-        place = int(tree.row[row.node])
-        name: str = self._pages.ops.table.name[place] if place >= 0 else tree.name[row.node]
-        return name or None
+        op = self.op_row
+        return (self.tree.name[row.node] if op is None else self._pages.ops.table.name[op]) or None
 
     @property
     def op_row(self) -> int | None:
-        """Row in the ops page of the op under the cursor."""
-        row = self.state.row
-        place = -1 if row is None else int(self.state.tree.row[row.node])
-        return place if place >= 0 else None
+        """Row in the ops page of the op under the cursor, or of the longest one of its group."""
+        op = -1 if self.row is None else int(self.tree.row[self.row.node])
+        return op if op >= 0 else None

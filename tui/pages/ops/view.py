@@ -9,9 +9,10 @@ from textual import work
 from textual.message import Message
 from textual.timer import Timer
 
-from tpuprof.tui.draw.layout import beside, clean, fit, shortened, wrap
+from tpuprof.tui.draw.layout import beside, clean, filled, fit, shortened, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
-from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, View
+from tpuprof.tui.pages.ops.card import machine_line
+from tpuprof.tui.pages.ops.shelf import OpPages, Shelf
 from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.terminal.theme import AnyLine
@@ -47,6 +48,11 @@ LOW = 14
 """Rows of the list and card below which there is no card; Enter opens it."""
 
 
+def _card_width(width: int) -> int:
+    """Cells of the card beside the list."""
+    return min(60, width * 2 // 5)
+
+
 class Fetched(Message):
     """A module or the lines of a source file are there, or known to be missing."""
 
@@ -57,13 +63,8 @@ class Fetched(Message):
         self.generation = generation
 
 
-_MEANINGS: tuple[tuple[str, str], ...] = (
-    ("IDLE", "time in which a core runs no op."),
-    ("duplicates", "ops that the compiler made of one: the same code, several times."),
-    ("padding", "what tiling adds: an array's last two dimensions are filled up to its tile."),
-    ("matrix", "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured."),
-    ("n/a", "the profile has no count for it; it is never 0 instead."),
-)
+View = TreeView | TableView
+"""One way to look at the ops."""
 
 
 class OpsTab(Tab):
@@ -73,7 +74,13 @@ class OpsTab(Tab):
         card_is_late: the card still shows what the cursor has left.
     """
 
-    MEANINGS = _MEANINGS
+    MEANINGS = (
+        ("IDLE", "time in which a core runs no op."),
+        ("duplicates", "ops that the compiler made of one: the same code, several times."),
+        ("padding", "what tiling adds: an array's last two dimensions are filled up to its tile."),
+        ("matrix", "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured."),
+        ("n/a", "the profile has no count for it; it is never 0 instead."),
+    )
     NAME_CELLS = 14
 
     def __init__(self, look: Look, *, id: str) -> None:
@@ -104,13 +111,9 @@ class OpsTab(Tab):
         self._forget()
         self._pages = pages
         named = frozenset(number for modules in pages.modules for number in modules.names)
-        self._shelf = Shelf(self._want, named)
-        views: dict[int, View] = {
-            TREE: TreeView(pages, self._shelf),
-            HLO: TableView(pages, self._shelf),
-            ROOFLINE: RooflineView(pages, self._shelf),
-        }
-        self._views = views
+        shelf = self._shelf = Shelf(self._want, named)
+        tree, table, roofline = TreeView(pages, shelf), TableView(pages, shelf), RooflineView(pages, shelf)
+        self._views = {TREE: tree, HLO: table, ROOFLINE: roofline}
         message = self.show_named_op(self._wanted_op) if self._wanted_op else ""
         self.redraw()
         return message
@@ -119,8 +122,7 @@ class OpsTab(Tab):
         """The framework ops are there too; says what is not."""
         if self._pages is None:
             return ""
-        view = FrameworkView(self._pages, self._shelf, page)
-        self._views[FRAMEWORK] = view
+        view = self._views[FRAMEWORK] = FrameworkView(self._pages, self._shelf, page)
         wanted, self._wanted_name = self._wanted_name, ""
         found = not wanted or view.show_name(wanted)
         self.redraw()
@@ -144,7 +146,7 @@ class OpsTab(Tab):
         glyphs, pages = self.look.glyphs, self._pages
         if pages is None:
             return state_lines(self._state, width, height, glyphs)
-        headline = clean(f" {pages.profile.headline}", glyphs.name == "ascii")
+        headline = clean(f" {pages.profile.headline}", glyphs.is_ascii)
         lines = [fit([(headline, "text")], width, glyphs)]
         if height >= TALL:
             lines = wrap(pages.profile.headline, width - 1, "text", glyphs, [(" ", "text")])[:2]
@@ -161,18 +163,17 @@ class OpsTab(Tab):
         return [fit(line, width, glyphs) for line in lines]
 
     def _side_by_side(self, view: View, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-        card_width = min(60, width * 2 // 5)
+        card_width = _card_width(width)
         list_width = width - card_width - GUTTER
         self._list_height = height - 1
         rows = view.lines(list_width, height, glyphs)
         card = shortened(self._card(view, card_width, glyphs), height, card_width, glyphs)
-        blocks = (rows + [fit([], list_width, glyphs)] * (height - len(rows)), gutter_lines(height, glyphs), card)
-        return beside(blocks, (list_width, GUTTER, card_width))
+        return beside((rows, gutter_lines(height, glyphs), card), (list_width, GUTTER, card_width))
 
     def rule_place(self, width: int) -> tuple[int, int] | None:
         """Where the rule between list and card begins, below the highest headline; None where there is none."""
         is_there = self._pages is not None and self.view is not None and width >= WIDE
-        return (width - min(60, width * 2 // 5) - GUTTER, HEADLINE_LINES) if is_there else None
+        return (width - _card_width(width) - GUTTER, HEADLINE_LINES) if is_there else None
 
     def _one_below_the_other(self, view: View, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         card_height = 6 if height < TALL else height // 3
@@ -183,10 +184,9 @@ class OpsTab(Tab):
         rows = view.lines(width, list_height, glyphs)
         if not card_height:
             return rows
-        rows += [fit([], width, glyphs)] * (list_height - len(rows))
         card = shortened(self._card(view, width - 1, glyphs), card_height, width - 1, glyphs)
         ruled: Line = ((glyphs.horizontal * width, "rule"),)
-        return [*rows, ruled, *(((" ", "text"), *line) for line in card)]
+        return [*filled(rows, width, list_height), ruled, *(((" ", "text"), *line) for line in card)]
 
     def _card(self, view: View, width: int, glyphs: Glyphs) -> list[Line]:
         """The card, or the one before it while the cursor is on its way."""
@@ -214,19 +214,13 @@ class OpsTab(Tab):
             spans.append((shown, "strong" if place == self._at else "dim"))
         if not self.card_is_late:
             self._status_drawn = self.view.status() if self.view is not None else ""
-        status = self._status_drawn
-        room = width - line_width(tuple(spans)) - len(status) - 1
-        return fit([*spans, (" " * max(1, room), "text"), (status, "dim")], width, glyphs)
+        room = width - line_width(tuple(spans)) - len(self._status_drawn) - 1
+        return fit([*spans, (" " * max(1, room), "text"), (self._status_drawn, "dim")], width, glyphs)
 
     @property
     def view(self) -> View | None:
         """The view that is shown; None where it is not there yet."""
         return self._views.get(self._at)
-
-    @property
-    def view_index(self) -> int:
-        """Which view is chosen."""
-        return self._at
 
     @property
     def has_page(self) -> bool:
@@ -238,18 +232,19 @@ class OpsTab(Tab):
         """What keys do here besides moving."""
         if self._pages is None:
             return ()
-        view = self.view
         jumps: tuple[str, ...] = ("on_timeline",) if self.selection is not None else ()
-        jumps += ("buffers",) if self.op_name is not None else ()
-        return ("view", "same_op", *jumps, *(view.commands if view is not None else ()))
+        jumps += ("buffers",) if self._op_row is not None else ()
+        return ("view", "same_op", *jumps, *(self.view.commands if self.view is not None else ()))
 
     def jump(self, command: str) -> Jump | None:
         """To the op's longest run on the timeline, or to its buffers."""
         if command == "on_timeline" and self.selection is not None:
             return Jump("timeline", "op", self.selection)
-        if command == "buffers" and self.op_name is not None:
-            return Jump("memory", "op", self.op_name, self.op_program)
-        return None
+        row = self._op_row
+        if command != "buffers" or row is None or self._pages is None:
+            return None
+        table = self._pages.ops.table
+        return Jump("memory", "op", table.name[row], int(table.program_id[row]) or None)
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:
@@ -257,11 +252,9 @@ class OpsTab(Tab):
         if self._pages is None:
             return super().foot_keys
         if self._at == TREE:
-            keys = (FootKey("v", "view"), FootKey("b", "group by"), FootKey("s", "sort"), FootKey("h l", "close, open"))
-        else:
-            where = "in HLO ops" if self._at == FRAMEWORK else "in tree"
-            keys = (FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", where), FootKey("Enter", "details"))
-        return keys
+            return FootKey("v", "view"), FootKey("b", "group by"), FootKey("s", "sort"), FootKey("h l", "close, open")
+        where = "in HLO ops" if self._at == FRAMEWORK else "in tree"
+        return FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", where), FootKey("Enter", "details")
 
     @property
     def motions(self) -> tuple[tuple[str, str], ...]:
@@ -292,34 +285,24 @@ class OpsTab(Tab):
         return self.view.selection if self.view is not None else None
 
     @property
-    def op_name(self) -> str | None:
-        """Name of the HLO op under the cursor, for the memory tab."""
-        row = self.view.op_row if self.view is not None else None
-        return None if row is None or self._pages is None else self._pages.ops.table.name[row]
-
-    @property
-    def op_program(self) -> int | None:
-        """Program id of that op; None where the profile does not say."""
-        row = self.view.op_row if self.view is not None else None
-        return None if row is None or self._pages is None else int(self._pages.ops.table.program_id[row]) or None
+    def _op_row(self) -> int | None:
+        """Row in the ops page of the op under the cursor."""
+        return self.view.op_row if self.view is not None else None
 
     def detail_line(self, width: int) -> AnyLine:
         """The machine, where there is a line for it."""
-        from tpuprof.tui.pages.ops.card import machine_line  # noqa: PLC0415 - beside its only use
-
-        glyphs = self.look.glyphs
         if self._pages is None:
-            return fit([], width, glyphs)
-        return ((" ", "dim"), *machine_line(self._pages.ops, width - 1, glyphs))
-
-    def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        """The card in full."""
-        return self.view.card(width, glyphs) if self.view is not None else []
+            return super().detail_line(width)
+        return ((" ", "dim"), *machine_line(self._pages.ops, width - 1, self.look.glyphs))
 
     @property
     def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
-        """Title and text of what Enter opens."""
-        return ("Op", self.detail_lines) if self.view is not None and self.selection is not None else None
+        """Title and text of what Enter opens: the card in full."""
+
+        def card(width: int, glyphs: Glyphs) -> list[Line]:
+            return self.view.card(width, glyphs) if self.view is not None else []
+
+        return ("Op", card) if self.selection is not None else None
 
     # --- fetching
 
@@ -374,18 +357,14 @@ class OpsTab(Tab):
 
     def enter(self) -> str:
         """Opens or closes a node of the tree; "details" where the card is to be opened."""
-        view = self.view
-        if view is None:
-            return ""
-        if view.enter():
-            self.redraw()
-            return ""
-        return "details"
+        if self.view is not None and not self.view.enter():
+            return "details"
+        self.redraw()
+        return ""
 
     def command(self, name: str, by: int = 1) -> str:
         """Does one of `commands`; says what came of it."""
         self.card_is_late = False
-        view = self.view
         if self._pages is None:
             return ""
         message = ""
@@ -393,25 +372,19 @@ class OpsTab(Tab):
             self._at = (self._at + by) % len(TITLES)
         elif name == "same_op":
             message = self._same_op()
-        elif view is not None and name in view.commands:
-            message = view.command(name)
+        elif self.view is not None and name in self.view.commands:
+            message = self.view.command(name)
         self.redraw()
         return message
 
     def _same_op(self) -> str:
         """From a table to the op in the tree, from the tree to the op in the table."""
-        row = self.view.op_row if self.view is not None else None
+        row = self._op_row
         if row is None:
             return "no single op under the cursor"
         self._at = HLO if self._at in (TREE, FRAMEWORK) else TREE
-        self.show_op(row)
+        self._views[self._at].show_op(row)
         return f"the same op in {TITLES[self._at]}"
-
-    def show_op(self, row: int) -> None:
-        """Goes to an op of the ops page in the view that is shown."""
-        view = self.view
-        if isinstance(view, TreeView | TableView):
-            view.show_op(row)
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Shows an op, or a framework op."""
@@ -429,7 +402,7 @@ class OpsTab(Tab):
         names = self._pages.profile.ops.table.name
         if name in names:
             self._at = HLO
-            self.show_op(names.index(name))
+            self._views[HLO].show_op(names.index(name))
             self.redraw()
             return ""
         return self.show_framework_op(name)
@@ -451,9 +424,7 @@ class OpsTab(Tab):
 
     def search(self, text: str) -> str:
         """Filters a table; in the tree, moves to the first node with that name."""
-        if self.view is None:
-            return ""
-        message = self.view.search(text)
+        message = self.view.search(text) if self.view is not None else ""
         self.redraw()
         return message
 
@@ -465,9 +436,7 @@ class OpsTab(Tab):
 
     def next_match(self, direction: int) -> str:
         """Next match in the tree, next row in a table."""
-        if self.view is None:
-            return ""
-        message = self.view.next_match(direction)
+        message = self.view.next_match(direction) if self.view is not None else ""
         self.redraw()
         return message
 

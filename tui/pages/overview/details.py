@@ -13,21 +13,19 @@ from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
 
 def op_line(op: TopOp, width: int, glyphs: Glyphs) -> Line:
     """An op's full name in one line, as far as it fits, and what kind of op it is."""
-    ascii_only = glyphs.name == "ascii"
-    kind = clean(op.hlo_category or "category unknown", ascii_only)
+    kind = clean(op.hlo_category or "category unknown", glyphs.is_ascii)
     head: list[Span] = [(" op ", "dim")]
     room = width - 4 - len(kind) - 4
     if room < 24:
-        return fit([*head, (cut_middle(clean(op.name, ascii_only), width - 5, glyphs), "strong")], width, glyphs)
-    name = cut_middle(clean(op.name, ascii_only), room, glyphs)
+        return fit([*head, (cut_middle(clean(op.name, glyphs.is_ascii), width - 5, glyphs), "strong")], width, glyphs)
+    name = cut_middle(clean(op.name, glyphs.is_ascii), room, glyphs)
     return fit([*head, (name, "strong"), (f"  {glyphs.dot} {kind}", "dim")], width, glyphs)
 
 
 def step_line(step: Step, page: Overview, width: int, glyphs: Glyphs) -> Line:
     """When a step began and how its cores waited for input, as far as that is known."""
-    ascii_only = glyphs.name == "ascii"
-    spans: list[Span] = [(" step ", "dim"), (clean(step.name, ascii_only), "strong"), ("  starts at ", "dim")]
-    spans.append((duration(step.start_ps, ascii_only), "text"))
+    spans: list[Span] = [(" step ", "dim"), (clean(step.name, glyphs.is_ascii), "strong"), ("  starts at ", "dim")]
+    spans.append((duration(step.start_ps, glyphs.is_ascii), "text"))
     parts = step.breakdown
     if isinstance(parts, GenericBreakdown):
         spans.append((f"  other time {percent(100 * parts.all_other_ps / max(1, step.duration_ps))}", "dim"))
@@ -42,36 +40,31 @@ def step_line(step: Step, page: Overview, width: int, glyphs: Glyphs) -> Line:
 
 def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     """All that the overview knows of an op."""
-    ascii_only = glyphs.name == "ascii"
     lines = wrap(op.name, width, "strong", glyphs)
     rows = [
         ("class", f"{CLASS_LETTER[op.op_class]} {op.op_class}"),
-        ("HLO category", clean(op.hlo_category or "not in the profile", ascii_only)),
-        ("framework op type", clean(op.category, ascii_only)),
-        ("self time", f"{duration(op.self_time_ps, ascii_only)}, over all cores"),
+        ("HLO category", clean(op.hlo_category or "not in the profile", glyphs.is_ascii)),
+        ("framework op type", clean(op.category, glyphs.is_ascii)),
+        ("self time", f"{duration(op.self_time_ps, glyphs.is_ascii)}, over all cores"),
         ("share of op time", f"{percent(op.self_time_percent)}, with all above it {percent(op.cumulative_percent)}"),
         ("occurrences", count(op.occurrences)),
         ("rate", _rate(op.gflops_per_second)),
     ]
-    rank = page.top_ops.index(op) + 1 if op in page.top_ops else 0
-    if rank:
-        rows.insert(0, ("rank", f"{rank} of the top {len(page.top_ops)}, by self time"))
-    jump = [
-        fit([], width, glyphs),
-        fit([("o ", "key"), ("shows it in tab 3, ops", "text")], width, glyphs),
-        fit([("O ", "key"), ("shows its longest run in tab 4, timeline", "text")], width, glyphs),
-    ]
-    return [*lines, fit([], width, glyphs), *labelled(rows, width, glyphs), *jump]
+    if op in page.top_ops:
+        rows.insert(0, ("rank", f"{page.top_ops.index(op) + 1} of the top {len(page.top_ops)}, by self time"))
+    blank = fit([], width, glyphs)
+    in_ops = fit([("o ", "key"), ("shows it in tab 3, ops", "text")], width, glyphs)
+    on_timeline = fit([("O ", "key"), ("shows its longest run in tab 4, timeline", "text")], width, glyphs)
+    return [*lines, blank, *labelled(rows, width, glyphs), blank, in_ops, on_timeline]
 
 
 def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     """A step's time by part, and how it compares with the others."""
-    ascii_only = glyphs.name == "ascii"
     middle = median(other.duration_ps for other in page.steps)
     rows = [
-        ("duration", f"{duration(step.duration_ps, ascii_only)}, of its slowest core"),
-        ("median of all steps", duration(middle, ascii_only)),
-        ("starts at", f"{duration(step.start_ps, ascii_only)} in the profile"),
+        ("duration", f"{duration(step.duration_ps, glyphs.is_ascii)}, of its slowest core"),
+        ("median of all steps", duration(middle, glyphs.is_ascii)),
+        ("starts at", f"{duration(step.start_ps, glyphs.is_ascii)} in the profile"),
     ]
     time = page.performance.step_time
     if time is not None and time.source == "modules":
@@ -80,27 +73,26 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
     if parts is None:
         rows.append(("where its time went", "the profile does not tell"))
     elif isinstance(parts, GenericBreakdown):
-        rows += _generic_rows(parts, ascii_only)
+        rows += _generic_rows(parts, glyphs.is_ascii)
     else:
         least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
-        waiting = f"{duration(parts.infeed_ps, ascii_only)}; by core {least} {glyphs.dash} {most}"
+        waiting = f"{duration(parts.infeed_ps, glyphs.is_ascii)}; by core {least} {glyphs.dash} {most}"
         if page.bottleneck.input_percent is None:
             waiting = f"unknown: {page.unknown.get('bottleneck.input_percent', 'no infeed ops')}"
         rows += [
-            ("compute", f"{duration(parts.compute_ps, ascii_only)} on the least busy core"),
-            ("all-reduce, computing", duration(parts.all_reduce_compute_ps, ascii_only)),
-            ("all-reduce, waiting", duration(parts.all_reduce_sync_ps, ascii_only)),
+            ("compute", f"{duration(parts.compute_ps, glyphs.is_ascii)} on the least busy core"),
+            ("all-reduce, computing", duration(parts.all_reduce_compute_ps, glyphs.is_ascii)),
+            ("all-reduce, waiting", duration(parts.all_reduce_sync_ps, glyphs.is_ascii)),
             ("waiting for input", waiting),
-            ("output", duration(parts.outfeed_ps, ascii_only)),
-            ("waiting for SparseCore", duration(parts.sparse_core_ps, ascii_only)),
-            ("host transfers", duration(parts.host_transfer_ps, ascii_only)),
-            ("idle", duration(parts.idle_ps, ascii_only)),
+            ("output", duration(parts.outfeed_ps, glyphs.is_ascii)),
+            ("waiting for SparseCore", duration(parts.sparse_core_ps, glyphs.is_ascii)),
+            ("host transfers", duration(parts.host_transfer_ps, glyphs.is_ascii)),
+            ("idle", duration(parts.idle_ps, glyphs.is_ascii)),
         ]
     if step.sparse_core is not None:
-        beside = step.sparse_core
-        words = f"{duration(beside.compute_ps, ascii_only)} compute, {duration(beside.idle_ps, ascii_only)} idle"
-        rows.append(("SparseCores beside", words))
-    head = fit([("Step ", "dim"), (clean(step.name, ascii_only), "strong")], width, glyphs)
+        times = (duration(ps, glyphs.is_ascii) for ps in (step.sparse_core.compute_ps, step.sparse_core.idle_ps))
+        rows.append(("SparseCores beside", "{} compute, {} idle".format(*times)))
+    head = fit([("Step ", "dim"), (clean(step.name, glyphs.is_ascii), "strong")], width, glyphs)
     jump = [fit([], width, glyphs), fit([("o ", "key"), ("shows it in tab 4, timeline", "text")], width, glyphs)]
     return [head, fit([], width, glyphs), *labelled(rows, width, glyphs), *jump]
 

@@ -7,9 +7,10 @@ profile cannot tell. `compose` fits the page to a screen; the report draws it wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from tpuprof.parsers.pages.overview.model import Overview, Share, TopOp
-from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar
+from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar, whole_cells
 from tpuprof.tui.draw.columns import Cursor, Frame
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, fit, note_lines, rows_around, rule
@@ -20,20 +21,6 @@ from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict
 from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph
 from tpuprof.tui.report.fields import row_words, short_names
 
-# --- device time by class ------------------------------------------------------------------------------------------
-
-
-def cells_of(shares: Sequence[Share], width: int) -> list[int]:
-    """Whole cells for each share by largest remainder; every share gets one where there is room for all."""
-    least = 1 if len(shares) <= width else 0
-    room = width - least * len(shares)
-    exact = [share.fraction * room for share in shares]
-    cells = [int(value) for value in exact]
-    order = sorted(range(len(shares)), key=lambda place: (cells[place] - exact[place], place))
-    for place in order[: max(0, room - sum(cells))]:
-        cells[place] += 1
-    return [value + least for value in cells]
-
 
 def class_bar(page: Overview, width: int, glyphs: Glyphs, compact: bool = False) -> list[Line]:
     """The cores' time by class of op: one bar with the classes' names on it, and a legend that gives every share.
@@ -43,9 +30,10 @@ def class_bar(page: Overview, width: int, glyphs: Glyphs, compact: bool = False)
     """
     if not page.shares:
         reason = page.unknown.get("performance.device_duty_cycle_percent", "no device ops")
-        return [fit([(f" {UNKNOWN}: {clean(reason, glyphs.name == 'ascii')}", "dim")], width, glyphs)]
+        return [fit([(f" {UNKNOWN}: {clean(reason, glyphs.is_ascii)}", "dim")], width, glyphs)]
     bar: list[Span] = [(" ", "text")]
-    for share, cells in zip(page.shares, cells_of(page.shares, width - 2), strict=True):
+    sizes = whole_cells([share.fraction for share in page.shares], width - 2)
+    for share, cells in zip(page.shares, sizes, strict=True):
         kind, letter = share.op_class, CLASS_LETTER[share.op_class]
         label = f" {kind} {percent(share.fraction * 100, 0)} "
         if glyphs.letters:
@@ -62,17 +50,13 @@ def _legend(shares: Sequence[Share], width: int, glyphs: Glyphs, compact: bool) 
     for share in shares:
         letter = CLASS_LETTER[share.op_class]
         sign = letter if glyphs.letters else f"{glyphs.full}{letter}"
-        name = " " if compact else f" {share.op_class} "
-        entry: list[Span] = [(sign, CLASS_STYLE[share.op_class]), (name, "dim")]
-        entry.append((f"{percent(share.fraction * 100)}", "text"))
+        entry: list[Span] = [(sign, CLASS_STYLE[share.op_class]), (" " if compact else f" {share.op_class} ", "dim")]
+        entry.append((percent(share.fraction * 100), "text"))
         if line and 3 + line_width(tuple(line)) + line_width(tuple(entry)) > width:
             lines.append(fit([(" ", "text"), *line], width, glyphs))
             line = []
         line += [("  ", "text"), *entry] if line else entry
     return [*lines, fit([(" ", "text"), *line], width, glyphs)]
-
-
-# --- top ops -------------------------------------------------------------------------------------------------------
 
 
 def top_ops_table(
@@ -91,7 +75,7 @@ def top_ops_table(
     largest = max(op.self_time_percent for op in top_ops) or 1.0
     prefix = shared_prefix([op.name for op in top_ops])
     for row in rows_around(cursor, len(top_ops), most):
-        words = row_words(TOP_OPS, tuple(columns), top_ops, row, glyphs.name == "ascii")
+        words = row_words(TOP_OPS, tuple(columns), top_ops, row, glyphs.is_ascii)
         figures = " ".join(f"{text:>{cells}}" for text, (_, cells) in zip(words, columns.values(), strict=True))
         name = top_ops[row].name.removeprefix(prefix)
         lines.append(_op_row(top_ops[row], figures, name, largest, row == cursor, width, glyphs))
@@ -108,51 +92,34 @@ def _op_columns(width: int) -> dict[str, tuple[str, int]]:
 
 def shared_prefix(names: Sequence[str]) -> str:
     """What the framework names among these all begin with, whole parts only: ``jit(train_step)/``."""
-    parts = [name.split("/")[:-1] for name in names if "/" in name]
-    if len(parts) < 2:
+    folders = [name.rpartition("/")[0] for name in names if "/" in name]
+    if len(folders) < 2:
         return ""
-    shared = []
-    for column in zip(*parts, strict=False):
-        if len(set(column)) > 1:
-            break
-        shared.append(column[0] + "/")
-    return "".join(shared)
+    shared = takewhile(lambda column: len(set(column)) == 1, zip(*(name.split("/") for name in folders), strict=False))
+    return "".join(f"{column[0]}/" for column in shared)
 
 
 def _op_row(op: TopOp, figures: str, name: str, largest: float, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    ascii_only = glyphs.name == "ascii"
     filled, _ = small_bar(op.self_time_percent / largest, 7, glyphs)
     figures += "  "
     if width >= WIDE:
-        category = clean(op.hlo_category or "unknown", ascii_only)
+        category = clean(op.hlo_category or "unknown", glyphs.is_ascii)
         figures += f"{cut_middle(category, 20, glyphs):<20}  "
     room = max(1, width - 11 - len(figures))
-    name = cut_middle(clean(name, ascii_only), room, glyphs)
-    return fit(
-        [
-            (glyphs.mark if selected else " ", "mark"),
-            (CLASS_LETTER[op.op_class], CLASS_STYLE[op.op_class]),
-            (" ", "text"),
-            (f"{filled:<8}", CLASS_STYLE[op.op_class]),
-            (figures, "cursor" if selected else "text"),
-            (f"{name:<{room}}", "cursor" if selected else "strong"),
-        ],
-        width,
-        glyphs,
-    )
-
-
-# --- what it ran on, and what is missing ---------------------------------------------------------------------------
+    name = cut_middle(clean(name, glyphs.is_ascii), room, glyphs)
+    style = CLASS_STYLE[op.op_class]
+    spans: list[Span] = [(glyphs.mark if selected else " ", "mark"), (CLASS_LETTER[op.op_class], style), (" ", "text")]
+    spans += [(f"{filled:<8}", style), (figures, "cursor" if selected else "text")]
+    return fit([*spans, (f"{name:<{room}}", "cursor" if selected else "strong")], width, glyphs)
 
 
 def environment(page: Overview, ascii_only: bool) -> str:
     """The machine and the capture in one phrase."""
     env = page.environment
-    cores, hosts = env.device_core_count, env.host_count
     parts = [clean(env.device_type or "no device", ascii_only)]
-    if cores:
-        parts.append(f"{cores} core{'s' * (cores != 1)}")
-    parts.append(f"{hosts} host{'s' * (hosts != 1)}")
+    if env.device_core_count:
+        parts.append(f"{env.device_core_count} core{'s' * (env.device_core_count != 1)}")
+    parts.append(f"{env.host_count} host{'s' * (env.host_count != 1)}")
     if env.is_training is not None:
         parts.append("training" if env.is_training else "inference")
     if env.profile_duration_ps is not None:
@@ -167,9 +134,6 @@ def notes(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     return note_lines(remarks, ((names.get(key, key), why) for key, why in page.unknown.items()), width, glyphs)
 
 
-# --- the whole -----------------------------------------------------------------------------------------------------
-
-
 def overview(page: Overview, width: int, height: int | None, glyphs: Glyphs = BLOCK) -> list[Line]:
     """The whole page; with a height, its graph and table are made to fit and the notes come below."""
     return list(compose(page, width, height, glyphs, Cursor()).lines)
@@ -182,7 +146,8 @@ def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, curs
     if tall:
         lines.append(fit([], width, glyphs))
     # on a low screen the findings stand for the advice, of which they are the better half
-    lines += verdict(page, width, glyphs, _verdict_lines(page, height), tall or not page.findings)
+    most = None if height is None or height >= TALL else 2 if page.findings else 4 if height > LOW else 3
+    lines += verdict(page, width, glyphs, most, tall or not page.findings)
     lines += latency_line(page, width, glyphs)
     lines += _why_slow(page, width, height, glyphs, cursor)
     lines.append(_device_rule(page, width, glyphs))
@@ -215,18 +180,9 @@ def _ops_title(page: Overview, shown: int, width: int, glyphs: Glyphs) -> str:
     title = f"{count(page.op_count)} HLO ops, {count(page.op_event_count)} events"
     if shown < len(page.top_ops):
         title = f"{shown} of the top {len(page.top_ops)}; {title}"
-    prefix = clean(shared_prefix([op.name for op in page.top_ops]), glyphs.name == "ascii")
+    prefix = clean(shared_prefix([op.name for op in page.top_ops]), glyphs.is_ascii)
     with_prefix = f"names in {prefix}; {title}"
     return with_prefix if prefix and len(with_prefix) + 16 < width else title
-
-
-def _verdict_lines(page: Overview, height: int | None) -> int | None:
-    """How many lines a screen of this height has for the verdict; None for all."""
-    if height is None or height >= TALL:
-        return None
-    if page.findings:
-        return 2
-    return 4 if height > LOW else 3
 
 
 def _why_slow(page: Overview, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor) -> list[Line]:
@@ -244,7 +200,7 @@ def _device_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:
     """The heading of the device section, with the machine and, where the times are simulated, a badge."""
     badge: list[Span] = [(" SIMULATED ", "badge")] if page.environment.simulated else []
     room = width - line_width(tuple(badge))
-    phrase = environment(page, glyphs.name == "ascii")
+    phrase = environment(page, glyphs.is_ascii)
     if len(phrase) + 20 > room:
         phrase = phrase.removesuffix(" captured")
     return (*rule("Device time", room, glyphs, phrase), *badge)

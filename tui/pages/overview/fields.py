@@ -8,38 +8,24 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.pages.overview.model import Overview, Share, Step, TopOp
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import duration, flop_rate
-from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
+from tpuprof.tui.report.fields import NO_REASON, Figure, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.quantities import BOTTLENECK, LATENCIES, RANK, STEP_TIME
 from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
 
-OP_RATE = Unit("GFLOP/s", plain, lambda value, _: flop_rate(value))
-
 # --- what it ran on, and its figures
 
 _DURATION = "from start to stop as the profiler noted them, else from the first device event to the end of the last"
+_TRAINING = "whether the framework name of an op stems from a gradient"
 ENVIRONMENT = (
     attribute("environment.host_count", COUNT, "hosts with a readable profile"),
     attribute("environment.task_count", COUNT, "hosts with a device, at least 1"),
     attribute("environment.device_type", VERBATIM, "as the profile names it", null=NO_REASON, short="device type"),
     attribute("environment.device_core_count", COUNT, "TensorCores, or GPUs, of all hosts"),
-    attribute(
-        "environment.is_training",
-        FLAG,
-        "whether the framework name of an op stems from a gradient",
-        null=NO_REASON,
-        short="training or inference",
-    ),
-    attribute(
-        "environment.profile_duration_ms",
-        TIME_MS,
-        _DURATION,
-        null=NO_REASON,
-        short="capture length",
-        name="environment.profile_duration_ps",
-    ),
+    attribute("environment.is_training", FLAG, _TRAINING, null=NO_REASON, short="training or inference"),
+    attribute("environment.profile_duration_ms", TIME_MS, _DURATION, null=NO_REASON, short="capture length"),
     attribute("environment.simulated", FLAG, "whether the profile says that its times are composed, not measured"),
 )
 
@@ -49,13 +35,13 @@ def _percent(key: str, short: str, meaning: str, heading: str = "", name: str = 
     return attribute(key, PERCENT, meaning, heading or short, null=NO_REASON, short=short, name=name)
 
 
+_DUTY = "time of the capture in which a chip runs an op that neither waits nor moves data for the host"
+_FLOPS = "model FLOPs of all ops by the compiler's count over the capture, of the device's peak"
+_BYTES = "bytes that ops move to and from HBM by the compiler's count over the capture, of the device's peak"
+_LARGER = "the larger of FLOPS utilization and memory bandwidth utilization"
+_OF_HBM = "memory bandwidth utilization, of peak"
 ACTIVITY = (
-    _percent(
-        "device_duty_cycle_percent",
-        "duty cycle",
-        "time of the capture in which a chip runs an op that neither waits nor moves data for the host",
-        "device duty cycle",
-    ),
+    _percent("device_duty_cycle_percent", "duty cycle", _DUTY, "device duty cycle"),
     _percent("device_idle_percent", "device idle", "time of the capture in which a core ran no op"),
     _percent("host_idle_percent", "host idle", "time of the host's threads in which they ran no framework op"),
 )
@@ -63,55 +49,27 @@ COUNTERS = (
     _percent("mxu_utilization_percent", "MXU counter", "of the matrix units, counted", "MXU utilization, counter"),
     _percent("hbm_utilization_percent", "HBM counter", "of HBM's bandwidth, counted", "HBM utilization, counter"),
 )
-FLOPS = _percent(
-    "flops_utilization_percent",
-    "FLOPS utilization",
-    "model FLOPs of all ops by the compiler's count over the capture, of the device's peak",
-    "FLOPS utilization, of peak",
-)
-ROOFLINE = _percent(
-    "roofline_efficiency_percent",
-    "roofline efficiency",
-    "the larger of FLOPS utilization and memory bandwidth utilization",
-)
-BANDWIDTH = _percent(
-    "memory_bandwidth_utilization_percent",
-    "HBM bandwidth",
-    "bytes that ops move to and from HBM by the compiler's count over the capture, of the device's peak",
-    "memory bandwidth utilization, of peak",
-)
-SPLIT = (
-    *(
-        _percent(
-            f"op_placement.{side}_percent",
-            f"ops on {side}",
-            f"occurrences of framework ops that are on the {side}",
-            f"ops on the {side}",
-            f"{side}_op_percent",
-        )
-        for side in ("host", "device")
+FLOPS = _percent("flops_utilization_percent", "FLOPS utilization", _FLOPS, "FLOPS utilization, of peak")
+ROOFLINE = _percent("roofline_efficiency_percent", "roofline efficiency", _LARGER)
+BANDWIDTH = _percent("memory_bandwidth_utilization_percent", "HBM bandwidth", _BYTES, _OF_HBM)
+_SPLIT = (
+    (
+        ("host", "device"),
+        *("op_placement.{}_percent", "ops on {}", "occurrences of framework ops that are on the {}"),
+        *("ops on the {}", "{}_op_percent"),
     ),
-    *(
-        _percent(
-            f"eager_percent.{side}",
-            f"eager time on {side}",
-            f"self time of ops on the {side} that are marked as run eagerly",
-            f"run eagerly, of {side} op time",
-            f"eager_{side}_percent",
-        )
-        for side in ("host", "device")
+    (
+        ("host", "device"),
+        *("eager_percent.{}", "eager time on {}", "self time of ops on the {} that are marked as run eagerly"),
+        *("run eagerly, of {} op time", "eager_{}_percent"),
     ),
-    *(
-        _percent(
-            f"compute_precision.bits{bits}_percent",
-            f"{bits}-bit compute",
-            f"time of matrix ops with operands of {bits} bits",
-            f"{bits}-bit operands, of matrix op time",
-            f"bits{bits}_percent",
-        )
-        for bits in (16, 32)
+    (
+        ("16", "32"),
+        *("compute_precision.bits{}_percent", "{}-bit compute", "time of matrix ops with operands of {} bits"),
+        *("{}-bit operands, of matrix op time", "bits{}_percent"),
     ),
 )
+SPLIT = tuple(_percent(*(words.format(part) for words in texts)) for parts, *texts in _SPLIT for part in parts)
 MARKDOWN = (*ACTIVITY, FLOPS, BANDWIDTH, ROOFLINE, *COUNTERS, *SPLIT, *BOTTLENECK)
 """Figures in the order of Markdown."""
 
@@ -128,8 +86,8 @@ SHARES: Table[Sequence[Share]] = object_table(
 )
 
 
-def _part(key: str, meaning: str, null: str = "") -> Figure[Any]:
-    return attribute(key, TIME_MS, meaning, null=null, name=f"{key}_ps")
+def _part(key: str, meaning: str) -> Figure[Any]:
+    return attribute(key, TIME_MS, meaning, name=f"{key}_ps")
 
 
 BREAKDOWN = (
@@ -143,7 +101,6 @@ BREAKDOWN = (
     _part("all_reduce_sync", "all-reduce, waiting for the other cores"),
     _part("sparse_core", "waiting for a SparseCore"),
 )
-_OF_THE_HOST = ("host_compute", "kernel_launch", "compile")
 GENERIC_BREAKDOWN = (
     _part("device_compute", "on GPUs: kernels"),
     _part("device_to_device", "on GPUs: copies between devices"),
@@ -152,7 +109,7 @@ GENERIC_BREAKDOWN = (
     _part("output", "on GPUs: copies to the host"),
     *(
         Figure(key, TIME_MS, lambda _: None, "on GPUs: not told apart", "what the host did is part of all other time")
-        for key in _OF_THE_HOST
+        for key in ("host_compute", "kernel_launch", "compile")
     ),
     _part("all_other", "on GPUs: none of these, or the host at work"),
 )
@@ -161,27 +118,18 @@ SPARSE_CORE = (
     _part("compute", "least compute time of one"),
     _part("idle", "mean idle time"),
 )
+_PARTS = nested(BREAKDOWN, (GenericBreakdown, GENERIC_BREAKDOWN))
+_NOT_MARKED = "these steps are not marked in the profile, so their time cannot be taken apart"
+_BESIDE, _NO_SPARSE_CORES = "what the SparseCores do meanwhile", "the profile has no SparseCores with steps"
 STEPS: Table[Sequence[Step]] = object_table(
     "steps",
     (
         attribute("name", VERBATIM, "of the step's marker"),
         attribute("group_id", COUNT, "the step's number in the capture"),
         attribute("start_ps", TIME_PS, "when it begins in the profile"),
-        attribute("duration_ms", TIME_MS, "of its slowest core", name="duration_ps"),
-        attribute(
-            "breakdown_ms",
-            nested(BREAKDOWN, (GenericBreakdown, GENERIC_BREAKDOWN)),
-            "where its time went",
-            null="these steps are not marked in the profile, so their time cannot be taken apart",
-            name="breakdown",
-        ),
-        attribute(
-            "sparse_core_ms",
-            nested(SPARSE_CORE),
-            "what the SparseCores do meanwhile",
-            null="the profile has no SparseCores with steps",
-            name="sparse_core",
-        ),
+        attribute("duration_ms", TIME_MS, "of its slowest core"),
+        attribute("breakdown_ms", _PARTS, "where its time went", null=_NOT_MARKED),
+        attribute("sparse_core_ms", nested(SPARSE_CORE), _BESIDE, null=_NO_SPARSE_CORES),
     ),
 )
 
@@ -196,60 +144,44 @@ def findings_heading(findings: Sequence[Finding]) -> str:
     return "worth a step" if all(finding.per == "step" for finding in findings) else "worth in the capture"
 
 
+_NO_TARGET = "the finding is about the tab as a whole"
 FINDINGS: Table[Sequence[Finding]] = object_table(
     "findings",
     (
         attribute("kind", VERBATIM, "what it is about"),
         attribute("title", VERBATIM, "what it is, in a few words"),
-        attribute("worth_ms", TIME_MS, "time that can be won at most", name="worth_ps"),
+        attribute("worth_ms", TIME_MS, "time that can be won at most"),
         attribute("per", VERBATIM, "whether that is of a step or of the whole capture"),
         attribute("worth_fraction", SHARE, "of the step or capture, 0-1"),
         attribute("is_estimate", FLAG, "whether that is computed from a model, not measured"),
         attribute("basis", VERBATIM, "how that was computed"),
         attribute("evidence", TEXTS, "sentences with figures"),
         attribute("tab", VERBATIM, "where to look", name="place.tab"),
-        attribute(
-            "target",
-            VERBATIM,
-            "the op or step there",
-            null="the finding is about the tab as a whole",
-            name="place.target",
-        ),
+        attribute("target", VERBATIM, "the op or step there", null=_NO_TARGET, name="place.target"),
     ),
 )
 
 # --- the top ops
 
+OP_RATE = Unit("GFLOP/s", plain, lambda value, _: flop_rate(value))
+_NO_CATEGORY = "the profile has no HLO category for these ops"
+_NO_FLOPS = "the profile has no FLOPs for these ops"
+_KIND = "the HLO category, else the type of the framework op"
 TOP_OP = (
     attribute("name", VERBATIM, "of the framework op, else of the HLO op", "op"),
     attribute("category", VERBATIM, "type of the framework op, Unknown without one"),
     attribute("class", VERBATIM, "what the core does meanwhile", "class", name="op_class"),
-    attribute(
-        "hlo_category", VERBATIM, "which takes most of its time", null="the profile has no HLO category for these ops"
-    ),
+    attribute("hlo_category", VERBATIM, "which takes most of its time", null=_NO_CATEGORY),
     attribute("self_time_percent", PERCENT, "of the self time of all ops, idle left out", "self"),
     attribute("cumulative_percent", PERCENT, "the same with all ops before it", "cumulative"),
     attribute("self_time_ps", TIME_PS, "over all cores", "self time"),
     attribute("occurrences", COUNT, "how often it ran, over all cores", "count"),
-    attribute(
-        "gflops_per_second",
-        OP_RATE,
-        "model FLOPs over the total time",
-        "FLOP/s",
-        null="the profile has no FLOPs for these ops",
-    ),
-)
-KIND: Field[Sequence[TopOp]] = Field(
-    "kind",
-    VERBATIM,
-    lambda ops, rows: [ops[row].hlo_category or ops[row].category for row in rows],
-    "the HLO category, else the type of the framework op",
-    heading="category",
+    attribute("gflops_per_second", OP_RATE, "model FLOPs over the total time", "FLOP/s", null=_NO_FLOPS),
 )
 TOP_OPS: Table[Sequence[TopOp]] = object_table(
     "top_ops",
     TOP_OP,
-    (RANK, KIND),
+    (RANK, Figure("kind", VERBATIM, lambda op: op.hlo_category or op.category, _KIND, heading="category")),
     csv=("rank", *(figure.key for figure in TOP_OP)),
     markdown=("rank", "name", "kind", *(figure.key for figure in TOP_OP if figure.heading and figure.key != "name")),
 )
@@ -262,16 +194,10 @@ INFERENCE = (
     attribute("sessions", COUNT, "how many there are"),
     attribute("percentiles", listed(LATENCIES), "latencies"),
 )
+_NO_SESSIONS = "a training program, or one without requests and runs of modules"
 BEFORE_OPS: tuple[Figure[Overview], ...] = (
     *ENVIRONMENT,
-    attribute(
-        "performance.step_time_ms",
-        nested(STEP_TIME),
-        "times of the steps",
-        null=NO_REASON,
-        short="step time",
-        name="performance.step_time",
-    ),
+    attribute("performance.step_time_ms", STEP_TIME, "times of the steps", null=NO_REASON, short="step time"),
     *(*ACTIVITY, *COUNTERS, FLOPS, ROOFLINE, BANDWIDTH, *SPLIT),
     attribute("shares", listed(SHARES), "the cores' time by class of op, idle time included"),
     attribute("steps", listed(STEPS), "in order of time"),
@@ -279,12 +205,7 @@ BEFORE_OPS: tuple[Figure[Overview], ...] = (
 )
 AFTER_OPS: tuple[Figure[Overview], ...] = (
     *BOTTLENECK,
-    attribute(
-        "inference",
-        nested(INFERENCE),
-        "latencies of a program that serves",
-        null="a training program, or one without requests and runs of modules",
-    ),
+    attribute("inference", nested(INFERENCE), "latencies of a program that serves", null=_NO_SESSIONS),
     attribute("op_count", COUNT, "distinct HLO ops"),
     attribute("op_event_count", COUNT, "how often they ran, over all cores"),
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
     from tpuprof.parsers.pages.overview.model import Overview
 
-TAB_KEYS = {tab.name: (number, tab.short_title.lower()) for number, tab in enumerate(TABS, 1)}
+TAB_KEYS = {tab.name: (str(number), tab.short_title.lower()) for number, tab in enumerate(TABS, 1)}
 """The key of each tab, and its name in a word."""
 
 SEVERE = 0.10
@@ -37,10 +37,10 @@ def _where(finding: Finding, page: Overview, width: int, glyphs: Glyphs) -> str:
     if not goes_somewhere(finding):
         return ""
     if place.tab == "overview":
-        step = cut(clean(place.target or "", glyphs.name == "ascii"), 8, glyphs)
-        return f"{glyphs.arrow} step" + (f" {step}" if width >= _NARROW else "")
-    number, name = TAB_KEYS[place.tab]
-    return f"{glyphs.arrow} {number}" + (f" {name}" if width >= _NARROW else "")
+        what, name = "step", cut(clean(place.target or "", glyphs.is_ascii), 8, glyphs)
+    else:
+        what, name = TAB_KEYS[place.tab]
+    return f"{glyphs.arrow} {what}" + (f" {name}" if width >= _NARROW else "")
 
 
 def findings_table(
@@ -70,42 +70,32 @@ def findings_table(
 
 
 def _row(place: int, finding: Finding, where: str, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    ascii_only = glyphs.name == "ascii"
     key: StyleKey = "bad" if finding.worth_fraction >= SEVERE else "warn"
-    figures = f"{worth(finding, ascii_only):>{_WORTH}}{percent(100 * finding.worth_fraction):>{_SHARE}}"
+    figures = f"{worth(finding, glyphs.is_ascii):>{_WORTH}}{percent(100 * finding.worth_fraction):>{_SHARE}}"
     room = max(1, width - 5 - len(figures) - len(where))
-    title = cut(clean(finding.title, ascii_only), room, glyphs)
-    return fit(
-        [
-            (glyphs.mark if selected else " ", "mark"),
-            (f"{place + 1} ", key),
-            (f"{title:<{room}} ", "cursor" if selected else "strong"),
-            (figures, "cursor" if selected else key),
-            (f"{where} ", "dim"),
-        ],
-        width,
-        glyphs,
-    )
+    title = cut(clean(finding.title, glyphs.is_ascii), room, glyphs)
+    spans: list[Span] = [(glyphs.mark if selected else " ", "mark"), (f"{place + 1} ", key)]
+    spans.append((f"{title:<{room}} ", "cursor" if selected else "strong"))
+    return fit([*spans, (figures, "cursor" if selected else key), (f"{where} ", "dim")], width, glyphs)
 
 
 def finding_line(finding: Finding, width: int, glyphs: Glyphs) -> Line:
     """The first piece of evidence in one line."""
     text = finding.evidence[0] if finding.evidence else finding.basis
-    return fit([(" ", "text"), (clean(text, glyphs.name == "ascii"), "dim")], width, glyphs)
+    return fit([(" ", "text"), (clean(text, glyphs.is_ascii), "dim")], width, glyphs)
 
 
 def finding_details(finding: Finding, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     """All of a finding: worth, how that was computed, evidence, and where to look."""
-    ascii_only = glyphs.name == "ascii"
     kind = "estimate" if finding.is_estimate else "measured"
     per = "a step" if finding.per == "step" else "of the capture"
-    head: list[Span] = [("worth ", "dim"), (worth(finding, ascii_only), "strong")]
+    head: list[Span] = [("worth ", "dim"), (worth(finding, glyphs.is_ascii), "strong")]
     head.append((f" {per}, {percent(100 * finding.worth_fraction)}, {kind}", "dim"))
     lines = [*wrap(finding.title, width, "strong", glyphs), fit(head, width, glyphs), fit([], width, glyphs)]
     for sentence in finding.evidence:
         lines += wrap(sentence, width, "text", glyphs, [(f" {glyphs.dot} ", "key")])
     lines += [fit([], width, glyphs), *wrap(finding.basis, width, "dim", glyphs)]
-    words = _jump(finding, page, ascii_only)
+    words = _jump(finding, page, glyphs.is_ascii)
     if words:
         lines += [fit([], width, glyphs), *wrap(words, width, "text", glyphs, [("o ", "key")])]
     return lines

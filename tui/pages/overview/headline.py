@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.steps.model import GenericBreakdown, StepTime
+from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import step_time_card
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import beside, clean, cut_after, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
-# --- headline ------------------------------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True, slots=True)
-class _Card:
+class _Card(NamedTuple):
     label: str
     value: float | None
     key: StyleKey
@@ -33,18 +30,17 @@ def _level(value: float | None, good: float, bad: float) -> StyleKey:
 
 
 def _cards(page: Overview) -> list[_Card]:
-    p = page.performance
+    figures = page.performance
     if any(isinstance(step.breakdown, GenericBreakdown) for step in page.steps):
         return _gpu_cards(page)
-    cards = [
-        _Card("DUTY CYCLE", p.device_duty_cycle_percent, _level(p.device_duty_cycle_percent, 90, 50), "at work"),
-        _Card("IDLE", p.device_idle_percent, _level(p.device_idle_percent, 5, 25), "no op runs"),
-        _Card("FLOPS", p.flops_utilization_percent, "strong", "of peak"),
-        _Card("HBM BW", p.memory_bandwidth_utilization_percent, "strong", "of peak"),
+    duty, idle, mxu = figures.device_duty_cycle_percent, figures.device_idle_percent, figures.mxu_utilization_percent
+    return [
+        _Card("DUTY CYCLE", duty, _level(duty, 90, 50), "at work"),
+        _Card("IDLE", idle, _level(idle, 5, 25), "no op runs"),
+        _Card("FLOPS", figures.flops_utilization_percent, "strong", "of peak"),
+        _Card("HBM BW", figures.memory_bandwidth_utilization_percent, "strong", "of peak"),
+        *([_Card("MXU", mxu, "strong", "counter")] if mxu is not None else []),
     ]
-    if p.mxu_utilization_percent is not None:
-        cards.append(_Card("MXU", p.mxu_utilization_percent, "strong", "counter"))
-    return cards
 
 
 def _gpu_cards(page: Overview) -> list[_Card]:
@@ -64,21 +60,17 @@ def _gpu_cards(page: Overview) -> list[_Card]:
     ]
 
 
-def _step_card(time: StepTime | None, width: int, glyphs: Glyphs) -> list[Line]:
-    rows = step_time_card(time, glyphs, gap="  ")
-    if time is not None and width >= 34:
-        deviation = duration(time.standard_deviation_ps, glyphs.name == "ascii")
-        rows[2] += [("  ", "text"), (f"{glyphs.sigma} {deviation}", "dim")]
-    return [fit(row, width, glyphs) for row in rows]
-
-
 def headline(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     """Three rows of cards: label, figure, and its range or a bar."""
     cards = _cards(page)
     step_width = max(22, min(36, width - 14 * len(cards)))
     each = max(1, (width - step_width) // len(cards))
-    blocks: list[list[Line]] = [_step_card(page.performance.step_time, step_width, glyphs)]
-    widths = [step_width]
+    time = page.performance.step_time
+    card_rows = step_time_card(time, glyphs, gap="  ")
+    if time is not None and step_width >= 34:
+        deviation = duration(time.standard_deviation_ps, glyphs.is_ascii)
+        card_rows[2] += [("  ", "text"), (f"{glyphs.sigma} {deviation}", "dim")]
+    blocks, widths = [[fit(row, step_width, glyphs) for row in card_rows]], [step_width]
     for place, card in enumerate(cards):
         room = each if place < len(cards) - 1 else width - step_width - each * (len(cards) - 1)
         filled, empty = small_bar((card.value or 0.0) / 100, max(1, min(12, room - 2)), glyphs)
@@ -94,14 +86,11 @@ def headline(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     return beside(blocks, widths)
 
 
-# --- verdict -------------------------------------------------------------------------------------------------------
-
 _SIGNS: dict[str, tuple[str, StyleKey]] = {
     "host": ("INPUT-BOUND", "bad"),
     "both": ("PARTLY INPUT-BOUND", "warn"),
     "device": ("DEVICE-BOUND", "good"),
 }
-
 
 _PARTLY = 5.0
 """Percent of step time from which on a program is partly input-bound."""
@@ -141,14 +130,15 @@ def latency_line(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     inference = page.inference
     if inference is None:
         return []
-    ascii_only = glyphs.name == "ascii"
-    subject = clean(inference.subject.partition("(")[0], ascii_only)
+    subject = clean(inference.subject.partition("(")[0], glyphs.is_ascii)
     what = "requests" if inference.source == "requests" else f"runs of {subject}"
     tail: Span = (f"  of {count(inference.sessions)} {what}", "dim")
-    shown = {row.percentile: duration(row.latency.total_ps, ascii_only) for row in inference.percentiles}
+    shown = {row.percentile: duration(row.latency.total_ps, glyphs.is_ascii) for row in inference.percentiles}
     for spared in (-1.0, *_SPARED):
         shown.pop(spared, None)
-        figures = [span for percentile, text in shown.items() for span in _percentile(percentile, text)]
+        figures: list[Span] = []
+        for percentile, text in shown.items():
+            figures += [(f"  {percentile:g}% ", "dim"), (text, "strong")]
         if line_width(tuple(figures)) + len(tail[0]) + 8 <= width:
             break
     return [fit([(" LATENCY", "dim"), *figures, tail], width, glyphs)]
@@ -156,7 +146,3 @@ def latency_line(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
 
 _SPARED = (75.0, 99.9, 90.0)
 """Percentiles that a narrow screen spares, the first one first."""
-
-
-def _percentile(percentile: float, text: str) -> tuple[Span, Span]:
-    return ((f"  {percentile:g}% ", "dim"), (text, "strong"))

@@ -19,19 +19,13 @@ SLOW = 1.15
 MARKED = 6
 """At most so many slow steps are named below the graph."""
 
-_LETTER: dict[StyleKey, str] = {"busy": "B", "class.collective": "N", "class.host": "H", "class.idle": "."}
-_LEGEND: dict[StyleKey, str] = {
-    "busy": "busy",
-    "class.collective": "all-reduce",
-    "class.host": "host",
-    "class.idle": "idle",
+_LEGEND: dict[StyleKey, tuple[str, str, str]] = {
+    "busy": ("B", "busy", "busy"),
+    "class.collective": ("N", "all-reduce", "collectives"),
+    "class.host": ("H", "host", "copies"),
+    "class.idle": (".", "idle", "other"),
 }
-_GENERIC_LEGEND: dict[StyleKey, str] = {
-    "busy": "busy",
-    "class.collective": "collectives",
-    "class.host": "copies",
-    "class.idle": "other",
-}
+"""Letter and words of each style, the latter for steps on GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +46,25 @@ def step_parts(step: Step) -> list[Part]:
     if parts is None:
         return [Part("busy", "busy", float(step.duration_ps))]
     if isinstance(parts, GenericBreakdown):
-        return _generic_parts(parts)
-    reduced = min(parts.all_reduce_compute_ps + parts.all_reduce_sync_ps, parts.compute_ps)
-    in_order = [
-        Part("busy", "busy", parts.compute_ps - reduced),
-        Part("class.collective", "all-reduce", reduced),
-        Part("class.host", "input", parts.infeed_ps),
-        Part("class.host", "output", parts.outfeed_ps),
-        Part("class.host", "SparseCore", parts.sparse_core_ps),
-        Part("class.host", "host transfer", parts.host_transfer_ps),
-        Part("class.idle", "idle", max(0.0, parts.idle_ps - parts.host_transfer_ps)),
-    ]
-    return [part for part in in_order if part.size > 0]
-
-
-def _generic_parts(parts: GenericBreakdown) -> list[Part]:
-    """The parts of a step on GPUs."""
-    in_order = [
-        Part("busy", "compute", parts.device_compute_ps),
-        Part("busy", "device to device", parts.device_to_device_ps),
-        Part("class.collective", "collectives", parts.device_collectives_ps),
-        Part("class.host", "input", parts.input_ps),
-        Part("class.host", "output", parts.output_ps),
-        Part("class.idle", "other", parts.all_other_ps),
-    ]
+        in_order = [
+            Part("busy", "compute", parts.device_compute_ps),
+            Part("busy", "device to device", parts.device_to_device_ps),
+            Part("class.collective", "collectives", parts.device_collectives_ps),
+            Part("class.host", "input", parts.input_ps),
+            Part("class.host", "output", parts.output_ps),
+            Part("class.idle", "other", parts.all_other_ps),
+        ]
+    else:
+        reduced = min(parts.all_reduce_compute_ps + parts.all_reduce_sync_ps, parts.compute_ps)
+        in_order = [
+            Part("busy", "busy", parts.compute_ps - reduced),
+            Part("class.collective", "all-reduce", reduced),
+            Part("class.host", "input", parts.infeed_ps),
+            Part("class.host", "output", parts.outfeed_ps),
+            Part("class.host", "SparseCore", parts.sparse_core_ps),
+            Part("class.host", "host transfer", parts.host_transfer_ps),
+            Part("class.idle", "idle", max(0.0, parts.idle_ps - parts.host_transfer_ps)),
+        ]
     return [part for part in in_order if part.size > 0]
 
 
@@ -100,7 +89,7 @@ def _column(step: Step, tallest: float, height: int, glyphs: Glyphs) -> list[Spa
         key, filled = _cell(scaled, tallest * (row - 1) / height, tallest * row / height)
         if glyphs.letters:
             drawn = filled >= 0.5 or (row == 1 and filled > 0)
-            cells.append((_LETTER[key] if drawn else " ", key))
+            cells.append((_LEGEND[key][0] if drawn else " ", key))
         else:
             eighths = max(1, round(filled * 8)) if filled > 0 else 0
             cells.append((glyphs.column[eighths], key))
@@ -117,7 +106,7 @@ def step_graph(steps: Sequence[Step], width: int, height: int, glyphs: Glyphs, c
     columns = columns_of([step.duration_ps for step in steps], width, cursor)
     tallest = float(max(steps[shown].duration_ps for shown in columns.shown))
     drawn = {shown: _column(steps[shown], tallest, height, glyphs) for shown in columns.shown}
-    top = duration(tallest, glyphs.name == "ascii")
+    top = duration(tallest, glyphs.is_ascii)
     lines = graph_lines(columns, height, top, lambda step, row: drawn[step][row], width, glyphs)
     names = [step.name for step in steps]
     return [*lines, names_line(names, columns, _wanted_names(steps, columns, cursor), width, glyphs)]
@@ -128,35 +117,29 @@ def _wanted_names(steps: Sequence[Step], columns: Columns, cursor: int | None) -
     middle = median(step.duration_ps for step in steps)
     slow = [index for index in columns.shown if steps[index].duration_ps >= SLOW * middle]
     slow.sort(key=lambda index: -steps[index].duration_ps)
-    wanted: list[tuple[int, StyleKey]] = []
-    if cursor is not None:
-        wanted.append((cursor, "cursor"))
-    wanted += [(index, "bad") for index in slow[:MARKED]]
-    return wanted
+    wanted: list[tuple[int, StyleKey]] = [(cursor, "cursor")] if cursor is not None else []
+    return [*wanted, *((index, "bad") for index in slow[:MARKED])]
 
 
 def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: Glyphs) -> Line:
     """One line on the step under the cursor, else on the slowest one."""
     if not steps:
         return fit([], width, glyphs)
-    ascii_only = glyphs.name == "ascii"
     middle = median(step.duration_ps for step in steps)
     index = cursor if cursor is not None else max(range(len(steps)), key=lambda n: steps[n].duration_ps)
     step = steps[index]
     times = step.duration_ps / middle if middle else 1.0
-    name = clean(step.name, ascii_only)
+    name = clean(step.name, glyphs.is_ascii)
     ratio = f"{significant(times)}{glyphs.times}"
     if cursor is None and times < SLOW and len(steps) > 1:
         return fit([(f" steady: the slowest step, {name}, takes {ratio} the median", "dim")], width, glyphs)
-    spans: list[Span] = [
-        (" step " if cursor is not None or len(steps) == 1 else " slowest: step ", "dim"),
-        (name, "strong"),
-        (f"  {duration(step.duration_ps, ascii_only)}", "strong"),
-    ]
+    head = " step " if cursor is not None or len(steps) == 1 else " slowest: step "
+    time = duration(step.duration_ps, glyphs.is_ascii)
+    spans: list[Span] = [(head, "dim"), (name, "strong"), (f"  {time}", "strong")]
     if len(steps) > 1:
         spans.append((f", {ratio} median", "bad" if times >= SLOW else "dim"))
     for part in _by_excess(steps, index) if step.breakdown is not None else ():
-        more: Line = (("  ", "text"), (part.word, part.key), (f" {duration(part.size, ascii_only)}", "text"))
+        more: Line = (("  ", "text"), (part.word, part.key), (f" {duration(part.size, glyphs.is_ascii)}", "text"))
         if line_width((*spans, *more)) > width:
             break  # the details of the step have them all
         spans += more
@@ -177,7 +160,6 @@ def parts_legend(steps: Sequence[Step], glyphs: Glyphs) -> Line:
         return ()
     is_generic = any(isinstance(step.breakdown, GenericBreakdown) for step in steps)
     spans: list[Span] = []
-    for key, letter in _LETTER.items():
-        word = (_GENERIC_LEGEND if is_generic else _LEGEND)[key]
-        spans += [(letter if glyphs.letters else glyphs.full, key), (f" {word}  ", "dim")]
+    for key, (letter, word, generic) in _LEGEND.items():
+        spans += [(letter if glyphs.letters else glyphs.full, key), (f" {generic if is_generic else word}  ", "dim")]
     return tuple(spans)

@@ -12,8 +12,7 @@ from tpuprof.tui.draw.layout import NARROW, clean, fit, rule
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.runs.fields import NOT_YET, RUNS, RunList, RunRow, device_words, step_words
-from tpuprof.tui.report.fields import order as field_order
-from tpuprof.tui.report.fields import screen_columns, searched_texts
+from tpuprof.tui.report import fields
 
 if TYPE_CHECKING:  # the list stands before numpy is imported
     from tpuprof.parsers.files.logdir import Run
@@ -46,7 +45,7 @@ def ordered(rows: Sequence[RunRow], order: RunOrder) -> list[RunRow]:
     """
     if order == "time":
         return list(rows)
-    return [rows[index] for index in field_order(RUNS, RunList(rows), order, descending=True).tolist()]
+    return [rows[index] for index in fields.order(RUNS, RunList(rows), order, descending=True).tolist()]
 
 
 def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
@@ -54,19 +53,12 @@ def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
     wanted = words.casefold().split()
     if not wanted:
         return list(rows)
-    texts = searched_texts(RUNS, RunList(rows, now))
+    texts = fields.searched_texts(RUNS, RunList(rows, now))
     return [row for row, text in zip(rows, texts, strict=True) if all(word in text for word in wanted)]
 
 
 def list_lines(
-    rows: Sequence[RunRow],
-    cursor: int,
-    first: int,
-    count: int,
-    order: RunOrder,
-    now: float,
-    width: int,
-    glyphs: Glyphs,
+    rows: Sequence[RunRow], cursor: int, first: int, count: int, order: RunOrder, now: float, width: int, glyphs: Glyphs
 ) -> list[Line]:
     """Headings and some rows.
 
@@ -86,9 +78,9 @@ def list_lines(
 
 def _columns(rows: Sequence[RunRow], now: float, width: int, glyphs: Glyphs) -> list[Column]:
     """The columns that fit, the names of modules only where there is room for some of a name."""
-    longest = max((len(clean(row.run.name, glyphs.name == "ascii")) for row in rows), default=8)
+    longest = max((len(clean(row.run.name, glyphs.is_ascii)) for row in rows), default=8)
     widest = max(8, min(longest, _LONGEST_NAME if width >= NARROW else _NARROW_NAME))
-    sign, name, *others, modules = screen_columns(RUNS, RunList(rows, now), glyphs)
+    sign, name, *others, modules = fields.screen_columns(RUNS, RunList(rows, now), glyphs)
     columns = [sign, replace(name, width=widest), *others]
     left = width - 1 - sum(column.width + 1 for column in columns)
     if left <= _LEAST_MODULES:
@@ -100,16 +92,17 @@ def detail_lines(row: RunRow | None, width: int, glyphs: Glyphs) -> list[Line]:
     """What is known of one run, in `DETAIL_LINES` lines: how it was captured, its steps, its modules, what is wrong."""
     if row is None:
         return [rule("", width, glyphs), *(fit([], width, glyphs) for _ in range(DETAIL_LINES - 1))]
-    is_ascii = glyphs.name == "ascii"
     run, facts = row.run, row.facts
     labels = [word for word, is_so in (("newest", row.is_newest), ("open", row.is_shown)) if is_so]
-    lines = [rule(clean(run.name, is_ascii), width, glyphs, ", ".join(labels))]
-    texts = ["", "", ""] if facts is None else [_capture(run, facts, glyphs), _steps(facts, glyphs), _modules(facts)]
-    if facts is None:
-        texts[0] = "reading what it holds" + NOT_YET
-    lines += [fit([(" " + clean(text, is_ascii), "text")], width, glyphs) for text in texts]
-    wrong = _wrong(run, facts)
-    lines.append(fit([(" ! ", "warn"), (clean(wrong, is_ascii), "text")] if wrong else [], width, glyphs))
+    lines = [rule(clean(run.name, glyphs.is_ascii), width, glyphs, ", ".join(labels))]
+    texts = ["reading what it holds" + NOT_YET, "", ""]
+    if facts is not None:
+        texts = [_capture(run, facts, glyphs), _steps(facts, glyphs), _modules(facts)]
+    lines += [fit([(" " + clean(text, glyphs.is_ascii), "text")], width, glyphs) for text in texts]
+    problems = [*run.problems, *(facts.problems if facts is not None else ())]
+    wrong = problems[0].sentence if problems else ""
+    wrong += f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
+    lines.append(fit([(" ! ", "warn"), (clean(wrong, glyphs.is_ascii), "text")] if wrong else [], width, glyphs))
     return lines
 
 
@@ -117,7 +110,7 @@ def _capture(run: Run, facts: RunFacts, glyphs: Glyphs) -> str:
     """Device, duration, HLO and the host's events of the host that was read."""
     parts = ["SIMULATED TIMES" if facts.simulated else "", device_words(facts) or facts.unknown.get("device_type", "")]
     if facts.duration_ps is not None:
-        parts.append(f"{duration(facts.duration_ps, glyphs.name == 'ascii')} profiled")
+        parts.append(f"{duration(facts.duration_ps, glyphs.is_ascii)} profiled")
     if facts.has_hlo is not None:
         parts.append("compiled HLO" if facts.has_hlo else "no compiled HLO")
     if facts.host_tracing is not None:
@@ -132,7 +125,7 @@ def _steps(facts: RunFacts, glyphs: Glyphs) -> str:
         return "no step time: " + facts.unknown.get("step_time_ps", "")
     steps = counted(facts.step_count or 0, "step")
     what = f"median of {steps}" if facts.step_source == "steps" else f"median period of a module, {steps}"
-    return f"step time {step_words(facts, glyphs.name == 'ascii')}, {what} on one core"
+    return f"step time {step_words(facts, glyphs.is_ascii)}, {what} on one core"
 
 
 def _modules(facts: RunFacts) -> str:
@@ -140,12 +133,3 @@ def _modules(facts: RunFacts) -> str:
         return "no modules: " + facts.unknown.get("modules", "")
     more = (facts.module_count or 0) - len(facts.modules)
     return "modules " + ", ".join(facts.modules) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _wrong(run: Run, facts: RunFacts | None) -> str:
-    """The first problem, and how many more there are."""
-    problems = [*run.problems, *(facts.problems if facts is not None else ())]
-    if not problems:
-        return ""
-    more = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
-    return problems[0].sentence + more

@@ -7,22 +7,12 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.tui.draw.format import UNKNOWN, age, duration
+from tpuprof.tui.draw.format import UNKNOWN, age, duration, utc
 from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.spans import Glyphs, Key, Span
+from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import Field, OnScreen, Table
-from tpuprof.tui.report.units import (
-    COUNT,
-    FILE_BYTES,
-    FLAG,
-    PROBLEMS,
-    TEXTS,
-    TIME_PS,
-    Unit,
-    plain,
-)
-from tpuprof.tui.report.values import utc
+from tpuprof.tui.report.units import COUNT, FILE_BYTES, FLAG, PROBLEMS, TEXTS, TIME_PS, Unit, plain
 
 if TYPE_CHECKING:  # the list stands before numpy is imported
     from tpuprof.parsers.files.logdir import Run
@@ -107,76 +97,55 @@ def _of_row(read: Callable[[RunRow], Any]) -> Callable[[RunList, Rows], list[Any
     return lambda source, rows: [read(source.rows[row]) for row in rows]
 
 
-def _of_facts(read: Callable[[RunFacts], Any]) -> Callable[[RunList, Rows], list[Any]]:
+def _known(read: Callable[[RunFacts], Any]) -> Callable[[RunRow], Any]:
     """What is read of the facts, None for a run that nobody has looked into."""
-    return _of_row(lambda row: None if row.facts is None else read(row.facts))
+    return lambda row: None if row.facts is None else read(row.facts)
 
 
-def _drawn(draw: Callable[[RunRow], Span]) -> Callable[[RunList, Glyphs], Cells]:
-    """Cells drawn from the whole row."""
-    return lambda source, _: each(lambda index: draw(source.rows[index]))
+def _drawn(draw: Callable[[RunRow, bool], Span]) -> Callable[[RunList, Glyphs], Cells]:
+    """Cells drawn from the whole row; with True in ASCII characters only."""
+    return lambda source, glyphs: each(lambda index: draw(source.rows[index], glyphs.is_ascii))
 
 
 def _drawn_fact(write: Callable[[RunFacts, bool], str]) -> Callable[[RunList, Glyphs], Cells]:
     """Cells of a fact: dots as long as nobody has looked, `UNKNOWN` where the profile does not tell."""
 
-    def cells(source: RunList, glyphs: Glyphs) -> Cells:
-        is_ascii = glyphs.name == "ascii"
+    def draw(row: RunRow, is_ascii: bool) -> Span:
+        words = NOT_YET if row.facts is None else clean(write(row.facts, is_ascii), is_ascii)
+        return words, "dim" if row.facts is None or words == UNKNOWN else "text"
 
-        def cell(index: int) -> Span:
-            facts = source.rows[index].facts
-            if facts is None:
-                return NOT_YET, "dim"
-            words = write(facts, is_ascii)
-            return (clean(words, is_ascii), "text") if words != UNKNOWN else (UNKNOWN, "dim")
-
-        return each(cell)
-
-    return cells
+    return _drawn(draw)
 
 
-def _drawn_name(source: RunList, glyphs: Glyphs) -> Cells:
-    def cell(index: int) -> Span:
-        row = source.rows[index]
-        style: Key = "strong" if row.is_shown else "text" if row.run.hosts else "dim"
-        return clean(row.run.name, glyphs.name == "ascii"), style
-
-    return each(cell)
-
-
-def _known_device(facts: RunFacts, _: bool) -> str:
-    return device_words(facts) or UNKNOWN
-
-
-def _module_words(facts: RunFacts, _: bool) -> str:
-    return UNKNOWN if facts.modules is None else ", ".join(facts.modules)
-
-
-def _hosts(row: RunRow) -> list[str]:
-    return [file.host for file in row.run.hosts]
-
-
-def _ages(source: RunList, rows: Rows) -> list[str]:
-    return [short_age(source.rows[row].run, source.now) for row in rows]
-
-
-def _sign(row: RunRow) -> Span:
+def _sign(row: RunRow, _: bool) -> Span:
     """What stands before a name: the letter of a run to compare, or a star for the newest."""
     if row.mark:
         return row.mark, "key"
     return ("*", "key") if row.is_newest else (" ", "text")
 
 
-def _problem_sign(row: RunRow) -> Span:
+def _problem_sign(row: RunRow, _: bool) -> Span:
     count = len(row.run.problems) + (len(row.facts.problems) if row.facts is not None else 0)
     if not row.run.hosts:
         return "!!", "warn"
     return (f"!{count}" if 1 < count < 10 else "!", "warn") if count else ("", "text")
 
 
+def _name(row: RunRow, is_ascii: bool) -> Span:
+    return clean(row.run.name, is_ascii), "strong" if row.is_shown else "text" if row.run.hosts else "dim"
+
+
+def _step_times(source: RunList) -> list[int | None]:
+    return [None if row.facts is None else row.facts.step_time_ps for row in source.rows]
+
+
+def _ages(source: RunList, rows: Rows) -> list[str]:
+    return [short_age(source.rows[row].run, source.now) for row in rows]
+
+
 def _fact(attribute: str, key: str, unit: Unit, meaning: str, heading: str = "") -> tuple[str, Field[RunList]]:
     null = "the profile does not tell, or nobody has looked into the run"
-    return attribute, Field(key, unit, _of_facts(attrgetter(attribute)), meaning, null, heading)
+    return attribute, Field(key, unit, _of_row(_known(attrgetter(attribute))), meaning, null, heading)
 
 
 _FACTS = (
@@ -200,88 +169,51 @@ MARKDOWN_FACTS = ("step_time_ps", "device_type", "modules")
 _FOUND = ("run",)
 """What a filter calls the fields that it looks at: there is one filter, for words in any of them."""
 
+
+def _row(
+    key: str,
+    unit: Unit,
+    read: Callable[[RunRow], Any],
+    meaning: str,
+    heading: str = "",
+    screen: OnScreen[RunList] | None = None,
+    is_found: bool = True,
+) -> Field[RunList]:
+    """A field of a row, which the filter looks at if `is_found`."""
+    return Field(key, unit, _of_row(read), meaning, "", heading, screen, filter=_FOUND if is_found else ())
+
+
+_SIGN: OnScreen[RunList] = OnScreen("", "", 1, cells=_drawn(_sign), fixed=True)
+_NAME: OnScreen[RunList] = OnScreen("", "run", 8, cells=_drawn(_name), fixed=True, grows=True)
+_FAULTED: OnScreen[RunList] = OnScreen("", "!", 2, cells=_drawn(_problem_sign))
+_HOSTS: OnScreen[RunList] = OnScreen("", "hosts", 5)
+_SIZE: OnScreen[RunList] = OnScreen("size", "size", 7)
+_STEP_COLUMN: OnScreen[RunList] = OnScreen("step", "step", 8, cells=_drawn_fact(step_words))
+_DEVICE_CELLS = _drawn_fact(lambda facts, _: device_words(facts) or UNKNOWN)
+_DEVICE: OnScreen[RunList] = OnScreen("", "device", 14, cells=_DEVICE_CELLS, is_left=True)
+_MODULE_CELLS = _drawn_fact(lambda facts, _: UNKNOWN if facts.modules is None else ", ".join(facts.modules))
+_NAMES: OnScreen[RunList] = OnScreen("", "modules", 0, cells=_MODULE_CELLS)
+
+_HOST_COUNT, _FAULT_COUNT = "how many hosts have a file in it", "how many things are wrong with its files"
+_WRITTEN, _NO_TIME = "when its files were written last, in UTC", "the file's time is out of range"
+_STEP_TIME = "the step time, with ~ where it is inferred from the periods of a module"
+_DEVICE_TYPE = "the type of the device, and how many cores the host that was read has"
 RUNS: Table[RunList] = Table(
     "runs",
     (
-        Field(
-            "sign",
-            _TEXT,
-            _of_row(lambda row: "newest" if row.is_newest else ""),
-            "whether it is the newest run",
-            screen=OnScreen("", "", 1, cells=_drawn(_sign), fixed=True),
-            filter=_FOUND,
-        ),
-        Field(
-            "name",
-            _TEXT,
-            _of_row(attrgetter("run.name")),
-            "the name of its folder",
-            heading="run",
-            screen=OnScreen("", "run", 8, cells=_drawn_name, fixed=True, grows=True),
-            filter=_FOUND,
-        ),
-        Field("path", _TEXT, _of_row(attrgetter("run.path")), "where it lies", filter=_FOUND),
-        Field("hosts", TEXTS, _of_row(_hosts), "hosts that have a file in it", filter=_FOUND),
-        Field(
-            "host_count",
-            _TALLY,
-            _of_row(lambda row: len(row.run.hosts)),
-            "how many hosts have a file in it",
-            heading="hosts",
-            screen=OnScreen("", "hosts", 5),
-        ),
-        Field(
-            "size_bytes",
-            FILE_BYTES,
-            _of_row(attrgetter("run.size_bytes")),
-            "the size of its files",
-            heading="size",
-            screen=OnScreen("size", "size", 7),
-            filter=_FOUND,
-        ),
-        Field(
-            "modified",
-            _UTC,
-            _of_row(lambda row: utc(row.run.modified)),
-            "when its files were written last, in UTC",
-            "the file's time is out of range",
-            "modified",
-        ),
+        _row("sign", _TEXT, lambda row: "newest" if row.is_newest else "", "whether it is the newest run", "", _SIGN),
+        _row("name", _TEXT, attrgetter("run.name"), "the name of its folder", "run", _NAME),
+        _row("path", _TEXT, attrgetter("run.path"), "where it lies"),
+        _row("hosts", TEXTS, lambda row: [file.host for file in row.run.hosts], "hosts that have a file in it"),
+        _row("host_count", _TALLY, lambda row: len(row.run.hosts), _HOST_COUNT, "hosts", _HOSTS, False),
+        _row("size_bytes", FILE_BYTES, attrgetter("run.size_bytes"), "the size of its files", "size", _SIZE),
+        Field("modified", _UTC, _of_row(lambda row: utc(row.run.modified)), _WRITTEN, _NO_TIME, "modified"),
         Field("age", _WORDS, _ages, "how old it is", screen=OnScreen("time", "age", 6), filter=_FOUND),
-        Field("problems", PROBLEMS, _of_row(attrgetter("run.problems")), "what is wrong with its files", filter=_FOUND),
-        Field(
-            "problem_count",
-            _FAULTS,
-            _of_row(lambda row: len(row.run.problems)),
-            "how many things are wrong with its files",
-            heading="problems",
-            screen=OnScreen("", "!", 2, cells=_drawn(_problem_sign)),
-        ),
-        Field(
-            "step",
-            _STEP,
-            _of_row(attrgetter("facts")),
-            "the step time, with ~ where it is inferred from the periods of a module",
-            screen=OnScreen("step", "step", 8, cells=_drawn_fact(step_words)),
-            sort=lambda source: _of_facts(attrgetter("step_time_ps"))(source, range(len(source))),
-            filter=_FOUND,
-        ),
-        Field(
-            "device",
-            _WORDS,
-            _of_facts(device_words),
-            "the type of the device, and how many cores the host that was read has",
-            screen=OnScreen("", "device", 14, cells=_drawn_fact(_known_device), is_left=True),
-            filter=_FOUND,
-        ),
-        Field(
-            "module_names",
-            TEXTS,
-            _of_facts(lambda facts: facts.modules or ()),
-            "names of the HLO modules",
-            screen=OnScreen("", "modules", 0, cells=_drawn_fact(_module_words)),
-            filter=_FOUND,
-        ),
+        _row("problems", PROBLEMS, attrgetter("run.problems"), "what is wrong with its files"),
+        _row("problem_count", _FAULTS, lambda row: len(row.run.problems), _FAULT_COUNT, "problems", _FAULTED, False),
+        replace(_row("step", _STEP, attrgetter("facts"), _STEP_TIME, "", _STEP_COLUMN), sort=_step_times),
+        _row("device", _WORDS, _known(device_words), _DEVICE_TYPE, "", _DEVICE),
+        _row("module_names", TEXTS, _known(lambda facts: facts.modules or ()), "names of the HLO modules", "", _NAMES),
         *(field for _, field in _FACTS),
     ),
     len,

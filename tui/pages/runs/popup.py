@@ -8,33 +8,22 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import newest_first
 from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.pages.runs.drawing import (
-    DETAIL_LINES,
-    LEAST_ROWS,
-    ORDERS,
-    RunOrder,
-    detail_lines,
-    list_lines,
-    matching,
-    ordered,
-)
+from tpuprof.tui.pages.runs import drawing
+from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, ORDERS, RunOrder
 from tpuprof.tui.pages.runs.fields import RunRow
-from tpuprof.tui.terminal.theme import AnyLine, AnySpan
+from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Popup, centred_top, on_panel
+from tpuprof.tui.widgets.popup import FilteredPopup, centred_top, on_panel
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.run_facts import RunFacts
 
-WIDEST_LIST = 144
-"""Cells of the panel on a wide screen."""
-
 _NAMES: dict[RunOrder, str] = {"time": "age", "size": "size", "step": "step time"}
 
 
-class RunsPopup(Popup):
+class RunsPopup(FilteredPopup):
     """A list of runs to open one of, or to compare two.
 
     Keys: j, k and the like move, Enter opens, ``/`` filters, ``s`` changes the order, ``d`` marks a run and, on another
@@ -50,6 +39,8 @@ class RunsPopup(Popup):
         closed: called when a key or a click closed the popup, whatever the reason.
         marked: the run that is marked for comparing already.
     """
+
+    widest = 144
 
     def __init__(
         self,
@@ -72,16 +63,10 @@ class RunsPopup(Popup):
         self._now = now
         self._shown = shown
         self._closed = closed
-        self._typing = False
         self._marked = marked
         self.order: RunOrder = "time"
-        self.filter = ""
-        self._cursor_path = ""
-        rows = self.list_rows()
-        first = shown.path if shown is not None else ""
-        self._cursor_path = first if any(row.run.path == first for row in rows) else rows[0].run.path if rows else ""
-
-    # --- the rows
+        paths = [run.path for run in self._runs]
+        self._cursor_path = shown.path if shown is not None and shown.path in paths else "".join(paths[:1])
 
     def list_rows(self) -> list[RunRow]:
         """The rows that match the filter, in order."""
@@ -90,7 +75,7 @@ class RunsPopup(Popup):
             RunRow(run, self._facts(run), place == 0, run == self._shown, letter if run == self._marked else "")
             for place, run in enumerate(self._runs)
         ]
-        return matching(ordered(rows, self.order), self.filter, self._now())
+        return drawing.matching(drawing.ordered(rows, self.order), self.filter, self._now())
 
     def _letter(self) -> str:
         """What the marked run is beside the one under the cursor: A, the older of the two, or B."""
@@ -111,26 +96,13 @@ class RunsPopup(Popup):
         """Where the cursor is: on the run that it was put on, whatever comes or is sorted around it."""
         return next((place for place, row in enumerate(rows) if row.run.path == self._cursor_path), 0)
 
-    # --- how it looks
-
-    @property
-    def is_typing(self) -> bool:
-        """Whether keys go into the filter."""
-        return self._typing
-
-    @property
-    def inner_width(self) -> int:
-        """Cells of a row."""
-        width = self.screen_size.width
-        return max(8, (WIDEST_LIST if width > WIDEST_LIST + 8 else width) - 4)
-
     def row_count(self) -> int:
         """The filter, headings, the rows and the lines below them; the same with a filter, so that the panel stays."""
         return 2 + max(LEAST_ROWS, len(self._runs)) + DETAIL_LINES
 
     def foot(self) -> str:
         """The keys, as many as there is room for."""
-        if self._typing:
+        if self.is_typing:
             return "Enter opens   Esc back"
         keys = ["Enter opens"]
         if self._compare is not None and len(self._runs) > 1:
@@ -147,12 +119,11 @@ class RunsPopup(Popup):
         room = self._room(count)
         top = centred_top(cursor, len(listed), room)
         glyphs, now = self.look.glyphs, self._now()
-        lines = [self._filter_line(len(listed), width)]
-        body = list_lines(listed, cursor, top, room, self.order, now, width, glyphs)
-        lines += [on_panel(line) for line in body]
+        lines = [self._first_line(len(listed), width)]
+        lines += map(on_panel, drawing.list_lines(listed, cursor, top, room, self.order, now, width, glyphs))
         lines += [((" " * width, "panel"),)] * (2 + room - len(lines))
         if room + 2 < count:
-            lines += [on_panel(line) for line in detail_lines(listed[cursor] if listed else None, width, glyphs)]
+            lines += map(on_panel, drawing.detail_lines(listed[cursor] if listed else None, width, glyphs))
         return lines[:count]
 
     @staticmethod
@@ -161,59 +132,31 @@ class RunsPopup(Popup):
         room = count - 2 - DETAIL_LINES
         return room if room >= LEAST_ROWS else max(1, count - 2)
 
-    def _filter_line(self, shown: int, width: int) -> AnyLine:
+    def _first_line(self, shown: int, width: int) -> AnyLine:
         count = len(self._runs)
-        if not self._typing and not self.filter:
+        if not self.is_typing and not self.filter:
             words = f"{counted(count, 'run')}, by {_NAMES[self.order]}; * is the newest"
             if self._marked is not None:
-                name = clean(self._marked.name, self.look.glyphs.name == "ascii")
+                name = clean(self._marked.name, self.look.glyphs.is_ascii)
                 words = f"{name}: d on another run compares, with A the older"
                 return pad([(f"{self._letter()} ", "panel.key"), (words, "panel")], width, "panel")
             return pad([(words, "panel.dim")], width, "panel")
-        text = clean(self.filter, self.look.glyphs.name == "ascii")
-        spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
-        spans.append(("_" if self._typing else "", "panel.key"))
-        return pad([*spans, (f"   {shown:,} of {count:,}", "panel.dim")], width, "panel")
-
-    # --- keys and mouse
+        return self.filter_line(f"{shown:,} of {count:,}", width)
 
     def press(self, key: str, character: str | None) -> None:
         """One key."""
         if key == "enter":
             self._choose()
-        elif key == "escape" and (self._typing or self.filter or self._marked is not None):
-            self._take_back()
-        elif self._typing and self._typed(key, character):
-            pass
-        elif key == "slash":
-            self._typing = True
-        elif key == "s":
+        elif key == "escape" and self._marked is not None and not (self.is_typing or self.filter):
+            self._marked = None
+        elif key == "s" and not self.is_typing:
             self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        elif key == "d":
+        elif key == "d" and not self.is_typing:
             self._mark()
         else:
             super().press(key, character)
         if not self.is_open:
             self._closed()
-
-    def _typed(self, key: str, character: str | None) -> bool:
-        """Whether a key was for the filter."""
-        if key == "backspace":
-            self.filter = self.filter[:-1]
-        elif key in ("ctrl+n", "ctrl+p"):
-            self.step(1 if key == "ctrl+n" else -1, 0)
-        elif character and character.isprintable():
-            self.filter += character
-        else:
-            return False
-        return True
-
-    def _take_back(self) -> None:
-        """Ends the filter, or else the mark."""
-        if self._typing or self.filter:
-            self._typing, self.filter = False, ""
-        else:
-            self._marked = None
 
     def click(self, row: int) -> None:
         """Opens a run."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Logdir, Run
-from tpuprof.tui.draw.format import UNKNOWN, size
+from tpuprof.tui.draw.format import UNKNOWN, local_minute, size
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, RunList, RunRow, step_words
@@ -18,9 +18,8 @@ from tpuprof.tui.report.fields import Figure, figure_values, markdown_rows, reas
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, fields_table, joined
 from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.text import cut_name, fit_for_cells, heading, page_text
+from tpuprof.tui.report.text import cut_name, fit_for_cells, titled_text
 from tpuprof.tui.report.units import TEXTS
-from tpuprof.tui.report.values import local_minute
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.run_facts import RunFacts
@@ -111,15 +110,13 @@ def markdown(page: Runs, _: Asked) -> str:
 
 def text(page: Runs, asked: Asked) -> str:
     """A table of the runs, newest first, with the problems of each below its row; facts as far as there is room."""
-    glyphs = asked.look.glyphs
 
-    def lines(width: int) -> list[Line]:
-        lines = [heading(f"Runs in {page.logdir.query}", counted(len(page.runs), "run"), width, glyphs)]
+    def lines(width: int, glyphs: Glyphs) -> list[Line]:
         names = [fit_for_cells(run.name, glyphs) for run in page.runs]
         room = max(8, min(max(map(len, names), default=3), width - 38))
         left = width - room - 38 if page.facts is not None else 0
         facts = _cut_end(f"  {'step':>8}  {'device':<16}  modules", left, glyphs)
-        lines.append(((f" {'run':<{room}}  {'modified':<16}  {'hosts':>5}  {'size':>8}{facts}", "dim"),))
+        lines: list[Line] = [((f" {'run':<{room}}  {'modified':<16}  {'hosts':>5}  {'size':>8}{facts}", "dim"),)]
         for row, name in zip(page.listed.rows, names, strict=True):
             run, facts = row.run, _cut_end(_fact_words(row.facts, glyphs), left, glyphs)
             figures = f"  {local_minute(run.modified):<16}  {len(run.hosts):>5}  {size(run.size_bytes):>8}{facts}"
@@ -130,12 +127,12 @@ def text(page: Runs, asked: Asked) -> str:
             lines += _remark(problem.sentence, width, glyphs)
         return lines
 
-    return page_text(lines, asked.look)
+    return titled_text(f"Runs in {page.logdir.query}", counted(len(page.runs), "run"), lines, asked.look)
 
 
 def _fact_words(facts: RunFacts | None, glyphs: Glyphs) -> str:
     """Step time (``~`` where it was inferred), device and modules; ``n/a`` where unknown."""
-    step = step_words(facts, glyphs.name == "ascii")
+    step = step_words(facts, glyphs.is_ascii)
     device = facts.device_type if facts is not None and facts.device_type else UNKNOWN
     modules = ", ".join(facts.modules) if facts is not None and facts.modules else UNKNOWN
     return f"  {step:>8}  {cut_name(fit_for_cells(device, glyphs), 16, glyphs):<16}  {fit_for_cells(modules, glyphs)}"

@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HostTimeline:
-    """The timeline of a host.
-
-    Attributes:
-        run_hosts: of the run, of which this is one.
-        is_chosen: the user asked for this host.
-    """
+    """The timeline of a host, how many hosts the run has, and whether the user asked for this one."""
 
     timeline: Timeline
     run_hosts: int

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.timeline.measure import MeasuredRow, Measurement, SortKey, TrackShare
@@ -16,7 +18,6 @@ from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Popup, centred_top
 
-_SORTS: tuple[SortKey, ...] = ("self", "total", "count", "name", "track")
 _MOST_ROWS = 2000
 """Rows that are listed; what comes after them takes next to no time."""
 
@@ -31,8 +32,7 @@ _WIDE = 92
 _ROOM_FOR_TRACK = 40
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(NamedTuple):
     """A row of the list, and how many tracks it is the sum of."""
 
     row: MeasuredRow
@@ -51,24 +51,19 @@ def together(rows: Sequence[MeasuredRow]) -> list[_Listed]:
     for group in groups.values():
         slowest = max(group, key=lambda row: row.average_ps)
         tracks = len({row.place for row in group})
-        merged = replace(
-            slowest,
-            section=slowest.section if tracks == 1 else f"{tracks} tracks",
-            occurrences=sum(row.occurrences for row in group),
-            total_ps=sum(row.total_ps for row in group),
-            self_ps=sum(row.self_ps for row in group),
-        )
-        out.append(_Listed(merged, tracks))
+        merged = slowest.with_more(*(row for row in group if row is not slowest))
+        out.append(_Listed(merged if tracks == 1 else replace(merged, section=f"{tracks} tracks"), tracks))
     return out
 
 
 _ORDER: dict[SortKey, Callable[[_Listed], tuple[object, ...]]] = {
-    "self": lambda one: (-one.row.self_ps,),
-    "total": lambda one: (-one.row.total_ps,),
-    "count": lambda one: (-one.row.occurrences,),
-    "name": lambda one: (one.row.name, -one.row.self_ps),
-    "track": lambda one: (one.row.track, -one.row.self_ps),
+    "self": lambda listed: (-listed.row.self_ps,),
+    "total": lambda listed: (-listed.row.total_ps,),
+    "count": lambda listed: (-listed.row.occurrences,),
+    "name": lambda listed: (listed.row.name, -listed.row.self_ps),
+    "track": lambda listed: (listed.row.track, -listed.row.self_ps),
 }
+_SORTS = tuple(_ORDER)
 
 
 class Measured(Popup):
@@ -91,54 +86,48 @@ class Measured(Popup):
         use: Mapping[str, float | None],
         chosen: Callable[[EventId], object],
     ) -> None:
-        super().__init__(look, f"What ran in {duration(measurement.duration_ps, look.glyphs.name == 'ascii')}")
+        super().__init__(look, f"What ran in {duration(measurement.duration_ps, look.glyphs.is_ascii)}")
         self._measurement = measurement
         self._chosen = chosen
         places = zip(measurement.tracks, kinds, strict=True)
         self._places = {share.place for share, kind in places if kind not in ("steps", "modules")}
-        self._total = 0
-        self._together: list[_Listed] | None = None
         self._busy = [share for share in measurement.tracks if share.events]
         self._use = use
         self._by_track = False
-        self._can_merge = measurement.count(self._places) <= _MOST_MERGED
+        self._rows_apart = measurement.count(self._places)
+        self._can_merge = self._rows_apart <= _MOST_MERGED
         self._is_apart = not self._can_merge
         self._sort: SortKey = "self"
         self._reverse = False
         self.cursor = 0
-        self._rows: tuple[_Listed, ...] = ()
-        self._tracks: tuple[TrackShare, ...] = ()
+        self._listed: Sequence[_Listed] = ()
+        self._tracks: Sequence[TrackShare] = ()
         self._arrange()
 
     def _arrange(self) -> None:
         """Sorts anew."""
         step = -1 if self._reverse else 1
         if self._by_track:
-            shares = self._busy.copy()
-            if self._sort != "track":
-                shares.sort(key=lambda share: -share.busy_ps)
-            self._tracks = tuple(shares[::step])
+            by_time = sorted(self._busy, key=lambda share: 0 if self._sort == "track" else -share.busy_ps)
+            self._tracks = by_time[::step]
         elif self._is_apart:
-            self._rows = tuple(map(_Listed, self._measurement.rows(step * _MOST_ROWS, self._sort, self._places)))
-            self._total = self._measurement.count(self._places)
+            self._listed = tuple(map(_Listed, self._measurement.rows(step * _MOST_ROWS, self._sort, self._places)))
         else:
-            merged = sorted(self._merged(), key=_ORDER[self._sort])
-            self._rows, self._total = tuple(merged[::step][:_MOST_ROWS]), len(merged)
+            self._listed = sorted(self._merged, key=_ORDER[self._sort])[::step][:_MOST_ROWS]
         self.cursor = 0
 
+    @cached_property
     def _merged(self) -> list[_Listed]:
-        """The rows over all cores; put together once."""
-        if self._together is None:
-            self._together = together(self._measurement.rows(_MOST_MERGED, "self", self._places))
-        return self._together
+        """The rows over all cores."""
+        return together(self._measurement.rows(_MOST_MERGED, "self", self._places))
 
     @property
     def _count(self) -> int:
-        return len(self._tracks) if self._by_track else len(self._rows)
+        return len(self._tracks if self._by_track else self._listed)
 
     def row_count(self) -> int:
         """Two lines of headings and the longer of both lists, so that the panel stays."""
-        return max(len(self._rows), len(self._busy), 1) + _HEAD
+        return max(len(self._listed), len(self._busy), 1) + _HEAD
 
     def foot(self) -> str:
         """The keys."""
@@ -154,71 +143,56 @@ class Measured(Popup):
         lines = [self._summary(width), self._heading(width)]
         if not self._count:
             return [*lines, pad([("nothing ran here", "panel.dim")], width, "panel")]
-        for number in range(top, min(self._count, top + room)):
-            lines.append(self._line(number, width))
-        return lines
+        return [*lines, *(self._line(number, width) for number in range(top, min(self._count, top + room)))]
 
     def _summary(self, width: int) -> AnyLine:
-        spans: list[AnySpan] = [
-            ("sorted by ", "panel.dim"),
-            (self._sort if not self._by_track else self._track_sort, "panel.key"),
-        ]
-        total = self._total if not self._by_track else len(self._tracks)
-        what = "track" if self._by_track else "row"
+        if self._by_track:
+            sort, what, total = "track" if self._sort == "track" else "busy", "track", self._count
+        else:
+            sort, what = self._sort, "row"
+            total = self._rows_apart if self._is_apart else len(self._merged)
         listed = f", the first {count(self._count)} are listed" if total > self._count else ""
+        spans: list[AnySpan] = [("sorted by ", "panel.dim"), (sort, "panel.key")]
         spans.append((f"   {counted(total, what)}{listed}; cut to the interval", "panel.dim"))
         for name, fraction in self._use.items():
             spans += [(f"   {name} ", "panel.dim"), (share(fraction), "panel.strong")]
         return pad(spans, width, "panel")
 
-    @property
-    def _track_sort(self) -> str:
-        return "track" if self._sort == "track" else "busy"
-
     def _heading(self, width: int) -> AnyLine:
         if self._by_track:
-            return pad(self._cells("  ", "track", "", ("busy", "share", "events"), width, "panel.dim"), width, "panel")
-        figures = ("self", "share", "count", "total", "average")
-        return pad(self._cells("  ", "name", "track", figures, width, "panel.dim"), width, "panel")
+            text = self._cells("  ", "track", "", ("busy", "share", "events"), width)
+        else:
+            text = self._cells("  ", "name", "track", ("self", "share", "count", "total", "average"), width)
+        return pad([(text, "panel.dim")], width, "panel")
 
     def _line(self, number: int, width: int) -> AnyLine:
-        ascii_only = self.look.glyphs.name == "ascii"
-        mark = self.look.glyphs.mark if number == self.cursor else " "
-        key: AnyKey = "panel.cursor" if number == self.cursor else "panel"
+        ascii_only = self.look.glyphs.is_ascii
+        is_current = number == self.cursor
+        mark = self.look.glyphs.mark if is_current else " "
+        key: AnyKey = "panel.cursor" if is_current else "panel"
         if self._by_track:
             track = self._tracks[number]
             part = percent(None if track.busy_fraction is None else 100 * track.busy_fraction)
+            names = (_place(track), "")
             figures: tuple[str, ...] = (duration(track.busy_ps, ascii_only), part, count(track.events))
-            return pad(
-                self._cells(f"{mark} ", _place(track), "", figures, width, key),
-                width,
-                key,
-            )
-        row = self._rows[number].row
-        length = self._measurement.duration_ps * self._rows[number].tracks
-        figures = (
-            duration(row.self_ps, ascii_only),
-            percent(100 * row.self_ps / length if length else None),
-            count(row.occurrences),
-            duration(row.total_ps, ascii_only),
-            duration(row.average_ps, ascii_only),
-        )
-        name = f"{CLASS_LETTER[row.op_class]} {row.name[:200]}"
-        return pad(self._cells(f"{mark} ", name, _place(row), figures, width, key), width, key)
+        else:
+            row, tracks = self._listed[number]
+            length = self._measurement.duration_ps * tracks
+            part = percent(100 * row.self_ps / length if length else None)
+            names = (f"{CLASS_LETTER[row.op_class]} {row.name[:200]}", _place(row))
+            own, total, average = (duration(ps, ascii_only) for ps in (row.self_ps, row.total_ps, row.average_ps))
+            figures = (own, part, count(row.occurrences), total, average)
+        return pad([(self._cells(f"{mark} ", *names, figures, width), key)], width, key)
 
-    def _cells(
-        self, mark: str, name: str, track: str, figures: tuple[str, ...], width: int, key: AnyKey
-    ) -> list[AnySpan]:
+    def _cells(self, mark: str, name: str, track: str, figures: tuple[str, ...], width: int) -> str:
         """Name and track at the left, figures at the right; the track goes first where room is scarce."""
         glyphs = self.look.glyphs
         right = "".join(f"{figure:>9}" for figure in (figures if width >= _WIDE else figures[:3]))
         room = width - len(mark) - len(right) - 1
         second = min(34, room * 2 // 5) if track and room >= _ROOM_FOR_TRACK else 0
-        first = room - second - bool(second)
-        text = f"{cut_middle(clean(name, glyphs.name == 'ascii'), first, glyphs):<{first}}"
-        if second:
-            text += f" {cut_middle(clean(track, glyphs.name == 'ascii'), second, glyphs):<{second}}"
-        return [(f"{mark}{text} {right}", key)]
+        texts = [(name, room - second - bool(second)), (track, second)][: 1 + bool(second)]
+        cut = (f"{cut_middle(clean(text, glyphs.is_ascii), cells, glyphs):<{cells}}" for text, cells in texts)
+        return f"{mark}{' '.join(cut)} {right}"
 
     # --- keys
 
@@ -226,20 +200,19 @@ class Measured(Popup):
         """Sorts, changes between names and tracks, or goes to what is under the cursor."""
         if key == "enter":
             self._choose()
-        elif key == "s":
+            return
+        if key == "s":
             self._sort = _SORTS[(_SORTS.index(self._sort) + 1) % len(_SORTS)]
-            self._arrange()
         elif key == "S":
             self._reverse = not self._reverse
-            self._arrange()
         elif key == "c" and self._can_merge and not self._by_track:
             self._is_apart = not self._is_apart
-            self._arrange()
         elif key == "t":
             self._by_track = not self._by_track
-            self._arrange()
         else:
             super().press(key, character)
+            return
+        self._arrange()
 
     def step(self, lines: int, screens: float) -> None:
         """Moves the cursor."""
@@ -261,10 +234,9 @@ class Measured(Popup):
             return
         self.is_open = False
         if self._by_track:
-            place = self._tracks[self.cursor].place
-            longest = self._measurement.rows(1, "total", (place,))[0]
+            longest = self._measurement.rows(1, "total", (self._tracks[self.cursor].place,))[0]
         else:
-            longest = self._rows[self.cursor].row
+            longest = self._listed[self.cursor].row
         self._chosen((*longest.place, longest.longest))
 
 

@@ -1,12 +1,17 @@
-"""The rows of the timeline: sections and tracks, folded, pinned, filtered and sorted, and which are in sight."""
+"""What of the timeline is in sight: the window of time, and the rows: sections and tracks, folded, pinned, sorted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple
 
-from tpuprof.parsers.timeline.model import Section, Timeline, Track, TrackId, TrackKind
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track, TrackId, TrackKind
+from tpuprof.parsers.timeline.windows import cell_edges
 
 RowKind = Literal["section", "lane", "flat", "rate", "counter"]
 
@@ -17,6 +22,9 @@ _STANDS_FOR: tuple[TrackKind, ...] = ("ops", "modules", "stream", "steps")
 
 _OPEN_CORES = 2
 """Cores whose sections are open at first where there are more than twice as many."""
+
+_MARGIN = 20
+"""One part of so many of a window is left free on either side of what is fitted into it."""
 
 
 class Row(NamedTuple):
@@ -60,11 +68,6 @@ class Folding:
     wanted: str = ""
     by_busy: bool = False
 
-    def with_pin(self, track: TrackId) -> Folding:
-        """Pins a track, or lets it go."""
-        kept = tuple(pin for pin in self.pinned if pin != track)
-        return replace(self, pinned=kept if track in self.pinned else (*self.pinned, track))
-
 
 def first_folding(timeline: Timeline) -> Folding:
     """All sections open, but of many cores only the first ones."""
@@ -72,16 +75,11 @@ def first_folding(timeline: Timeline) -> Folding:
     return Folding(closed=frozenset(cores[_OPEN_CORES:]) if len(cores) > 2 * _OPEN_CORES else frozenset())
 
 
-def is_open(track: Track, track_id: TrackId, folding: Folding) -> bool:
-    """Whether each lane of a track has a row of its own."""
-    return (track.depth <= _OPEN_UP_TO.get(track.kind, 1)) != (track_id in folding.turned)
-
-
 def rows_of(timeline: Timeline, folding: Folding) -> list[Row]:
     """The rows from top to bottom, pinned ones first."""
     rows: list[Row] = []
     for pinned in folding.pinned:
-        rows += _track_rows(timeline.sections[pinned[0]].tracks[pinned[1]], pinned, folding, is_pinned=True)
+        rows += _track_rows(timeline.track(pinned), pinned, folding, is_pinned=True)
     for number, section in enumerate(timeline.sections):
         rows += _section_rows(section, number, folding)
     return rows
@@ -90,10 +88,12 @@ def rows_of(timeline: Timeline, folding: Folding) -> list[Row]:
 def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[Row]:
     """A section's heading and what is under it."""
     wanted = folding.wanted.casefold()
-    everything = wanted in section.title.casefold()
-    items = [item for item, track in enumerate(section.tracks) if everything or wanted in track.name.casefold()]
-    rates = [item for item, rate in enumerate(section.rates) if everything or wanted in rate.name.casefold()]
-    counters = [item for item, graph in enumerate(section.counters) if everything or wanted in graph.name.casefold()]
+
+    def chosen(named: Sequence[Track | RateTrack | CounterTrack]) -> list[int]:
+        everything = wanted in section.title.casefold()
+        return [item for item, row in enumerate(named) if everything or wanted in row.name.casefold()]
+
+    items, rates, counters = chosen(section.tracks), chosen(section.rates), chosen(section.counters)
     if not (items or rates or counters):
         return
     yield Row("section", number)
@@ -113,19 +113,18 @@ def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[R
 
 
 def _track_rows(track: Track, track_id: TrackId, folding: Folding, is_pinned: bool = False) -> Iterator[Row]:
-    if track.depth > 1 and not is_open(track, track_id, folding):
+    is_open = (track.depth <= _OPEN_UP_TO.get(track.kind, 1)) != (track_id in folding.turned)
+    if track.depth > 1 and not is_open:
         yield Row("flat", *track_id, 0, is_pinned)
-        return
-    for lane in range(track.depth):
-        yield Row("lane", *track_id, lane, is_pinned)
+    else:
+        yield from (Row("lane", *track_id, lane, is_pinned) for lane in range(track.depth))
 
 
 def overall_track(timeline: Timeline) -> Track | None:
     """The track that stands for the whole trace: the first core's, else the one with the most events."""
-    tracks = [
-        (section, section.tracks[item]) for section in timeline.sections if (item := main_track(section)) is not None
-    ]
-    cores = [track for section, track in tracks if section.kind == "core"]
+    mains = ((section, main_track(section)) for section in timeline.sections)
+    tracks = [(section.kind, section.tracks[item]) for section, item in mains if item is not None]
+    cores = [track for kind, track in tracks if kind == "core"]
     return cores[0] if cores else max((track for _, track in tracks), key=len, default=None)
 
 
@@ -135,18 +134,15 @@ def main_track(section: Section) -> int | None:
     for item, track in enumerate(section.tracks if section.kind not in ("host", "other") else ()):
         if track.kind not in most or len(track) > len(section.tracks[most[track.kind]]):
             most[track.kind] = item
-    for kind in _STANDS_FOR:
-        if kind in most:
-            return most[kind]
-    return 0 if len(section.tracks) == 1 else None
+    first = 0 if len(section.tracks) == 1 else None
+    return next((most[kind] for kind in _STANDS_FOR if kind in most), first)
 
 
 class RowList:
     """The rows, with the cursor on one of them, and which of them are in sight.
 
     Attributes:
-        folding: how they are arranged.
-        all: all of them, from top to bottom.
+        folding, all: how they are arranged, and all of them, from top to bottom.
         cursor: index of the cursor's row.
         top: of the first row in sight below the pinned ones, counted from these.
         height: rows that fit.
@@ -154,9 +150,7 @@ class RowList:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self.folding = first_folding(timeline)
-        self.all = rows_of(timeline, self.folding)
-        self._first_rows: dict[TrackId, int] | None = None
+        self._lay_out(first_folding(timeline))
         self.cursor = next((number for number, row in enumerate(self.all) if row.kind != "section"), 0)
         self.top = 0
         self.height = 20
@@ -180,7 +174,7 @@ class RowList:
 
     def shows(self, track: TrackId) -> bool:
         """Whether a track has any row."""
-        return track in self._rows_of_tracks()
+        return track in self._first_rows
 
     def resize(self, height: int) -> None:
         """So many rows fit."""
@@ -198,7 +192,7 @@ class RowList:
         for folding in (self.folding, opened, replace(opened, wanted="")):
             if folding != self.folding:
                 self._lay_out(folding)
-            first = self._rows_of_tracks().get((section, item))
+            first = self._first_rows.get((section, item))
             if first is not None:
                 self._center(first + (lane if self.all[first].kind == "lane" else 0))
                 return
@@ -214,7 +208,8 @@ class RowList:
 
     def _lay_out(self, folding: Folding) -> None:
         self.folding = folding
-        self.all, self._first_rows = rows_of(self._timeline, folding), None
+        self.all = rows_of(self._timeline, folding)
+        self.__dict__.pop("_first_rows", None)
 
     def _scroll(self) -> None:
         """Keeps the cursor's row in sight."""
@@ -241,14 +236,76 @@ class RowList:
         for wanted in (row, Row("section", row.section)):
             if wanted in self.all:
                 return self.all.index(wanted)
-            first = None if row.track_id is None else self._rows_of_tracks().get(row.track_id)
-            if first is not None:
-                return first
+            if row.track_id in self._first_rows:
+                return self._first_rows[row.track_id]
         return self.cursor
 
-    def _rows_of_tracks(self) -> dict[TrackId, int]:
+    @cached_property
+    def _first_rows(self) -> dict[TrackId, int]:
         """The first row of each track that is shown; those of its other lanes come next."""
-        if self._first_rows is None:
-            rows = reversed(list(enumerate(self.all)))
-            self._first_rows = {row[1:3]: number for number, row in rows if row.kind in ("lane", "flat")}
-        return self._first_rows
+        rows = reversed(list(enumerate(self.all)))
+        return {row[1:3]: number for number, row in rows if row.kind in ("lane", "flat")}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What the canvas shows, in so many cells.
+
+    Attributes:
+        start_ps, end_ps: from when to when.
+        cells: width of the canvas.
+        first_ps, last_ps: of the whole trace, which the window does not leave.
+    """
+
+    start_ps: int
+    end_ps: int
+    cells: int
+    first_ps: int
+    last_ps: int
+
+    @property
+    def span_ps(self) -> int:
+        """How long it is."""
+        return self.end_ps - self.start_ps
+
+    @property
+    def edges(self) -> Int64s:
+        """int64[cells + 1]: the borders of the cells."""
+        return cell_edges(self.start_ps, self.end_ps, self.cells)
+
+    def cell_of(self, instant_ps: int) -> int:
+        """The cell of an instant, the nearest one where that is out of sight."""
+        return max(0, min(int(np.searchsorted(self.edges, instant_ps, side="right")) - 1, self.cells - 1))
+
+    def moved(self, start_ps: int, end_ps: int) -> Window:
+        """A window of that length that lies on the trace, with a cell's width around it at least."""
+        first, last = self.first_ps, self.last_ps
+        edge = max((last - first) // 50, self.cells)
+        span = max(self.cells, min(end_ps - start_ps, last - first + 2 * edge))
+        edge = min(edge, span // 2)  # a close window lies on the trace with half of itself at least
+        start = max(first - edge, min(start_ps, last + edge - span))
+        return replace(self, start_ps=start, end_ps=start + span)
+
+    def shifted(self, by_ps: int) -> Window:
+        """The window so much later."""
+        return self.moved(self.start_ps + by_ps, self.end_ps + by_ps)
+
+    def resized(self, cells: int) -> Window:
+        """What was in sight, in so many cells."""
+        return replace(self, cells=cells).moved(self.start_ps, self.end_ps)
+
+    def zoomed(self, factor: int, instant_ps: int) -> Window:
+        """Twice as close (2) or half as close (-2), with an instant where it is."""
+        span = self.span_ps
+        longer = max(self.cells, span // 2 if factor > 0 else span * 2)
+        start = instant_ps - (instant_ps - self.start_ps) * longer // span
+        return self.moved(start, start + longer)
+
+    def fitted(self, start_ps: int, end_ps: int, parts: int = _MARGIN) -> Window:
+        """A stretch of time with one of so many parts of it free on either side."""
+        margin = (end_ps - start_ps) // parts
+        return self.moved(start_ps - margin, end_ps + margin)
+
+    def whole(self) -> Window:
+        """The whole trace."""
+        return self.fitted(self.first_ps, self.last_ps, 100)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.timeline.details import deepest_lane, event_beside, event_in_cell, longest_called, nearest_lane
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.gaps import next_gap
 from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
-from tpuprof.parsers.timeline.pick import deepest_lane, event_beside, event_in_cell, longest_called, nearest_lane
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.pages.timeline.rows import Folding, Row, RowList, main_track, rows_of
-from tpuprof.tui.pages.timeline.window import Window
+from tpuprof.tui.pages.timeline.rows import Folding, Row, RowList, Window, main_track, rows_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.timeline.read.flows import Flow, Flows
@@ -30,9 +29,8 @@ class TimelineView:
     """The state of the timeline tab.
 
     Attributes:
-        timeline: what is looked at.
+        timeline, window: what is looked at, and what is shown of it.
         flows: what leads from event to event; None while they are not read yet.
-        window: what is shown of it.
         cursor_ps: the cursor's instant.
         rows: sections and tracks, with the cursor on one of them.
         event: what is selected.
@@ -60,12 +58,11 @@ class TimelineView:
         if row is None:
             return None
         section = self.timeline.sections[row.section]
-        if row.kind in ("lane", "flat"):
-            return (row.section, row.item), section.tracks[row.item]
+        item: int | None = row.item
         if row.kind == "rate":
-            ops = section.rates[row.item].ops
-            return (row.section, section.tracks.index(ops)), ops
-        item = main_track(section) if row.kind == "section" else None
+            item = section.tracks.index(section.rates[row.item].ops)
+        elif row.track_id is None:
+            item = main_track(section) if row.kind == "section" else None
         return None if item is None else ((row.section, item), section.tracks[item])
 
     @property
@@ -78,10 +75,7 @@ class TimelineView:
     @property
     def selected(self) -> tuple[Track, int] | None:
         """The selected event."""
-        if self.event is None:
-            return None
-        section, item, index = self.event
-        return self.timeline.sections[section].tracks[item], index
+        return None if self.event is None else (self.timeline.track(self.event), self.event[2])
 
     @property
     def step(self) -> int | None:
@@ -91,12 +85,9 @@ class TimelineView:
     @property
     def base_ps(self) -> int:
         """The instant that counts as zero."""
-        step = self.step
-        if self.base == "step" and step is not None:
-            return self.timeline.steps[step].start_ps
-        if self.base == "mark" and self.marks:
-            return self.marks[0]
-        return 0
+        if self.base == "step" and self.step is not None:
+            return self.timeline.steps[self.step].start_ps
+        return self.marks[0] if self.base == "mark" and self.marks else 0
 
     @property
     def cursor_cell(self) -> int:
@@ -133,8 +124,8 @@ class TimelineView:
             width = max(1, self.window.span_ps // cells)
             self.window = self.window.shifted(width * (cell if cell < 0 else cell - cells + 1))
             cell = max(0, min(cell, cells - 1))
-        edges = self.window.edges
-        self.cursor_ps = int(edges[cell]) + (int(edges[cell + 1]) - int(edges[cell])) // 2
+        begin, end = self.window.edges[cell : cell + 2].tolist()
+        self.cursor_ps = begin + (end - begin) // 2
         self.event = self._under_cursor()
 
     def pan(self, quarters: int) -> None:
@@ -156,35 +147,26 @@ class TimelineView:
 
     def fit(self) -> str:
         """What lies between the marks fills the window; again: the selected event; and again: the step around it."""
-        spans: list[tuple[str, tuple[int, int]]] = []
-        step, event, interval = self.step, self._event_span(), self.interval
-        if interval is not None:
-            spans.append(("the marked interval", interval))
-        if event is not None:
-            spans.append(("", event))
-        if step is not None:
-            span = self.timeline.steps[step]
-            spans.append((f"step {span.name}", (span.start_ps, span.end_ps)))
-        windows = [self.window.fitted(*span) for _, span in spans]
-        if not windows:
+        step = None if self.step is None else self.timeline.steps[self.step]
+        spans = (
+            ("the marked interval", self.interval),
+            ("", self._event_span()),
+            (f"step {step.name}", (step.start_ps, step.end_ps)) if step is not None else ("", None),
+        )
+        fits = [(self.window.fitted(*span), words) for words, span in spans if span is not None]
+        if not fits:
             return "nothing to fit: no event under the cursor, no interval and no step"
+        windows = [window for window, _ in fits]
         number = (windows.index(self.window) + 1) % len(windows) if self.window in windows else 0
-        self.window = windows[number]
-        return spans[number][0]
-
-    def show_span(self, start_ps: int, end_ps: int) -> None:
-        """A stretch of time fills the window, with the cursor at its beginning."""
-        self.window = self.window.fitted(start_ps, end_ps)
-        self.cursor_ps = start_ps
-        self.event = self._under_cursor()
+        self.window, words = fits[number]
+        return words
 
     # --- events
 
     def _event_span(self) -> tuple[int, int] | None:
-        selected = self.selected
-        if selected is None:
+        if self.selected is None:
             return None
-        track, index = selected
+        track, index = self.selected
         return int(track.start_ps[index]), max(int(track.end_ps[index]), int(track.start_ps[index]) + 1)
 
     def _lanes(self, row: Row, track: Track) -> range:
@@ -196,24 +178,23 @@ class TimelineView:
         here = self._here
         if here is None or here[0].kind == "rate":
             return None
-        row, (section, item), track = here
-        edges = self.window.edges
-        cell = self.cursor_cell
+        row, place, track = here
+        begin, end = self.cursor_edges.tolist()
         lanes = self._lanes(row, track)
         if len(lanes) > MANY_LANES:
-            lanes = deepest_lane(track, int(edges[cell]), int(edges[cell + 1]))
-        events = [event_in_cell(track, lane, self.cursor_ps, int(edges[cell]), int(edges[cell + 1])) for lane in lanes]
+            lanes = deepest_lane(track, begin, end)
+        events = [event_in_cell(track, lane, self.cursor_ps, begin, end) for lane in lanes]
         index = next((event for event in reversed(events) if event is not None), None)
-        return None if index is None else (section, item, index)
+        return None if index is None else (*place, index)
 
     def next_event(self, direction: int) -> str:
         """To the next (1) or previous (-1) event of the row, in order of time."""
         found = self._here
         if found is None:
             return "no events on this row"
-        row, (section, item), track = found
+        row, place, track = found
         here = (self.cursor_ps, -1 if direction > 0 else track.depth)
-        if self.event is not None and self.event[:2] == (section, item):
+        if self.event is not None and self.event[:2] == place:
             here = (int(track.start_ps[self.event[2]]), track.lane_of(self.event[2]))
         lanes = self._lanes(row, track)
         if len(lanes) > MANY_LANES:
@@ -221,8 +202,8 @@ class TimelineView:
         near = [event_beside(track, lane, here, direction) for lane in lanes]
         keys = [(int(track.start_ps[index]), lane, index) for lane, index in near if index is not None]
         if not keys:
-            return "no event after this one on the row" if direction > 0 else "no event before this one on the row"
-        self.select((section, item, (min(keys) if direction > 0 else max(keys))[2]), keep_row=True)
+            return f"no event {_side(direction)} this one on the row"
+        self.select((*place, (min(keys) if direction > 0 else max(keys))[2]), keep_row=True)
         return ""
 
     def first_or_last(self, direction: int) -> None:
@@ -231,12 +212,12 @@ class TimelineView:
         if here is None:
             self.cursor_ps = self.timeline.first_ps if direction < 0 else self.timeline.last_ps
             return
-        row, (section, item), track = here
+        row, place, track = here
         lanes = [track.lane(lane) for lane in self._lanes(row, track)]
         ends = [(lane.start if direction < 0 else lane.stop - 1) for lane in lanes if lane.stop > lane.start]
-        pick = min if direction < 0 else max
         if ends:
-            self.select((section, item, pick(ends, key=lambda index: int(track.start_ps[index]))), keep_row=True)
+            pick = min if direction < 0 else max
+            self.select((*place, pick(ends, key=lambda index: int(track.start_ps[index]))), keep_row=True)
 
     def select(self, event: EventId, keep_row: bool = False) -> None:
         """Moves to an event, and the window as far as needed.
@@ -244,25 +225,24 @@ class TimelineView:
         Args:
             keep_row: the event is on the cursor's row.
         """
-        section, item, index = event
-        track = self.timeline.sections[section].tracks[item]
+        track, index = self.timeline.track(event), event[2]
         start, end = int(track.start_ps[index]), int(track.end_ps[index])
         if not keep_row:
-            self.rows.reveal(section, item, track.lane_of(index))
+            self.rows.reveal(*event[:2], track.lane_of(index))
         self.event, self.cursor_ps = event, start
+        span = self.window.span_ps
         inside = self.window.start_ps <= start < self.window.end_ps
-        if not inside or (end > self.window.end_ps and end - start < self.window.span_ps):
-            middle = start + min(end - start, self.window.span_ps // 2) // 2
-            self.window = self.window.moved(middle - self.window.span_ps // 2, middle + (self.window.span_ps + 1) // 2)
+        if not inside or (end > self.window.end_ps and end - start < span):
+            middle = start + min(end - start, span // 2) // 2
+            self.window = self.window.moved(middle - span // 2, middle + (span + 1) // 2)
 
     # --- steps, gaps, flows
 
     def next_step(self, direction: int) -> str:
         """The next (1) or previous (-1) step fills the window."""
-        steps = self.timeline.steps
+        steps, now = self.timeline.steps, self.step
         if not steps:
             return "this profile has no steps to move by"
-        now = self.step
         number = (0 if direction > 0 else -1) if now is None else now + direction
         if now is not None:
             span = steps[now].start_ps, steps[now].end_ps
@@ -270,7 +250,7 @@ class TimelineView:
             if is_wide or (direction < 0 and self.window != self.window.fitted(*span)):
                 number = now  # first the one that the cursor is in
         if not 0 <= number < len(steps):
-            return "no step after this one" if direction > 0 else "no step before this one"
+            return f"no step {_side(direction)} this one"
         self._enter_step(steps[number])
         what = "~step" if self.timeline.steps_are_inferred else "step"
         return f"{what} {steps[number].name}, {number + 1} of {len(steps)}"
@@ -283,24 +263,24 @@ class TimelineView:
         here = self._here
         if here is None or here[0].kind == "rate":
             return
-        row, (section, item), track = here
+        row, place, track = here
         near = [event_beside(track, lane, (step.start_ps - 1, track.depth), 1)[1] for lane in self._lanes(row, track)]
         starts = [(int(track.start_ps[index]), index) for index in near if index is not None]
         if starts and min(starts)[0] < step.end_ps:
-            self.event = (section, item, min(starts)[1])
+            self.event = (*place, min(starts)[1])
 
     def next_gap(self, direction: int, ascii_only: bool = False) -> str:
         """To the next (1) or previous (-1) long gap of the row's track."""
-        found = self.track_of(self.rows.current)
-        if found is None:
+        here = self._here
+        if here is None:
             return "no gaps on this row: choose a track"
-        gap = next_gap(self.timeline, found[1], self.cursor_ps, direction)
+        gap = next_gap(self.timeline, here[2], self.cursor_ps, direction)
         if gap is None:
-            return "no long gap after this instant" if direction > 0 else "no long gap before this instant"
+            return f"no long gap {_side(direction)} this instant"
         start, end = gap
         self.cursor_ps, self.event = start, None
-        span = self.window.span_ps
-        if not self.window.start_ps <= start < end <= self.window.end_ps or (end - start) * 20 < span:
+        is_in_sight = self.window.start_ps <= start < end <= self.window.end_ps
+        if not is_in_sight or (end - start) * 20 < self.window.span_ps:
             self.window = self.window.moved(start - (end - start), end + (end - start))
         return f"gap of {duration(end - start, ascii_only)}"
 
@@ -322,10 +302,11 @@ class TimelineView:
         wanted = "out" if direction > 0 else "in"
         arrows = [flow for flow in self.flows_here() if flow.direction == wanted]
         if not arrows:
-            return "no arrow leaves this event" if direction > 0 else "no arrow leads to this event"
-        self.select((arrows[0].section, arrows[0].track, arrows[0].event))
+            return f"no arrow {'leaves' if direction > 0 else 'leads to'} this event"
+        _, kind, *event = arrows[0]
+        self.select((event[0], event[1], event[2]))
         number = f"{len(arrows):,}" if len(arrows) < _MOST_FLOWS else "very many"
-        return f"{arrows[0].kind}" + (f", 1 of {number}" if len(arrows) > 1 else "")
+        return kind + (f", 1 of {number}" if len(arrows) > 1 else "")
 
     def show_step(self, name: str) -> str:
         """The step of that name fills the window."""
@@ -341,10 +322,8 @@ class TimelineView:
         if event is None:
             return f"no event of {name[:80]} on this host's timeline"
         self.select(event)
-        span = self._event_span()
-        assert span is not None
-        around = 2 * (span[1] - span[0])
-        self.window = self.window.moved(span[0] - around, span[1] + around)
+        begin, end = self._event_span() or (0, 0)
+        self.window = self.window.moved(begin - 2 * (end - begin), end + 2 * (end - begin))
         return ""
 
     # --- marks
@@ -355,20 +334,18 @@ class TimelineView:
         Marks are at the cursor; the second one is at the end of an event that the cursor is at the very start of, where
         going from event to event takes it.
         """
-        span = self._event_span()
         if len(self.marks) != 1:
             self.marks = (self.cursor_ps,)
             return "marked; m again ends the interval"
+        span = self._event_span()
         is_at_start = span is not None and self.cursor_ps == span[0] >= self.marks[0]
-        end = span[1] if span is not None and is_at_start else self.cursor_ps
-        self.marks = (self.marks[0], end)
+        self.marks = (self.marks[0], span[1] if span is not None and is_at_start else self.cursor_ps)
         return ""
 
     def next_base(self) -> str:
         """Times relative to the trace, the step, or the first mark."""
-        order: list[Base] = ["trace"]
-        order += ["step"] if self.timeline.steps else []
-        order += ["mark"] if self.marks else []
+        bases: tuple[tuple[Base, object], ...] = (("trace", True), ("step", self.timeline.steps), ("mark", self.marks))
+        order = [base for base, is_there in bases if is_there]
         self.base = order[(order.index(self.base) + 1) % len(order)] if self.base in order else "trace"
         return f"times relative to the {self.base}"
 
@@ -385,31 +362,31 @@ class TimelineView:
 
     # --- rows
 
-    def fold(self) -> str:
+    def fold(self) -> None:
         """Opens or closes the section or track under the cursor."""
         row = self.rows.current
         if row is None:
-            return ""
+            return
         track_id, folding = row.track_id, self.rows.folding
-        if track_id is None or self.timeline.sections[row.section].tracks[row.item].depth < 2:
+        if track_id is None or self.timeline.track(track_id).depth < 2:
             self._arrange(replace(folding, closed=folding.closed ^ {row.section}))
         else:
             self._arrange(replace(folding, turned=folding.turned ^ {track_id}))
-        return ""
 
-    def fold_all(self) -> str:
+    def fold_all(self) -> None:
         """Closes all sections, or opens them."""
         everything = frozenset(range(len(self.timeline.sections)))
         self._arrange(replace(self.rows.folding, closed=frozenset() if self.rows.folding.closed else everything))
-        return ""
 
     def pin(self) -> str:
         """Pins the track under the cursor on top, or lets it go."""
-        found = self.track_of(self.rows.current)
-        if found is None or self.rows.current is None or self.rows.current.kind == "rate":
+        here, folding = self._here, self.rows.folding
+        if here is None or here[0].kind == "rate":
             return "only tracks can be pinned"
-        self._arrange(self.rows.folding.with_pin(found[0]))
-        return "pinned" if found[0] in self.rows.folding.pinned else "no longer pinned"
+        others = tuple(pin for pin in folding.pinned if pin != here[1])
+        is_new = here[1] not in folding.pinned
+        self._arrange(replace(folding, pinned=(*others, here[1]) if is_new else others))
+        return "pinned" if is_new else "no longer pinned"
 
     def sort(self) -> str:
         """Tracks by busy time, or in their own order."""
@@ -436,19 +413,17 @@ class TimelineView:
         self.matches = find(self.timeline, text) if text else None
         if self.matches is None:
             return ""
-        if not self.matches.total:
-            return "no match"
         match = self.matches.next_after(self.cursor_ps - 1) or self.matches.next_after(self.timeline.first_ps - 1)
-        if match is not None:
-            self.select(match)
+        if match is None:
+            return "no match"
+        self.select(match)
         return f"{counted(self.matches.total, 'event')}, {counted(self.matches.names, 'name')}"
 
-    def next_match(self, direction: Literal[1, -1]) -> str:
+    def next_match(self, direction: int) -> str:
         """To the next (1) or previous (-1) match, around the ends."""
-        matches = self.matches
-        if matches is None or not matches.total:
+        matches, selected = self.matches, self.selected
+        if matches is None:
             return "no match"
-        selected = self.selected
         here = self.cursor_ps if selected is None else int(selected[0].start_ps[selected[1]])
         beyond = self.timeline.first_ps - 1 if direction > 0 else self.timeline.last_ps + 1
         match = matches.next_after(here, direction, self.event) or matches.next_after(beyond, direction)
@@ -456,3 +431,7 @@ class TimelineView:
             return "no match"
         self.select(match)
         return f"match {matches.label(match)}"
+
+
+def _side(direction: int) -> str:
+    return "after" if direction > 0 else "before"

@@ -11,7 +11,7 @@ from textual.events import MouseDown, MouseScrollDown, MouseScrollUp, MouseUp
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.layout import fit
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
@@ -27,10 +27,25 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.tui.pages.timeline.load import HostTimeline
     from tpuprof.tui.pages.timeline.state import TimelineView
 
-COMMANDS = (
-    *("zoom", "pan", "fit", "whole", "step", "gap", "event", "mark", "measure", "follow"),
-    *("base", "fold", "fold_all", "pin", "by_busy", "filter"),
-)
+_COMMANDS: dict[str, Callable[[TimelineView, int, Glyphs], str | None]] = {
+    "zoom": lambda view, by, _: view.zoom(by),
+    "pan": lambda view, by, _: view.pan(by),
+    "fit": lambda view, *_: view.fit(),
+    "whole": lambda view, *_: view.show_all(),
+    "step": lambda view, by, _: view.next_step(by),
+    "gap": lambda view, by, glyphs: view.next_gap(by, glyphs.is_ascii),
+    "event": lambda view, by, _: view.next_event(by),
+    "mark": lambda view, *_: view.mark(),
+    "measure": lambda *_: None,
+    "follow": lambda view, by, _: view.follow(by),
+    "base": lambda view, *_: view.next_base(),
+    "fold": lambda view, *_: view.fold(),
+    "fold_all": lambda view, *_: view.fold_all(),
+    "pin": lambda view, *_: view.pin(),
+    "by_busy": lambda view, *_: view.sort(),
+    "filter": lambda *_: None,
+}
+"""What each command does; the number is which way, or how much."""
 
 _LEAST_DRAG = 2
 """Columns that the mouse moves with its button down to mark an interval."""
@@ -44,10 +59,7 @@ _MOTIONS = (
     ("mouse", "Click points, a drag marks, the wheel scrolls, Ctrl zooms"),
 )
 _MEANINGS: tuple[tuple[str, str], ...] = (
-    (
-        "Time",
-        "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too.",
-    ),
+    ("Time", "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too."),
     ("Slices", "one event each, edges to an eighth of a cell; thin lines part neighbours of one colour."),
     (
         "Shades",
@@ -118,12 +130,12 @@ class TimelineTab(Tab):
         return self._page is not None
 
     @property
-    def _selected(self) -> tuple[Track, int] | None:
-        return None if self._page is None else self._page.view.selected
-
-    @property
     def _view(self) -> TimelineView | None:
         return None if self._page is None else self._page.view
+
+    @property
+    def _selected(self) -> tuple[Track, int] | None:
+        return None if self._view is None else self._view.selected
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The timeline or the state."""
@@ -139,17 +151,11 @@ class TimelineTab(Tab):
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:
         """The keys of one's first minute here."""
-        view = self._view
-        if view is None:
+        if self._view is None:
             return super().foot_keys
-        steps = (FootKey("[ ]", "step"),) if view.timeline.steps else ()
-        return (
-            FootKey("wasd", "zoom pan"),
-            *steps,
-            FootKey("{ }", "gap"),
-            FootKey(". ,", "event"),
-            FootKey("m", "mark"),
-        )
+        steps = (("[ ]", "step"),) if self._view.timeline.steps else ()
+        keys = (("wasd", "zoom pan"), *steps, ("{ }", "gap"), (". ,", "event"), ("m", "mark"))
+        return tuple(FootKey(*key) for key in keys)
 
     @property
     def selection(self) -> str | None:
@@ -163,7 +169,7 @@ class TimelineTab(Tab):
 
         Before the timeline is there its keys do nothing, rather than what they mean on other tabs.
         """
-        return (*COMMANDS, "same_op", "buffers") if self.op_name is not None else COMMANDS
+        return (*_COMMANDS, "same_op", "buffers") if self.op_name is not None else tuple(_COMMANDS)
 
     def jump(self, command: str) -> Jump | None:
         """To the op that the event ran in the ops tab, or to its buffers."""
@@ -190,12 +196,9 @@ class TimelineTab(Tab):
     @property
     def op_program(self) -> int | None:
         """Program id of that op; None where the profile does not say."""
-        selected = self._selected
-        if selected is None:
-            return None
         from tpuprof.parsers.timeline.details import op_facts  # noqa: PLC0415 - not for the first frame
 
-        return op_facts(*selected).program_id
+        return op_facts(*self._selected).program_id if self._selected is not None else None
 
     @property
     def motions(self) -> tuple[tuple[str, str], ...]:
@@ -212,10 +215,9 @@ class TimelineTab(Tab):
 
     def _act(self, act: Callable[[TimelineView], str | None]) -> str:
         """Does something to the timeline, where it is there, and draws it anew; what there is to say of it."""
-        if self._view is None:
-            return ""
-        message = act(self._view)
-        self.redraw()
+        message = None if self._view is None else act(self._view)
+        if self._view is not None:
+            self.redraw()
         return message or ""
 
     def move(self, across: int, down: int) -> None:
@@ -239,40 +241,21 @@ class TimelineTab(Tab):
         if view is None:
             return ""
         if view.rows.current is not None and view.rows.current.kind == "section":
-            self._act(lambda view: view.fold())
+            view.fold()
+            self.redraw()
         elif view.event is not None:
             self._fetch_stats(view.timeline, view.event, view.flows_here())
         return ""
 
     def command(self, name: str, by: int = 1) -> str:
-        """Does one of `COMMANDS`."""
-        message = self._act(lambda view: self._commands(view, by)[name]())
+        """Does one of `commands`."""
+        message = self._act(lambda view: _COMMANDS[name](view, by, self.look.glyphs))
         view = self._view
         if view is not None and name == "mark" and view.interval is not None:
             self._measure(view.timeline, *view.interval)
         elif view is not None and name == "measure":
             self._measure(view.timeline, view.window.start_ps, view.window.end_ps)
         return message
-
-    def _commands(self, view: TimelineView, by: int) -> dict[str, Callable[[], str | None]]:
-        """What each command does; `by` is which way, or how much."""
-        return {
-            "zoom": lambda: view.zoom(by),
-            "pan": lambda: view.pan(by),
-            "whole": view.show_all,
-            "mark": view.mark,
-            "measure": lambda: None,
-            "fit": view.fit,
-            "base": view.next_base,
-            "fold": view.fold,
-            "fold_all": view.fold_all,
-            "pin": view.pin,
-            "by_busy": view.sort,
-            "gap": lambda: view.next_gap(by, self.look.glyphs.name == "ascii"),
-            "step": lambda: view.next_step(by),
-            "event": lambda: view.next_event(by),
-            "follow": lambda: view.follow(by),
-        }
 
     def back(self) -> bool:
         """Gives up marks or the filter."""
@@ -296,7 +279,7 @@ class TimelineTab(Tab):
 
     def next_match(self, direction: int) -> str:
         """To the next or previous match."""
-        return self._act(lambda view: view.next_match(1 if direction > 0 else -1))
+        return self._act(lambda view: view.next_match(direction))
 
     def filter(self, text: str) -> str:
         """Shows only tracks with this in their name."""
@@ -311,19 +294,14 @@ class TimelineTab(Tab):
         from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415
         from tpuprof.tui.pages.timeline.draw.event_details import event_lines  # noqa: PLC0415
 
-        section, item, index = event
-        track = timeline.sections[section].tracks[item]
+        track, index = timeline.track(event), event[2]
         stats: EventStats | str
         try:
             stats = read_event_stats(timeline.path, track, index)
         except ProfileError as error:
             stats = error.sentence
         source = op_facts(track, index).source
-        excerpt = source_excerpt(source) if source else None
-
-        def lines(width: int, glyphs: Glyphs) -> list[Line]:
-            return event_lines(timeline, event, stats, flows, excerpt, width, glyphs)
-
+        lines = partial(event_lines, timeline, event, stats, flows, source_excerpt(source) if source else None)
         self.post_message(OpenPopup(Reader(self.look, "Event", lines)))
 
     @work(thread=True, exclusive=True, group="measure", description="measure")
@@ -332,7 +310,7 @@ class TimelineTab(Tab):
         from tpuprof.tui.pages.timeline.popup import Measured  # noqa: PLC0415 - brings numpy
 
         measurement = measure(timeline, start_ps, end_ps)
-        kinds = [timeline.sections[share.place[0]].tracks[share.place[1]].kind for share in measurement.tracks]
+        kinds = [timeline.track(share.place).kind for share in measurement.tracks]
         use = mean_use(timeline, start_ps, end_ps)
         self.post_message(OpenPopup(Measured(self.look, measurement, kinds, use, partial(self.select, timeline))))
 
@@ -352,13 +330,13 @@ class TimelineTab(Tab):
         pressed_at, self._pressed_at = self._pressed_at, None
         if self._page is None or pressed_at is None:
             return
+        view = self._page.view
         if abs(event.x - pressed_at) < _LEAST_DRAG:
             self._page.point(event.x, event.y)
         else:
             self._page.drag(pressed_at, event.x)
-            interval = self._page.view.interval
-            if interval is not None:
-                self._measure(self._page.view.timeline, *interval)
+            if view.interval is not None:
+                self._measure(view.timeline, *view.interval)
         self.redraw()
         self.post_message(Pointed())
 

@@ -13,45 +13,33 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import chain, repeat
 
-from tpuprof.parsers.memory.oom.advice import activations, batch, general, padding, scoped, state
+from tpuprof.parsers.memory.oom.advice.activations import attention, bf16, loss, recompute, remat
+from tpuprof.parsers.memory.oom.advice.batch import batch
+from tpuprof.parsers.memory.oom.advice.general import fragmentation, parts, request
+from tpuprof.parsers.memory.oom.advice.padding import chosen, padding
 from tpuprof.parsers.memory.oom.advice.roles import Facts, read
 from tpuprof.parsers.memory.oom.advice.rule import LEAST_BYTES, Cuts, Rule, items_of, saving_of
+from tpuprof.parsers.memory.oom.advice.scoped import scoped
+from tpuprof.parsers.memory.oom.advice.state import cast, donation, equal, gradients, layout, optimizer
 from tpuprof.parsers.memory.oom.model import Advice, Estimate, Need, Toggle
 
 MOST_ADVICE = 10
 
 _HBM: tuple[Rule, ...] = (
-    activations.ATTENTION,
-    activations.LOSS,
-    activations.REMAT,
-    activations.RECOMPUTE,
-    padding.PADDING,
-    state.GRADIENTS,
-    state.CAST,
-    state.LAYOUT,
-    state.OPTIMIZER,
-    state.DONATION,
-    activations.BF16,
-    batch.BATCH,
-    general.REQUEST,
-    general.PARTS,
-    general.FRAGMENTATION,
-    padding.CHOSEN,
-    state.EQUAL,
+    *(attention, loss, remat, recompute, padding, gradients, cast, layout, optimizer, donation, bf16, batch),
+    *(request, parts, fragmentation, chosen, equal),
 )
 """In this order where they save the same, or where the saving is unknown."""
 
-_ON_CHIP: tuple[Rule, ...] = (scoped.SCOPED, general.REQUEST)
-"""What a compiled module keeps in VMEM and SMEM is the compiler's choice, so nothing is advised for that."""
+# what a compiled module keeps in VMEM and SMEM is the compiler's choice, so nothing is advised for that
+_ON_CHIP: tuple[Rule, ...] = (scoped, request)
 
-TOGGLES = tuple(key for rule in (*_HBM, *_ON_CHIP) for key in rule.toggles)
-"""Keys of all changes."""
-
+TOGGLES = tuple(key for rule in (*_HBM, *_ON_CHIP) for key in rule.toggles)  # keys of all changes
 _LEAST = 0.001  # of the need; what changes less is no toggle
 
 
 def _rules(facts: Facts) -> tuple[Rule, ...]:
-    return _HBM if facts.is_hbm else _ON_CHIP
+    return _HBM if facts.need.memory_space == "hbm" else _ON_CHIP
 
 
 def advise(need: Need) -> tuple[Advice, ...]:
@@ -78,16 +66,15 @@ def toggles(need: Need) -> tuple[Toggle, ...]:
     for advice follow.
     """
     facts = read(need)
+    least = max(LEAST_BYTES, _LEAST * facts.whole_bytes) if facts.need.memory_space == "hbm" else 1
     ranked = []
     for key, rule, cuts in _changes(facts, TOGGLES):
         saving = saving_of(facts, cuts)
-        if saving < 1 or (facts.is_hbm and saving < max(LEAST_BYTES, _LEAST * facts.whole_bytes)):
-            continue
-        items = items_of(facts, cuts)
-        toggle = Toggle(key, rule.kind, rule.title(facts, items), tuple(item.index for item in items))
-        ranked.append((-saving, TOGGLES.index(key), toggle))
-    ranked.sort(key=lambda each: each[:2])
-    return tuple(toggle for _, _, toggle in ranked)
+        if saving >= least:
+            items = items_of(facts, cuts)
+            toggle = Toggle(key, rule.kind, rule.title(facts, items), tuple(item.index for item in items))
+            ranked.append((-saving, TOGGLES.index(key), toggle))
+    return tuple(toggle for _, _, toggle in sorted(ranked, key=lambda each: each[:2]))
 
 
 def saved_alone(need: Need, chosen: Collection[str]) -> dict[str, int]:

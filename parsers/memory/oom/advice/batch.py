@@ -10,26 +10,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tpuprof.parsers.memory.oom.advice.roles import Facts, Item
-from tpuprof.parsers.memory.oom.advice.rule import (
-    Cuts,
-    Stage,
-    Words,
-    less,
-    resized,
-    rounding,
-    rule_of_change,
-)
+from tpuprof.parsers.memory.oom.advice.rule import Cuts, Stage, Words, change, less, resized, rounding
 from tpuprof.parsers.memory.oom.advice.words import amount, in_buffers, size_of
 
-_ROWS = 8
-"""A batch that is smaller is rounded down to a multiple of this where that leaves one: 8 rows make a tile."""
-
-_MOST_TIMES = 1 << 10
-"""A batch that is larger by more than this is not looked for."""
+_ROWS = 8  # a batch that is smaller is rounded down to a multiple of this where that leaves one: 8 rows make a tile
+_MOST_TIMES = 1 << 10  # a batch that is larger by more than this is not looked for
 
 
 def batch_items(facts: Facts) -> list[Item]:
-    """What grows with the batch, the largest first; of arguments those of integers, which weights are not."""
+    """What leads with the batch, the largest first; of arguments those of integers, which weights are not."""
     items = facts.of("attention", "loss", "activation", "backward", "forward", "copy", "parameter")
     return [
         item
@@ -45,7 +34,7 @@ def batch_axis(item: Item) -> int:
 
 def fitting_batch(facts: Facts) -> int | None:
     """The largest batch with which all fits by arithmetic; None where none does, or what there is is unknown."""
-    batch, over = facts.batch, facts.over_bytes
+    batch, over = facts.batch, facts.need.over_bytes
     alike = Counter((item.size, rounding(item, batch_axis(item))) for item in batch_items(facts))
     if batch is None or over is None or not alike:
         return None
@@ -77,57 +66,41 @@ def batch_cuts(facts: Facts) -> Cuts:
     return less(facts, {item.index: resized(item, batch_axis(item), smaller) for item in batch_items(facts)})
 
 
-def _batch_words(facts: Facts, _: Sequence[Item], __: int) -> Words:
+@change("batch", "batch", Stage.BATCH, lambda facts, _: f"batch {facts.batch} -> {smaller_batch(facts)}", batch_cuts)
+def batch(facts: Facts, _: Sequence[Item], __: int) -> Words:
     """A smaller batch; where the program fits also how large it may be."""
     fitting, items = fitting_batch(facts), batch_items(facts)
-    batch, smaller, over = facts.batch or 0, smaller_batch(facts) or 0, facts.over_bytes
+    length, smaller, over = facts.batch or 0, smaller_batch(facts) or 0, facts.need.over_bytes
     inputs = " and inputs" if any(item.role == "parameter" for item in items) else ""
-    sentence = f"{amount(size_of(items))} of activations{inputs} grow with the batch, {batch} on each device"
+    sentence = f"{amount(size_of(items))} of activations{inputs} grow with the batch, {length} on each device"
     if not any("jvp(" in item.op for item in items):
-        sentence = f"{amount(size_of(items))} of arrays lead with dimension {batch}, which looks like the batch"
-    how = f"batch {batch} -> {smaller}, or split it into microbatches"
-    arithmetic = _worked_out(items, batch_cuts(facts), batch, smaller)
+        sentence = f"{amount(size_of(items))} of arrays lead with dimension {length}, which looks like the batch"
+    how = f"batch {length} -> {smaller}, or split it into microbatches"
+    arithmetic = _worked_out(items, batch_cuts(facts), length, smaller)
     if over is not None and over > 0:
         how += "; no batch fits alone" if fitting is None else ""
         arithmetic += f"; by arithmetic {fitting} fit" if fitting is not None and fitting > smaller else ""
-    elif over is not None and fitting is not None and batch < fitting < batch * _MOST_TIMES - 1:
+    elif over is not None and fitting is not None and length < fitting < length * _MOST_TIMES - 1:
         how = f"up to {fitting} fit by arithmetic; {how}"
         arithmetic += f"; {amount(-over)} are free"
     return Words(sentence, how, arithmetic, items=items)
 
 
-BATCH = rule_of_change(
-    "batch",
-    "batch",
-    Stage.BATCH,
-    lambda facts, _: f"batch {facts.batch} -> {smaller_batch(facts)}",
-    batch_cuts,
-    _batch_words,
-)
-
-
 def _worked_out(items: Sequence[Item], cuts: Cuts, batch: int, smaller: int) -> str:
     """``281 MiB in 12 buffers x 32/64 = 141 MiB``, and what does not shrink like that because of tiles."""
-    scaled: list[Item] = []
-    stay: list[Item] = []
-    others: list[Item] = []
-    padded = set()
-    for item in items:
-        how = rounding(item, batch_axis(item))
-        if how.rounded(smaller) * batch == how.rounded(batch) * smaller:
-            scaled.append(item)
-        elif item.index in cuts:
-            others.append(item)
-        else:
-            stay.append(item)
-            padded.add(how.rounded(batch))
-    parts = []
+    how = {item.index: rounding(item, batch_axis(item)) for item in items}
+    even = {index for index, axis in how.items() if axis.rounded(smaller) * batch == axis.rounded(batch) * smaller}
+    scaled = [item for item in items if item.index in even]
+    others = [item for item in items if item.index not in even and item.index in cuts]
+    stay = [item for item in items if item.index not in even and item.index not in cuts]
+    texts = []
     if scaled:
         left = sum(cuts.get(item.index, item.size) for item in scaled)
-        parts.append(f"{in_buffers(scaled)} x {smaller}/{batch} = {amount(left)}")
+        texts.append(f"{in_buffers(scaled)} x {smaller}/{batch} = {amount(left)}")
     if others:
-        parts.append(f"{in_buffers(others)} in whole tiles -> {amount(sum(cuts[item.index] for item in others))}")
+        texts.append(f"{in_buffers(others)} in whole tiles -> {amount(sum(cuts[item.index] for item in others))}")
     if stay:
+        padded = {how[item.index].rounded(batch) for item in stay}
         to = f" to {padded.pop()}" if len(padded) == 1 else ""
-        parts.append(f"{in_buffers(stay)} stay, {smaller} is padded{to} there like {batch}")
-    return "; ".join(parts)
+        texts.append(f"{in_buffers(stay)} stay, {smaller} is padded{to} there like {batch}")
+    return "; ".join(texts)

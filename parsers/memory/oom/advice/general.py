@@ -7,39 +7,38 @@ from tpuprof.parsers.memory.oom.advice.rule import Rule, Words, advice_of
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, ratio, short_name
 from tpuprof.parsers.memory.oom.model import Advice
 
-MANY_GAPS = 0.05
-"""Share of the need from which on gaps between buffers are worth a line."""
-
-_MOSTLY = 0.5
-_HARDLY = 0.05
+_MANY_GAPS = 0.05  # share of the need from which on gaps between buffers are worth a line
+_MOSTLY, _HARDLY = 0.5, 0.05
 _RESHARDING = ("_identity_fn", "_multi_slice", "_allgather")
 
 
-def _fragmentation_advice(facts: Facts) -> list[Advice]:
+@Rule
+def fragmentation(facts: Facts) -> list[Advice]:
     """Gaps, where they are large or as large as what is missing."""
     need, gaps = facts.need, facts.need.fragmentation_bytes
     if gaps is None or gaps <= 0:
         return []
-    over, used = facts.over_bytes, need.used_bytes or need.temporaries_bytes or facts.whole_bytes
-    if gaps < MANY_GAPS * used and not (over is not None and 0 < over <= gaps and 2 * gaps > MANY_GAPS * used):
+    over, used, of = (
+        need.over_bytes,
+        need.used_bytes or need.temporaries_bytes or facts.whole_bytes,
+        need.temporaries_bytes,
+    )
+    if gaps < _MANY_GAPS * used and not (over is not None and 0 < over <= gaps and 2 * gaps > _MANY_GAPS * used):
         return []
-    of = need.temporaries_bytes
-    part = f" of {amount(of)} of temporaries" if of else ""
-    sentence = f"{amount(gaps)}{part} are gaps between buffers"
-    how = "fewer and smaller large buffers (scan over layers, remat, chunks) leave gaps that others fit into"
-    over_text = f"; {amount(over)} are missing" if over is not None and over > 0 else ""
-    return [advice_of(facts, "fragmentation", None, Words(sentence, how, f"gaps {amount(gaps)}{over_text}"))]
+    words = Words(
+        f"{amount(gaps)}{f' of {amount(of)} of temporaries' if of else ''} are gaps between buffers",
+        "fewer and smaller large buffers (scan over layers, remat, chunks) leave gaps that others fit into",
+        f"gaps {amount(gaps)}" + (f"; {amount(over)} are missing" if over is not None and over > 0 else ""),
+    )
+    return [advice_of(facts, "fragmentation", None, words)]
 
 
-FRAGMENTATION = Rule("fragmentation", "fragmentation", _fragmentation_advice)
-
-
-def _request_advice(facts: Facts) -> list[Advice]:
+@Rule
+def request(facts: Facts) -> list[Advice]:
     """Memory that was not free when a program was loaded or an array made."""
-    need = facts.need
-    if need.kind not in ("load", "runtime") or need.requested_bytes is None:
+    need, requested, free = facts.need, facts.need.requested_bytes, facts.need.free_bytes
+    if need.kind not in ("load", "runtime") or requested is None:
         return []
-    requested, free = need.requested_bytes, need.free_bytes
     program = short_name(need.program) if need.program else ""
     what = f"loading {program or 'the program'}" if need.kind == "load" else "an allocation"
     sentence = f"{what} needs {amount(requested)} in one piece"
@@ -61,10 +60,8 @@ def _request_advice(facts: Facts) -> list[Advice]:
     return [advice_of(facts, "other", None, words) for words in lines]
 
 
-REQUEST = Rule("request", "other", _request_advice)
-
-
-def _parts_advice(facts: Facts) -> list[Advice]:
+@Rule
+def parts(facts: Facts) -> list[Advice]:
     """What the totals alone tell, where most of the need is not in the listed buffers."""
     need, used = facts.need, facts.need.used_bytes
     if need.kind != "compile" or need.memory_space != "hbm" or used is None or facts.listed_bytes > _HARDLY * used:
@@ -93,6 +90,3 @@ def _parts_advice(facts: Facts) -> list[Advice]:
         words = Words(sentence, how, f"{amount(arguments)} / N on N devices")
         advice.append(advice_of(facts, "optimizer", None, words))
     return advice
-
-
-PARTS = Rule("parts", "batch", _parts_advice)

@@ -11,47 +11,23 @@ the program promises less padding. Of those it is only said that a longer axis w
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tpuprof.parsers.formats.hlo.shapes import Shape, round_up
+from tpuprof.parsers.memory.oom.advice import words
 from tpuprof.parsers.memory.oom.advice.batch import batch_axis
 from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, largest_first
-from tpuprof.parsers.memory.oom.advice.rule import (
-    Cuts,
-    Rule,
-    Stage,
-    Words,
-    advice_of,
-    bare,
-    less,
-    saving_of,
-    worth_it,
-)
-from tpuprof.parsers.memory.oom.advice.words import (
-    amount,
-    in_buffers,
-    product,
-    shape_of,
-    shapes_of,
-    short_shape,
-    size_of,
-    some,
-    times,
-)
+from tpuprof.parsers.memory.oom.advice.rule import Cuts, Rule, Stage, Words, advice_of, bare, less, saving_of, worth_it
+from tpuprof.parsers.memory.oom.advice.words import amount, short_shape, size_of
 from tpuprof.parsers.memory.oom.model import Advice
 
-MOST_SHAPES = 3
-"""So many shapes get a line, and a change of their own."""
-
-LEAST_FACTOR = 1.1
-"""Padding below it is not worth a change."""
-
-_MOST_CHOSEN = 2
-_MOST_AXES = 8
-_ALMOST = 1.05
-"""An arrangement that takes no more than this times the best is as good, if it is simpler."""
+_MOST_SHAPES = 3  # so many shapes get a line, and a change of their own
+_LEAST_FACTOR = 1.1  # padding below it is not worth a change
+_MOST_CHOSEN, _MOST_AXES = 2, 8
+_ALMOST = 1.05  # an arrangement that takes no more than this times the best is as good, if it is simpler
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +68,19 @@ def _padding_advice(facts: Facts) -> list[Advice]:
     return advice
 
 
-PADDING = Rule(
+padding = Rule(
+    _padding_advice,
     key="padding",
     kind="padding",
-    advise=_padding_advice,
-    changes=MOST_SHAPES,
+    changes=_MOST_SHAPES,
     cuts=lambda facts: [cuts for _, cuts in _padded(facts)],
-    title=lambda _, items: f"less padding of {shape_of(items[0])}",
+    title=lambda _, items: f"less padding of {words.shape_of(items[0])}",
     stage=Stage.PADDING,
 )
 
 
-def _chosen_advice(facts: Facts) -> list[Advice]:
+@Rule
+def chosen(facts: Facts) -> list[Advice]:
     """Padding of axes that the compiler made the most minor ones, a line for each length: the batch, 90 channels."""
     groups: dict[tuple[bool, int, int], list[Item]] = {}
     for item in facts.items:
@@ -118,16 +95,10 @@ def _chosen_advice(facts: Facts) -> list[Advice]:
         waste = size_of(items) - sum(min(item.size, bare(item)) for item in items)
         if worth_it(facts, waste):
             ordered = largest_first(items)
-            words = _chosen_words(ordered, is_batch, length, padded, waste)
-            by_waste.append((waste, advice_of(facts, "padding", None, words, ordered)))
+            saying = _chosen_words(ordered, is_batch, length, padded, waste)
+            by_waste.append((waste, advice_of(facts, "padding", None, saying, ordered)))
     by_waste.sort(key=lambda pair: -pair[0])
     return [advice for _, advice in by_waste[:_MOST_CHOSEN]]
-
-
-CHOSEN = Rule("chosen", "padding", _chosen_advice)
-
-
-# --- what can be rearranged ------------------------------------------------------------------------------------------
 
 
 def _padded(facts: Facts) -> list[tuple[_Arranged, Cuts]]:
@@ -143,20 +114,22 @@ def _padded(facts: Facts) -> list[tuple[_Arranged, Cuts]]:
         if best is not None and (cuts := less(facts, _cuts(largest_first(items), best))):
             arranged.append((best, cuts))
     arranged.sort(key=lambda pair: -saving_of(facts, pair[1]))
-    return arranged[:MOST_SHAPES]
+    return arranged[:_MOST_SHAPES]
 
 
 def _padded_shape(item: Item) -> Shape | None:
-    """The shape of a buffer that padding makes larger by `LEAST_FACTOR`; None of others, and where it can't be told."""
-    shape, padding = item.shape, item.buffer.padding_bytes
-    if shape is None or padding == 0 or item.buffer.category in ("scoped", "constant", "thread-local"):
+    """The shape of a buffer that padding makes larger by `_LEAST_FACTOR`; None of others, or where it can't be told."""
+    shape = item.shape
+    if (
+        shape is None
+        or item.buffer.padding_bytes == 0
+        or item.buffer.category in ("scoped", "constant", "thread-local")
+    ):
         return None
-    padded = shape.padded_dimensions
-    if padded is None or len(shape.dimensions) > _MOST_AXES or 0 in shape.dimensions or not shape.tiles:
+    dims, padded = shape.dimensions, shape.padded_dimensions
+    if padded is None or not 2 <= len(dims) <= _MOST_AXES or 0 in dims or not shape.tiles or len(shape.tiles[0]) != 2:
         return None
-    if len(shape.tiles[0]) != 2 or len(shape.dimensions) < 2:
-        return None
-    return shape if math.prod(padded) >= LEAST_FACTOR * math.prod(shape.dimensions) else None
+    return shape if math.prod(padded) >= _LEAST_FACTOR * math.prod(dims) else None
 
 
 def _is_default(shape: Shape) -> bool:
@@ -185,11 +158,9 @@ def _best(shape: Shape | None) -> _Arranged | None:
     if shape is None or padded is None:
         return None
     arranged = list(_arrangements(shape))
-    least = min(each.elements for each in arranged)
-    best = min(
-        (each for each in arranged if each.elements <= _ALMOST * least), key=lambda each: (each.work, each.elements)
-    )
-    return best if best.elements * LEAST_FACTOR <= math.prod(padded) else None
+    enough = _ALMOST * min(each.elements for each in arranged)
+    best = min((each for each in arranged if each.elements <= enough), key=lambda each: (each.work, each.elements))
+    return best if best.elements * _LEAST_FACTOR <= math.prod(padded) else None
 
 
 def _arrangements(shape: Shape) -> Iterator[_Arranged]:
@@ -197,25 +168,18 @@ def _arrangements(shape: Shape) -> Iterator[_Arranged]:
     rows, lanes = shape.tiles[0]
     for merged, dims in _merged(shape.dimensions):
         whole, rank = math.prod(dims), len(dims)
-        for last in range(rank):
-            for second in range(rank):
-                if last == second:
-                    continue
-                rest = [size for axis, size in enumerate(dims) if axis not in (last, second)]
-                moved = (last != rank - 1) + (second != rank - 2)
-                tiled = round_up(dims[second], rows) * round_up(dims[last], lanes)
-                elements = whole // (dims[last] * dims[second]) * tiled
-                yield _Arranged(elements, (*rest, dims[second], dims[last]), merged, moved)
+        for last, second in itertools.permutations(range(rank), 2):
+            rest = [size for axis, size in enumerate(dims) if axis not in (last, second)]
+            moved = (last != rank - 1) + (second != rank - 2)
+            tiled = round_up(dims[second], rows) * round_up(dims[last], lanes)
+            elements = whole // (dims[last] * dims[second]) * tiled
+            yield _Arranged(elements, (*rest, dims[second], dims[last]), merged, moved)
 
 
 def _merged(dims: tuple[int, ...]) -> Iterator[tuple[int | None, tuple[int, ...]]]:
     yield None, dims
-    for axis in range(len(dims) - 1):
-        if len(dims) > 2:
-            yield axis, (*dims[:axis], dims[axis] * dims[axis + 1], *dims[axis + 2 :])
-
-
-# --- words -----------------------------------------------------------------------------------------------------------
+    for axis in range(len(dims) - 1) if len(dims) > 2 else ():
+        yield axis, (*dims[:axis], dims[axis] * dims[axis + 1], *dims[axis + 2 :])
 
 
 def _padding_words(items: Sequence[Item], best: _Arranged, saving: int) -> Words:
@@ -226,18 +190,15 @@ def _padding_words(items: Sequence[Item], best: _Arranged, saving: int) -> Words
     axes.sort(key=lambda axis: -padded[axis] / max(1, dims[axis]))
     grown = ", ".join(f"axis {axis}: {dims[axis]} -> {padded[axis]}" for axis in axes)
     tile = ",".join(str(size) for size in shape.tiles[0])
-    what = times(len(items), short_shape(shape.element_type, dims))
-    names = some([item.op_name for item in items], 1)
-    factor = math.prod(padded) / max(1, math.prod(dims))
-    sentence = f"{factor:.1f}x padding of {what}, tile ({tile})"
+    what = words.times(len(items), short_shape(shape.element_type, dims))
+    names = words.some([item.op_name for item in items], 1)
+    sentence = f"{math.prod(padded) / max(1, math.prod(dims)):.1f}x padding of {what}, tile ({tile})"
     sentence += f": {names}" if names and len(items) == 1 else ""
-    width = items[0].size // max(1, math.prod(padded))
-    sizes = product(padded, width) if width else short_shape(shape.element_type, padded)
-    whole = size_of(items)
+    width, whole = items[0].size // max(1, math.prod(padded)), size_of(items)
+    sizes = words.product(padded, width) if width else short_shape(shape.element_type, padded)
     elements = sum(item.buffer.unpadded_bytes or 0 for item in items)
     left = "unpadded" if whole - saving <= elements else "rearranged"
-    count = f"{len(items)} x " if len(items) > 1 else ""
-    arithmetic = f"{grown}; {count}{sizes} = {amount(whole)}, {left} {amount(whole - saving)}"
+    arithmetic = f"{grown}; {words.times(len(items), sizes)} = {amount(whole)}, {left} {amount(whole - saving)}"
     return Words(sentence, best.how(shape), arithmetic)
 
 
@@ -245,15 +206,17 @@ def _chosen_words(items: Sequence[Item], is_batch: bool, length: int, padded: in
     """An axis that the compiler made a most minor one: what would cost nothing; nothing is saved by that."""
     shape = items[0].shape
     assert shape is not None
-    axis, _, _ = _most_padded(shape)
+    axis = _most_padded(shape)[0]
     place = shape.minor_to_major.index(axis)
     where, multiple = ("rows", "lanes")[place == 0], shape.tiles[0][1 - place]
     what = f"the batch, {length}," if is_batch else f"axis {axis}, {length},"
-    sentence = f"the compiler put {what} into the {where} of {shapes_of(items)}"
+    sentence = f"the compiler put {what} into the {where} of {words.shapes_of(items)}"
     how = f"a multiple of {multiple} costs nothing more there: {padded} takes what {length} does"
     if padded == multiple and is_batch and place == 0:
         how += ", and a smaller batch saves nothing"
-    return Words(sentence, how, f"{length} -> {padded}; {in_buffers(items)}, of which {amount(waste)} are padding")
+    return Words(
+        sentence, how, f"{length} -> {padded}; {words.in_buffers(items)}, of which {amount(waste)} are padding"
+    )
 
 
 def _most_padded(shape: Shape) -> tuple[int, int, int]:

@@ -26,36 +26,19 @@ from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.model import Need
 
-Role = Literal[
-    "attention",
-    "loss",
-    "activation",
-    "backward",
-    "forward",
-    "gradient",
-    "optimizer",
-    "weight copy",
-    "copy",
-    "parameter",
-    "output",
-    "scoped",
-    "other",
-]
+Role = (
+    Literal["attention", "loss", "activation", "backward", "forward", "gradient", "optimizer", "weight copy", "copy"]
+    | Literal["parameter", "output", "scoped", "other"]
+)
 """``activation`` is kept for the backward pass, ``forward`` is of a program that says nothing of passes, ``copy`` is
 the compiler's own of something that leads with the batch."""
 
 Type = tuple[str, tuple[int, ...]]
 """An array's element type and its dimensions."""
 
-LONG = 256
-"""From this length on two equal last dimensions are those of attention, not of heads or of a small matrix."""
-
-VOCABULARY = 4096
-"""A last dimension from this size on may be a vocabulary where the op is one of the loss."""
-
-LARGE_VOCABULARY = 30_000
-"""From here on it is taken for one without an op that says so."""
-
+LONG = 256  # from this length on two equal last dimensions are those of attention, not of heads or of a small matrix
+VOCABULARY = 4096  # a last dimension from this size on may be a vocabulary where the op is one of the loss
+LARGE_VOCABULARY = 30_000  # from here on it is taken for one without an op that says so
 _FLOATS = frozenset(("f32", "bf16", "f16", "f64"))
 _ATTENTION = re.compile(r"atten|attn|softmax|bhqk|bhts|bqhk", re.IGNORECASE)
 _ATTENDS = re.compile(r"atten|attn", re.IGNORECASE)
@@ -83,16 +66,13 @@ class Item:
 
     Attributes:
         index: of the buffer in the need.
-        buffer: itself.
         size: bytes, not negative.
         shape: its array's shape; None for tuples and where it is unknown.
         element: its element type, ``f32``; empty where unknown.
         dims: its dimensions without `stack`; () where unknown.
         stack: number of layers that it holds, its leading dimension, where a scan made it; 1 else.
         opcode, operands: of the instruction; empty where unknown.
-        op: its framework op; empty where unknown.
-        layer: the layer's name in that, ``layer_0``; empty where it names none.
-        role: what it is for.
+        op, layer: its framework op, and the layer's name in that, ``layer_0``; empty where unknown.
     """
 
     index: int
@@ -101,11 +81,11 @@ class Item:
     shape: Shape | None
     element: str
     dims: tuple[int, ...]
-    stack: int
     opcode: str
     operands: str
     op: str
     layer: str
+    stack: int = 1
     role: Role = "other"
 
     @property
@@ -144,8 +124,7 @@ class Facts:
     """A need, read.
 
     Attributes:
-        need: itself.
-        items: its buffers in its order.
+        items: the need's buffers in its order.
         batch: the leading dimension that most bytes of activations share; None where there is none.
         layers: how many layers the ops name, or a scan stacks; 0 where neither.
         listed_bytes: all buffers together.
@@ -157,25 +136,12 @@ class Facts:
     batch: int | None
     layers: int
     listed_bytes: int
-    stacks: frozenset[int] = frozenset()
+    stacks: frozenset[int]
 
     @property
     def whole_bytes(self) -> int:
         """What shares are taken of: the need, or all listed buffers where that is more or the need unknown."""
         return max(self.need.used_bytes or 0, self.listed_bytes)
-
-    @property
-    def over_bytes(self) -> int | None:
-        """By how much it is too large, negative where it fits; None where unknown."""
-        used, capacity = self.need.used_bytes, self.need.capacity_bytes
-        if self.need.exceeded_bytes is not None:  # the other two are rounded to 10 MiB where there are GiB of them
-            return self.need.exceeded_bytes
-        return None if used is None or capacity is None else used - capacity
-
-    @property
-    def is_hbm(self) -> bool:
-        """Whether it is the memory that programs keep their arrays in; others are the compiler's and kernels' own."""
-        return self.need.memory_space == "hbm"
 
     def of(self, *roles: Role) -> list[Item]:
         """Items of these roles, the largest first."""
@@ -198,22 +164,25 @@ def by_type(items: Iterable[Item]) -> dict[Type, list[Item]]:
 def read(need: Need) -> Facts:
     """Reads every buffer of a need; time grows with their number alone."""
     shapes = {buffer.shape: parse_shape(buffer.shape) for buffer in need.buffers if buffer.shape}
-    items = [_item(index, buffer, shapes) for index, buffer in enumerate(need.buffers)]
+    items = [_item(index, buffer, shapes.get(buffer.shape or "")) for index, buffer in enumerate(need.buffers)]
     stacks = _stacks(items)
     items = [_stacked(item, stacks) for item in items]
-    weights = _weights(items)
+    weights = frozenset(
+        item.dims
+        for item in items
+        if item.is_float and len(item.dims) > 1 and (item.buffer.category == "parameter" or _is_weight_copy(item))
+    )
     items = [replace(item, role=_role(item, weights)) for item in items]
     batch = _batch(items)
     items = [_unnamed(item, batch, weights) for item in items]
     attention = frozenset(item.dims for item in items if item.role == "attention")
     items = [_batch_copy(_like_attention(item, attention), batch, stacks, weights) for item in items]
-    named = {item.layer for item in items if item.layer and item.role in ("attention", "activation")}
-    layers = max([len(named), *(item.stack for item in items if item.role in ("attention", "activation"))])
+    kept = [item for item in items if item.role in ("attention", "activation")]
+    layers = max([len({item.layer for item in kept if item.layer}), *(item.stack for item in kept)])
     return Facts(need, tuple(items), batch, layers, sum(item.size for item in items), stacks)
 
 
-def _item(index: int, buffer: Buffer, shapes: dict[str, Shape | None]) -> Item:
-    shape = shapes.get(buffer.shape) if buffer.shape else None
+def _item(index: int, buffer: Buffer, shape: Shape | None) -> Item:
     label = _LABEL.match(buffer.label[:4096]) if buffer.label else None
     op = buffer.framework_op or ""
     item = Item(
@@ -223,22 +192,18 @@ def _item(index: int, buffer: Buffer, shapes: dict[str, Shape | None]) -> Item:
         shape=shape,
         element=shape.element_type if shape is not None else "",
         dims=shape.dimensions if shape is not None else (),
-        stack=1,
         opcode=buffer.opcode or (label[1] if label else ""),
         operands=label[2] if label else "",
         op=op,
-        layer="",
+        layer=_layer(op),
     )
-    return replace(item, layer=item.op_name if item.is_tensorflow else _layer(op))
+    return replace(item, layer=item.op_name) if item.is_tensorflow else item
 
 
 def _layer(op: str) -> str:
     """The first part of an op's scope that ends in a number, ``layer_0``, ``h_7``; an op of its own in TensorFlow's."""
-    parts = [part for part in _WRAPPING.sub("/", op.partition("[")[0]).split("/") if part]
-    for part in parts[:-1]:
-        if _NUMBERED.match(part) and part not in _NO_LAYERS:
-            return part
-    return ""
+    scope = [part for part in _WRAPPING.sub("/", op.partition("[")[0]).split("/") if part][:-1]
+    return next((part for part in scope if _NUMBERED.match(part) and part not in _NO_LAYERS), "")
 
 
 def _zero_filled(item: Item) -> bool:
@@ -258,7 +223,11 @@ def _stacks(items: Sequence[Item]) -> frozenset[int]:
         for item in items
         if item.is_temporary and len(item.dims) > 2 and "/while" in item.op and "dynamic_update" in item.op
     }
-    shapes = {item.dims for item in items if len(item.dims) > 2 and (_is_weight_copy(item) or _is_parameter(item))}
+    shapes = {
+        item.dims
+        for item in items
+        if len(item.dims) > 2 and (_is_weight_copy(item) or item.buffer.category == "parameter")
+    }
     sizes |= {size for size, count in Counter(dims[0] for dims in shapes).items() if count > 1}
     return frozenset(size for size in sizes if size > 1)
 
@@ -271,29 +240,16 @@ def _stacked(item: Item, stacks: Iterable[int]) -> Item:
     return replace(item, dims=item.dims[1:], stack=item.dims[0])
 
 
-def _is_parameter(item: Item) -> bool:
-    return item.buffer.category == "parameter"
-
-
 def _is_weight_copy(item: Item) -> bool:
     """Whether it is a conversion or a copy of an argument, as the text of its instruction says."""
     return item.opcode in ("convert", "copy") and bool(_WEIGHT.match(item.operands.strip()))
-
-
-def _weights(items: Sequence[Item]) -> frozenset[tuple[int, ...]]:
-    """Shapes of weights: of floating-point arguments and of copies of arguments."""
-    return frozenset(
-        item.dims
-        for item in items
-        if item.is_float and len(item.dims) > 1 and (_is_parameter(item) or _is_weight_copy(item))
-    )
 
 
 def _role(item: Item, weights: frozenset[tuple[int, ...]]) -> Role:
     category = item.buffer.category
     if category == "scoped":
         return "scoped"
-    if _is_parameter(item):
+    if item.buffer.category == "parameter":
         name = item.op or item.buffer.name
         return "optimizer" if _OPTIMIZER.search(name) and not _STATISTICS.search(name) else "parameter"
     if category != "temporary":
@@ -356,17 +312,12 @@ def _is_loss(item: Item, backward: bool) -> bool:
 
 def _batch(items: Sequence[Item]) -> int | None:
     """The leading dimension that most bytes share, of what the passes make; None without two that do."""
-    scales = ("attention", "loss", "activation", "backward", "forward")
-    sizes: Counter[int] = Counter()
-    counts: Counter[int] = Counter()
+    sizes: dict[int, list[int]] = {}
     for item in items:
-        if item.role in scales and len(item.dims) > 1:
-            sizes[item.dims[0]] += item.size
-            counts[item.dims[0]] += 1
-    if not sizes:
-        return None
-    batch, _ = max(sizes.items(), key=lambda pair: (pair[1], -pair[0]))
-    return batch if batch > 1 and counts[batch] > 1 else None
+        if item.role in ("attention", "loss", "activation", "backward", "forward") and len(item.dims) > 1:
+            sizes.setdefault(item.dims[0], []).append(item.size)
+    batch = max(sizes, key=lambda length: (sum(sizes[length]), -length), default=1)
+    return batch if batch > 1 and len(sizes[batch]) > 1 else None
 
 
 def _unnamed(item: Item, batch: int | None, weights: frozenset[tuple[int, ...]]) -> Item:

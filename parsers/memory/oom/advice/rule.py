@@ -25,22 +25,14 @@ Cuts = Mapping[int, int]
 Title = Callable[[Facts, Sequence[Item]], str]
 """What to call a change, by the buffers that it is about, the largest first."""
 
-LEAST_SHARE = 0.01
-"""Share of the need below which advice is not worth a line."""
-
-LEAST_BYTES = 1 << 20
-"""And bytes: a program that needs next to nothing needs no advice."""
-
+LEAST_SHARE = 0.01  # of the need: advice that saves less is not worth a line
+LEAST_BYTES = 1 << 20  # nor is one that saves less than this: what needs next to nothing needs no advice
 FITS = "fits with this alone"
-
-_LISTED = "of the listed buffers"
 _MOSTLY_LISTED = 0.9
 
-_SHORTEST = 256
-"""Elements of bfloat16 that a short array of one axis is rounded up to."""
-
+_SHORTEST = 256  # elements of bfloat16 that a short array of one axis is rounded up to
+# rows that are packed into one of 4 bytes; fewer than that make no tile
 _PACKED = {"bf16": 2, "f16": 2, "s16": 2, "u16": 2, "s8": 4, "u8": 4, "pred": 4}
-"""Rows that are packed into one of 4 bytes; fewer than that make no tile."""
 
 
 class Stage(IntEnum):
@@ -58,18 +50,16 @@ class Rule:
     """A piece of advice: what it says, and the changes that can be tried of it.
 
     Attributes:
-        key: names it, and the toggle of its first change; further ones are ``key 2``, ``key 3``.
-        kind: of its advice; of the largest where it gives two.
         advise: what to say about a need; nothing where the rule finds nothing in it.
+        key, kind: of its toggles; the key names them.
         changes: how many can be tried at most; 0 where nothing tells what the advice would save.
-        cuts: what each of them leaves.
-        title: of each, for people.
+        cuts, title: what each of them leaves, and what people call it.
         stage: when they are applied.
     """
 
-    key: str
-    kind: AdviceKind
     advise: Callable[[Facts], list[Advice]]
+    key: str = ""
+    kind: AdviceKind = "other"
     changes: int = 0
     cuts: Callable[[Facts], Sequence[Cuts]] = lambda _: ()
     title: Title = lambda *_: ""
@@ -77,7 +67,7 @@ class Rule:
 
     @property
     def toggles(self) -> tuple[str, ...]:
-        """Keys of its changes."""
+        """Keys of its changes: its own, then ``key 2``, ``key 3``."""
         return tuple(f"{self.key} {number + 1}" if number else self.key for number in range(self.changes))
 
 
@@ -97,50 +87,41 @@ class Words:
     items: Sequence[Item] = ()
 
 
-def rule_of_change(
-    key: str,
-    kind: AdviceKind,
-    stage: Stage,
-    title: str | Title,
-    cuts: Callable[[Facts], Cuts],
-    words: Callable[[Facts, list[Item], int], Words],
-) -> Rule:
-    """A rule about one change, which says so where that saves enough.
+def change(
+    key: str, kind: AdviceKind, stage: Stage, title: str | Title, cuts: Callable[[Facts], Cuts]
+) -> Callable[[Callable[[Facts, list[Item], int], Words]], Rule]:
+    """Makes a rule about one change out of its words, which it says where the change saves enough.
 
-    Args:
-        words: takes the buffers that the change leaves less of, the largest first, and what it saves.
+    The words are given the buffers that the change leaves less of, the largest first, and what it saves.
     """
 
-    def advise(facts: Facts) -> list[Advice]:
-        left = cuts(facts)
-        saving, items = saving_of(facts, left), items_of(facts, left)
-        return [advice_of(facts, kind, saving, words(facts, items, saving), items)] if worth_it(facts, saving) else []
+    def rule(words: Callable[[Facts, list[Item], int], Words]) -> Rule:
+        def advise(facts: Facts) -> list[Advice]:
+            left = cuts(facts)
+            saving, items = saving_of(facts, left), items_of(facts, left)
+            if not worth_it(facts, saving):
+                return []
+            return [advice_of(facts, kind, saving, words(facts, items, saving), items)]
 
-    titled = (lambda *_: title) if isinstance(title, str) else title
-    return Rule(key, kind, advise, 1, lambda facts: [cuts(facts)], titled, stage)
+        titled = (lambda *_: title) if isinstance(title, str) else title
+        return Rule(advise, key, kind, 1, lambda facts: [cuts(facts)], titled, stage)
+
+    return rule
 
 
 def advice_of(facts: Facts, kind: AdviceKind, saving: int | None, words: Words, items: Sequence[Item] = ()) -> Advice:
     """An advice about `items`, the largest first; says whether it is enough alone, and if few buffers are known."""
-    how, arithmetic, over = words.how, words.arithmetic, facts.over_bytes
+    how, arithmetic, need = words.how, words.arithmetic, facts.need
     items = words.items or items
-    if saving is not None and over is not None and 0 < over <= saving:
-        how = f"{how}; {FITS}"
+    if saving is not None and need.over_bytes is not None and 0 < need.over_bytes <= saving:
+        how += f"; {FITS}"
     if words.instead:
-        how = f"{how}; {words.instead}"
-    if saving is not None and not facts.need.is_whole:
-        used = facts.need.used_bytes
-        if used is None or facts.listed_bytes < _MOSTLY_LISTED * used:
-            arithmetic = f"{arithmetic} ({_LISTED})"
-    return Advice(
-        kind=kind,
-        saving_bytes=saving,
-        sentence=words.sentence,
-        how=how,
-        arithmetic=arithmetic,
-        source=next((item.buffer.source for item in items if item.buffer.source), None),
-        buffers=tuple(item.index for item in items),
-    )
+        how += f"; {words.instead}"
+    is_known = need.is_whole or (need.used_bytes is not None and facts.listed_bytes >= _MOSTLY_LISTED * need.used_bytes)
+    if saving is not None and not is_known:
+        arithmetic += " (of the listed buffers)"
+    source = next((item.buffer.source for item in items if item.buffer.source), None)
+    return Advice(kind, saving, words.sentence, how, arithmetic, source, tuple(item.index for item in items))
 
 
 def saving_of(facts: Facts, cuts: Cuts) -> int:
@@ -158,12 +139,14 @@ def items_of(facts: Facts, cuts: Cuts) -> list[Item]:
     return largest_first(facts.items[index] for index in cuts)
 
 
+def gone(items: Iterable[Item]) -> Cuts:
+    """Nothing is left of them."""
+    return {item.index: 0 for item in items}
+
+
 def less(facts: Facts, left: Cuts) -> Cuts:
     """Those of the buffers of which less is left than they take."""
     return {index: size for index, size in left.items() if size < facts.items[index].size}
-
-
-# --- sizes of arrays with another axis or type -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.oom.advice.roles import Facts, Item
@@ -18,27 +18,20 @@ from tpuprof.parsers.memory.oom.advice.rule import Cuts, Rule, Words, advice_of,
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, size_of, some
 from tpuprof.parsers.memory.oom.model import Advice, Need
 
-PHYSICAL_VMEM = 128 << 20
-"""VMEM of v5e and v6e, the largest that there is; a limit above it is of no use."""
-
-_MOST_HALVINGS = 6
-_LIMIT_STEP = 1 << 20
-_MUCH = 0.1
+PHYSICAL_VMEM = 128 << 20  # VMEM of v5e and v6e, the largest that there is; a limit above it is of no use
+_MOST_HALVINGS, _LIMIT_STEP, _MUCH = 6, 1 << 20, 0.1
 _WINDOW = re.compile(
     r"(input|output) window allocation for operator (?:input|output) (\d{1,6})\. "
     r"The window shape is ([a-z0-9]{1,12}\[[0-9,]{0,400}\])"
-    r"(?:, while the full shape is ([a-z0-9]{1,12}\[[0-9,]{0,400}\]))?"
 )
 _LEVELS = re.compile(r"has (\d{1,4}) buffering levels?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """A block of an operand: ``input 0``, its shape, the operand's, and how often it is held."""
+class _Window(NamedTuple):
+    """A block of an operand: ``input 0``, its shape, and how often it is held."""
 
     operand: str
     shape: Shape
-    full: Shape | None
     levels: int
 
 
@@ -62,10 +55,8 @@ def _spill_advice(facts: Facts) -> list[Advice]:
     size = size_of(items)
     if not items or size < _MUCH * facts.whole_bytes:
         return []
-    of = _of_capacity(need)
-    sentence = (
-        f"registers that the compiler ran out of (spill slots) take {amount(size)}{of} of {need.memory_space.upper()}"
-    )
+    of = f"{_of_capacity(need)} of {need.memory_space.upper()}"
+    sentence = f"registers that the compiler ran out of (spill slots) take {amount(size)}{of}"
     how = "too much is computed at once: unroll loops less, use smaller blocks, split the operation"
     words = Words(sentence, how, f"{amount(size)} of {amount(facts.whole_bytes)}")
     return [advice_of(facts, "scoped", None, words, items)]
@@ -81,7 +72,7 @@ def _divisor(facts: Facts) -> int:
 
     A kernel that takes the last byte does not compile: the compiler has a use for some itself.
     """
-    whole, over = size_of(_scoped_items(facts)), facts.over_bytes
+    whole, over = size_of(_scoped_items(facts)), facts.need.over_bytes
     for halvings in range(1, _MOST_HALVINGS + 1):
         if over is None or whole - whole // (1 << halvings) > over:
             return 1 << halvings
@@ -108,10 +99,10 @@ def _scoped_advice(facts: Facts) -> list[Advice]:
     return (advice if advice or items else _without_list(facts)) + _limit_advice(facts, items)
 
 
-SCOPED = Rule(
+scoped = Rule(
+    _scoped_advice,
     key="scoped",
     kind="scoped",
-    advise=_scoped_advice,
     changes=1,
     cuts=lambda facts: [_scoped_cuts(facts)],
     title=lambda facts, _: f"blocks 1/{_divisor(facts)}",
@@ -121,7 +112,7 @@ SCOPED = Rule(
 def _exact(facts: Facts, whole: int, by: int) -> str:
     """Why half of the divisor is not enough, where by arithmetic it is."""
     there = facts.need.capacity_bytes
-    if there is None or whole - whole * 2 // by != facts.over_bytes:
+    if there is None or whole - whole * 2 // by != facts.need.over_bytes:
         return ""
     return f"; 1/{by // 2} would fill all {capacity(there)} and leave the compiler nothing"
 
@@ -164,10 +155,8 @@ def _without_list(facts: Facts) -> list[Advice]:
     need = facts.need
     if need.kind is None or need.used_bytes is None or need.capacity_bytes is None:
         return []
-    name = short_name(need.program) if need.program else "the kernel"
-    sentence = (
-        f"{name} holds {amount(need.used_bytes)} of {capacity(need.capacity_bytes)} of {need.memory_space.upper()}"
-    )
+    name, space = short_name(need.program) if need.program else "the kernel", need.memory_space.upper()
+    sentence = f"{name} holds {amount(need.used_bytes)} of {capacity(need.capacity_bytes)} of {space}"
     over = need.used_bytes - need.capacity_bytes
     arithmetic = f"{amount(over)} are missing" if over > 0 else f"{amount(need.used_bytes)} needed"
     words = Words(sentence, "make the blocks or the scratch operands smaller", arithmetic)
@@ -214,5 +203,4 @@ def _window(item: Item) -> _Window | None:
     if match is None or shape is None:
         return None
     levels = _LEVELS.search(tag)
-    full = parse_shape(match[4]) if match[4] else None
-    return _Window(f"{match[1]} {match[2]}", shape, full, int(levels[1]) if levels is not None else 1)
+    return _Window(f"{match[1]} {match[2]}", shape, int(levels[1]) if levels is not None else 1)

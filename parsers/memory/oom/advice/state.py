@@ -6,21 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from tpuprof.parsers.memory.oom.advice import rule
 from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, by_type
-from tpuprof.parsers.memory.oom.advice.rule import (
-    Cuts,
-    Rule,
-    Stage,
-    Words,
-    advice_of,
-    halved,
-    items_of,
-    less,
-    resized,
-    rule_of_change,
-    saving_of,
-    worth_it,
-)
+from tpuprof.parsers.memory.oom.advice.rule import Cuts, Rule, Stage, Words, advice_of, change, gone, halved, worth_it
 from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, some, summed
 from tpuprof.parsers.memory.oom.model import Advice
 
@@ -29,13 +17,15 @@ _KEY = re.compile(
 )
 
 
-def _optimizer_cuts(facts: Facts) -> Cuts:
-    """Moments in bfloat16, or sharded over two devices: half either way."""
-    return halved(facts.of("optimizer"))
-
-
-def _optimizer_words(_: Facts, items: Sequence[Item], saving: int) -> Words:
-    """Optimizer state in float32."""
+@change(
+    "optimizer",
+    "optimizer",
+    Stage.STATE,
+    "optimizer state in bf16, or halved",
+    lambda facts: halved(facts.of("optimizer")),
+)
+def optimizer(_: Facts, items: Sequence[Item], saving: int) -> Words:
+    """Optimizer state in float32: moments in bfloat16, or sharded over two devices, are half of it either way."""
     whole = size_of(items)
     names = Counter[str]()
     for item in items:
@@ -58,18 +48,9 @@ def _state_name(item: Item) -> str:
     return name[: match.end()] + (end[0] if end is not None else "")
 
 
-OPTIMIZER = rule_of_change(
-    "optimizer", "optimizer", Stage.STATE, "optimizer state in bf16, or halved", _optimizer_cuts, _optimizer_words
-)
-
-
-def _gradient_cuts(facts: Facts) -> Cuts:
-    """Gradients in bfloat16, or sharded over two devices: half either way."""
-    return halved(facts.of("gradient"))
-
-
-def _gradient_words(_: Facts, items: Sequence[Item], saving: int) -> Words:
-    """Gradients of weights that are all in memory at once, in float32."""
+@change("gradients", "bf16", Stage.NARROWER, "gradients in bf16, or halved", lambda facts: halved(facts.of("gradient")))
+def gradients(_: Facts, items: Sequence[Item], saving: int) -> Words:
+    """Gradients of weights that are all in memory at once, in float32; half in bfloat16, or over two devices."""
     stack = max(item.stack for item in items)
     layers = f" of all {stack} layers" if stack > 1 else ""
     filled = ", zero-filled, of the weights' shapes" if any(item.opcode == "broadcast" for item in items) else ""
@@ -78,11 +59,6 @@ def _gradient_words(_: Facts, items: Sequence[Item], saving: int) -> Words:
         "shard weights and gradients (FSDP), or keep gradients in bf16",
         f"{summed(items)}; in bf16, or on 2 devices: {amount(size_of(items) - saving)} each",
     )
-
-
-GRADIENTS = rule_of_change(
-    "gradients", "bf16", Stage.NARROWER, "gradients in bf16, or halved", _gradient_cuts, _gradient_words
-)
 
 
 def _cast(facts: Facts) -> list[Item]:
@@ -95,21 +71,15 @@ def _cast_cuts(facts: Facts) -> Cuts:
     Of a copy for all layers of a scan a layer's part stays, of equal ones one. What there is once must be passed in the
     narrow type, and nothing stays.
     """
-    cuts: dict[int, int] = {}
-    seen: Counter[tuple[str, tuple[int, ...]]] = Counter()
-    single = [item for item in _cast(facts) if not _layers_of(facts, item)]
-    alike = Counter((item.element, item.whole_dims) for item in single)
-    for item in _cast(facts):
-        key = (item.element, item.whole_dims)
-        seen[key] += 1
-        if _layers_of(facts, item):
-            cuts[item.index] = resized(item, 0, 1)
-        else:
-            cuts[item.index] = item.size if alike[key] > 1 and seen[key] == 1 else 0
-    return less(facts, cuts)
+    layered = [item for item in _cast(facts) if _layers_of(facts, item)]
+    cuts = {item.index: rule.resized(item, 0, 1) for item in layered}
+    for alike in by_type(item for item in _cast(facts) if not _layers_of(facts, item)).values():
+        cuts |= gone(alike[1:] or alike)
+    return rule.less(facts, cuts)
 
 
-def _cast_words(facts: Facts, _: Sequence[Item], saving: int) -> Words:
+@change("duplicates", "duplicates", Stage.STATE, "weights cast a layer at a time", _cast_cuts)
+def cast(facts: Facts, _: Sequence[Item], saving: int) -> Words:
     """Copies of weights in another type."""
     items = _cast(facts)
     element, left = items[0].element, size_of(items) - saving
@@ -122,26 +92,18 @@ def _cast_words(facts: Facts, _: Sequence[Item], saving: int) -> Words:
     return Words(sentence, how, arithmetic, items=items)
 
 
-CAST = rule_of_change(
-    "duplicates", "duplicates", Stage.STATE, "weights cast a layer at a time", _cast_cuts, _cast_words
-)
-
-
 def _layout_cuts(facts: Facts) -> Cuts:
-    """Weights that arrive in the layout they are used in need no copies."""
-    return {item.index: 0 for item in facts.of("weight copy") if item.opcode == "copy"}
+    return gone(item for item in facts.of("weight copy") if item.opcode == "copy")
 
 
-def _layout_words(facts: Facts, items: Sequence[Item], _: int) -> Words:
-    """Copies of weights in another layout."""
+@change("layout", "duplicates", Stage.STATE, "weights in the layout used", _layout_cuts)
+def layout(facts: Facts, items: Sequence[Item], _: int) -> Words:
+    """Copies of weights in another layout, which none need that arrive in the layout they are used in."""
     return Words(
         f"weights copied to another layout{_all_layers(facts, items)}: {shapes_of(items)}",
         "pass them in the layout that is used (jax.experimental.layout, AUTO)",
         summed(items),
     )
-
-
-LAYOUT = rule_of_change("layout", "duplicates", Stage.STATE, "weights in the layout used", _layout_cuts, _layout_words)
 
 
 def _layers_of(facts: Facts, item: Item) -> int:
@@ -152,12 +114,12 @@ def _layers_of(facts: Facts, item: Item) -> int:
 
 def _all_layers(facts: Facts, items: Sequence[Item]) -> str:
     """``, all 32 layers at once``, where all of them hold as many."""
-    numbers = {_layers_of(facts, item) for item in items}
-    layers = next(iter(numbers), 0)
-    return f", all {layers} layers at once" if len(numbers) == 1 and layers > 1 else ""
+    layers, *others = {_layers_of(facts, item) for item in items} or {0}
+    return f", all {layers} layers at once" if layers > 1 and not others else ""
 
 
-def _equal_advice(facts: Facts) -> list[Advice]:
+@Rule
+def equal(facts: Facts) -> list[Advice]:
     """Equal arrays that nothing else here explains: what they are, without an estimate."""
     groups = by_type(
         item for item in facts.of("other", "backward") if item.is_temporary and item.element and len(item.dims) > 1
@@ -171,9 +133,6 @@ def _equal_advice(facts: Facts) -> list[Advice]:
         summed(items),
     )
     return [advice_of(facts, "duplicates", None, words, items)]
-
-
-EQUAL = Rule("equal", "duplicates", _equal_advice)
 
 
 def _donation_cuts(facts: Facts) -> Cuts:
@@ -206,27 +165,20 @@ def _donatable(facts: Facts) -> int:
 def _donation_advice(facts: Facts) -> list[Advice]:
     """Arguments that the program could write its outputs over."""
     cuts, room, need = _donation_cuts(facts), _donatable(facts), facts.need
-    saving = saving_of(facts, cuts)
+    saving, items = rule.saving_of(facts, cuts), rule.items_of(facts, cuts)
     how = "jax.jit(..., donate_argnums=...): outputs take the place of arguments that are not used again"
     if worth_it(facts, saving):
-        items = items_of(facts, cuts)
         sentence = f"outputs in memory beside arguments of the same shape: {shapes_of(items)}"
         words = Words(sentence, how, f"{summed(items)} could share memory")
         return [advice_of(facts, "donation", saving, words, items)]
     if cuts or need.aliased_bytes is None or not worth_it(facts, room) or facts.of("output"):
         return []
     outputs, arguments = amount(need.outputs_bytes or 0), amount(need.arguments_bytes or 0)
-    sentence = (
-        f"outputs take {outputs}, of which {amount(need.aliased_bytes)} share memory with {arguments} of arguments"
-    )
+    shared = amount(need.aliased_bytes)
+    sentence = f"outputs take {outputs}, of which {shared} share memory with {arguments} of arguments"
     return [advice_of(facts, "donation", None, Words(sentence, how, f"at most {amount(room)} can be shared"))]
 
 
-DONATION = Rule(
-    key="donation",
-    kind="donation",
-    advise=_donation_advice,
-    changes=1,
-    cuts=lambda facts: [_donation_cuts(facts)],
-    title=lambda *_: "donated arguments",
+donation = Rule(
+    _donation_advice, "donation", "donation", 1, lambda facts: [_donation_cuts(facts)], lambda *_: "donated arguments"
 )

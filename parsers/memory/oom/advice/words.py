@@ -9,8 +9,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.memory.oom.advice.roles import Item
 
 _UNITS = ((1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-_LONGEST_NAME = 48
-_MOST_SHAPES = 3
+_LONGEST_NAME, _MOST_SHAPES = 48, 3
 _LIMIT = 1 << 80  # sizes beyond it are nonsense, and too large for a float
 
 
@@ -28,34 +27,28 @@ def amount(size: int) -> str:
 def capacity(size: int) -> str:
     """What there is of a memory, to be compared with: two decimals unless they are zero, ``15.75 GiB``, ``128 MiB``."""
     size = max(-_LIMIT, min(size, _LIMIT))
-    for factor, unit in _UNITS:
-        if abs(size) >= factor:
-            return f"{size / factor:.2f}".rstrip("0").rstrip(".") + f" {unit}"
-    return f"{size} B"
+    factor, unit = next((pair for pair in _UNITS if abs(size) >= pair[0]), (1, "B"))
+    return f"{size / factor:.2f}".rstrip("0").rstrip(".") + f" {unit}"
 
 
 def product(dims: Sequence[int], element_bytes: float) -> str:
     """``64 x 4 x 2048 x 2048 x 4 B``; half bytes as ``0.5 B``."""
-    return " x ".join([*(str(size) for size in dims), f"{element_bytes:g} B"])
+    return " x ".join([*map(str, dims), f"{element_bytes:g} B"])
 
 
 def total(sizes: Iterable[int]) -> str:
     """``3 x 4.00 GiB``, ``7.81 + 3.91 GiB`` in the unit of the largest, of many the largest four and the rest."""
     values = sorted(sizes, reverse=True)
-    if not values:
-        return "0 B"
-    if len(values) == 1:
-        return amount(values[0])
-    if values[0] == values[-1]:
-        return f"{len(values)} x {amount(values[0])}"
-    if len(values) > 5:
-        return " + ".join([*(amount(size) for size in values[:3]), f"{len(values) - 3} more"])
-    return " + ".join(amount(size) for size in values)
+    if not values or values[0] == values[-1]:
+        return times(len(values), amount(values[0])) if values else "0 B"
+    shown = values if len(values) <= 5 else values[:3]
+    rest = [] if len(values) <= 5 else [f"{len(values) - 3} more"]
+    return " + ".join([*map(amount, shown), *rest])
 
 
 def short_shape(element: str, dims: Sequence[int]) -> str:
     """``f32[64,4,2048,2048]``: a shape without its layout."""
-    return f"{element}[{','.join(str(size) for size in dims)}]"
+    return f"{element}[{','.join(map(str, dims))}]"
 
 
 def short_name(name: str) -> str:

@@ -16,10 +16,9 @@ from tpuprof.parsers.memory.oom.read.forms import ANCHORS, BEGINNING, HEADLESS, 
 from tpuprof.parsers.memory.oom.read.shuffled import MOST_COPIES, Shuffled
 from tpuprof.parsers.memory.oom.read.stream import Line
 
-_MOST_OPEN = 256
+_MOST_OPEN, _MOST_MIXED = 256, 64
 _MOST_CHARACTERS = 1 << 25
 _LEAD_LINES = 3
-_MOST_MIXED = 64
 _PROGRAM = re.compile(r"Error loading program '([^'\n]{1,500})'")
 _CODE = re.compile(r"E[0-9]{4}")
 _OOM_CODES = ("CompileTimeHbmOom", "CompileTimeScopedVmemOom", "BufferAllocationFailure", "ProgramAllocationFailure")
@@ -55,11 +54,7 @@ class _Lead:
 
 
 class Blocks:
-    """Takes lines and gives finished drafts to `on_draft`.
-
-    Attributes:
-        is_idle: whether no text is open.
-    """
+    """Takes lines and gives finished drafts to `on_draft`, and every line's text and number to `on_other`."""
 
     def __init__(self, on_draft: Callable[[Draft], None], on_other: Callable[[str, int], None]) -> None:
         self._on_draft = on_draft
@@ -87,8 +82,8 @@ class Blocks:
         if wanted.search(line.content) is None and not ends_log:
             return
         parts = clean_lines(line.content)
-        for index, part in enumerate(parts):
-            self._add_part(part, line.number, ends_log and index == len(parts) - 1)
+        for left, part in enumerate(parts, 1 - len(parts)):
+            self._add_part(part, line.number, ends_log and left == 0)
 
     def finish(self) -> None:
         """Nothing follows."""
@@ -123,18 +118,14 @@ class Blocks:
             if code is not None and "RESOURCE_EXHAUSTED" in prefix and not self._in_payload:
                 lead.code_name = piece.text[: piece.head].rstrip(":").rsplit(" ", 1)[-1]
         elif piece.form == "load":
-            lead.loading = True
             name = _PROGRAM.match(piece.text)
-            lead.program = name[1] if name is not None else lead.program
+            lead.loading, lead.program = True, name[1] if name is not None else lead.program
         else:
             lead.is_device_buffer = True
         self._check_at = min(self._check_at, number + _LEAD_LINES + 1)
 
     def _begin(self, piece: Piece, key: str, prefix: str, number: int) -> None:
-        lead = next(
-            (each for each in reversed(self._leads) if each.number == number or _same(each.head, key)),
-            None,
-        )
+        lead = next((each for each in reversed(self._leads) if each.number == number or _same(each.head, key)), None)
         if piece.form == "attempt" and lead is None and not _is_failure(piece.text, prefix):
             return
         draft = Draft(piece.form, key, number, number, is_payload=self._in_payload)
@@ -146,10 +137,14 @@ class Blocks:
             draft.at_line = min(number, lead.number)
             draft.code, draft.program, draft.loading = lead.code, lead.program, lead.loading
             if piece.form == "attempt":
-                draft.sentence.insert(0, _announced(lead))
+                program = f" '{lead.program}'" if lead.program is not None else ""
+                buffer = "Error allocating device buffer:" if lead.is_device_buffer else ""
+                draft.sentence.insert(0, f"Error loading program{program}:" if lead.loading else buffer)
         if piece.ends_log and draft.form == "ran" and "short" not in draft.seen:
             draft.cut_here()
-        before = [each for each in self._open if _goes_on(each, key)]
+        before = [  # of the same process, which is through with them then
+            each for each in self._open if each.head == key or (each.bound is not None and _begins(key, each.bound))
+        ]
         self._mix(draft, before)
         self._close(before)
         self._open.append(draft)
@@ -165,9 +160,8 @@ class Blocks:
         if mixed is not None:
             mixed.feed(piece)
         took = draft is not None and draft.take(piece)
-        if not took:
-            begun = self._without_beginning(piece, key, number, mixed)
-            draft, took = begun or draft, begun is not None
+        if not took and (begun := self._without_beginning(piece, key, number, mixed)) is not None:
+            draft, took = begun, True
         if draft is None:
             return
         if took and draft.form == "ran":
@@ -201,21 +195,18 @@ class Blocks:
     def _owner(self, key: str) -> Draft | None:
         """The open text that a line with this origin belongs to."""
         latest = self._open[::-1]
-        for bound in (key, None):
-            for draft in latest:
-                if draft.bound == bound and (bound is not None or _begins(draft.head, key)):
-                    return draft
-        if key:
-            plain = without_digits(key)
-            alike = [
-                draft
-                for draft in latest
-                if (without_digits(draft.bound) == plain if draft.bound else _begins(without_digits(draft.head), plain))
-            ]
-            if alike:
-                return max(alike, key=lambda draft: _shared(draft.bound or draft.head, key))
-            return None
-        return latest[0] if len(latest) == 1 else None
+        bound = next((draft for draft in latest if draft.bound == key), None)
+        unbound = (draft for draft in latest if draft.bound is None and _begins(draft.head, key))
+        draft = bound or next(unbound, None)
+        if draft is not None or not key:
+            return draft or (latest[0] if len(latest) == 1 else None)
+        plain = without_digits(key)
+        alike = [
+            draft
+            for draft in latest
+            if (without_digits(draft.bound) == plain if draft.bound else _begins(without_digits(draft.head), plain))
+        ]
+        return max(alike, key=lambda draft: _shared(draft.bound or draft.head, key), default=None)
 
     def _expire(self, number: int | None) -> None:
         """Ends what has waited too long at a line; all at the end of the log."""
@@ -232,10 +223,7 @@ class Blocks:
             self._open = [each for each in self._open if each is not draft]
             draft.finish()
             mixed = self._mixed.pop(id(draft), None)
-            if mixed is None:
-                self._on_draft(draft)
-                continue
-            for each in mixed.close(draft):
+            for each in (draft,) if mixed is None else mixed.close(draft):
                 self._on_draft(each)
 
     def _mix(self, draft: Draft, before: list[Draft]) -> None:
@@ -262,14 +250,8 @@ def _same(first: str, second: str) -> bool:
 
 def _begins(head: str, key: str) -> bool:
     """Whether a line that begins with `head` may have the origin `key`."""
-    if not head.startswith(key):
-        return False
-    return not key or len(head) == len(key) or not (key[-1].isalnum() and head[len(key)].isalnum())
-
-
-def _goes_on(draft: Draft, key: str) -> bool:
-    """Whether a new error with this head is of the process that wrote the draft, which is over then."""
-    return draft.head == key or (draft.bound is not None and _begins(key, draft.bound))
+    is_cut = 0 < len(key) < len(head) and key[-1].isalnum() and head[len(key)].isalnum()
+    return head.startswith(key) and not is_cut
 
 
 def _shared(first: str, second: str) -> int:
@@ -280,25 +262,16 @@ def _shared(first: str, second: str) -> int:
 
 def _is_failure(text: str, prefix: str) -> bool:
     """Whether an attempt to allocate failed; programs that count their attempts print the same words."""
-    return (
-        "RESOURCE_EXHAUSTED" in prefix
-        or "That was not possible" in text
-        or re.search(r"There are \S+ free", text) is not None
-    )
-
-
-def _announced(lead: _Lead) -> str:
-    if lead.loading:
-        return f"Error loading program '{lead.program}':" if lead.program is not None else "Error loading program:"
-    return "Error allocating device buffer:" if lead.is_device_buffer else ""
+    has_failed = "RESOURCE_EXHAUSTED" in prefix or "That was not possible" in text
+    return has_failed or re.search(r"There are \S+ free", text) is not None
 
 
 def _only_code(lead: _Lead) -> Draft:
     """An error of which there is nothing but its code."""
     form = "ran" if lead.code_name.startswith("CompileTime") else "attempt"
-    draft = Draft(form, lead.head, lead.number, lead.number, code=lead.code, program=lead.program, loading=lead.loading)
+    draft = Draft(form, lead.head, lead.number, lead.number, code=lead.code, program=lead.program)
     draft.space = "vmem" if "Vmem" in lead.code_name else "hbm"
-    draft.loading = draft.loading or "Program" in lead.code_name
+    draft.loading = lead.loading or "Program" in lead.code_name
     draft.sentence.append(f"{lead.code}: {lead.code_name}.")
     draft.cut_here()
     return draft

@@ -7,6 +7,7 @@ all that, `Joiner` puts lines together again that a container's runtime wrote in
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -66,11 +67,8 @@ _SPACES = re.compile(r"\s+")
 _DIGITS = re.compile(r"[0-9]+")
 _LONGEST_PREFIX = 400
 
-
-_MOST_STREAMS = 8
-_MOST_WAIT = 64
-_SPLIT_AT = 16_000
-"""A record this long without a line end in it is a part, whatever the others are like."""
+_MOST_STREAMS, _MOST_WAIT = 8, 64
+_SPLIT_AT = 16_000  # a record this long without a line end in it is a part, whatever the others are like
 
 # Docker: a record is a part of a line where what was logged has no line end
 _RECORD = re.compile(rb'\{[^{}]*?"log"\s{0,9}:\s{0,9}"([^"\\]*(?:\\.[^"\\]*)*)"\s{0,9}[,}]')
@@ -85,13 +83,15 @@ def clean_lines(content: bytes) -> list[str]:
     text = _without_colours(content.decode("utf-8", "surrogateescape"))
     prefix = ""
     for _ in range(_MOST_RECORDS):
-        read = _record(text)
-        if read is None:
+        before, message = _record(text)
+        if message is None:
             break
-        before, text = read
-        prefix += before
-    lines = _unfolded(text)
-    return [prefix + line for line in lines] if prefix else lines
+        prefix, text = prefix + before, message
+    for _ in range(_MOST_ROUNDS):
+        if "\\" not in text or not (_WRITTEN_END.search(text) or _WRITTEN_QUOTE.search(text)):
+            break
+        text = _without_colours(_ESCAPE.sub(_unescape, text))
+    return [prefix + line for line in _LINE_END.split(text)]
 
 
 def origin(prefix: str) -> str:
@@ -104,45 +104,31 @@ def without_digits(prefix: str) -> str:
     return _DIGITS.sub("#", prefix)
 
 
-def _unfolded(text: str) -> list[str]:
-    for _ in range(_MOST_ROUNDS):
-        if "\\" not in text or not (_WRITTEN_END.search(text) or _WRITTEN_QUOTE.search(text)):
-            break
-        text = _without_colours(_ESCAPE.sub(_unescape, text))
-    return _LINE_END.split(text) if "\n" in text or "\r" in text else [text]
-
-
 def _without_colours(text: str) -> str:
     return _ANSI.sub("", text) if _MAY_HAVE_ANSI.search(text) else text
 
 
 def _unescape(match: re.Match[str]) -> str:
-    code = match[1] or match[2]
-    if code:
-        return chr(int(code, 16))
     if match[3]:
         return chr(int(match[3], 8))
-    return _LETTERS.get(match[4], match[4])
+    code = match[1] or match[2]
+    return chr(int(code, 16)) if code else _LETTERS.get(match[4], match[4])
 
 
-def _record(text: str) -> tuple[str, str] | None:
+def _record(text: str) -> tuple[str, str | None]:
     """What stands for the origin of a JSON record, and its message without colours; None where the text is none.
 
     A record behind something else is one only if a name in it tells which the message is: labels have braces too.
     """
-    if not text[-64:].rstrip().endswith("}"):
-        return None
-    begin = text.find("{", 0, _LONGEST_PREFIX)
+    begin = text.find("{", 0, _LONGEST_PREFIX) if text[-64:].rstrip().endswith("}") else -1
     if begin < 0:
-        return None
-    before = text[:begin]
-    if before.isspace():
-        before = ""
-    read = _from_json(text[begin:], not before)
-    return (before + read[0], _without_colours(read[1])) if read is not None else None
+        return "", None
+    before = "" if text[:begin].isspace() else text[:begin]
+    origins, message = _from_json(text[begin:], not before)
+    return before + origins, None if message is None else _without_colours(message)
 
 
-def _from_json(text: str, is_all: bool) -> tuple[str, str] | None:
+def _from_json(text: str, is_all: bool) -> tuple[str, str | None]:
     """A JSON record's origin and its message; None where it is no such record.
 
     The message is the longest of the texts that are called so, else of all but times.
@@ -150,25 +136,22 @@ def _from_json(text: str, is_all: bool) -> tuple[str, str] | None:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
-        return None
-    if not isinstance(record, dict):
-        return None
+        return "", None
     origins: list[str] = []
-    named: str | None = None
-    longest = ""
-    for count, (name, value) in enumerate(_leaves(record, 0)):
-        if count >= _MOST_TEXTS:
-            break
+    named: list[str] = []
+    others = [""]
+    for name, value in itertools.islice(_leaves(record, 0) if isinstance(record, dict) else (), _MOST_TEXTS):
         if _PROCESS.search(name):
             origins.append(f"{name}={str(value)[:100]}")
         elif isinstance(value, str):
             if name.lower().rpartition(".")[2] in _MESSAGES:
-                named = value if named is None or len(value) > len(named) else named
-            elif not _A_TIME.match(value) and len(value) > len(longest):
-                longest = value
-    if is_all and (named is None or (_ERROR in longest and _ERROR not in named)):
-        named = longest or None
-    return (f"{{{' '.join(origins)}}} ", named) if named is not None else None
+                named.append(value)
+            elif not _A_TIME.match(value):
+                others.append(value)
+    message, longest = max(named, key=len, default=None), max(others, key=len)
+    if is_all and (message is None or (_ERROR in longest and _ERROR not in message)):
+        message = longest or None
+    return f"{{{' '.join(origins)}}} ", message
 
 
 def _leaves(record: Mapping[object, object], depth: int) -> Iterator[tuple[str, object]]:
@@ -185,9 +168,8 @@ class _Open:
     """A line of which parts were read.
 
     Attributes:
-        first: the line of the log with the first part.
-        end: where that part ends in it.
-        parts: what the others add.
+        first, end: the line of the log with the first part, and where that part ends in it.
+        parts, texts: the other lines, and what they add.
         size: bytes so far.
         length: of every part as it was written.
         is_sure: whether these are parts at all.
@@ -208,11 +190,7 @@ class _Open:
 
 
 class Joiner:
-    """Takes lines and gives them, parts put together; those of standard output and error may take turns.
-
-    Attributes:
-        is_waiting: whether the rest of a line is to come.
-    """
+    """Takes lines and gives them, parts put together; those of standard output and error may take turns."""
 
     def __init__(self) -> None:
         self._open: dict[bytes, _Open] = {}
@@ -250,17 +228,15 @@ class Joiner:
             yield line
             return
         stream, tag = _STREAM.search(line.content), _TAG.search(line.content)
-        key = stream[1] if stream is not None else b""
-        text = match[1]
+        text, ended = match[1], match[1].endswith(b"\\n")
         if tag is not None:
             is_part, is_sure = tag[1] == b"P", True
         else:
-            ended = text.endswith(b"\\n")
-            if ended:
-                self._has_line_ends = True
-            is_part = not ended and (self._has_line_ends is not False or len(text) >= _SPLIT_AT)
-            is_sure = self._has_line_ends is True or len(text) >= _SPLIT_AT
-        yield from self._part(line, key, match.end(1), text, is_part, is_sure)
+            self._has_line_ends = ended or self._has_line_ends
+            is_long = len(text) >= _SPLIT_AT
+            is_part = not ended and (self._has_line_ends is not False or is_long)
+            is_sure = self._has_line_ends is True or is_long
+        yield from self._part(line, stream[1] if stream is not None else b"", match.end(1), text, is_part, is_sure)
 
     def _marked(self, line: Line) -> Iterator[Line]:
         match = _MARKED.match(line.content)
@@ -296,13 +272,9 @@ class Joiner:
 
     def _flush(self, before: int | None) -> Iterator[Line]:
         """Gives up what has waited since a line, or all."""
-        for key in [k for k, each in self._open.items() if before is None or each.first.number < before]:
-            open_ = self._open.pop(key)
-            if open_.is_sure:
-                yield open_.whole()
-            else:
-                yield open_.first
-                yield from open_.parts
+        waited = [key for key, open_ in self._open.items() if before is None or open_.first.number < before]
+        for open_ in map(self._open.pop, waited):
+            yield from (open_.whole(),) if open_.is_sure else (open_.first, *open_.parts)
 
 
 def _length(text: bytes) -> int:

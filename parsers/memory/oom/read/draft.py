@@ -8,48 +8,52 @@ from dataclasses import dataclass, field, replace
 from tpuprof.parsers.memory.oom.read.entries import Entry, allocation_entry, loose_entry, read_part, stack_entry
 from tpuprof.parsers.memory.oom.read.forms import SIZE, TABLES, Piece, Printed, exactly, printed
 
-MOST_ENTRIES = 10_000
-MOST_CHARACTERS = 1 << 22
-"""Of a text: entries beyond either are counted only."""
-
+MOST_ENTRIES, MOST_CHARACTERS = 10_000, 1 << 22  # of a text: entries beyond either are counted only
 MOST_DEVICES = 1000
-
 _MOST_KEPT, _LONGEST_KEPT = 500, 4096
 
+# a group has the name of the attribute of `OomReport` that it tells
 _RAN_IN = re.compile(r"Ran out of memory (?:in memory space|on) (\w{1,40})")
 _TEMPORARIES = re.compile(
-    rf"Ran out of memory on \w{{1,40}}, the total memory required for HLO temporaries \(({SIZE})\)"
-    rf"(?: exceeds available \w{{1,40}} \(({SIZE})\))?"
+    rf"Ran out of memory on \w{{1,40}}, the total memory required for HLO temporaries \((?P<hlo_temp_bytes>{SIZE})\)"
+    rf"(?: exceeds available \w{{1,40}} \((?P<capacity_bytes>{SIZE})\))?"
 )
-_USED_CUT = re.compile(rf"(?<![\w./-])Used ({SIZE})(?: (?:of?(?: [0-9.]{{0,24}})?)?)?(?:\.{{2,3}}|…)?[\s\"']*$")
-_USED = re.compile(rf"Used ({SIZE}) of ({SIZE}) ?(\w*)")
-_EXCEEDED = re.compile(rf"Exceeded (\w+) capacity by ({SIZE})")
+_USED_CUT = re.compile(
+    rf"(?<![\w./-])(Used (?P<used_bytes>{SIZE}))(?: (?:of?(?: [0-9.]{{0,24}})?)?)?(?:\.{{2,3}}|…)?[\s\"']*$"
+)
+_FIGURES = {
+    "used": re.compile(rf"Used (?P<used_bytes>{SIZE}) of (?P<capacity_bytes>{SIZE}) ?(?P<space>\w*)"),
+    "exceeded": re.compile(rf"Exceeded (?P<space>\w+) capacity by (?P<exceeded_bytes>{SIZE})"),
+}
 _SCOPED = re.compile(
-    rf"Scoped allocation with size ({SIZE})"
-    rf"(?: and limit ({SIZE})(?: exceeded scoped (\w+) limit(?: by ({SIZE}))?)?)?"
+    rf"Scoped allocation with size (?P<scoped_bytes>{SIZE})(?: and limit (?P<capacity_bytes>{SIZE})"
+    rf"(?: exceeded scoped (?P<space>\w+) limit(?: by (?P<exceeded_bytes>{SIZE}))?)?)?"
 )
-_ALLOCATION_CUT = re.compile(r"Allocation \(size=([0-9]{1,20})\) would exceed memory(?: \(size=[0-9]{0,20})?[.…\s]*$")
-_ALLOCATION = re.compile(r"Allocation \(size=([0-9]{1,20})\) would exceed memory \(size=([0-9]{1,20})\)")
+_ALLOCATION = re.compile(
+    r"Allocation \(size=([0-9]{1,20})\) would exceed memory"
+    r"(?: \(size=([0-9]{1,20})\)|(?: \(size=[0-9]{0,20})?[.…\s]*$)"  # or the text ends in it
+)
 _SPACE = re.compile(r"\bspace=(\w{1,40})(?=[,\]])")
 _ATTEMPT = re.compile(
-    rf"Attempting to (?P<verb>allocate|reserve) (?P<requested>{SIZE})(?: at the bottom of memory)?\."
-    r"(?P<impossible> That was not possible\.)?"
-    rf"(?: There are (?P<free>{SIZE}) free(?:, (?P<reserved>{SIZE}) reserved, and {SIZE} reservable)?\.?)?"
+    rf"Attempting to (?P<verb>allocate|reserve) (?P<requested_bytes>{SIZE})(?: at the bottom of memory)?\."
+    rf"(?: That was not possible\.)?(?: There are (?P<free_bytes>{SIZE}) free"
+    rf"(?:, (?P<reserved_bytes>{SIZE}) reserved, and {SIZE} reservable)?\.?)?"
     rf"(?: The largest contiguous region of free memory is (?P<largest>{SIZE})(?: due to fragmentation)?\.?)?"
 )
 _DEVICE = re.compile(r"\(([0-9]{1,5}(?:x[0-9]{1,5}){0,4}_HBM[0-9]{1,5})\)")
 _CORES = re.compile(
-    rf"(?:TPU )?TensorCore Hbm usage:? ({SIZE})"
-    rf"(?:, SparseCore Hbm usage:? ({SIZE})(?:, exceeding available bytes: ({SIZE}))?)?"
+    rf"(?:TPU )?TensorCore Hbm usage:? (?P<tensor_core_bytes>{SIZE})(?:, SparseCore Hbm usage:? "
+    rf"(?P<sparse_core_bytes>{SIZE})(?:, exceeding available bytes: (?P<capacity_bytes>{SIZE}))?)?"
 )
-_TOTAL = re.compile(rf"Total (\w+) usage >= ({SIZE})")
-_REQUIREMENT = re.compile(rf"Program (\w+) requirement ({SIZE})")
-_OUTPUT = re.compile(rf"Output size ({SIZE})(?:; shares ({SIZE}) with arguments)?")
+_TABLE = re.compile(rf"(?:Total|Program) (\w+) (?:usage >=|requirement) ({SIZE})")
+_OUTPUT = re.compile(rf"Output size (?P<output_bytes>{SIZE})(?:; shares (?P<shared_bytes>{SIZE}) with arguments)?")
 _ROW = re.compile(rf"(reserved|program|arguments|global|scoped|overlays|HLO temp)\s+({SIZE}|unknown size)")
 _UTILIZATION = re.compile(r"([0-9.]{1,12})% utilization")
-_PADDED = re.compile(rf"Unpadded \(({SIZE})\) Padded \(({SIZE})\)")
-_FRAGMENTATION = re.compile(rf"([0-9.]{{1,12}})% (?:fragmentation )?\(({SIZE})\)")
-_LOOSE_FRAGMENTATION = re.compile(rf"HLO temp fragmentation\s+([0-9.]{{1,12}})%(?: \(({SIZE})\))?")
+_PADDED = re.compile(rf"Unpadded \((?P<unpadded_bytes>{SIZE})\) Padded \((?P<padded>{SIZE})\)")
+_FRAGMENTATION = re.compile(rf"([0-9.]{{1,12}})% (?:fragmentation )?\((?P<fragmentation_bytes>{SIZE})\)")
+_LOOSE_FRAGMENTATION = re.compile(
+    rf"HLO temp fragmentation\s+([0-9.]{{1,12}})%(?: \((?P<fragmentation_bytes>{SIZE})\))?"
+)
 _NO_FIGURES = "It should not be possible to run out"
 
 _ENTRY_PARTS = ("size", "operator", "shape", "unpadded", "extra", "tag", "label", "type")
@@ -63,32 +67,25 @@ class Draft:
     Attributes:
         form: what it began with: an anchor, or the head of a table whose beginning is lost.
         head: origin and all else in front of it in its first line.
-        at_line: the number of that line.
-        last_line: number of the last line that belongs to it.
+        at_line, last_line: numbers of that line, and of the last line that belongs to it.
         bound: origin of its further lines, once one was read.
         is_payload: whether it is a copy that an error's details hold, printed with it.
         code, program: what stood in front of it.
         loading: whether a program was being loaded.
-        space: in lower case.
         sentence: its parts in order.
-        sizes: attribute of `OomReport`, and ``largest``, to size.
-        fractions: attribute of `OomReport` to fraction.
+        sizes, fractions: by attribute of `OomReport`, and of what it is worked out from: ``largest``, ``total``, ….
         said_unknown: attributes that the text calls unknown.
         devices: where it happened, in order, each once.
-        entries: the listed allocations.
-        entries_dropped: how many more there were than are kept.
+        entries, entries_dropped: the listed allocations, and how many more there were than are kept.
         stack: the instruction that was being given memory.
         count: how many copies of it were read.
-        verb: whether memory was to be allocated or reserved.
-        is_running: whether the text says that the program was running.
-        table: which table the latest rows were of.
-        seen: which parts were there.
-        entry: the entry that is being read.
+        verb, is_running: whether memory was to be allocated or reserved, and whether it says that the program ran.
+        table, seen: which table the latest rows were of, and which parts were there.
+        entry, numbered: the entry that is being read, and the number of the latest one.
         open_allocation: whether the attributes of an allocation lack their end.
         characters: roughly how much the entries hold.
-        numbered: number of the latest entry.
-        pieces: what was taken, as long as that is little; it tells mixed copies apart.
-        keeps_all: whether that is everything.
+        pieces, keeps_all: what was taken, as long as that is little, and whether that is everything; it tells mixed
+            copies apart.
     """
 
     form: str
@@ -125,7 +122,9 @@ class Draft:
         """Adds what a form says; False where it can't belong here: another space, or said before."""
         if piece.form in _ENTRY_PARTS:
             return self._entry_part(piece)
-        reader = getattr(self, f"_{piece.form}", None)
+        if piece.form in _FIGURES:
+            return self._figures(piece)
+        reader = getattr(self, "_table" if piece.form in ("total", "requirement") else f"_{piece.form}", None)
         return bool(reader(piece)) if reader is not None else False
 
     def keep(self, piece: Piece) -> None:
@@ -178,14 +177,14 @@ class Draft:
         temporaries, used = _TEMPORARIES.match(piece.text), _USED_CUT.search(piece.text)
         self.sentence.append((temporaries or match)[0] + ".")
         if temporaries is not None:
-            size = printed(temporaries[1])
-            self._put(used_bytes=size, capacity_bytes=printed(temporaries[2] or ""), hlo_temp_bytes=size)
+            self._put_named(temporaries)
+            self._put(used_bytes=self.sizes.get("hlo_temp_bytes"))
             self.seen.add("short")
-            if temporaries[2] is None:
+            if temporaries["capacity_bytes"] is None:
                 self.cut_here()
         elif used is not None:
-            self._put(used_bytes=printed(used[1]))
-            self._say("used", f"Used {used[1]}")
+            self._put_named(used)
+            self._say("used", used[1])
             self.cut_here()
         return True
 
@@ -199,46 +198,41 @@ class Draft:
             self.sentence[-1] = self.sentence[-1].rstrip(".") + f" while allocating on stack for %{self.stack.name}."
         return True
 
-    def _used(self, piece: Piece) -> bool:
-        match = _USED.match(piece.text)
-        if match is None or self.form != "ran" or "used" in self.seen or not self._same_space(match[3]):
+    def _figures(self, piece: Piece) -> bool:
+        match = _FIGURES[piece.form].match(piece.text)
+        if match is None or self.form != "ran" or piece.form in self.seen or not self._same_space(match["space"]):
             return False
-        self._put(used_bytes=printed(match[1]), capacity_bytes=printed(match[2]))
-        self._say("used", match[0])
-        return True
-
-    def _exceeded(self, piece: Piece) -> bool:
-        match = _EXCEEDED.match(piece.text)
-        if match is None or self.form != "ran" or "exceeded" in self.seen or not self._same_space(match[1]):
-            return False
-        self._put(exceeded_bytes=printed(match[2]))
-        self._say("exceeded", match[0])
+        self._put_named(match)
+        self._say(piece.form, match[0])
         return True
 
     def _scoped_limit(self, piece: Piece) -> bool:
         match = _SCOPED.match(piece.text)
         if match is None or self.form not in ("ran", "scoped_limit") or "scoped_limit" in self.seen:
             return False
-        size = printed(match[1])
-        if match[2] is None:
-            if not piece.ends_log:
-                return False
-            self.cut_here()
-        elif not self._same_space(match[3] or ""):
+        space, is_cut = match["space"] or "", match["capacity_bytes"] is None
+        if not piece.ends_log if is_cut else not self._same_space(space):
             return False
-        self.space = self.space or (match[3] or "").lower() or None
-        self._put(used_bytes=size, capacity_bytes=printed(match[2] or ""), scoped_bytes=size)
-        self._put(exceeded_bytes=printed(match[4] or ""))
-        if match[4] or match[2] is None:
+        if is_cut:
+            self.cut_here()
+        self.space = self.space or space.lower() or None
+        self._put_named(match)
+        self._put(used_bytes=printed(match["scoped_bytes"]))
+        if is_cut or match["exceeded_bytes"]:
             self._say("scoped_limit", match[0])
         return True
 
     def _allocation(self, piece: Piece) -> bool:
         match = _ALLOCATION.match(piece.text)
         if match is None:
-            return self._allocation_cut(piece)
-        size, limit = int(match[1]), int(match[2])
-        self._put(used_bytes=exactly(size), capacity_bytes=exactly(limit))
+            return False
+        size, limit = int(match[1]), match[2]
+        self._put(used_bytes=exactly(size))
+        if limit is None:
+            self.sentence.append(f"Allocation (size={match[1]}) would exceed memory.")
+            self.cut_here()
+            return True
+        self._put(capacity_bytes=exactly(int(limit)))
         space = _SPACE.search(piece.text)
         self.space = space[1].lower() if space is not None else None
         self.sentence.append(match[0] + ".")
@@ -249,24 +243,13 @@ class Draft:
             self.entries.append(entry if not self.open_allocation else replace(entry, name=None))
         return True
 
-    def _allocation_cut(self, piece: Piece) -> bool:
-        match = _ALLOCATION_CUT.match(piece.text)
-        if match is None:
-            return False
-        self._put(used_bytes=exactly(int(match[1])))
-        self.sentence.append(f"Allocation (size={match[1]}) would exceed memory.")
-        self.cut_here()
-        return True
-
     def _attempt(self, piece: Piece) -> bool:
         match = _ATTEMPT.match(piece.text)
         if match is None:
             return False
-        self.verb = match["verb"]
-        self.space = "hbm"
-        self._put(requested_bytes=printed(match["requested"]), free_bytes=printed(match["free"] or ""))
-        self._put(reserved_bytes=printed(match["reserved"] or ""), largest=printed(match["largest"] or ""))
-        if match["free"]:
+        self.verb, self.space = match["verb"], "hbm"
+        self._put_named(match)
+        if match["free_bytes"]:
             self.seen.add("free")
         self.is_running = "while running replica" in piece.text
         device = _DEVICE.search(piece.text)
@@ -279,30 +262,24 @@ class Draft:
 
     def _cores(self, piece: Piece) -> bool:
         match = _CORES.match(piece.text)
-        if match is None or not (match[3] or piece.ends_log):
+        if match is None or not (match["capacity_bytes"] or piece.ends_log):
             return False
-        if not match[3]:
+        if not match["capacity_bytes"]:
             self.cut_here()
-        parts = [printed(text or "") for text in match.groups()]
-        if parts[0] is not None and parts[1] is not None:
-            self._put(used_bytes=Printed(parts[0].value + parts[1].value, parts[0].slack + parts[1].slack))
-        self._put(tensor_core_bytes=parts[0], sparse_core_bytes=parts[1], capacity_bytes=parts[2])
+        self._put_named(match)
+        tensor, sparse = printed(match["tensor_core_bytes"]), printed(match["sparse_core_bytes"])
+        if tensor is not None and sparse is not None:
+            self._put(used_bytes=Printed(tensor.value + sparse.value, tensor.slack + sparse.slack))
         self.space = "hbm"
         self.sentence.append(match[0] + ".")
         return True
 
-    def _total(self, piece: Piece) -> bool:
-        return self._begin_table("total", _TOTAL.match(piece.text))
-
-    def _requirement(self, piece: Piece) -> bool:
-        return self._begin_table("requirement", _REQUIREMENT.match(piece.text))
-
-    def _begin_table(self, name: str, match: re.Match[str] | None) -> bool:
+    def _table(self, piece: Piece) -> bool:
+        match, name = _TABLE.match(piece.text), piece.form
         if match is None or not self._may_have(name, match[1]):
             return False
         self._put(**{name: printed(match[2])})
-        self.space = self.space or match[1].lower()
-        self.table = name
+        self.space, self.table = self.space or match[1].lower(), name
         self.seen.add(name)
         if not self.sentence:
             self.sentence.append(match[0] + ".")
@@ -315,7 +292,7 @@ class Draft:
         if match is None:
             self.said_unknown |= {"output_bytes", "shared_bytes"}
         else:
-            self._put(output_bytes=printed(match[1]), shared_bytes=printed(match[2] or ""))
+            self._put_named(match)
         self.seen.add("output")
         self.table = ""
         return True
@@ -338,20 +315,18 @@ class Draft:
         return True
 
     def _temporaries(self, text: str) -> None:
-        padded, fragmentation = _PADDED.search(text), _FRAGMENTATION.search(text)
         self._fraction("utilization", _UTILIZATION.search(text))
-        if padded is not None:
-            self._put(unpadded_bytes=printed(padded[1]), padded=printed(padded[2]))
-        if fragmentation is not None:
-            self._fraction("fragmentation", fragmentation)
-            self._put(fragmentation_bytes=printed(fragmentation[2]))
+        self._fraction("fragmentation", fragmentation := _FRAGMENTATION.search(text))
+        for match in (_PADDED.search(text), fragmentation):
+            if match is not None:
+                self._put_named(match)
 
     def _fragmentation(self, piece: Piece) -> bool:
         match = _LOOSE_FRAGMENTATION.match(piece.text)
         if match is None or not self.table:
             return False
         self._fraction("fragmentation", match)
-        self._put(fragmentation_bytes=printed(match[2] or ""))
+        self._put_named(match)
         return True
 
     def _largest(self, piece: Piece) -> bool:
@@ -409,9 +384,8 @@ class Draft:
             return
         if len(self.entries) < MOST_ENTRIES and self.characters < MOST_CHARACTERS:
             self.entries.append(replace(entry, is_closed=is_closed))
-            self.characters += 200 + sum(
-                len(text or "") for text in (entry.label, entry.shape, entry.op_name, entry.tag)
-            )
+            texts = (entry.label, entry.shape, entry.op_name, entry.tag)
+            self.characters += 200 + sum(len(text or "") for text in texts)
         else:
             self.entries_dropped += 1
 
@@ -427,6 +401,10 @@ class Draft:
 
     def _put(self, **sizes: Printed | None) -> None:
         self.sizes.update({name: size for name, size in sizes.items() if size is not None})
+
+    def _put_named(self, match: re.Match[str]) -> None:
+        """Adds what groups tell that have the name of an attribute."""
+        self._put(**{name: printed(text) for name, text in match.groupdict().items() if name != "space"})
 
     def _fraction(self, name: str, match: re.Match[str] | None) -> None:
         if match is not None and re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,5})?", match[1]):

@@ -9,9 +9,7 @@ from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer, Category
 from tpuprof.parsers.memory.oom.read.forms import SIZE, Printed, exactly, printed, sharpened
 
-LONGEST = 2000
-"""Characters kept of a text, be it a label or a name."""
-
+LONGEST = 2000  # characters kept of a text, be it a label or a name
 _QUOTED = re.compile(r'\b(op_type|op_name|source_file)="((?:[^"\\]|\\.)*)"')
 _SOURCE_LINE = re.compile(r"\bsource_line=([0-9]{1,9})(?![0-9])")
 _BREAKS = re.compile(r"(?:\\n|\s)+")
@@ -27,15 +25,17 @@ _ALLOCATION = re.compile(r"#(\w{1,80})")
 
 _WINDOW_TAGS = ("scratch", "scoped", "input window", "output window", "internal scratch", "register allocator")
 _KNOWN_TYPES = ("HLO temp", "scoped", "global", "parameter")
+# words of an allocation's type, the first of which says what it is
+_CATEGORIES: dict[str, Category] = {"parameter": "parameter", "argument": "parameter", "output": "output"}
+_CATEGORIES |= {"live out": "output", "thread": "thread-local", "constant": "constant"}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a text says of one allocation; None for what it does not say.
+    """What a text says of one allocation, as printed; None for what it does not say.
 
     Attributes:
-        size, unpadded, extra: as printed; extra is what padding takes.
-        shape, label, op_name, op_type, tag, type: as printed.
+        extra: what padding takes.
         name, opcode: of the instruction, where something else than the label tells.
         source_file, source_line: where the operator comes from.
         is_closed: whether its end was seen.
@@ -109,19 +109,17 @@ def stack_entry(text: str) -> Entry:
 
 def allocation_entry(text: str, size: int) -> Entry:
     """The allocation in ``:: #allocation2 [shape = '…', space=vmem, …, tag = '…'] :: name``."""
-    shape, tag, number = (each.search(text) for each in (_SHAPE_IN_QUOTES, _TAG_IN_QUOTES, _ALLOCATION))
-    name = re.search(r"\] :: ([\w.\-]+)", text)
-    tag_text = tag[1] if tag is not None else None
-    output_of = _OUTPUT_OF.match(tag_text or "")
-    known_as = name or output_of or number
+    shape, tag = _SHAPE_IN_QUOTES.search(text), _TAG_IN_QUOTES.search(text)
+    output_of = _OUTPUT_OF.match(tag[1]) if tag is not None else None
+    name = re.search(r"\] :: ([\w.\-]+)", text) or output_of or _ALLOCATION.search(text)
     # `scoped` stands among the attributes, but a tag may have the word as well
     attributes = text[: tag.start()] if tag is not None else text
     return Entry(
         size=exactly(size),
         shape=shape[1] if shape is not None else None,
-        tag=tag_text,
+        tag=tag[1] if tag is not None else None,
         type="scoped" if re.search(r", scoped\b", attributes) else None,
-        name=known_as[1] if known_as is not None else None,
+        name=name[1] if name is not None else None,
         is_closed=True,
     )
 
@@ -140,11 +138,8 @@ def merged(first: Entry, second: Entry) -> Entry:
 
 def conflict(first: Entry, second: Entry, are_whole: bool = True) -> bool:
     """Whether two entries can't be the same; of such as may be cut only sizes count, which end with their unit."""
-    if first.size is not None and second.size is not None and first.size != second.size:
-        return True
-    shapes = first.shape is not None and second.shape is not None and first.shape != second.shape
-    names = [_instruction(entry) for entry in (first, second)]
-    return are_whole and (shapes or (None not in names and names[0] != names[1]))
+    pairs = [(first.shape, second.shape), (_instruction(first), _instruction(second))] if are_whole else []
+    return any(None not in pair and pair[0] != pair[1] for pair in [(first.size, second.size), *pairs])
 
 
 def buffer_of(entry: Entry) -> Buffer | None:
@@ -154,24 +149,20 @@ def buffer_of(entry: Entry) -> Buffer | None:
     """
     if entry.size is None:
         return None
-    label_says = _operator(entry.label or "", ends_log=True)
     size, unpadded = _sizes(entry, entry.size)
-    op_name, op_type = (
-        value if value is not None else label_says.get(key)
-        for key, value in (("op_name", entry.op_name), ("op_type", entry.op_type))
-    )
+    by_label = Entry(**_operator(entry.label or "", ends_log=True))  # type: ignore[arg-type]
+    op_name = entry.op_name if entry.op_name is not None else by_label.op_name
     return Buffer(
-        name=_instruction(entry) or (entry.label or str(op_name or "").rsplit("/", 1)[-1])[:200] or "unnamed",
+        name=_instruction(entry) or (entry.label or (op_name or "").rsplit("/", 1)[-1])[:200] or "unnamed",
         category=_category(entry),
         size_bytes=size,
         unpadded_bytes=unpadded,
         shape=entry.shape,
         opcode=entry.opcode or _opcode(entry.label),
-        framework_op=str(op_name) if op_name is not None else None,
-        source=_source(entry.source_file, entry.source_line)
-        or _source(label_says.get("source_file"), label_says.get("source_line")),
+        framework_op=op_name,
+        source=_source(entry) or _source(by_label),
         allocation_type=entry.type,
-        operator=str(op_type) if op_type is not None else None,
+        operator=entry.op_type if entry.op_type is not None else by_label.op_type,
         tag=entry.tag,
         label=entry.label,
     )
@@ -194,10 +185,8 @@ def _sizes(entry: Entry, size: Printed) -> tuple[int, int | None]:
 
 
 def _instruction(entry: Entry) -> str | None:
-    if entry.name is not None:
-        return entry.name
     match = _NAME.match(entry.label or "")
-    return match[1] if match is not None else None
+    return entry.name if entry.name is not None else match and match[1]
 
 
 def _opcode(label: str | None) -> str | None:
@@ -218,21 +207,15 @@ def _operator(text: str, ends_log: bool) -> dict[str, object]:
     return attributes
 
 
-def _source(file: object, line: object) -> str | None:
-    if not file:
-        return None
-    return f"{file}:{line}" if line is not None else str(file)
+def _source(entry: Entry) -> str | None:
+    line = "" if entry.source_line is None else f":{entry.source_line}"
+    return f"{entry.source_file}{line}" if entry.source_file else None
 
 
 def _category(entry: Entry) -> Category:
     kind = (entry.type or "").lower()
     if kind == "scoped" or (not kind and (entry.tag or "").lower().startswith(_WINDOW_TAGS)):
         return "scoped"
-    if "parameter" in kind or "argument" in kind:
-        return "parameter"
-    if "output" in kind or "live out" in kind:
-        return "output"
-    if "thread" in kind:
-        return "thread-local"
-    # what is global stays for the whole program: the compiler's constants
-    return "constant" if kind == "global" or "constant" in kind else "temporary"
+    if kind == "global":  # what is there for the whole program: the compiler's constants
+        return "constant"
+    return next((category for word, category in _CATEGORIES.items() if word in kind), "temporary")

@@ -14,27 +14,18 @@ SIZE = r"[0-9]{1,20}(?:\.[0-9]{1,6})?[BKMGTPE](?!i?B)"
 
 
 _UNITS = {unit: 1024**power for power, unit in enumerate("BKMGTPE")}
-
-
 _PARTS = re.compile(r"([0-9]+)(?:\.([0-9]+))?([BKMGTPE])")
-
-
 _LIMIT = 2**63
-
 _WORD = r"(?<![\w./-])"
 _NUMBER = re.compile(r"([0-9]{1,9})\.")
 
 ANCHORS = ("ran", "allocation", "attempt", "cores")
-"""Forms that begin an error."""
+"""Forms that begin an error; `LEADS` stand in front of one, at times on a line of their own."""
+LEADS = ("code", "load", "device_buffer")
 
 TABLES = ("total", "requirement", "largest")
-"""Forms that head a table of an error."""
-
+"""Forms that head a table of an error; those of `HEADLESS` tell an error of which the log has no beginning."""
 HEADLESS = (*TABLES, "scoped_limit")
-"""Forms that tell an error of which the log has no beginning."""
-
-LEADS = ("code", "load", "device_buffer")
-"""Forms that stand in front of one, at times on a line of their own."""
 
 _FORMS = {
     "payload": r"\[type\.googleapis\.com/",
@@ -94,8 +85,7 @@ class Piece:
 
     Attributes:
         form: key of the forms above.
-        text: from the form's first character on.
-        head: length of the form itself.
+        text, head: from the form's first character on, and the length of the form itself.
         ends_log: whether the log ends with it, in the middle of a line.
     """
 
@@ -119,14 +109,12 @@ class Piece:
 def pieces(line: str, ends_log: bool = False) -> tuple[str, list[Piece]]:
     """What stands before the first form in a line, and the forms."""
     matches = list(_ANY.finditer(line))
-    if not matches:
-        return line, []
     ends = [match.start() for match in matches[1:]] + [len(line)]
     parts = [
         Piece(match.lastgroup or "", line[match.start() : end], len(match[0]), ends_log and end == len(line))
-        for match, end in zip(matches, ends, strict=True)
+        for match, end in zip(matches, ends, strict=False)
     ]
-    return line[: matches[0].start()], parts
+    return line[: matches[0].start()] if matches else line, parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +134,12 @@ class Printed:
         return abs(exact - self.value) <= self.slack
 
 
-def printed(text: str) -> Printed | None:
+def printed(text: str | None) -> Printed | None:
     """Reads a printed size; None for anything else, ``unknown size`` say, and for what no int64 holds."""
-    match = _PARTS.fullmatch(text)
+    match = _PARTS.fullmatch(text or "")
     if match is None:
         return None
-    decimals = match[2] or ""
-    unit = _UNITS[match[3]]
+    decimals, unit = match[2] or "", _UNITS[match[3]]
     value = round(Fraction(int(match[1] + decimals), 10 ** len(decimals)) * unit)
     # the printed digits are the nearest, and the value above is rounded to whole bytes
     slack = Fraction(unit, 2 * 10 ** len(decimals)) + 1 if unit > 1 else Fraction(0)

@@ -13,10 +13,7 @@ from tpuprof.parsers.memory.oom.read.draft import MOST_DEVICES, Draft
 from tpuprof.parsers.memory.oom.read.entries import Entry, buffer_of, conflict, merged
 from tpuprof.parsers.memory.oom.read.forms import HEADLESS, Printed
 
-MOST_REPORTS = 200
-MOST_CHARACTERS = 1 << 26
-"""How much of all reports' texts is kept, roughly."""
-
+MOST_REPORTS, MOST_CHARACTERS = 200, 1 << 26  # how many reports are kept, and how much of all their texts, roughly
 _LONGEST_SENTENCE = 500
 _JITTED = re.compile(r"(p?jit|pmap|xmap)\(([^()]{1,200})\)")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
@@ -57,7 +54,10 @@ class Collector:
         if len(self._drafts) >= MOST_REPORTS:
             self.left_out += 1
             return
-        self._make_room(draft)
+        if self._characters + draft.characters > MOST_CHARACTERS and len(draft.entries) > 20:
+            self.entries_left_out += len(draft.entries) - 20
+            draft.characters = draft.characters * 20 // len(draft.entries)
+            draft.entries = draft.entries[:20]
         self._characters += draft.characters
         self._drafts.append(draft)
         self._by_key[key] = draft
@@ -70,12 +70,6 @@ class Collector:
     def entries_dropped(self) -> int:
         """Listed allocations that there was no room for."""
         return self.entries_left_out + sum(draft.entries_dropped for draft in self._drafts)
-
-    def _make_room(self, draft: Draft) -> None:
-        if self._characters + draft.characters > MOST_CHARACTERS and len(draft.entries) > 20:
-            self.entries_left_out += len(draft.entries) - 20
-            draft.characters = draft.characters * 20 // len(draft.entries)
-            draft.entries = draft.entries[:20]
 
 
 def report_of(draft: Draft) -> OomReport:
@@ -147,7 +141,7 @@ def _whole_entries(draft: Draft) -> int:
 
 
 def _differ(first: str | None, second: str | None) -> bool:
-    return first is not None and second is not None and first != second
+    return None not in (first, second) and first != second
 
 
 def _family(draft: Draft) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from tpuprof.parsers.base.text import counted
@@ -19,29 +18,24 @@ _KINDS = {
         r"BufferAssignment OOM Debugging|CUDA_ERROR_OUT_OF_MEMORY|CUDA out of memory|hipErrorOutOfMemory"
         r"|HIP out of memory|ran out of memory trying to allocate|Out of memory while trying to allocate"
         r"|Failed to allocate request for .{1,40} on device ordinal",
-        "{where} a GPU's memory ran out (or the host's, allocated like a GPU's)",
+        "a GPU's memory ran out (or the host's, allocated like a GPU's)",
     ),
     "bad_alloc": (
         r"std::bad_alloc",
-        "{where} a C++ program on the host got no memory (std::bad_alloc): the host's own memory ran out",
+        "a C++ program on the host got no memory (std::bad_alloc): the host's own memory ran out",
     ),
     "killed": (
         r"[Oo]ut of memory: Kill(?:ed)? process|oom-kill:|OOMKilled",
-        "{where} the system killed a process since the host's own memory, or a container's share of it, ran out",
+        "the system killed a process since the host's own memory, or a container's share of it, ran out",
     ),
-    "python": (
-        r"(?<![A-Za-z])_?(?:Array)?MemoryError(?=:|$|\()",
-        "{where} Python got no memory on the host (MemoryError)",
-    ),
+    "python": (r"(?<![A-Za-z])_?(?:Array)?MemoryError(?=:|$|\()", "Python got no memory on the host (MemoryError)"),
 }
 
 _ANY = re.compile("|".join(f"(?P<{kind}>{expression})" for kind, (expression, _) in _KINDS.items()))
 
 
 def scan_log(
-    stream: BinaryIO,
-    on_progress: Callable[[int], None] | None = None,
-    is_cancelled: Callable[[], bool] | None = None,
+    stream: BinaryIO, on_progress: Callable[[int], None] | None = None, is_cancelled: Callable[[], bool] | None = None
 ) -> OomLog:
     """Reads a log to its end, in constant memory whatever is in it; one that gzip compressed too, or in UTF-16.
 
@@ -75,7 +69,7 @@ def scan(reader: LogReader) -> OomLog:
         more = counted(errors.left_out, "further error is", "further errors are")
         notes.append(f"The log has too many different errors: {more} left out.")
     if errors.entries_dropped:
-        listed = counted(errors.entries_dropped, "listed allocation", "listed allocations")
+        listed = counted(errors.entries_dropped, "listed allocation")
         notes.append(f"{listed} of the errors' lists are left out: too many to keep.")
     return OomLog(errors.reports(), tuple(notes), reader.lines, reader.bytes_read)
 
@@ -84,21 +78,15 @@ class Others:
     """Collects what is no TPU error, a kind at a time."""
 
     def __init__(self) -> None:
-        self._first: dict[str, int] = {}
-        self._count = Counter[str]()
+        self._lines: dict[str, list[int]] = {}  # of each kind the first one, and how many there are
 
     def see(self, text: str, number: int) -> None:
         """Looks at a line."""
         for match in _ANY.finditer(text):
-            kind = match.lastgroup or ""
-            self._first.setdefault(kind, number)
-            self._count[kind] += 1
+            self._lines.setdefault(match.lastgroup or "", [number, 0])[1] += 1
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> Iterator[str]:
         """A sentence a kind, in order of first appearance."""
-        notes = []
-        for kind, number in sorted(self._first.items(), key=lambda item: item[1]):
-            count = self._count[kind]
+        for kind, (number, count) in sorted(self._lines.items(), key=lambda item: item[1][0]):
             where = f"Line {number:,}{f', one of {count:,}' if count > 1 else ''}:"
-            notes.append(_KINDS[kind][1].format(where=where) + "; this is no TPU's error, and only those are read.")
-        return tuple(notes)
+            yield f"{where} {_KINDS[kind][1]}; this is no TPU's error, and only those are read."

@@ -11,16 +11,12 @@ from dataclasses import dataclass, replace
 from tpuprof.parsers.memory.oom.read.draft import Draft
 from tpuprof.parsers.memory.oom.read.forms import Piece
 
-MOST_COPIES = 64
-MOST_PIECES = 1000
+MOST_COPIES, MOST_PIECES = 64, 1000
 _LONGEST_PIECE = 4096
-_MOST_DRAFTS = 256
-_MOST_CHARACTERS = 1 << 23
+_MOST_DRAFTS, _MOST_CHARACTERS = 256, 1 << 23
 _MOST_GUESSES = 32
-_FEW_ODD = 4
-"""Pieces of others that may be among those of the text."""
-_ODD_SHARE = 4
-"""One of so many pieces may fit nowhere; with more these are no copies of one text."""
+_FEW_ODD = 4  # pieces of others that may be among those of the text
+_ODD_SHARE = 4  # one of so many pieces may fit nowhere; with more these are no copies of one text
 
 _BEFORE = {
     "operator": ("size",),
@@ -46,8 +42,7 @@ class _Guess:
         places: of the copies behind it, how many pieces each has printed.
         odd: how many pieces fitted nowhere.
         said: what the text has before its list: each part comes once.
-        table: the latest table.
-        entry: number of the latest entry.
+        table, entry: the latest table, and the number of the latest entry.
     """
 
     text: list[Piece]
@@ -95,8 +90,7 @@ class Shuffled:
     """
 
     def __init__(self, first: Draft) -> None:
-        self.copies = 1
-        self.is_open = 1
+        self.copies = self.is_open = 1
         self.drafts: list[Draft] = []
         self._fed = 0
         self._first = first
@@ -118,7 +112,7 @@ class Shuffled:
                 guess.places = tuple(sorted((*guess.places, 1)))
             return
         self._fed += 1
-        piece = shortened(piece)
+        piece = replace(piece, text=piece.text[:_LONGEST_PIECE])  # nobody reads more of it
         ways: dict[tuple[object, ...], _Guess] = {}
         for guess in self._guesses:
             for each in _ways(guess, piece):
@@ -145,21 +139,12 @@ class Shuffled:
         if not self._guesses:
             return self.drafts
         best = min(self._guesses, key=lambda guess: (guess.odd, guess.lag()))
-        if best.odd and not any(_is_torn(draft) for draft in self.drafts):
+        is_torn = any(_is_torn(draft) for draft in self.drafts)
+        if best.odd > (max(_FEW_ODD, self._fed // _ODD_SHARE) if is_torn else 0):
             return self.drafts
-        if best.odd > max(_FEW_ODD, self._fed // _ODD_SHARE):
-            return self.drafts
-        first = self._first
-        whole = Draft(
-            first.form,
-            first.head,
-            first.at_line,
-            max(draft.last_line for draft in self.drafts),
-            code=first.code,
-            program=first.program,
-            loading=first.loading,
-            count=self.copies,
-        )
+        first, last_line = self._first, max(draft.last_line for draft in self.drafts)
+        whole = Draft(first.form, first.head, first.at_line, last_line, count=self.copies)
+        whole.code, whole.program, whole.loading = first.code, first.program, first.loading
         for piece in best.text:
             whole.take(piece)
             if piece.ends_log:
@@ -168,11 +153,6 @@ class Shuffled:
         if best.odd > _FEW_ODD:  # so some are in the wrong place
             whole.cut_here()
         return [whole]
-
-
-def shortened(piece: Piece) -> Piece:
-    """A piece without what nobody reads of it."""
-    return replace(piece, text=piece.text[:_LONGEST_PIECE]) if len(piece.text) > _LONGEST_PIECE else piece
 
 
 def _ways(guess: _Guess, piece: Piece) -> list[_Guess]:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import codecs
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import BinaryIO
 
 from tpuprof.parsers.base.errors import Cancelled
 
 LONGEST_LINE = 1 << 20
-_BEFORE = 1 << 16
-_LINES_BEFORE = 20
+_BEFORE, _LINES_BEFORE = 1 << 16, 20
 
 NEEDLES = (
     b"RESOURCE_EXHAUSTED",
@@ -30,10 +30,7 @@ NEEDLES = (
 )
 """One of these stands in, or at most a few lines behind, the first line of everything that is to be found."""
 
-
-CHUNK = 1 << 20
-"""Bytes read at once: few enough to stay in the processor's cache while every literal is searched."""
-
+CHUNK = 1 << 20  # bytes read at once: few enough to stay in the processor's cache while every literal is searched
 _GZIP = b"\x1f\x8b\x08"
 _WITH_GZIP_HEAD = 16 + zlib.MAX_WBITS
 _MARKS = (
@@ -43,11 +40,10 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16"),
 )
 
+# compressed bytes inflated at once: what a member's end leaves of them is copied, and members may be tiny
 _AT_ONCE = 1 << 14
-"""Compressed bytes inflated at once: what a member's end leaves of them is copied, and members may be tiny."""
-
+# bytes that tell a text of two bytes a character from odd bytes at a log's beginning: it has some that are 0
 _ENOUGH = 64
-"""Bytes that tell a text of two bytes a character from odd bytes at a log's beginning: it has some that are 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +51,7 @@ class Line:
     """A line of the log or, where it is very long, a piece of one.
 
     Attributes:
-        content: without what ends it.
-        number: of the line, from 1.
+        content, number: without what ends it; of the line, from 1.
         continues: whether it is a further piece of the line before it.
         is_whole: whether the line ends with it; also False for a last line that nothing ends.
     """
@@ -71,6 +66,8 @@ class LogReader:
     """Walks over a log once.
 
     Attributes:
+        bytes_read: taken from the stream so far, as they are there.
+        notes: what is odd about the bytes, a sentence each.
         most_kept: the most bytes that were held at once.
     """
 
@@ -80,7 +77,10 @@ class LogReader:
         on_progress: Callable[[int], None] | None = None,
         is_cancelled: Callable[[], bool] | None = None,
     ) -> None:
-        self._source = Source(stream)
+        self._stream = stream
+        self.bytes_read = 0
+        self.notes: list[str] = []
+        self._texts = filter(None, _decoded(_inflated(self._chunks(), self.notes), self.notes))
         self._on_progress = on_progress
         self._is_cancelled = is_cancelled
         self._data = b""
@@ -92,19 +92,14 @@ class LogReader:
         self.most_kept = 0
 
     @property
-    def bytes_read(self) -> int:
-        """Bytes taken from the stream so far."""
-        return self._source.bytes_taken
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is odd about the bytes, a sentence each."""
-        return tuple(self._source.notes)
-
-    @property
     def lines(self) -> int:
         """Lines so far."""
         return self._number - 1 + (self._inside or self._at < len(self._data))
+
+    @property
+    def at_end(self) -> bool:
+        """Whether nothing follows."""
+        return self._ended and self._at == len(self._data)
 
     def seek(self) -> bool:
         """Goes on to the next needle, a few lines before it where these were not read yet; False at the end.
@@ -132,22 +127,14 @@ class LogReader:
         while end < 0 and len(self._data) - self._at < LONGEST_LINE and self._more():
             end = self._data.find(b"\n", self._at, self._at + LONGEST_LINE)
         begin, number, continues = self._at, self._number, self._inside
-        if end >= 0:
-            self._move(end + 1)
-            return Line(self._data[begin:end], number, continues, True)
         if begin == len(self._data):
             return None
-        if len(self._data) - begin < LONGEST_LINE:  # the last line
-            end = len(self._data)
-        else:
-            end = _cut(self._data, begin, begin + LONGEST_LINE)
-        self._move(end)
-        return Line(self._data[begin:end], number, continues, False)
-
-    @property
-    def at_end(self) -> bool:
-        """Whether nothing follows."""
-        return self._ended and self._at == len(self._data)
+        is_whole = end >= 0
+        if not is_whole:
+            is_last = len(self._data) - begin < LONGEST_LINE
+            end = len(self._data) if is_last else _cut(self._data, begin, begin + LONGEST_LINE)
+        self._move(end + is_whole)
+        return Line(self._data[begin:end], number, continues, is_whole)
 
     def _next_hit(self) -> int | None:
         """Where the first needle from here on is in what is held."""
@@ -182,7 +169,7 @@ class LogReader:
             return False
         if self._is_cancelled is not None and self._is_cancelled():
             raise Cancelled
-        chunk = self._source.read()
+        chunk = next(self._texts, b"")
         if not chunk:
             self._ended = True
             return False
@@ -193,6 +180,11 @@ class LogReader:
         if self._on_progress is not None:
             self._on_progress(self.bytes_read)
         return True
+
+    def _chunks(self) -> Iterator[bytes]:
+        while chunk := self._stream.read(CHUNK):
+            self.bytes_read += len(chunk)
+            yield chunk
 
 
 def _cut(data: bytes, begin: int, end: int) -> int:
@@ -206,138 +198,68 @@ def _cut(data: bytes, begin: int, end: int) -> int:
     return end
 
 
-class Source:
-    """Gives what a stream holds as UTF-8, a piece at a time.
-
-    Attributes:
-        bytes_taken: from the stream so far, as they are there.
-        notes: what was done to the bytes, and what of them can't be read, a sentence each.
-    """
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._inflated: _Inflated | None = None
-        self._decode: Callable[[bytes, bool], bytes] | None = None
-        self._begun = self._ended = False
-        self.bytes_taken = 0
-        self.notes: list[str] = []
-
-    def read(self) -> bytes:
-        """What comes next, at most about two chunks; nothing at the end.
-
-        Raises:
-            OSError: the stream can't be read.
-        """
-        if not self._begun:
-            self._begun = True
-            return self._first()
-        while True:
-            data = self._bytes()
-            if self._decode is None:
-                return data
-            text = self._decode(data, not data)
-            if text or not data:
-                return text
-
-    def _first(self) -> bytes:
-        """The first bytes; finds out what they are."""
-        data = self._taken()
-        while data and len(data) < len(_GZIP) and _GZIP.startswith(data) and (more := self._taken()):
-            data += more
-        if data.startswith(_GZIP):
-            self._inflated = _Inflated(data, self._taken)
-            data = self._bytes()
-        while data and len(data) < _ENOUGH and any(data[:2] == mark[: len(data[:2])] for mark, _, _ in _MARKS):
-            more = self._bytes()
-            if not more:
-                break
-            data += more
-        for mark, encoding, name in _MARKS:
-            if data.startswith(mark) and (not encoding or 0 in data[len(mark) : CHUNK]):
-                data = data[len(mark) :]
-                if encoding:
-                    self.notes.append(f"The log is {name}, and is read as such.")
-                    self._decode = _decoder(encoding)
-                    return self._decode(data, False) or self.read()
-                break
-        return data or self.read()
-
-    def _bytes(self) -> bytes:
-        if self._inflated is None:
-            return self._taken()
-        data = self._inflated.read()
-        if not data and self._inflated.problem:
-            self.notes.append(f"The log's compressed data {self._inflated.problem}; what follows there is not read.")
-            self._inflated.problem = ""
-        return data
-
-    def _taken(self) -> bytes:
-        if self._ended:  # a terminal would be asked once more
-            return b""
-        data = self._stream.read(CHUNK) or b""
-        self._ended = not data
-        self.bytes_taken += len(data)
-        return data
-
-
-class _Inflated:
-    """What a gzip stream holds: all its members, at most a chunk at a time however well it is compressed.
-
-    Attributes:
-        problem: why it ends before its end.
-    """
-
-    def __init__(self, begin: bytes, more: Callable[[], bytes]) -> None:
-        self._chunk, self._at = begin, 0
-        self._more = more
-        self._rest = b""  # of what was given to be inflated
-        self._member = zlib.decompressobj(_WITH_GZIP_HEAD)
-        self._between = False  # whether a member has ended, and no other begun
-        self._ended = False
-        self.problem = ""
-
-    def read(self) -> bytes:
-        """What comes next; nothing at the end."""
-        texts: list[bytes] = []
-        size = 0
-        while size < CHUNK // 2 and not self._ended:
-            text = self._some(CHUNK - size)
+def _inflated(chunks: Iterator[bytes], notes: list[str]) -> Iterator[bytes]:
+    """What a gzip stream holds, at most a chunk at a time however well it is compressed; other bytes as they are."""
+    begin = next(chunks, b"")
+    while begin and len(begin) < len(_GZIP) and _GZIP.startswith(begin) and (more := next(chunks, b"")):
+        begin += more
+    if not begin.startswith(_GZIP):
+        yield from chain((begin,), chunks)
+        return
+    texts: list[bytes] = []
+    size = 0
+    try:
+        for text in _members(chain((begin,), chunks)):
             texts.append(text)
             size += len(text)
-        return b"".join(texts)
-
-    def _some(self, most: int) -> bytes:
-        data = self._rest or self._compressed()
-        if self._between:  # zeros may fill up a block
-            data = data.lstrip(b"\0")
-            if data:
-                self._member = zlib.decompressobj(_WITH_GZIP_HEAD)
-                self._between = False
-        if not data:
-            self._rest = b""
-            if not self._chunk:
-                self._ended = True
-                self.problem = "" if self._between else "ends in the middle"
-            return b""
-        try:
-            text = self._member.decompress(data, most)
-        except zlib.error:
-            self._ended = True
-            self.problem = "is damaged"
-            return b""
-        self._rest = self._member.unconsumed_tail
-        if self._member.eof:
-            self._rest, self._between = self._member.unused_data, True
-        return text
-
-    def _compressed(self) -> bytes:
-        if self._at >= len(self._chunk):
-            self._chunk, self._at = self._more(), 0
-        self._at += _AT_ONCE
-        return self._chunk[self._at - _AT_ONCE : self._at]
+            if size >= CHUNK // 2:
+                yield b"".join(texts)
+                texts, size = [], 0
+        problem = ""
+    except (EOFError, zlib.error) as error:
+        problem = "ends in the middle" if isinstance(error, EOFError) else "is damaged"
+    yield b"".join(texts)
+    if problem:
+        notes.append(f"The log's compressed data {problem}; what follows there is not read.")
 
 
-def _decoder(encoding: str) -> Callable[[bytes, bool], bytes]:
-    """Of pieces of a text, any of which may end inside of a character, to UTF-8."""
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
-    return lambda data, is_last: decoder.decode(data, is_last).encode("utf-8", "replace")
+def _members(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """What the members of a gzip stream hold, half a chunk at a time at most.
+
+    Raises:
+        EOFError: it ends inside of one.
+        zlib.error: it is damaged.
+    """
+    member, is_between = zlib.decompressobj(_WITH_GZIP_HEAD), False
+    for chunk in chunks:
+        for begin in range(0, len(chunk), _AT_ONCE):
+            data = chunk[begin : begin + _AT_ONCE]
+            while data:
+                if is_between:
+                    member, data = zlib.decompressobj(_WITH_GZIP_HEAD), data.lstrip(b"\0")  # zeros may fill up a block
+                text = member.decompress(data, CHUNK // 2)
+                is_between = member.eof or (is_between and not data)
+                data = member.unused_data if member.eof else member.unconsumed_tail
+                yield text
+    if not is_between:
+        raise EOFError
+
+
+def _decoded(pieces: Iterator[bytes], notes: list[str]) -> Iterator[bytes]:
+    """A text in UTF-8, whatever a mark at its beginning says that it is in."""
+    begin = next(pieces, b"")
+    while len(begin) < _ENOUGH and any(begin[:2] == mark[: len(begin[:2])] for mark, _, _ in _MARKS):
+        more = next(pieces, b"")
+        if not more:
+            break
+        begin += more
+    for mark, encoding, name in _MARKS:
+        if begin.startswith(mark) and (not encoding or 0 in begin[len(mark) : CHUNK]):
+            pieces = chain((begin[len(mark) :],), pieces)
+            if encoding:
+                notes.append(f"The log is {name}, and is read as such.")
+                decoded = codecs.iterdecode(pieces, encoding, "replace")
+                pieces = (text.encode("utf-8", "replace") for text in decoded)
+            yield from pieces
+            return
+    yield from chain((begin,), pieces)

@@ -23,6 +23,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NAMES = st.binary(max_size=12)
+KINDS = st.sampled_from(["double", "uint64", "int64", "str", "bytes", "none"])
 
 
 @st.composite
@@ -57,7 +58,7 @@ def spaces(draw: st.DrawFn) -> XSpace:
                     event.num_occurrences = draw(INT64)
                 for stat_id in draw(st.lists(st.integers(0, 6), max_size=3)):
                     stat = event.stats.add(metadata_id=stat_id)
-                    kind = draw(st.sampled_from(["double", "uint64", "int64", "str", "bytes", "none"]))
+                    kind = draw(KINDS)
                     if kind == "double":
                         stat.double_value = draw(st.floats(allow_nan=False))
                     elif kind == "uint64":

@@ -121,6 +121,10 @@ def sums(memory: SpaceMemory) -> list[int]:
 
 SIZES = st.one_of(st.integers(0, 300), st.sampled_from((-1, 2**48, 2**62, 2**63 - 1, -(2**63))))
 IDS = st.integers(-1, 8)
+PLACES = st.lists(st.tuples(IDS, st.integers(-2, 400)), max_size=6)
+KINDS = st.sampled_from(("", "", "maybe_live_out", "is_constant", "is_thread_local", "is_entry_computation_parameter"))
+EVENTS = st.lists(st.tuples(st.sampled_from((ALLOCATE, ALLOCATE, FREE, SHARE, 3, -1)), IDS, IDS), max_size=16)
+PIECES = st.sampled_from((1, 1, 2, 4))
 
 
 @st.composite
@@ -129,17 +133,12 @@ def wild_modules(draw: st.DrawFn) -> ModuleBuilder:
     made = ModuleBuilder()
     for _ in range(draw(st.integers(0, 8))):
         made.buffer(draw(IDS), draw(SIZES), space=draw(st.integers(0, 1)), elements=draw(st.integers(-1, 2**60)))
-    places = st.lists(st.tuples(IDS, st.integers(-2, 400)), max_size=6)
-    kinds = st.sampled_from(
-        ("", "", "maybe_live_out", "is_constant", "is_thread_local", "is_entry_computation_parameter")
-    )
     for _ in range(draw(st.integers(0, 4))):
         made.allocation(
-            draw(st.integers(0, 4)), draw(SIZES), *draw(places), space=draw(st.integers(0, 1)), kind=draw(kinds)
+            draw(st.integers(0, 4)), draw(SIZES), *draw(PLACES), space=draw(st.integers(0, 1)), kind=draw(KINDS)
         )
-    event = st.tuples(st.sampled_from((ALLOCATE, ALLOCATE, FREE, SHARE, 3, -1)), IDS, IDS)
     for _ in range(draw(st.integers(0, 2))):
-        made.trace(*draw(st.lists(event, max_size=16)))
+        made.trace(*draw(EVENTS))
     if not made.assignment.logical_buffers and not made.assignment.buffer_allocations:
         made.buffer(1, 4)
     return made
@@ -171,7 +170,7 @@ def sound_modules(draw: st.DrawFn) -> ModuleBuilder:
     live: list[int] = []
     for number in range(1, draw(st.integers(2, 10))):
         other = draw(st.sampled_from((0, 0, *sorted({event[1] for event in events}))))
-        pieces = draw(st.sampled_from((1, 1, 2, 4)))
+        pieces = draw(PIECES)
         begin = draw(st.integers(0, 7)) // pieces * pieces
         root[number] = root[other] if other else number
         place[number] = place[other] if other else (16 * begin, 16 * (begin + pieces))

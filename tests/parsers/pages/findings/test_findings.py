@@ -18,13 +18,14 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.ops.host.activity import Activity, Compilation
+from tpuprof.parsers.ops.host.activity import Activity, Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import table_rates
-from tpuprof.parsers.pages.findings.finding import MOST_FINDINGS, Evidence, Finding, GapActivity, Kind
+from tpuprof.parsers.pages.findings.finding import MOST_FINDINGS, Evidence, Finding, Kind
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.overview import evidence_of
 from tpuprof.parsers.pages.words import ordinal, share, short, tail, time, times
-from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.grid import InputSource, StepGrid
+from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import SlowOp
 from tpuprof.tui.demo import demo_path
 
@@ -92,12 +93,31 @@ ops = st.builds(
 odd_peaks = st.sampled_from([PEAKS, Peaks(), Peaks(flops_per_second=1e-300, hbm=1e-300), Peaks(hbm=1e300)])
 
 
+grid_sources: st.SearchStrategy[StepSource] = st.sampled_from(["steps", "modules"])
+input_sources: st.SearchStrategy[InputSource | None] = st.sampled_from([None, "host", "infeed"])
+many_ops = st.lists(ops, max_size=6, unique_by=lambda op: (op.name, op.text))
+device_types = st.sampled_from([None, "", "TPU v5p", "GPU"])
+activities = st.builds(Activity, st.just("thread/1"), st.sampled_from(["wait", "y" * 500, ""]), numbers, numbers)
+all_compiled = st.lists(st.builds(Compilation, st.just("backend_compile"), numbers, numbers, numbers), max_size=4)
+odd_gaps = st.one_of(
+    st.none(),
+    st.builds(
+        IdleTime,
+        numbers,
+        numbers,
+        st.tuples(numbers, numbers),
+        st.lists(activities, max_size=3).map(tuple),
+        st.dictionaries(st.just("all-gather.3"), numbers),
+    ),
+)
+
+
 @st.composite
 def odd_grids(draw: st.DrawFn) -> StepGrid | None:
     cores, steps = draw(st.integers(1, 4)), draw(st.integers(0, 6))
     if draw(st.integers(0, 5)) == 0:
         return None
-    whole = grid({}, cores, steps, source=draw(st.sampled_from(["steps", "modules"])))
+    whole = grid({}, cores, steps, source=draw(grid_sources))
     hostile = draw(st.booleans())
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
 
@@ -116,7 +136,7 @@ def odd_grids(draw: st.DrawFn) -> StepGrid | None:
         start_ps=values(whole.start_ps.shape) if hostile else whole.start_ps,
         hosts=np.arange(cores) % draw(st.integers(1, 3)),
         core_names=whole.core_names[: draw(st.integers(0, cores))],
-        input_source=draw(st.sampled_from([None, "host", "infeed"])),
+        input_source=draw(input_sources),
         slow_ops=(SlowOp("3", "fusion.2", draw(numbers)),),
         all_reduce=tuple(
             (np.arange(steps), np.zeros(steps, np.int64), values((steps,)) // cores) for _ in range(cores)
@@ -126,29 +146,18 @@ def odd_grids(draw: st.DrawFn) -> StepGrid | None:
 
 @st.composite
 def odd_evidence(draw: st.DrawFn) -> Evidence:
-    rows = table(draw(st.lists(ops, max_size=6, unique_by=lambda op: (op.name, op.text))))
+    rows = table(draw(many_ops))
     peaks = draw(odd_peaks)
-    activity = st.builds(Activity, st.just("thread/1"), st.sampled_from(["wait", "y" * 500, ""]), numbers, numbers)
-    compiled = st.builds(Compilation, st.just("backend_compile"), numbers, numbers, numbers)
-    gaps = st.builds(
-        GapActivity,
-        st.lists(activity, max_size=3).map(tuple),
-        st.one_of(st.none(), numbers),
-        numbers,
-        st.sampled_from([None, "all-gather.3"]),
-        numbers,
-        numbers,
-    )
     return Evidence(
         grid=draw(odd_grids()),
         table=rows,
         rates=table_rates(rows, peaks),
         peaks=peaks,
-        device_type=draw(st.sampled_from([None, "", "TPU v5p", "GPU"])),
+        device_type=draw(device_types),
         total_ps=draw(numbers),
         core_count=draw(st.integers(-1, 4)),
-        gaps=draw(st.one_of(st.none(), gaps)),
-        compilations=tuple(draw(st.lists(compiled, max_size=4))),
+        gaps=draw(odd_gaps),
+        compilations=tuple(draw(all_compiled)),
     )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
-from tpuprof.parsers.ops.host.activity import Activity, Compilation
-from tpuprof.parsers.pages.findings.finding import GapActivity, Place
+from tpuprof.parsers.ops.host.activity import Activity, Compilation, IdleTime
+from tpuprof.parsers.pages.findings.finding import Place
 
 
 def test_steps_that_wait_for_infeed_are_found() -> None:
@@ -85,12 +85,12 @@ def test_infeed_counts_without_steps() -> None:
 
 # --- gaps ----------------------------------------------------------------------------------------------------------
 
-GAPS = GapActivity(
+GAPS = IdleTime(
     activities=(
         Activity("main/1", "Condition.wait", 95 * US, 3),
         Activity("main/2", "$train.py:10 log_metrics", 70 * US, 12),
     ),
-    longest_ps=14 * US,
+    longest=(20 * US, 34 * US),
     count=10,
     gap_ps=100 * US,
 )
@@ -118,24 +118,24 @@ def test_a_step_that_is_idle_longer_than_the_others_is_named() -> None:
 
 
 def test_a_host_that_only_waits_explains_nothing() -> None:
-    waiting = GapActivity(activities=GAPS.activities[:1], gap_ps=100 * US)
+    waiting = IdleTime(activities=GAPS.activities[:1], gap_ps=100 * US)
     finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=waiting))
     assert finding.title == "Device idle between its ops"
     assert finding.evidence[-1] == "The host's threads only wait, so its events do not say why."
 
 
 def test_an_async_op_under_way_explains_idle_time() -> None:
-    flying = GapActivity(async_op="all-gather.3", async_ps=60 * US, gap_ps=100 * US)
+    flying = IdleTime(flying={"all-gather.3": 60 * US}, gap_ps=100 * US)
     finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=flying))
     assert finding.title == "Device idle while all-gather.3 is under way"
     assert finding.place == Place("timeline", "all-gather.3")
     assert "Asynchronous op all-gather.3 is under way for 60.0% of the idle time." in finding.evidence
-    short = GapActivity(async_op="all-gather.3", async_ps=20 * US, gap_ps=100 * US)
+    short = IdleTime(flying={"all-gather.3": 20 * US}, gap_ps=100 * US)
     assert the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=short)).place == Place("timeline", "0")
 
 
 def test_what_happened_in_gaps_outside_the_steps_is_not_said() -> None:
-    outside = GapActivity(GAPS.activities, 900 * US, 1, gap_ps=1000 * US)
+    outside = IdleTime(1000 * US, 1, (0, 900 * US), GAPS.activities)
     finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=outside))
     assert finding.title == "Device idle between its ops"
     assert len(finding.evidence) == 1

@@ -12,20 +12,13 @@ from tests.parsers.diff.test_compare import BASE, steady
 from tests.parsers.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden
 from tpuprof.parsers.diff.model import Change, Diff
+from tpuprof.tui.draw.layout import note_lines
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.diff.changes import SORTS, VIEWS, Sort, ViewName, entries
 from tpuprof.tui.pages.diff.details import card, foot_keys, help_lines, summary
-from tpuprof.tui.pages.diff.drawing import (
-    Composed,
-    View,
-    caution_lines,
-    compose,
-    head_line,
-    shown,
-    steps_lines,
-    verdict_lines,
-)
-from tpuprof.tui.pages.diff.words import noise_words, per_unit, relative, signed, signed_percent, verdict
+from tpuprof.tui.pages.diff.drawing import Composed, View, compose, head_line, shown, steps_lines, verdict_lines
+from tpuprof.tui.pages.diff.verdict import verdict
+from tpuprof.tui.pages.diff.words import noise_words, per_unit, relative, signed, signed_percent
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -37,7 +30,7 @@ def diff(tmp_path_factory: pytest.TempPathFactory) -> Diff:
 
 def frame(diff: Diff, view: View, width: int, height: int, glyphs: Glyphs = BLOCK) -> Composed:
     every = entries(diff, view.name)
-    rows = shown(diff, every, view.sort, view.words, view.hides_same)
+    rows = shown(every, view.sort, view.words, view.hides_same)
     return compose(diff, view, rows, len(every), width, height, glyphs)
 
 
@@ -170,7 +163,7 @@ def test_verdict_lines_are_cut_with_a_sign(diff: Diff) -> None:
 
 @pytest.mark.parametrize("sort", SORTS)
 def test_orders(diff: Diff, sort: Sort) -> None:
-    rows = shown(diff, entries(diff, "ops"), sort)
+    rows = shown(entries(diff, "ops"), sort)
     names = [row.name for row in rows]
     firsts = {
         "change": "all-gather.3",
@@ -186,11 +179,11 @@ def test_orders(diff: Diff, sort: Sort) -> None:
 
 def test_filter_and_hiding(diff: Diff) -> None:
     every = entries(diff, "ops")
-    assert {row.name for row in shown(diff, every, words="norm")} == {"fusion.52"}
-    assert {row.name for row in shown(diff, every, words="fusion.41")} == {"fusion.52"}  # its name in A
-    assert {row.name for row in shown(diff, every, words="gone")} == {"copy.812"}
-    assert {row.change.mark for row in shown(diff, every, hides_same=True)} == {"new", "gone", "more"}
-    rows = shown(diff, entries(diff, "time"), "name")
+    assert {row.name for row in shown(every, words="norm")} == {"fusion.52"}
+    assert {row.name for row in shown(every, words="fusion.41")} == {"fusion.52"}  # its name in A
+    assert {row.name for row in shown(every, words="gone")} == {"copy.812"}
+    assert {row.change.mark for row in shown(every, hides_same=True)} == {"new", "gone", "more"}
+    rows = shown(entries(diff, "time"), "name")
     assert [row.name for row in rows][-3:] == ["typical step", "odd steps", "mean step"]  # what adds up keeps its order
 
 
@@ -227,7 +220,7 @@ def test_help_has_the_keys_and_the_cautions(tmp_path: Path, diff: Diff) -> None:
     assert "Quit" in words and "beyond" not in words and "the same" in words
     other = diff_of(tmp_path, BASE, replace(BASE, cores=2, device="TPU other"))
     assert "the devices differ" in text(help_lines(other, False, 80, BLOCK))
-    assert "the devices differ" in text(caution_lines(other, 80, BLOCK))
+    assert "the devices differ" in text(note_lines(other.warnings, (), 80, BLOCK))
     assert foot_keys(View(name="steps"), False)[-1] == ("q", "back")
     assert ("s", "sort") not in foot_keys(View(name="time"), True)
 

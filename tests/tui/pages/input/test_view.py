@@ -11,7 +11,7 @@ from textual.app import App, ComposeResult
 from tests.support.app.stage import ENVIRONMENT
 from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page, no_input_page
 from tpuprof.tui.draw.spans import BLOCK, plain
-from tpuprof.tui.pages.input.view import InputPipelineTab, find_input
+from tpuprof.tui.pages.input.view import InputPipelineTab
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.graph_tab import Place
 from tpuprof.tui.widgets.line_canvas import Look
@@ -164,6 +164,14 @@ def test_details_say_all_there_is(width: int) -> None:
 
 
 def test_find_keeps_the_order_of_the_page() -> None:
-    found = find_input(input_bound_page(), "Iterator")
-    assert found == tuple(Place("ops", at) for at in sorted(place.index for place in found))
+    async def play() -> None:
+        app = Stand()
+        async with app.run_test(size=(80, 21)):
+            tab = app.query_one(InputPipelineTab)
+            tab.show("page", input_bound_page())
+            tab.search("Iterator")
+            assert tab.matches == tuple(Place("ops", at) for at in sorted(place.index for place in tab.matches))
+            assert tab.matches
+
+    asyncio.run(play())
     assert set(INPUT_PAGES) == {"input-bound", "no-input", "apart"}

@@ -16,7 +16,7 @@ from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
 from tpuprof.tui.draw.buffers.words import expansion_words, short_shape
 from tpuprof.tui.draw.layout import cut_begin, shown_top
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
-from tpuprof.tui.pages.memory.draw.graph import column_of, point_at, point_columns, scale_of
+from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at, point_columns, scale_of
 from tpuprof.tui.pages.memory.draw.header import header_lines, headroom_style
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS, ORDERS, Grouping, Order, memory_list
@@ -76,14 +76,25 @@ def test_frames(name: str, glyphs: str, width: int, height: int) -> None:
 CATEGORY: st.SearchStrategy[Category] = st.sampled_from(["parameter", "output", "constant", "temporary", "scoped"])
 
 
+POINTS = st.one_of(st.integers(1, 12), st.integers(200, 900))
+SPECS = st.lists(
+    st.tuples(
+        CATEGORY, st.integers(0, 2**40), st.floats(0, 1), st.integers(-1, 900), st.integers(0, 900), st.booleans()
+    ),
+    max_size=20,
+)
+SHAPES = st.sampled_from([None, "f32[8,16]{1,0:T(8,128)}", "(f32[2], u8[1])", "odd"])
+OPS = st.sampled_from([None, "jit(f)/jvp(M)/h_1/dot", "state['a']['b']", "/", ":"])
+SOURCES = st.sampled_from([None, "a/b.py:12", "x"])
+OFFSETS = st.one_of(st.none(), st.integers(0, 2**40))
+CAPACITIES = st.one_of(st.none(), st.integers(0, 2**44))
+
+
 @st.composite
 def spaces(draw: st.DrawFn) -> SpaceMemory:
-    points = draw(st.one_of(st.integers(1, 12), st.integers(200, 900)))
-    spec = st.tuples(
-        CATEGORY, st.integers(0, 2**40), st.floats(0, 1), st.integers(-1, 900), st.integers(0, 900), st.booleans()
-    )
+    points = draw(POINTS)
     buffers = []
-    for at, (category, size, part, born, length, is_known) in enumerate(draw(st.lists(spec, max_size=20))):
+    for at, (category, size, part, born, length, is_known) in enumerate(draw(SPECS)):
         begin = 0 if category in ("parameter", "output", "constant") else max(0, born) % points
         end = points if category in ("parameter", "output", "constant") else begin + length
         buffers.append(
@@ -92,15 +103,15 @@ def spaces(draw: st.DrawFn) -> SpaceMemory:
                 category=category,
                 size_bytes=size,
                 unpadded_bytes=int(size * part) if is_known else None,
-                shape=draw(st.sampled_from([None, "f32[8,16]{1,0:T(8,128)}", "(f32[2], u8[1])", "odd"])),
-                framework_op=draw(st.sampled_from([None, "jit(f)/jvp(M)/h_1/dot", "state['a']['b']", "/", ":"])),
-                source=draw(st.sampled_from([None, "a/b.py:12", "x"])),
-                offset_bytes=draw(st.one_of(st.none(), st.integers(0, 2**40))),
+                shape=draw(SHAPES),
+                framework_op=draw(OPS),
+                source=draw(SOURCES),
+                offset_bytes=draw(OFFSETS),
                 born=begin,
                 dies=end,
             )
         )
-    capacity = draw(st.one_of(st.none(), st.integers(0, 2**44)))
+    capacity = draw(CAPACITIES)
     return space_of(buffers, points, capacity=capacity)
 
 
@@ -138,7 +149,7 @@ def test_every_page_fills_the_screen_exactly(
     assert 0 <= composed.graph_first_line + composed.graph_lines <= composed.first_list_line
     if page.points > 1:
         assert composed.graph_lines >= 1
-        assert composed.axis_cells + composed.columns == width
+        assert AXIS + composed.columns == width
 
 
 @settings(deadline=None, max_examples=60)
@@ -194,7 +205,7 @@ def test_a_column_shows_the_most_of_its_points() -> None:
 def graph_of(page: SpaceMemory, row: int, width: int = 90, height: int = 40) -> list[str]:
     composed = drawn(page, width, height, ASCII, at_peak(page, row))
     area = composed.lines[composed.graph_first_line : composed.graph_first_line + composed.graph_lines]
-    return [plain(line)[composed.axis_cells :] for line in area]
+    return [plain(line)[AXIS:] for line in area]
 
 
 def test_the_band_is_where_the_buffer_lives() -> None:
@@ -248,7 +259,7 @@ def test_the_begin_of_the_backward_pass_is_marked() -> None:
         assert ("backward" in axis) == bool(words)
         assert words in axis
         if words:
-            assert axis.index("| backward") == composed.axis_cells + column_of(page, composed.columns, 90)
+            assert axis.index("| backward") == AXIS + column_of(page, composed.columns, 90)
 
 
 def test_a_column_is_as_high_as_its_memory() -> None:

@@ -304,14 +304,29 @@ _BUFFER = st.builds(
 _MAYBE = st.one_of(st.none(), _SIZE)
 
 
+_KINDS = st.sampled_from(get_args(OomKind))
+_SPACES = st.sampled_from([None, "hbm", "vmem", "\x07bell"])
+_LONG = st.text(max_size=150)
+
+
+def _advice_on(count: int) -> st.SearchStrategy[list[Advice]]:
+    """Any advice on so many buffers."""
+    indices = st.lists(st.integers(0, max(0, count - 1)), max_size=3 if count else 0).map(tuple)
+    one = st.builds(Advice, st.just("other"), _MAYBE, _LONG, _LONG, st.text(max_size=90), _TEXT, indices)
+    return st.lists(one, max_size=4)
+
+
+_ADVICE = [_advice_on(count) for count in range(5)]
+
+
 @st.composite
 def triages(draw: st.DrawFn) -> Triage:
     """Errors with anything in them."""
     buffers = tuple(draw(st.lists(_BUFFER, max_size=4)))
-    kind: OomKind = draw(st.sampled_from(get_args(OomKind)))
+    kind: OomKind = draw(_KINDS)
     report = OomReport(
         kind,
-        draw(st.sampled_from([None, "hbm", "vmem", "\x07bell"])),
+        draw(_SPACES),
         draw(st.text(max_size=80)),
         draw(st.integers(1, 10**9)),
         draw(st.integers(1, 10**6)),
@@ -331,17 +346,6 @@ def triages(draw: st.DrawFn) -> Triage:
         is_cut=draw(st.booleans()),
     )
     count = len(buffers)
-    indices = st.lists(st.integers(0, max(0, count - 1)), max_size=3 if count else 0).map(tuple)
-    advice = st.builds(
-        Advice,
-        st.just("other"),
-        _MAYBE,
-        st.text(max_size=150),
-        st.text(max_size=150),
-        st.text(max_size=90),
-        _TEXT,
-        indices,
-    )
     need = Need(
         (report.memory_space or "hbm").lower(),
         report.used_bytes,
@@ -356,13 +360,13 @@ def triages(draw: st.DrawFn) -> Triage:
     )
     found = triage_of(report, need)
     shown = [replace(toggle, buffers=tuple(at for at in toggle.buffers if at < count)) for toggle in TOGGLES]
-    return replace(found, advice=tuple(draw(st.lists(advice, max_size=4))), toggles=tuple(shown) if count else ())
+    return replace(found, advice=tuple(draw(_ADVICE[count])), toggles=tuple(shown) if count else ())
 
 
 @given(
     triages(),
-    st.integers(40, 210),
-    st.one_of(st.none(), st.integers(13, 60)),
+    st.integers(40, 130),
+    st.one_of(st.none(), st.integers(13, 40)),
     st.sampled_from([BLOCK, PLAIN, ASCII]),
     st.builds(
         View,
@@ -386,7 +390,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
     lines = [*composed.lines, head_line(triage, 0, 3, width, glyphs), *help_lines(triage, 3, True, width, glyphs)]
     for at in range(len(triage.advice)):
         lines += advice_card(triage, at, width, glyphs)
-    for row in composed.rows[:2]:
+    for row in rows_of(triage, trial, view.sort, view.words, view.grouped)[:2]:
         lines += buffer_card(triage, row, width, glyphs)
     assert {line_width(line) for line in lines} == {width}
     assert height is None or len(composed.lines) == height

@@ -32,12 +32,12 @@ from tpuprof.parsers.pages.ops.roofline import roofline_page
 from tpuprof.tui.pages.ops.fields.common import NO_BOUND
 from tpuprof.tui.pages.ops.fields.framework_ops import FrameworkOps
 from tpuprof.tui.pages.ops.report import framework_ops, hlo_ops, op_profile, roofline
-from tpuprof.tui.pages.ops.report.op_profile import OpProfile
-from tpuprof.tui.pages.ops.report.op_profile_trees import (
+from tpuprof.tui.pages.ops.report.op_profile import (
     INSIDE_A_FUSION,
     MOST_INSTRUCTIONS,
     MOST_LEVELS,
     ONLY_OPS,
+    OpProfile,
     op_profile_json,
 )
 from tpuprof.tui.report.fields import NO_REASON

@@ -136,17 +136,17 @@ def test_the_tab_shown_while_the_overview_is_decoded_gets_its_page_afterwards() 
 def test_opening_and_closing() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         view = tree(app)
-        first = len(view.state.rows)
-        assert view.state.rows[0].is_open  # the program that took most time
+        first = len(view.rows)
+        assert view.rows[0].is_open  # the program that took most time
         await pilot.press("j", "l")
-        assert len(view.state.rows) > first
-        assert view.state.cursor == 1
+        assert len(view.rows) > first
+        assert view.cursor == 1
         await pilot.press("l")  # into it
-        assert view.state.cursor == 2
+        assert view.cursor == 2
         await pilot.press("h")  # back to its parent
-        assert view.state.cursor == 1
+        assert view.cursor == 1
         await pilot.press("h")
-        assert len(view.state.rows) == first
+        assert len(view.rows) == first
         await pilot.press("enter")
         assert app.main.popups.popup is not None  # the whole card
 
@@ -155,13 +155,13 @@ def test_opening_and_closing() -> None:
 
 def test_enter_on_hidden_nodes_shows_them_and_goes_to_the_first() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        state = tree(app).state
-        at = next(at for at, row in enumerate(state.rows) if row.hidden)
-        last = state.tree.name[state.rows[at - 1].node]
+        view = tree(app)
+        at = next(at for at, row in enumerate(view.rows) if row.hidden)
+        last = view.tree.name[view.rows[at - 1].node]
         await pilot.press(*["j"] * at, "enter")
-        assert state.cursor == at
-        assert not state.rows[at].hidden
-        assert state.tree.name[state.rows[at - 1].node] == last
+        assert view.cursor == at
+        assert not view.rows[at].hidden
+        assert view.tree.name[view.rows[at - 1].node] == last
 
     play(act)
 
@@ -182,7 +182,7 @@ def test_a_fusion_opens_to_what_it_holds() -> None:
         await pilot.press("j", "l", "l", "l")  # the longest op, a fusion
         await settled(pilot)
         view = tree(app)
-        inside = [row for row in view.state.rows if row.instruction is not None]
+        inside = [row for row in view.rows if row.instruction is not None]
         assert inside
         op = ops_tab(app)._pages.ops.table.name[0]  # type: ignore[union-attr]
         assert all(row.path[0] == row.instruction.name for row in inside if row.instruction and len(row.path) == 1)
@@ -203,7 +203,7 @@ def test_grouping_keeps_the_op() -> None:
         seen = []
         for _ in range(3):
             await pilot.press("b")
-            seen.append(tree(app).state.by)
+            seen.append(tree(app).tree.by)
             assert tree(app).selection == name
         assert seen == ["category", "provenance", "program"]
 
@@ -213,9 +213,9 @@ def test_grouping_keeps_the_op() -> None:
 def test_sorting_by_waste_puts_idle_before_small_programs() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("s")
-        state = tree(app).state
+        view = tree(app)
         assert "wasted▼" in frame(app)
-        found = state.tree.wasted_fraction[state.tree.children(0, "wasted")]
+        found = view.tree.wasted_fraction[view.tree.children(0, "wasted")]
         assert (found[:-1] >= found[1:]).all()
         await pilot.press("s")
         assert "time▼" in frame(app)
@@ -225,17 +225,17 @@ def test_sorting_by_waste_puts_idle_before_small_programs() -> None:
 
 def test_hidden_children_are_counted_and_can_be_shown() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        state = tree(app).state
-        program = state.rows[0].node
-        hidden = next(row for row in state.rows if row.hidden and row.node == program)
-        shown = sum(int(state.tree.parent[row.node]) == program and not row.hidden for row in state.rows)
-        assert hidden.hidden + shown == state.tree.child_count(program)
+        view = tree(app)
+        program = view.rows[0].node
+        hidden = next(row for row in view.rows if row.hidden and row.node == program)
+        shown = sum(int(view.tree.parent[row.node]) == program and not row.hidden for row in view.rows)
+        assert hidden.hidden + shown == view.tree.child_count(program)
         assert f"+ {hidden.hidden} more" in frame(app)
         await pilot.press("t")
-        assert not any(row.hidden for row in state.rows)
+        assert not any(row.hidden for row in view.rows)
         await pilot.press("m")
-        kept = [row.node for row in state.rows if int(state.tree.parent[row.node]) == program and not row.hidden]
-        times = state.tree.time_ps
+        kept = [row.node for row in view.rows if int(view.tree.parent[row.node]) == program and not row.hidden]
+        times = view.tree.time_ps
         assert times[kept].sum() >= 0.9 * times[program] > times[kept[:-1]].sum()
 
     play(act, height=50)
@@ -245,11 +245,11 @@ def test_idle_can_be_left_out() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         assert "IDLE" in frame(app)
         await pilot.press("j", "j")
-        row = tree(app).state.row
+        row = tree(app).row
         await pilot.press("i")
-        assert tree(app).state.row == row
+        assert tree(app).row == row
         assert "IDLE" not in frame(app)
-        fractions = tree(app).state.tree.time_fraction[tree(app).state.tree.children(0)]
+        fractions = tree(app).tree.time_fraction[tree(app).tree.children(0)]
         assert fractions.sum() == pytest.approx(1.0)
         await pilot.press("i")
         assert "IDLE" in frame(app)
@@ -260,9 +260,9 @@ def test_idle_can_be_left_out() -> None:
 def test_searching_the_tree_opens_what_hides_the_match() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("slash", *"reduce.65", "enter")
-        row = tree(app).state.row
+        row = tree(app).row
         assert row is not None
-        assert "reduce.65" in tree(app).state.tree.name[row.node]
+        assert "reduce.65" in tree(app).tree.name[row.node]
         await pilot.press("slash", *"nosuchop", "enter")
         assert "no match" in frame(app) or tree(app).next_match(1) == "no match"
 
@@ -276,17 +276,17 @@ def test_a_filter_keeps_matching_rows_until_escape() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("v")
         view = table(app)
-        every = len(view.state.rows)
+        every = len(view.rows)
         await pilot.press("slash", *"cat:all-reduce >100ms", "enter")
         pages = ops_tab(app)._pages
         assert pages is not None
-        kept = view.state.rows.tolist()
+        kept = view.rows.tolist()
         assert 0 < len(kept) < every
         assert all("all-reduce" in (pages.ops.table.category[row] or "") for row in kept)
         assert all(pages.ops.table.self_ps[row] > 100 * 10**9 for row in kept)
         assert f"of {len(kept)} (filtered from {every})" in frame(app)
         await pilot.press("escape")
-        assert len(view.state.rows) == every
+        assert len(view.rows) == every
 
     play(act, width=100)
 
@@ -295,12 +295,12 @@ def test_escape_ends_the_filter_of_a_view_that_is_not_shown() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("v")
         view = table(app)
-        every = len(view.state.rows)
+        every = len(view.rows)
         await pilot.press("slash", *"cat:all-reduce", "enter", "v")
         assert table(app) is not view
         await pilot.press("escape")
         assert app.main.tab_name == "op-profile"
-        assert len(view.state.rows) == every
+        assert len(view.rows) == every
         assert ops_tab(app)._at == FRAMEWORK
 
     play(act, width=100)
@@ -309,14 +309,14 @@ def test_escape_ends_the_filter_of_a_view_that_is_not_shown() -> None:
 def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("v")
-        every = len(table(app).state.rows)
+        every = len(table(app).rows)
         await pilot.press("slash", "tilde", "left_parenthesis")
-        assert len(table(app).state.rows) == every
+        assert len(table(app).rows) == every
         assert "not a regex" in app.main._search_words
         await pilot.press("enter")  # the prompt stays, with what is wrong
         assert "not a regex" in frame(app)
         await pilot.press("escape")
-        assert len(table(app).state.rows) == every
+        assert len(table(app).rows) == every
 
     play(act)
 
@@ -326,16 +326,16 @@ def test_sorting_by_any_column() -> None:
         await pilot.press("v")
         view, pages = table(app), ops_tab(app)._pages
         assert pages is not None
-        seen = [view.state.sort]
+        seen = [view.sort]
         while True:
             await pilot.press("s")
-            if view.state.sort == "self":
+            if view.sort == "self":
                 break
-            seen.append(view.state.sort)
-            assert sorted(view.state.rows.tolist()) == list(range(len(pages.ops)))
+            seen.append(view.sort)
+            assert sorted(view.rows.tolist()) == list(range(len(pages.ops)))
         assert len(seen) == len(set(seen)) > 15
         await pilot.press("S")
-        times = pages.ops.table.self_ps[view.state.rows]
+        times = pages.ops.table.self_ps[view.rows]
         assert (times[:-1] <= times[1:]).all()
 
     play(act)
@@ -358,15 +358,15 @@ def test_the_same_op_in_tree_and_table() -> None:
         await pilot.press("v", *["j"] * 30)
         name = table(app).selection
         await pilot.press("o")
-        assert ops_tab(app).view_index == TREE
+        assert ops_tab(app)._at == TREE
         assert tree(app).selection == name
         await pilot.press("o")
-        assert ops_tab(app).view_index == HLO
+        assert ops_tab(app)._at == HLO
         assert table(app).selection == name
         await pilot.press("v")
-        assert ops_tab(app).view_index == FRAMEWORK
+        assert ops_tab(app)._at == FRAMEWORK
         await pilot.press("o")
-        assert ops_tab(app).view_index == HLO
+        assert ops_tab(app)._at == HLO
 
     play(act)
 
@@ -400,7 +400,7 @@ def test_from_a_finding_to_its_op() -> None:
             await pilot.press(*["j"] * wanted, "o")
             await settled(pilot)
             assert app.main.tab_name == "op-profile"
-            assert ops_tab(app).view_index == HLO
+            assert ops_tab(app)._at == HLO
             assert ops_tab(app).selection == target
 
     asyncio.run(run())
@@ -409,12 +409,12 @@ def test_from_a_finding_to_its_op() -> None:
 def test_infeed_and_outfeed_can_leave_the_roofline() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("V")
-        assert ops_tab(app).view_index == ROOFLINE
+        assert ops_tab(app)._at == ROOFLINE
         view = ops_tab(app).view
         assert isinstance(view, RooflineView)
         await pilot.press("i")
         assert not view.page.with_infeed
-        assert len(view.state.rows) == int(view.page.counts.sum())
+        assert len(view.rows) == int(view.page.counts.sum())
         assert "without infeed and outfeed" in frame(app)
 
     play(act, width=120)

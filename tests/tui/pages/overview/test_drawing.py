@@ -16,11 +16,10 @@ from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.pages.inference import Latency, Percentile, inference
 from tpuprof.parsers.pages.overview.model import Bottleneck, Overview, Share, Step
 from tpuprof.parsers.steps.model import GenericBreakdown, StepBreakdown
-from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.bars import small_bar, whole_cells
 from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.overview.drawing import (
-    cells_of,
     class_bar,
     compose,
     overview,
@@ -91,7 +90,7 @@ def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
 def test_the_cells_of_a_bar_add_up_and_follow_the_shares(times: list[int], width: int) -> None:
     total = sum(times)
     shares = [Share(kind, time, time / total) for kind, time in zip(OP_CLASSES, times, strict=False)]
-    cells = cells_of(shares, width)
+    cells = whole_cells([share.fraction for share in shares], width)
     assert sum(cells) == width
     assert min(cells) >= 1
     for share, count in zip(shares, cells, strict=True):

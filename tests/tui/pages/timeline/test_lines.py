@@ -12,6 +12,7 @@ from wcwidth import wcwidth
 
 from tests.parsers.timeline.build import track
 from tests.support.golden import check_golden
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.timeline.model import CounterTrack
 from tpuprof.parsers.timeline.windows import cell_edges, track_window
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
@@ -199,32 +200,37 @@ def test_labels() -> None:
 # --- the detail pane
 
 
+MAYBE_TIME = st.none() | st.integers(-(2**63), 2**63)
+MAYBE_RATE = st.none() | st.floats()
+MAYBE_COUNT = st.none() | st.integers(0, 2**63)
+OP_CLASSES: st.SearchStrategy[OpClass | None] = st.sampled_from([None, "compute", "idle"])
+MAYBE_MARKS = st.none() | st.builds(MarkFacts, st.integers(-(2**63), 2**63), MAYBE_TIME, TEXTS)
+
+
 @settings(deadline=None, max_examples=200)
 @given(st.data(), st.integers(1, 200), st.integers(0, 8), st.sampled_from(LOOKS))
 def test_panes_have_the_size_asked_for(data: st.DataObject, width: int, height: int, glyphs: Glyphs) -> None:
-    times = st.none() | st.integers(-(2**63), 2**63)
-    rates = st.none() | st.floats()
     facts = EventFacts(
         name=data.draw(TEXTS),
         where=data.draw(TEXTS),
-        op_class=data.draw(st.sampled_from([None, "compute", "idle"])),
-        start_ps=data.draw(times),
+        op_class=data.draw(OP_CLASSES),
+        start_ps=data.draw(MAYBE_TIME),
         base=data.draw(TEXTS),
-        duration_ps=data.draw(times),
-        self_ps=data.draw(times),
+        duration_ps=data.draw(MAYBE_TIME),
+        self_ps=data.draw(MAYBE_TIME),
         step=data.draw(TEXTS),
-        step_fraction=data.draw(rates),
-        occurrences=data.draw(st.none() | st.integers(0, 2**63)),
+        step_fraction=data.draw(MAYBE_RATE),
+        occurrences=data.draw(MAYBE_COUNT),
         is_op=data.draw(st.booleans()),
-        flops_per_second=data.draw(rates),
-        flops_fraction=data.draw(rates),
-        bytes_per_second=data.draw(rates),
-        bytes_fraction=data.draw(rates),
+        flops_per_second=data.draw(MAYBE_RATE),
+        flops_fraction=data.draw(MAYBE_RATE),
+        bytes_per_second=data.draw(MAYBE_RATE),
+        bytes_fraction=data.draw(MAYBE_RATE),
         framework_op=data.draw(TEXTS),
         source=data.draw(TEXTS),
     )
-    marks = data.draw(st.none() | st.builds(MarkFacts, st.integers(-(2**63), 2**63), times, TEXTS))
-    shown = data.draw(st.sampled_from([facts, None]))
+    marks = data.draw(MAYBE_MARKS)
+    shown = facts if data.draw(st.booleans()) else None
     lines = panel_lines(shown, width, height, glyphs, marks, hint=data.draw(TEXTS))
     assert len(lines) == height
     for line in lines:

@@ -13,8 +13,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.read.timeline import read_timeline
-from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto
-from tpuprof.tui.pages.timeline.report.perfetto_args import LONGEST_TEXT, json_number, stat_flow
+from tpuprof.tui.pages.timeline.report.perfetto import LONGEST_TEXT, json_number, stat_flow, write_perfetto
 
 Event = dict[str, Any]
 

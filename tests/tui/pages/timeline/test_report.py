@@ -32,12 +32,13 @@ from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.timeline.report import report as report_module
-from tpuprof.tui.pages.timeline.report.arguments import argument_reader, plain_value
 from tpuprof.tui.pages.timeline.report.fields import at_ms
 from tpuprof.tui.pages.timeline.report.part import (
     Interval,
+    argument_reader,
     counter_figures,
     part_of,
+    plain_value,
     rate_figures,
     select,
     time_decimals,
@@ -253,7 +254,7 @@ def test_the_events_of_an_interval(tmp_path_factory: pytest.TempPathFactory, beg
     start, end = begin * US, (begin + size) * US
     part = part_of(timeline, Interval(start, end))
     found = select(part)
-    tracks = [part.track(part.places[number]) for number in found.of_track.tolist()]
+    tracks = [part.timeline.track(part.places[number]) for number in found.of_track.tolist()]
     triples = [
         (int(track.start_ps[at]), track.label(at), lane)
         for track, at, lane in zip(tracks, found.index.tolist(), found.lane.tolist(), strict=True)
@@ -305,7 +306,7 @@ def test_arguments_are_all_stats_of_event_and_metadata(small: Timeline) -> None:
 def test_bulk_arguments_are_those_of_single_events(demo: Timeline) -> None:
     part = part_of(demo, INTERVAL)
     selection = select(part)
-    tracks = [part.track(place) for place in part.places]
+    tracks = [part.timeline.track(place) for place in part.places]
     trace = Trace.open(demo.path)
     read_args = argument_reader(trace, tracks)
     for number, index in zip(selection.of_track.tolist(), selection.index.tolist(), strict=True):

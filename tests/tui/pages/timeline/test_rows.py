@@ -53,13 +53,17 @@ def op_names(texts: list[str], classes: list[str]) -> EventNames:
 FOUR = op_names(["fusion.1", "add.2", "copy.3", "all-reduce.4"], KINDS)
 
 
+PAUSES = st.sampled_from([0, 0, 0, 1, 2, 7, 40, 200])
+LENGTHS = st.sampled_from([0, 1, 3, 8, 20, 60, 100, 300])
+
+
 @st.composite
 def lanes(draw: st.DrawFn) -> Track:
     """A lane of events that often touch, on a scale of some cells' width."""
     at, events = 0, list[LaneEvent]()
     for _ in range(draw(st.integers(1, 12))):
-        at += draw(st.sampled_from([0, 0, 0, 1, 2, 7, 40, 200]))
-        length = draw(st.sampled_from([0, 1, 3, 8, 20, 60, 100, 300]))
+        at += draw(PAUSES)
+        length = draw(LENGTHS)
         events.append((0, at, at + length, draw(st.integers(0, 3))))
         at += max(length, 1)
     return track(events, of=FOUR, kind="ops")
@@ -330,7 +334,7 @@ def test_a_crowd_too_large_to_look_through_can_be_said_to_hold_a_match() -> None
 # --- colours
 
 
-@pytest.mark.parametrize("colors", PALETTES, ids=lambda colors: colors.name)
+@pytest.mark.parametrize("colors", PALETTES, ids=lambda colors: f"{colors.color} {colors.light}")
 def test_neighbours_selection_and_matches_look_different(colors: Palette) -> None:
     plain_styles = {colors.style(("words", fill)) for fill in FILLS[: len(CLASSES)]}
     selected, match = colors.style(("words", "selected")), colors.style(("words", "match"))
@@ -353,7 +357,7 @@ def luminance(color: Color | None) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-@pytest.mark.parametrize("colors", PALETTES[:4], ids=lambda colors: colors.name)
+@pytest.mark.parametrize("colors", PALETTES[:4], ids=lambda colors: f"{colors.color} {colors.light}")
 def test_names_can_be_read_on_every_fill(colors: Palette) -> None:
     for fill in FILLS:
         style = colors.style(("words", fill))

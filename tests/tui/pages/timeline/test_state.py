@@ -155,14 +155,15 @@ def test_the_pane_tells_a_graphs_value_at_the_cursor() -> None:
     view.resize(100, 12)
     while view.rows.current is not None and view.rows.current.kind != "rate":
         view.move_rows(1)
-    view.show_span(40 * MS, 60 * MS)  # inside fusion.1: 8e12 FLOPs in 36 ms
+    view.window = view.window.fitted(40 * MS, 60 * MS)  # inside fusion.1: 8e12 FLOPs in 36 ms
+    view.cursor_ps = 40 * MS
     view.move_cells(50)
     assert hint_of(view) == "MXU in the cursor's cell: 222TFLOP/s, 111.1% of peak"
 
 
 def test_in_a_gap_the_pane_says_how_long_it_is_and_between_what(view: TimelineView) -> None:
     view.move_rows(1)
-    view.show_span(0, 20 * MS)
+    view.window = view.window.fitted(0, 20 * MS)
     view.cursor_ps, view.event = 8 * MS, None
     assert hint_of(view) == "Chip 0, XLA Ops: nothing for 3.00 ms, from alpha to beta"
     view.move_rows(-1)

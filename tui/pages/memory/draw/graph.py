@@ -8,25 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.memory.model import SpaceMemory
-from tpuprof.tui.draw.buffers.fills import (
-    BAND,
-    FREE,
-    HELD,
-    HELD_IN_BAND,
-    OWN,
-    PADDING,
-    USED,
-    USED_IN_BAND,
-    painted,
-    sign_of,
-)
+from tpuprof.tui.draw.buffers import fills
 from tpuprof.tui.draw.buffers.sizes import UNITS, binary_size, limit_size
 from tpuprof.tui.draw.format import count, percent, significant
 from tpuprof.tui.draw.layout import clean, cut, cut_middle, fit
@@ -38,19 +25,11 @@ AXIS = 10
 NEAR = 1.5
 """The limit is drawn where the graph need not be higher than this multiple of the peak for it."""
 
-_NICE = (
-    *(1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.2, 2.5, 2.8),
-    *(3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0, 9.0, 10.0),
-)
+_NICE = (1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.2, 2.5, 2.8, 3, 3.5, 4, 4.5, 5, 5.5, 6, 7, 8, 9, 10)
 _UNITS = (*UNITS, (1, "B"))
 _LABEL = 8
 _NAME = 44
 _LEAST_ORIGIN = 12
-
-
-# --- the program's points, across
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +46,6 @@ class PointColumns:
     first: Int64s
     last: Int64s
     top: Int64s
-
-    def between(self, born: int, dies: int) -> Bools:
-        """bool[columns]: those with a point p for which born <= p < dies."""
-        inside: Bools = (self.first < dies) & (self.last > born)
-        return inside
 
 
 def point_columns(page: SpaceMemory, columns: int) -> PointColumns:
@@ -116,9 +90,6 @@ def column_of(page: SpaceMemory, columns: int, point: int) -> int:
     return (begin + end - 1) // 2
 
 
-# --- the graph
-
-
 @dataclass(frozen=True, slots=True)
 class Scale:
     """The vertical axis.
@@ -150,13 +121,7 @@ def scale_of(most: int, rows: int) -> Scale:
 
 
 def graph_lines(
-    page: SpaceMemory,
-    point: int,
-    rows: Int64s,
-    width: int,
-    height: int,
-    glyphs: Glyphs,
-    backward: int | None = None,
+    page: SpaceMemory, point: int, rows: Int64s, width: int, height: int, glyphs: Glyphs, backward: int | None = None
 ) -> list[Line]:
     """A line for the peak, `height` - 2 rows of columns, and the program's axis with the point looked at.
 
@@ -164,34 +129,23 @@ def graph_lines(
         rows: of `page.stays`, the buffers whose band is shown; none for no band.
         backward: the point at which the backward pass begins.
     """
-    cells = max(1, width - AXIS)
-    columns = point_columns(page, cells)
-    area = max(1, height - 2)
-    capacity = None if page.capacity is None else page.capacity.size_bytes
+    cells, area = max(1, width - AXIS), max(1, height - 2)
+    capacity = 0 if page.capacity is None else page.capacity.size_bytes
     peak = max(page.peak_bytes, int(page.heap_bytes.max()))
-    is_near = capacity is not None and 0 < capacity <= peak * NEAR
-    scale = scale_of(max(peak, capacity or 0) if is_near else peak, area)
-    levels = _levels(page, columns, rows, scale)
-    limit_row = math.ceil(capacity / scale.row_bytes) - 1 if is_near and capacity is not None else -1
-    far = f"limit {limit_size(capacity)}" if capacity is not None and not is_near else ""
+    is_near = 0 < capacity <= peak * NEAR
+    scale = scale_of(max(peak, capacity) if is_near else peak, area)
+    edges, band = _levels(page, point_columns(page, cells), rows, scale)
+    limit_row = math.ceil(capacity / scale.row_bytes) - 1 if is_near else -1
+    far = f"limit {limit_size(capacity)}" if page.capacity is not None and not is_near else ""
     lines = [_peak_line(page, cells, width, far, glyphs)]
     for row in range(area - 1, -1, -1):
-        spans = axis_spans(scale.label(row), row, area, glyphs) + _row(levels, row, glyphs, row == limit_row)
-        if row == limit_row and capacity is not None:
-            spans = _with_limit(spans, capacity, glyphs)
-        lines.append(fit(spans, width, glyphs))
+        spans = axis_spans(scale.label(row), row, area, glyphs) + _row(edges, band, row, glyphs, row == limit_row)
+        lines.append(fit(_with_limit(spans, capacity, glyphs) if row == limit_row else spans, width, glyphs))
     return [*lines, program_axis(page, point, cells, width, glyphs, backward)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Levels:
-    """Heights in eighths of a row, each the upper edge of an area: the buffer, throughout, temporaries, padding."""
-
-    edges: tuple[Int64s, Int64s, Int64s, Int64s]
-    band: NDArray[np.bool_]
-
-
-def _levels(page: SpaceMemory, columns: PointColumns, rows: Int64s, scale: Scale) -> _Levels:
+def _levels(page: SpaceMemory, columns: PointColumns, rows: Int64s, scale: Scale) -> tuple[Int64s, Bools]:
+    """The upper edges, in eighths of a row, of the buffer, throughout, temporaries and padding; and the band."""
     stays = page.stays
     throughout = (stays.born <= 0) & (stays.dies >= page.points)
     elements = np.where(stays.unpadded_bytes < 0, stays.size_bytes, stays.unpadded_bytes)
@@ -201,14 +155,13 @@ def _levels(page: SpaceMemory, columns: PointColumns, rows: Int64s, scale: Scale
     own, band = np.zeros(len(total), np.int64), np.zeros(len(total), np.bool_)
     if len(rows):
         born, dies = np.maximum(stays.born[rows], 0), np.minimum(stays.dies[rows], page.points)
-        steps = np.zeros(page.points + 1, np.int64)
-        alive = np.zeros(page.points + 1, np.int64)
         is_some = born < dies
+        steps = np.zeros((2, page.points + 1), np.int64)  # of bytes, and of buffers
         for points, sign in ((born[is_some], 1), (dies[is_some], -1)):
-            np.add.at(steps, points, sign * stays.size_bytes[rows][is_some])
-            np.add.at(alive, points, sign)
-        own = column_most(np.cumsum(steps)[:-1], columns.first, columns.last)
-        band = column_most(np.cumsum(alive)[:-1], columns.first, columns.last) > 0
+            np.add.at(steps[0], points, sign * stays.size_bytes[rows][is_some])
+            np.add.at(steps[1], points, sign)
+        own, alive = (column_most(np.cumsum(step)[:-1], columns.first, columns.last) for step in steps)
+        band = alive > 0
 
     def eighths(value: Int64s | int) -> Int64s:
         exact = np.maximum(np.asarray(value, np.float64), 0.0) / scale.row_bytes * 8
@@ -218,39 +171,32 @@ def _levels(page: SpaceMemory, columns: PointColumns, rows: Int64s, scale: Scale
     bottom = eighths(own)
     second = np.maximum(bottom, np.minimum(eighths(held), eighths(used)))
     third = np.maximum(second, eighths(used))
-    return _Levels((bottom, second, third, np.maximum(third, eighths(total))), band)
+    return np.stack([bottom, second, third, np.maximum(third, eighths(total))]), band
 
 
-def _row(levels: _Levels, row: int, glyphs: Glyphs, is_limit: bool) -> list[Span]:
+def _row(edges: Int64s, band: Bools, row: int, glyphs: Glyphs, is_limit: bool) -> list[Span]:
     """The cells of a row: at most one border between two areas is drawn in each."""
-    low = row * 8
-    edges = [np.clip(edge - low, 0, 8) for edge in levels.edges]
-    extent = np.stack([edges[0], *(upper - lower for lower, upper in pairwise(edges))])
-    band = levels.band
-    codes = np.stack(
-        [
-            np.full(len(band), OWN),
-            np.where(band, HELD_IN_BAND, HELD),
-            np.where(band, USED_IN_BAND, USED),
-            np.full(len(band), PADDING),
-        ]
+    inside = np.clip(edges - row * 8, 0, 8)
+    filled, extent = inside[-1], np.diff(inside, axis=0, prepend=0)
+    codes = np.where(
+        band,
+        [[fills.OWN], [fills.HELD_IN_BAND], [fills.USED_IN_BAND], [fills.PADDING]],
+        [[fills.OWN], [fills.HELD], [fills.USED], [fills.PADDING]],
     )
     columns = np.arange(len(band))
-    filled = edges[-1]
     bottom, largest = (extent > 0).argmax(axis=0), extent.argmax(axis=0)
     upper = extent.copy()
     upper[bottom, columns] = 0
     rest = upper.argmax(axis=0)
     is_full = filled == 8
     first = extent[bottom, columns]
-    empty = np.where(band, BAND, FREE)
+    empty = np.where(band, fills.BAND, fills.FREE)
     sign = np.where(is_full, first, filled)
-    ink = np.where(is_full, codes[bottom, columns], np.where(extent[0] > 0, OWN, codes[largest, columns]))
+    ink = np.where(is_full, codes[bottom, columns], np.where(extent[0] > 0, fills.OWN, codes[largest, columns]))
     ground = np.where(is_full, np.where(first == 8, codes[bottom, columns], codes[rest, columns]), empty)
-    if glyphs.letters and row == 0:
-        sign = np.where((filled > 0) & ~is_full, 8, sign)  # what is there shows, however low
-        sign = np.where(is_full & (extent[0] > 0), 8, sign)
-    return painted(sign.astype(np.int64), ink.astype(np.int64), ground.astype(np.int64), glyphs, is_limit)
+    if glyphs.letters and row == 0:  # what is there shows, however low
+        sign = np.where(np.where(is_full, extent[0], filled) > 0, 8, sign)
+    return fills.painted(sign.astype(np.int64), ink.astype(np.int64), ground.astype(np.int64), glyphs, is_limit)
 
 
 def axis_spans(label: str, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
@@ -279,15 +225,15 @@ def _with_limit(spans: list[Span], capacity: int, glyphs: Glyphs) -> list[Span]:
 
 def _peak_line(page: SpaceMemory, cells: int, width: int, far: str, glyphs: Glyphs) -> Line:
     """A sign above the peak's column, with the peak and its instruction beside it."""
-    column = column_of(page, cells, page.peak_position)
     words = f"peak {binary_size(page.peak_bytes)}"
     if page.peak_instruction is not None:
-        words += f", after {cut_middle(clean(page.peak_instruction, glyphs.name == 'ascii'), _NAME, glyphs)}"
-    begin, spans = _beside(column, words, glyphs.down, cells, "strong")
+        words += f", after {cut_middle(clean(page.peak_instruction, glyphs.is_ascii), _NAME, glyphs)}"
+    begin, spans = _beside(column_of(page, cells, page.peak_position), words, glyphs.down, cells, "strong")
     before, after = AXIS + begin, width - AXIS - begin - line_width(tuple(spans))
     if len(far) + 2 <= after:
         return fit([(" " * before, "text"), *spans, (f"{far:>{after - 1}}", "dim")], width, glyphs)
-    return fit([(f" {far}".ljust(before) if len(far) + 2 <= before else " " * before, "dim"), *spans], width, glyphs)
+    left = f" {far}" if len(far) + 2 <= before else ""
+    return fit([(left.ljust(before), "dim"), *spans], width, glyphs)
 
 
 def _beside(column: int, words: str, sign: str, cells: int, key: StyleKey) -> tuple[int, list[Span]]:
@@ -303,31 +249,28 @@ def program_axis(
 ) -> Line:
     """The axis of the program, with the point looked at, what is in use there, and where the backward pass begins."""
     point = min(max(point, 0), page.points - 1)
-    column = column_of(page, cells, point)
     words = f"point {count(point)} of {count(page.points - 1)}"
     if point != page.peak_position:  # else the line above the graph says the rest
         words += f": {binary_size(int(page.heap_bytes[point]))}"
         name = page.instructions[point - 1] if 0 < point <= len(page.instructions) else None
-        after = f"after {clean(name, glyphs.name == 'ascii')}" if name else "before the first instruction"
+        after = f"after {clean(name, glyphs.is_ascii)}" if name else "before the first instruction"
         words += f", {cut_middle(after, _NAME, glyphs)}"
-    begin, spans = _beside(column, words, glyphs.up, cells, "text")
-    used = begin + line_width(tuple(spans))
+    begin, spans = _beside(column_of(page, cells, point), words, glyphs.up, cells, "text")
     passes = column_of(page, cells, backward) if backward is not None else -1
     line: list[Span] = [(f"{'program':>{_LABEL}} ", "dim"), (glyphs.vertical, "rule")]
-    line += _axis_rule(0, max(0, begin - 1), passes, glyphs)
-    line += [(" " * min(1, begin), "text"), *spans, (" ", "text")]
-    return fit([*line, *_axis_rule(used + 1, cells, passes, glyphs)], width, glyphs)
+    line += [*_axis_rule(0, max(0, begin - 1), passes, glyphs), (" " * min(1, begin), "text"), *spans, (" ", "text")]
+    end = begin + line_width(tuple(spans)) + 1
+    return fit([*line, *_axis_rule(end, cells, passes, glyphs)], width, glyphs)
 
 
 def _axis_rule(begin: int, end: int, passes: int, glyphs: Glyphs) -> list[Span]:
     """The axis from a column to another, with the words on the two passes as far as they fit there."""
-    label, before = f"{glyphs.vertical} backward ", " forward "
+    label = f"{glyphs.vertical} backward "
     if not begin <= passes <= end - len(label) - 1:
         return [(glyphs.horizontal * max(0, end - begin), "rule")]
-    out: list[Span] = [(glyphs.horizontal * (passes - begin), "rule")]
-    if passes - begin > len(before):
-        out = [(glyphs.horizontal * (passes - begin - len(before)), "rule"), (before, "dim")]
-    return [*out, (label, "dim"), (glyphs.horizontal * (end - passes - len(label)), "rule")]
+    before = " forward " if passes - begin > len(" forward ") else ""
+    left, right = passes - begin - len(before), end - passes - len(label)
+    return [(glyphs.horizontal * left, "rule"), (before + label, "dim"), (glyphs.horizontal * right, "rule")]
 
 
 def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, width: int, glyphs: Glyphs) -> Line:
@@ -340,18 +283,17 @@ def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, width: int, 
     """
     if not len(rows):
         return fit([], width, glyphs)
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     stays = page.stays
     born, last = max(0, int(stays.born[rows].min())), min(int(stays.dies[rows].max()), page.points) - 1
+    share = percent(100 * max(0, last - born + 1) / page.points, 0)
+    when = f"from point {count(born)} to {count(last)}, {share} of the program"
+    when = "throughout" if born == 0 and last == page.points - 1 else when
     parts = "parts of it " if len(rows) > 1 else ""
-    when = f"{parts}in memory from point {count(born)} to {count(last)}"
-    when += f", {percent(100 * max(0, last - born + 1) / page.points, 0)} of the program"
-    if born == 0 and last == page.points - 1:
-        when = f"{parts}in memory throughout"
-    tail = f" {binary_size(int(stays.size_bytes[rows].sum()))}, {when}"
+    tail = f" {binary_size(int(stays.size_bytes[rows].sum()))}, {parts}in memory {when}"
     shown = cut_middle(clean(name, ascii_only), max(8, width - len(tail) - 6), glyphs)
-    spans: list[Span] = [(" ", "text"), sign_of(OWN, glyphs), sign_of(USED_IN_BAND, glyphs), (f" {shown}", "strong")]
-    spans.append((tail, "text"))
+    signs = (fills.sign_of(fills.OWN, glyphs), fills.sign_of(fills.USED_IN_BAND, glyphs))
+    spans: list[Span] = [(" ", "text"), *signs, (f" {shown}", "strong"), (tail, "text")]
     room = width - line_width(tuple(spans)) - 4
     if origin and room >= _LEAST_ORIGIN:
         spans.append((f"  {cut_middle(clean(origin, ascii_only), room, glyphs)}", "dim"))

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 from tpuprof.tui.draw.buffers.fills import FILL, HELD, LETTER, PADDING, USED, sign_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
-from tpuprof.tui.draw.format import UNKNOWN, percent
-from tpuprof.tui.draw.layout import NARROW, clean, cut_middle, fit
+from tpuprof.tui.draw.format import percent
+from tpuprof.tui.draw.layout import NARROW, clean, cut_middle, fit, joined
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
-TIGHT = 0.05
-"""Headroom below this share of the capacity is a warning."""
-
-NEARLY = 0.1
-"""Headroom below this share of the capacity is little."""
+TIGHT, NEARLY = 0.05, 0.1
+"""Headroom below these shares of the capacity is a warning, and little."""
 
 LEAST_SHOWN = 0.001
 """A part of the bar with this share of it or more has a cell."""
@@ -46,7 +43,7 @@ def headroom_style(page: SpaceMemory) -> StyleKey:
 
 
 def _title_line(page: SpaceMemory, title: str, width: int, glyphs: Glyphs) -> Line:
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     name, space = clean(title or str(page.module), ascii_only), clean(page.name, ascii_only)
     size = "unknown" if page.capacity is None else limit_size(page.capacity.size_bytes)
     note = clean(page.unknown.get("capacity", "") if page.capacity is None else page.capacity.source, ascii_only)
@@ -64,15 +61,12 @@ def _title_line(page: SpaceMemory, title: str, width: int, glyphs: Glyphs) -> Li
 
 def _peak_line(page: SpaceMemory, width: int, glyphs: Glyphs) -> Line:
     """Peak, its share of the capacity, headroom; and a bar of what the peak is made of, against the capacity."""
-    capacity, headroom = page.capacity, page.headroom_bytes
+    capacity, headroom, key = page.capacity, page.headroom_bytes, headroom_style(page)
     spans: list[Span] = [(" peak ", "dim"), (binary_size(page.peak_bytes), "strong")]
-    key = headroom_style(page)
     if capacity is not None and capacity.size_bytes > 0:
-        spans.append(
-            (f" ({percent(100 * page.peak_bytes / capacity.size_bytes, 0)})", key if key != "good" else "text")
-        )
-    spans.append(("  headroom ", "dim"))
-    spans.append((binary_size(headroom) if headroom is not None else UNKNOWN, key))
+        share = percent(100 * page.peak_bytes / capacity.size_bytes, 0)
+        spans.append((f" ({share})", key if key != "good" else "text"))
+    spans += [("  headroom ", "dim"), (binary_size(headroom), key)]
     if headroom is not None and headroom < 0:
         spans.append((" does not fit: x says what to do", "bad"))
     elif headroom is not None and capacity is not None and headroom < NEARLY * capacity.size_bytes:
@@ -107,59 +101,38 @@ def composition_bar(page: SpaceMemory, width: int, glyphs: Glyphs) -> list[Span]
         total += part
         least = borders[-1] + (part >= whole * LEAST_SHOWN)
         borders.append(min(cells, max(round(total / whole * cells), least)))
-    spans: list[Span] = []
-    for area, begin, end in zip((HELD, USED, PADDING), borders[:-1], borders[1:], strict=True):
-        if end > begin:
-            text = (LETTER[area] if glyphs.letters else " ") * (end - begin)
-            spans.append((text, ("words", FILL[area])))
-    free = cells - borders[-1]
-    if capacity:
-        over = sum(parts) > capacity
-        edge: list[Span] = [(glyphs.vertical, "bad" if over else "dim")]
-        if over:
-            spans = _parted(spans, round(capacity / whole * cells), (glyphs.vertical, "bad"))
-        return [(glyphs.vertical, "dim"), *spans, (" " * free, "text"), *([] if over else edge)]
-    return [(glyphs.vertical, "dim"), *spans, (" " * (free + 1), "text")]
-
-
-def _parted(spans: Sequence[Span], cells_left: int, sign: Span) -> list[Span]:
-    """The spans with a sign after `at` cells."""
-    out: list[Span] = []
-    for text, key in spans:
-        if 0 <= cells_left < len(text):
-            out += [(text[:cells_left], key), sign, (text[cells_left:], key)]
-            cells_left = -1
-        else:
-            out.append((text, key))
-            cells_left -= len(text)
-    return [*out, sign] if cells_left >= 0 else out
+    cell_spans: list[Span] = []
+    for area, (begin, end) in zip((HELD, USED, PADDING), pairwise(borders), strict=True):
+        cell_spans += [(LETTER[area] if glyphs.letters else " ", ("words", FILL[area]))] * (end - begin)
+    cell_spans += [(" ", "text")] * (cells - borders[-1])
+    if not capacity:
+        cell_spans.append((" ", "text"))
+    elif sum(parts) > capacity:
+        cell_spans.insert(round(capacity / whole * cells), (glyphs.vertical, "bad"))
+    else:
+        cell_spans.append((glyphs.vertical, "dim"))
+    return [(glyphs.vertical, "dim"), *joined(cell_spans)]
 
 
 def _figures_line(page: SpaceMemory, width: int, glyphs: Glyphs) -> Line:
     """What the peak is made of, the most important first, as far as there is room."""
     sized = binary_size if width >= NARROW else binary_short
-    fixed: list[tuple[str, str, int | None]] = [
+    share = None if page.fragmentation is None else 100 * page.fragmentation
+    donated = f" (+{sized(page.aliased_bytes)} donated)" if page.aliased_bytes > 0 else ""
+    figures = (
         ("arguments", sized(page.arguments_bytes), HELD),
         ("temporaries", sized(page.temporaries_bytes), USED),
         ("padding", sized(page.padding_bytes), PADDING),
-    ]
-    share = None if page.fragmentation is None else 100 * page.fragmentation
-    outputs = sized(max(0, page.outputs_bytes - page.aliased_bytes))
-    if page.aliased_bytes > 0:
-        outputs += f" (+{sized(page.aliased_bytes)} donated)"
-    more: list[tuple[str, str, int | None]] = [("fragmentation", percent(share, 1), None), ("outputs", outputs, None)]
-    for name, value in (("constants", page.constants_bytes), ("thread-local", page.thread_local_bytes)):
-        if value:
-            more.append((name, sized(value), None))
-    if page.scoped_bytes is not None:
-        more.append(("scoped", sized(page.scoped_bytes), None))
+        ("fragmentation", percent(share), None),
+        ("outputs", sized(max(0, page.outputs_bytes - page.aliased_bytes)) + donated, None),
+        ("constants", sized(page.constants_bytes) if page.constants_bytes else "", None),
+        ("thread-local", sized(page.thread_local_bytes) if page.thread_local_bytes else "", None),
+        ("scoped", sized(page.scoped_bytes) if page.scoped_bytes is not None else "", None),
+    )
     spans: list[Span] = []
-    for name, words, area in [*fixed, *more]:
-        entry: list[Span] = []
-        if area is not None:
-            entry += [sign_of(area, glyphs), (" ", "text")]
-        entry += [(f"{name} ", "dim"), (words, "text")]
-        if line_width(tuple(spans)) + line_width(tuple(entry)) + 2 > width:
-            continue
-        spans += [("  " if spans else " ", "text"), *entry]
+    for name, words, area in figures:
+        sign: list[Span] = [] if area is None else [sign_of(area, glyphs), (" ", "text")]
+        entry: list[Span] = [*sign, (f"{name} ", "dim"), (words, "text")]
+        if words and line_width((*spans, *entry)) + 2 <= width:
+            spans += [("  " if spans else " ", "text"), *entry]
     return fit(spans, width, glyphs)

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, ranges
+from tpuprof.parsers.base.intervals import Floats, Int64s, ranges
 from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import short_shape
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import clean, cut, fit
-from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span
+from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, line_width
 from tpuprof.tui.pages.memory.draw.graph import AXIS, axis_spans, column_of, point_columns, program_axis
-from tpuprof.tui.pages.memory.fields.module import short_op
+from tpuprof.tui.pages.memory.fields.module import op_or_name
 
 Tones = NDArray[np.uint8]
 
@@ -29,21 +29,15 @@ FREE, CROWDED, OWN = 0, 5, 6
 
 _FILLS: tuple[Fill, ...] = ("page", "step", "module", "idle", "unknown", "view", "copy")
 _LETTERS = " :=-%.@"
-_WRITTEN = 256
-_LABELLED = 16
-"""Cells from which on a line of an area has room for a label."""
+_WRITTEN, _LABELLED = 256, 16
+"""Added to the code of a cell with a letter; cells from which on a line of an area has room for a label."""
 
 _MOST_CELLS = 1 << 22
 """Cells painted at most: buffers that lie upon each other, against all rules, could ask for any number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A buffer's name on its area: from which cell of a line on, and how many cells there are for it."""
-
-    begin: int
-    cells: int
-    text: str
+Label = tuple[int, int, str]
+"""A buffer's name on its area: from which cell of a line on, how many cells there are for it, and the text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,9 +93,9 @@ def paint_map(page: SpaceMemory, allocation: int, columns: int, lines: int, step
     top = point_columns(page, columns).top
     left, right = np.searchsorted(top, stays.born[own]), np.searchsorted(top, stays.dies[own])
     buffer_at = np.full((rows, columns), -1, np.int64)
-    is_large = (high - low >= cell / 2) & (left < right)
-    _paint(buffer_at, own[is_large], low[is_large], high[is_large], left[is_large], right[is_large], cell)
-    small = (high - low < cell / 2) & (left < right)
+    is_large, is_shown = high - low >= cell / 2, left < right
+    large, small = is_large & is_shown, ~is_large & is_shown
+    _paint(buffer_at, own[large], low[large], high[large], left[large], right[large], cell)
     row = np.minimum((low[small] / cell).astype(np.int64), rows - 1)
     filled = _covered(row, left[small], right[small], high[small] - low[small], rows, columns)
     tone = _tones(buffer_at)
@@ -118,27 +112,18 @@ def _labels(page: SpaceMemory, buffer_at: Int64s, steps: int) -> tuple[tuple[Lab
         value = np.where(below == above, below, -1)
         for begin, end in equal_runs(value):
             if end - begin >= _LABELLED and value[begin] >= 0:
-                areas.setdefault(int(value[begin]), []).append((begin - end, line, begin))
-    out: list[list[Label]] = [[] for _ in range(lines)]
-    for row, lines_of_it in areas.items():
-        longest = [area for area in lines_of_it if area[0] == min(lines_of_it)[0]]
-        size, line, begin = longest[len(longest) // 2]
+                areas.setdefault(int(value[begin]), []).append((end - begin, line, begin))
+    labels: list[list[Label]] = [[] for _ in range(lines)]
+    for row, stretches in areas.items():
+        longest = [stretch for stretch in stretches if stretch[0] == max(stretches)[0]]
+        cells, line, begin = longest[len(longest) // 2]
         buffer = page.buffers[row]
-        where = short_op(buffer.framework_op) if buffer.framework_op else buffer.name
-        words = f"{binary_size(buffer.size_bytes)} {short_shape(buffer.shape)} {where}"
-        out[line].append(Label(begin, -size, words))
-    return tuple(map(tuple, out))
+        words = f"{binary_size(buffer.size_bytes)} {short_shape(buffer.shape)} {op_or_name(buffer)}"
+        labels[line].append((begin, cells, words))
+    return tuple(map(tuple, labels))
 
 
-def _paint(
-    canvas: Int64s,
-    values: Int64s,
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    left: Int64s,
-    right: Int64s,
-    cell: float,
-) -> None:
+def _paint(canvas: Int64s, values: Int64s, low: Floats, high: Floats, left: Int64s, right: Int64s, cell: float) -> None:
     """Rectangles of values, larger ones over smaller ones."""
     rows = len(canvas)
     bottom = np.minimum(np.rint(low / cell).astype(np.int64), rows - 1)
@@ -152,9 +137,7 @@ def _paint(
     canvas[y[of], x] = values[rectangle[of]]
 
 
-def _covered(
-    row: Int64s, left: Int64s, right: Int64s, size: NDArray[np.float64], rows: int, columns: int
-) -> NDArray[np.float64]:
+def _covered(row: Int64s, left: Int64s, right: Int64s, size: Floats, rows: int, columns: int) -> Floats:
     """float64[rows, columns]: bytes of each cell that small buffers cover."""
     width = columns + 1
     steps = np.bincount(row * width + left, size, rows * width) - np.bincount(row * width + right, size, rows * width)
@@ -169,7 +152,7 @@ def _tones(buffer_at: Int64s) -> Tones:
     upward = np.stack([index[:-1].ravel(), index[1:].ravel()])
     pairs = np.concatenate([across, upward], axis=1)
     pairs = np.unique(np.sort(pairs[:, pairs[0] != pairs[1]], axis=0), axis=1)
-    neighbours: list[list[int]] = [[] for _ in range(len(shown))]
+    neighbours: list[list[int]] = [[] for _ in shown]
     for earlier, later in pairs.T.tolist():
         neighbours[later].append(earlier)  # of each pair the first one gets its tone first
     tones: list[int] = []
@@ -190,18 +173,15 @@ def map_lines(
     glyphs: Glyphs,
     backward: int | None = None,
 ) -> list[Line]:
-    """A line on the allocation, `height` - 2 rows of cells, and the program's axis with the point looked at.
+    """A line on the allocation, `height` - 2 rows of cells, and the program's axis, with arguments as of `graph_lines`.
 
-    Args:
-        rows: of `page.stays`, the buffers that stand out.
-        backward: the point at which the backward pass begins.
+    The buffers of the rows stand out.
     """
     cells = max(1, width - AXIS)
     if painted is None:
         words = " no allocation map: the module does not say where its buffers lie"
         return [fit([(words if line == 0 else "", "dim")], width, glyphs) for line in range(height)]
-    area = max(1, height - 2)
-    tone = _highlighted(page, painted, rows)
+    area, tone = max(1, height - 2), _highlighted(page, painted, rows)
     steps = len(tone) // area
     lines = [_title(page, painted, rows, cells, width, glyphs)]
     for row in range(area - 1, -1, -1):
@@ -220,9 +200,8 @@ def _highlighted(page: SpaceMemory, painted: PaintedMap, rows: Int64s) -> Tones:
     columns = point_columns(page, painted.tone.shape[1])
     left = np.searchsorted(columns.last, stays.born[rows], side="right")
     right = np.searchsorted(columns.first, stays.dies[rows], side="left")
-    canvas = painted.tone.astype(np.int64)
+    canvas, value = painted.tone.astype(np.int64), np.full(len(rows), OWN, np.int64)
     low = stays.offset_bytes[rows].astype(np.float64)
-    value = np.full(len(rows), OWN, np.int64)
     _paint(canvas, value, low, low + stays.size_bytes[rows], left, np.maximum(left, right), painted.row_bytes)
     return canvas.astype(np.uint8)
 
@@ -234,10 +213,9 @@ def _cells(lower: Tones, upper: Tones, labels: tuple[Label, ...], glyphs: Glyphs
         signs = [_LETTERS[below or above] for below, above in zip(lower.tolist(), upper.tolist(), strict=True)]
     else:
         signs = np.where(lower != upper, glyphs.column[4], np.where(lower == FREE, " ", glyphs.full)).tolist()
-    for label in labels:
-        room = label.cells - 2
-        words = cut(clean(label.text, glyphs.name == "ascii"), room, glyphs)
-        for cell, character in enumerate(words, label.begin + 1):
+    for begin, cells, text in labels:
+        words = cut(clean(text, glyphs.is_ascii), cells - 2, glyphs)
+        for cell, character in enumerate(words, begin + 1):
             if lower[cell] == upper[cell]:
                 signs[cell] = character
                 code[cell] += _WRITTEN
@@ -256,9 +234,7 @@ def _title(page: SpaceMemory, painted: PaintedMap, rows: Int64s, cells: int, wid
     spans: list[Span] = [(words, "strong"), ("; blank is free", "dim")]
     if len(rows) and not bool((page.stays.allocation[rows] == painted.allocation).any()):
         spans.append(("; the cursor's buffer lies in another", "warn"))
-    used = sum(len(text) for text, _ in spans)
-    column = AXIS + column_of(page, cells, page.peak_position)
-    label = f"{glyphs.down} peak"
-    if used + 1 <= column and column + len(label) <= width:
+    used, column = line_width(tuple(spans)), AXIS + column_of(page, cells, page.peak_position)
+    if used < column and column + len(glyphs.down) + len(" peak") <= width:
         spans += [(" " * (column - used), "text"), (glyphs.down, "mark"), (" peak", "dim")]
     return fit(spans, width, glyphs)

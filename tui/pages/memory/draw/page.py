@@ -16,10 +16,9 @@ from tpuprof.tui.pages.memory.draw.map import PaintedMap, map_allocation, map_li
 from tpuprof.tui.pages.memory.draw.table import Grouping, MemoryList, Order, list_heading, table_lines
 from tpuprof.tui.pages.memory.fields.module import short_op
 
-WIDE = 130
-"""Cells from which on the card stands beside the list."""
+WIDE, GUTTER = 130, 3
+"""Cells from which on the card stands beside the list, and between them."""
 
-GUTTER = 3
 ROOMY = 18
 """Lines from which on a line says what the band is."""
 
@@ -56,8 +55,7 @@ class ComposedMemory:
         list_cells: the list's width; what stands right of it is the card.
         graph_first_line: the first line of the graph's or the map's area, without the peak's line.
         graph_lines: lines of that area; 0 where there is none.
-        axis_cells: cells left of it.
-        columns: cells of it, for `point_at` and `column_of`.
+        columns: cells of it, right of `graph.AXIS`, for `point_at` and `column_of`.
         painted: the map, to be handed in for the next frame.
     """
 
@@ -68,7 +66,6 @@ class ComposedMemory:
     list_cells: int
     graph_first_line: int
     graph_lines: int
-    axis_cells: int
     columns: int
     painted: PaintedMap | None = None
 
@@ -89,12 +86,11 @@ def compose_memory(
     Args:
         title: stands at the left of the first line; the module's name without it.
         painted: the last frame's map, used again where it is of the same allocation and size.
-        backward: the point at which the backward pass begins (`phases.backward_from`), None for no mark.
+        backward: the point at which the backward pass begins (`landmarks.backward_from`), None for no mark.
     """
     row = min(max(state.row, 0), max(0, len(listed) - 1))
     rows = listed.rows_of(row)
-    lines = header_lines(page, title, width, glyphs)
-    lines += _warnings(page, width, height, glyphs)
+    lines = [*header_lines(page, title, width, glyphs), *_warnings(page, width, height, glyphs)]
     cells = max(1, width - AXIS)
     graph_height = _graph_height(page, height - len(lines), state.show_map)
     graph_first, area = len(lines) + 1, 0
@@ -110,20 +106,17 @@ def compose_memory(
         if height >= ROOMY:
             lines.append(legend(page, rows, *_name(page, listed, row), width, glyphs))
     lines.append(list_heading(page, listed, width, glyphs))
-    below = max(0, height - len(lines))
+    first_list_line, below = len(lines) + 1, max(0, height - len(lines))
     list_rows = max(1, below - 1)
     top = shown_top(row, state.top, list_rows, len(listed))
-    first_list_line = len(lines) + 1
-    list_cells = width
-    if width >= WIDE:
-        card_cells = min(64, width * 2 // 5)
-        list_cells = width - card_cells - GUTTER
-        table = table_lines(page, listed, row, top, list_cells, below, glyphs)
+    card_cells = min(64, width * 2 // 5) if width >= WIDE else 0
+    list_cells = width - card_cells - GUTTER if card_cells else width
+    table = table_lines(page, listed, row, top, list_cells, below, glyphs)
+    if card_cells:
         card = shortened(entry_card(page, listed, row, card_cells, glyphs), below, card_cells, glyphs)
         gutter: list[Line] = [((f" {glyphs.vertical} ", "rule"),)] * below
-        lines += beside((table, gutter, card), (list_cells, GUTTER, card_cells))
-    else:
-        lines += table_lines(page, listed, row, top, width, below, glyphs)
+        table = beside((table, gutter, card), (list_cells, GUTTER, card_cells))
+    lines += table
     return ComposedMemory(
         lines=tuple(fit(line, width, glyphs) for line in filled(lines, width, height)),
         first_list_line=first_list_line,
@@ -132,7 +125,6 @@ def compose_memory(
         list_cells=list_cells,
         graph_first_line=graph_first,
         graph_lines=area,
-        axis_cells=AXIS,
         columns=cells,
         painted=painted,
     )
@@ -148,47 +140,38 @@ def entry_card(page: SpaceMemory, listed: MemoryList, entry: int, width: int, gl
 
 def _graph_height(page: SpaceMemory, room: int, is_map: bool) -> int:
     """Lines for the graph with its two axes; the list gets the larger part, the map half of the room."""
-    if page.points == 1:
-        return 0
-    wanted = room // 2 if is_map else room * 2 // 5
-    return max(4 if room >= 9 else 3, min(wanted, 30 if is_map else 16))
+    wanted = min(room // 2, 30) if is_map else min(room * 2 // 5, 16)
+    return max(4 if room >= 9 else 3, wanted) if page.points > 1 else 0
 
 
 def _painted(
     page: SpaceMemory, rows: Int64s, columns: int, area: int, glyphs: Glyphs, painted: PaintedMap | None
 ) -> PaintedMap | None:
     """The map for this size, two rows to a line but in letters; painted anew only where it must be."""
-    allocation = map_allocation(page, rows)
-    if allocation is None:
-        return None
-    steps = 1 if glyphs.letters else 2
-    if painted is not None and painted.allocation == allocation and painted.tone.shape == (area * steps, columns):
+    allocation, steps = map_allocation(page, rows), 1 if glyphs.letters else 2
+    if painted and painted.allocation == allocation and painted.tone.shape == (area * steps, columns):
         return painted
-    return paint_map(page, allocation, columns, area, steps)
+    return None if allocation is None else paint_map(page, allocation, columns, area, steps)
 
 
 def _name(page: SpaceMemory, listed: MemoryList, entry: int) -> tuple[str, str]:
-    """What an entry is called, and where it comes from."""
     group, row = listed.group_of(entry), listed.row_of(entry)
     if group is not None:
         return group.name, counted(len(group.rows), "buffer")
-    if row is None:
-        return "", ""
-    buffer = page.buffers[row]
-    return buffer.name, short_op(buffer.framework_op) if buffer.framework_op else ""
+    buffer = None if row is None else page.buffers[row]
+    return ("", "") if buffer is None else (buffer.name, short_op(buffer.framework_op or ""))
 
 
 def _warnings(page: SpaceMemory, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """The first warning, and how many more there are, where there is room for it."""
     if not page.warnings or height < ROOMY:
         return []
-    more = len(page.warnings) - 1
-    words = clean(page.warnings[0], glyphs.name == "ascii") + (f" (and {more} more)" if more else "")
-    return [fit([(" ! ", "warn"), (words, "text")], width, glyphs)]
+    first, *others = page.warnings
+    more = f" (and {len(others)} more)" if others else ""
+    return [fit([(" ! ", "warn"), (clean(first, glyphs.is_ascii) + more, "text")], width, glyphs)]
 
 
 def _no_trace(page: SpaceMemory, width: int, glyphs: Glyphs) -> list[Line]:
-    """Why there is no graph."""
     why = page.unknown.get("peak_instruction") or "the module has no heap trace of this memory"
     words = f"No working set over the program: {why.rstrip('.')}. What follows is in memory throughout."
     return wrap(words, width - 1, "dim", glyphs, [(" ", "text")])[:2]

@@ -5,11 +5,10 @@ Numbers in, lines out; what is asked for is in `MemoryProfileState`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted, examples
@@ -19,34 +18,18 @@ from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import clean, filled, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
-from tpuprof.tui.pages.memory.draw.profile_graph import (
-    AXIS,
-    PARTS,
-    Scene,
-    graph_lines,
-    in_use,
-    mark_row,
-    runs_at,
-    runs_row,
-    scene,
-    time_row,
-)
+from tpuprof.tui.pages.memory.draw import profile_graph
+from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, PARTS, Scene, scene
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK
 from tpuprof.tui.report.fields import screen_columns
 
-_LOW = 16
-"""Rows below which the page is without the runs, the notes and the table's heading."""
+_LOW, _WIDE = 16, 140
+"""Rows below which the page is without runs, notes and the table's heading; cells from which on shapes have room."""
 
-_MOST_GRAPH = 20
-"""Rows of the tallest graph."""
-
-_MOST_NOTES = 3
-"""Lines of notes below the graph."""
+_MOST_GRAPH, _MOST_NOTES = 20, 3
+"""Rows of the tallest graph, and lines of notes below it."""
 
 _APART = "   "
-
-_WIDE = 140
-"""Cells from which on the column of shapes is wide."""
 
 TITLE = "Memory over time"
 
@@ -79,9 +62,8 @@ class ComposedMemoryProfile:
         top: the first of them.
         graph_line: the graph's first line; -1 without a graph.
         graph_rows: its height.
-        graph_left: cells before its first column.
-        edges: borders of the columns in time, one more than columns; empty without a graph. The cursor goes to a
-            column with any instant in it.
+        edges: borders in time of the columns right of `AXIS`, one more than columns; empty without a graph. The cursor
+            goes to a column with any instant in it.
     """
 
     lines: tuple[Line, ...]
@@ -90,7 +72,6 @@ class ComposedMemoryProfile:
     top: int = 0
     graph_line: int = -1
     graph_rows: int = 0
-    graph_left: int = AXIS
     edges: tuple[int, ...] = ()
 
 
@@ -114,24 +95,20 @@ def compose_memory_profile(
     low = height < _LOW
     lines = fact_lines(allocator, width, glyphs, (index, len(page.allocators)), 2 if low else 3)
     band = None if low else band_of(allocator, runs)
-    notes = [] if low else note_lines(allocator, width, glyphs)[:_MOST_NOTES]
-    fixed = len(lines) + 4 + (band is not None) + len(notes) + (1 if low else 2)
-    graph_rows, list_rows = _shares(max(height - fixed, 2), len(allocator.at_peak))
+    below = [] if low else [*note_lines(allocator, width, glyphs)[:_MOST_NOTES], table_rule(allocator, width, glyphs)]
+    rows, fixed = len(allocator.at_peak), len(lines) + 4 + (band is not None) + len(below) + 1
+    graph_rows, list_rows = _shares(max(height - fixed, 2), rows)
     shown = scene(allocator, max(1, width - AXIS))
     graph_line = len(lines) + 1
     lines += graph_block(allocator, shown, graph_rows, width, glyphs, state.cursor_ps, band, low)
-    lines += notes
-    lines += [] if low else [table_rule(allocator, width, glyphs)]
-    lines.append(table_header(allocator, width, glyphs))
-    first = len(lines)
-    count_ = len(allocator.at_peak)
-    row = min(max(state.row, 0), max(count_ - 1, 0))
-    top = shown_top(row, state.top, list_rows, count_)
+    lines += below
+    first, row = len(lines) + 1, min(max(state.row, 0), max(rows - 1, 0))
+    top = shown_top(row, state.top, list_rows, rows)
     lines += table_lines(allocator, top, list_rows, row, width, glyphs)
     return ComposedMemoryProfile(
         lines=tuple(filled(lines, width, height)),
-        first_list_line=first if count_ and first < height else -1,
-        list_rows=max(0, min(list_rows, count_ - top)),
+        first_list_line=first if rows and first < height else -1,
+        list_rows=max(0, min(list_rows, rows - top)),
         top=top,
         graph_line=graph_line,
         graph_rows=graph_rows,
@@ -141,14 +118,8 @@ def compose_memory_profile(
 
 def _shares(room: int, rows: int) -> tuple[int, int]:
     """Rows of the graph and of the table, out of so many."""
-    graph = min(-(-room // 2), _MOST_GRAPH)
-    spare = room - graph - max(rows, 1)
-    if spare > 0:
-        graph = min(graph + spare, _MOST_GRAPH)
+    graph = min(max(-(-room // 2), room - max(rows, 1)), _MOST_GRAPH)
     return graph, room - graph
-
-
-# --- what there is to say ------------------------------------------------------------------------------------------
 
 
 def empty_lines(page: MemoryProfilePage, width: int, glyphs: Glyphs) -> list[Line]:
@@ -164,37 +135,26 @@ def empty_lines(page: MemoryProfilePage, width: int, glyphs: Glyphs) -> list[Lin
 
 
 def fact_lines(
-    allocator: AllocatorProfile,
-    width: int,
-    glyphs: Glyphs,
-    place: tuple[int, int] = (0, 1),
-    most: int = 3,
+    allocator: AllocatorProfile, width: int, glyphs: Glyphs, place: tuple[int, int] = (0, 1), most: int = 3
 ) -> list[Line]:
     """Which allocator, its peak, capacity, counts and fragmentation, in at most so many lines.
 
     Args:
         place: its index, and how many there are.
     """
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     index, many = place
-    head: list[Span] = [(f" {clean(allocator.label, ascii_only)}", "strong")]
-    if many > 1:
-        head.append((f" ({index + 1} of {many})", "dim"))
-    facts = [head, *(_fact(label, value, note) for label, value, note in _facts(allocator, ascii_only))]
-    lines: list[list[Span]] = [[]]
-    for fact in facts:
-        gap: list[Span] = [(_APART if len(lines[-1]) else " " * (len(lines) > 1), "text")]
-        if lines[-1] and line_width((*lines[-1], *gap, *fact)) > width:
-            if len(lines) == most:
-                break
-            lines.append([])
-            gap = [(" ", "text")]
-        lines[-1] += [*gap, *fact]
+    lines: list[list[Span]] = [[(f" {clean(allocator.label, ascii_only)}", "strong")]]
+    lines[0] += [(f" ({index + 1} of {many})", "dim")] if many > 1 else []
+    for label, value, note in _facts(allocator, ascii_only):
+        fact: Line = ((f"{label} ", "dim"), (value, "text" if value == UNKNOWN else "strong"), (note, "dim"))
+        if line_width((*lines[-1], *fact)) + len(_APART) <= width:
+            lines[-1] += [(_APART, "text"), *fact]
+        elif len(lines) < most:
+            lines.append([(" ", "text"), *fact])
+        else:
+            break
     return [fit(line, width, glyphs) for line in lines]
-
-
-def _fact(label: str, value: str, note: str) -> list[Span]:
-    return [(f"{label} ", "dim"), (value, "text" if value == UNKNOWN else "strong"), (note, "dim")]
 
 
 def _facts(allocator: AllocatorProfile, ascii_only: bool) -> list[tuple[str, str, str]]:
@@ -203,14 +163,12 @@ def _facts(allocator: AllocatorProfile, ascii_only: bool) -> list[tuple[str, str
     capacity, lifetime = allocator.capacity_bytes, allocator.lifetime_peak_bytes
     share = f", {percent(100 * peak / capacity)} of {binary_size(capacity)}" if peak is not None and capacity else ""
     when = f" at {duration(allocator.peak_time_ps, ascii_only)}" if peak is not None else ""
-    facts = [("peak", binary_size(peak), when + share)]
-    if not share:
-        facts.append(("capacity", binary_size(capacity), ""))
-    if allocator.capacity_bytes is not None and peak is not None:
-        facts.append(("headroom", binary_size(allocator.capacity_bytes - peak), ""))
     fragmentation = float(allocator.fragmentation[allocator.peak_index])
+    has_headroom = capacity is not None and peak is not None
     return [
-        *facts,
+        ("peak", binary_size(peak), when + share),
+        *([("capacity", binary_size(capacity), "")] if not share else []),
+        *([("headroom", binary_size((capacity or 0) - (peak or 0)), "")] if has_headroom else []),
         ("lifetime peak of the heap", binary_size(lifetime), ""),
         ("fragmentation", percent(100 * fragmentation), ""),
         ("allocations", count(allocator.allocations), f", {count(allocator.deallocations)} freed"),
@@ -219,10 +177,9 @@ def _facts(allocator: AllocatorProfile, ascii_only: bool) -> list[tuple[str, str
 
 def note_lines(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Line]:
     """Why a line does not move, and what the table does not cover."""
-    lead: list[Span] = [(" ", "text")]
     lacks = allocator.unknown.get("at_peak")
     notes = (allocator.flat, f"The rows at the peak leave out {lacks}." if lacks else None)
-    return [line for note in notes if note for line in wrap(note, width, "dim", glyphs, lead)]
+    return [line for note in notes if note for line in wrap(note, width, "dim", glyphs, [(" ", "text")])]
 
 
 # --- the graph -----------------------------------------------------------------------------------------------------
@@ -233,11 +190,7 @@ Band = tuple[ModuleRuns, Int64s]
 
 def band_of(allocator: AllocatorProfile, runs: Sequence[ModuleRuns]) -> Band | None:
     """The runs on the device whose memory it is; None where there are none."""
-    for of_host in runs:
-        rows = of_host.on(allocator)
-        if len(rows):
-            return of_host, rows
-    return None
+    return next(((of_host, rows) for of_host in runs if len(rows := of_host.on(allocator))), None)
 
 
 def graph_block(
@@ -259,22 +212,24 @@ def graph_block(
     """
     cursor = None if cursor_ps is None else shown.cell_of(cursor_ps)
     title = f"{TITLE}, flat: no fault" if says_flat and allocator.flat else TITLE
-    lines = [_title(title, allocator, shown, width, glyphs)]
-    lines += [fit(line, width, glyphs) for line in graph_lines(allocator, shown, rows, glyphs, cursor)]
-    lines.append(fit(mark_row(allocator, shown, cursor, glyphs), width, glyphs))
-    if band is not None:
-        lines.append(runs_row(*band, shown, width, glyphs))
-    lines.append(time_row(shown, width, glyphs))
-    lines.append(reading_line(allocator, shown, cursor, width, glyphs, band))
-    return lines
+    graph = (
+        *profile_graph.graph_lines(allocator, shown, rows, glyphs, cursor),
+        profile_graph.mark_row(allocator, shown, cursor, glyphs),
+    )
+    return [
+        _title(title, allocator, shown, width, glyphs),
+        *(fit(line, width, glyphs) for line in graph),
+        *([profile_graph.runs_row(*band, shown, width, glyphs)] if band is not None else []),
+        profile_graph.time_row(shown, width, glyphs),
+        reading_line(allocator, shown, cursor, width, glyphs, band),
+    ]
 
 
 def _title(title: str, allocator: AllocatorProfile, shown: Scene, width: int, glyphs: Glyphs) -> Line:
     """The heading, and at its right what the areas are."""
     legend: list[Span] = [(" ", "text")]
     for name, fill, key, letter in PARTS:
-        legend.append((letter, key) if glyphs.letters else (glyphs.full, (fill, "page")))
-        legend.append((f" {name} ", "dim"))
+        legend += [(letter, key) if glyphs.letters else (glyphs.full, (fill, "page")), (f" {name} ", "dim")]
     if allocator.capacity_bytes is not None and not shown.reaches_capacity:
         legend.append((f"{glyphs.dot} capacity {binary_size(allocator.capacity_bytes)} is above ", "dim"))
     head: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (title, "title"), (" ", "rule")]
@@ -286,9 +241,9 @@ def reading_line(
     allocator: AllocatorProfile, shown: Scene, cursor: int | None, width: int, glyphs: Glyphs, band: Band | None = None
 ) -> Line:
     """The figures of the cursor's column (the event with most in use there), or of the peak."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     event = allocator.peak_index if cursor is None else int(shown.event[cursor])
-    used = int(in_use(allocator, event, event + 1)[0])
+    used = int(profile_graph.in_use(allocator, event, event + 1)[0])
     time_ps = int(allocator.time_ps[event])
     if cursor is None:
         spans: list[Span] = [(f" {glyphs.up} ", "bad"), (f"peak, {duration(time_ps, ascii_only, 4)}", "strong")]
@@ -304,7 +259,7 @@ def reading_line(
         spans += [(f"  {label} ", "dim"), (value, "text")]
     if band is not None:
         begin, end = (time_ps, time_ps + 1) if cursor is None else shown.edges[cursor : cursor + 2].tolist()
-        running = runs_at(*band, begin, end)
+        running = profile_graph.runs_at(*band, begin, end)
         if running:
             spans.append((f"  {clean(examples(running), ascii_only)} running", "dim"))
     return fit(spans, width, glyphs)
@@ -314,42 +269,32 @@ def _size(value: int) -> str:
     return binary_size(None if value < 0 else value)
 
 
-# --- what is in use at the peak ------------------------------------------------------------------------------------
-
-
 def table_rule(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> Line:
     """The heading of the table."""
     rows = allocator.at_peak
-    total = sum(row.occurrences * row.allocated_bytes for row in rows)
-    kinds = f"{counted(len(rows), 'kind')}, {binary_size(total)}" if rows else "nothing"
+    kinds = f"{counted(len(rows), 'kind')}, {binary_size(sum(row.total_bytes for row in rows))}" if rows else "nothing"
     return rule("In use at the peak", width, glyphs, kinds)
-
-
-def table_header(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> Line:
-    """Titles of the columns that fit."""
-    return header_line(chosen_columns(peak_columns(allocator, width, glyphs), width), width, glyphs)
 
 
 def table_lines(
     allocator: AllocatorProfile, top: int, rows: int, selected: int | None, width: int, glyphs: Glyphs
 ) -> list[Line]:
-    """At most so many rows from `top` on; a sentence where there is nothing in use."""
-    if not allocator.at_peak:
-        return [fit([("  Nothing is known to be in use at the peak.", "dim")], width, glyphs)][:rows]
+    """Titles of the columns that fit, and at most so many rows from `top` on; a sentence where nothing is in use."""
     columns = chosen_columns(peak_columns(allocator, width, glyphs), width)
-    last = min(top + max(rows, 0), len(allocator.at_peak))
-    return row_lines(columns, range(top, last), selected, width, glyphs)
+    shown = row_lines(columns, range(top, min(top + rows, len(allocator.at_peak))), selected, width, glyphs)
+    if not allocator.at_peak:
+        shown = [fit([("  Nothing is known to be in use at the peak.", "dim")], width, glyphs)][:rows]
+    return [header_line(columns, width, glyphs), *shown]
 
 
 def peak_columns(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Column]:
     """Columns of the table, the most important first; those that no row has anything for are left out."""
-    optional = ("region", "data_type", "shape")
-    rows = allocator.at_peak
+    optional, rows = ("region", "data_type", "shape"), allocator.at_peak
     looks: dict[str, Mapping[str, Any]] = {
-        key: {} for key in AT_PEAK.screen if key not in optional or any(getattr(row, key) for row in rows)
+        key: {"width": 42} if key == "shape" and width >= _WIDE else {}
+        for key in AT_PEAK.screen
+        if key not in optional or any(getattr(row, key) for row in rows)
     }
-    if width >= _WIDE and "shape" in looks:
-        looks["shape"] = {"width": 42}
     return screen_columns(AT_PEAK, allocator, glyphs, looks)
 
 
@@ -359,6 +304,6 @@ def columns_between(composed: ComposedMemoryProfile, cursor_ps: int | None, by: 
     Args:
         default_ps: where a cursor starts that is nowhere yet: the peak.
     """
-    edges = np.array(composed.edges, np.int64)
-    column = int(np.searchsorted(edges, default_ps if cursor_ps is None else cursor_ps, side="right")) - 1
-    return int(edges[min(max(column + by, 0), len(edges) - 2)])
+    edges = composed.edges
+    column = bisect_right(edges, default_ps if cursor_ps is None else cursor_ps) - 1
+    return edges[min(max(column + by, 0), len(edges) - 2)]

@@ -61,17 +61,13 @@ class Scene:
 
 def scene(allocator: AllocatorProfile, cells: int) -> Scene:
     """The columns of a graph over the whole capture, so many of them."""
-    edges = time_edges(int(allocator.time_ps[0]), int(allocator.time_ps[-1]), cells)
-    peak, capacity = allocator.peak_bytes, allocator.capacity_bytes
-    far = capacity is not None and peak < _BELOW_CAPACITY * capacity
-    top = capacity if capacity is not None and not far else peak * 5 // 4
-    return Scene(edges, _largest(allocator, edges), max(int(top), 1), capacity is not None and not far)
-
-
-def time_edges(first_ps: int, last_ps: int, cells: int) -> Int64s:
-    """int64[cells + 1]: borders of columns from the first event to just after the last."""
+    first_ps, last_ps = int(allocator.time_ps[0]), int(allocator.time_ps[-1])
     span = max(last_ps + 1 - first_ps, cells)
-    return np.array([first_ps + span * cell // cells for cell in range(cells + 1)], np.int64)
+    edges = np.array([first_ps + span * cell // cells for cell in range(cells + 1)], np.int64)
+    peak, capacity = allocator.peak_bytes, allocator.capacity_bytes
+    is_near = capacity is not None and peak >= _BELOW_CAPACITY * capacity
+    top = capacity if capacity is not None and is_near else peak * 5 // 4
+    return Scene(edges, _largest(allocator, edges), max(top, 1), is_near)
 
 
 def in_use(allocator: AllocatorProfile, begin: int, end: int) -> Int64s:
@@ -86,10 +82,9 @@ def _largest(allocator: AllocatorProfile, edges: Int64s) -> Int64s:
     borders = np.searchsorted(time, edges, side="left")
     begins_anew = np.searchsorted(time, edges[:-1], side="right") > borders[:-1]
     # what the event before a column left holds until the next one
-    first = np.maximum(borders[:-1] - ~begins_anew, 0).tolist()
-    last = borders[1:].tolist()
+    first = np.maximum(borders[:-1] - ~begins_anew, 0)
     events = np.full(len(first), -1, np.int64)
-    for cell, (begin, end) in enumerate(zip(first, last, strict=True)):
+    for cell, (begin, end) in enumerate(zip(first.tolist(), borders[1:].tolist(), strict=True)):
         if end > begin:
             used = in_use(allocator, begin, end)
             events[cell] = begin + len(used) - 1 - int(np.argmax(used[::-1]))
@@ -122,8 +117,8 @@ def _eighths(allocator: AllocatorProfile, shown: Scene, rows: int) -> Int64s:
     sizes = np.stack([allocator.stack_bytes[events], allocator.heap_bytes[events], allocator.free_bytes[events]])
     sizes = np.where((sizes > 0) & (shown.event >= 0), sizes, 0)
     height = rows * 8
-    ends = np.rint(np.minimum(np.cumsum(sizes.astype(np.float64), axis=0) / shown.top_bytes, 1.0) * height)
-    ends = ends.astype(np.int64)
+    shares = np.minimum(np.cumsum(sizes.astype(np.float64), axis=0) / shown.top_bytes, 1.0)
+    ends = np.rint(shares * height).astype(np.int64)
     begins = np.concatenate([np.zeros((1, shown.cells), np.int64), ends[:-1]])
     for part in range(2):  # memory in use shows, be it ever so little
         ends[part] = np.where((sizes[part] > 0) & (ends[part] <= begins[part]), begins[part] + 1, ends[part])
@@ -149,15 +144,10 @@ def _cell(parts: Int64s, row: int, glyphs: Glyphs) -> tuple[str, Key]:
     if glyphs.letters:
         return _letter(inside)
     fills: list[tuple[Fill, int]] = [(PARTS[part][1], size) for part, size in enumerate(inside)]
-    fills.append(("page", 8 - sum(inside)))
-    there = [(fill, size) for fill, size in fills if size > 0]
-    if len(there) > 2:  # what is free ends within the cell too
-        there = there[:2]
-    if len(there) == 1:
-        fill = there[0][0]
-        return (" ", "text") if fill == "page" else (glyphs.full, (fill, "page"))
-    lower, upper = there
-    return glyphs.column[max(1, min(7, lower[1]))], (lower[0], upper[0])
+    (lower, eighths), *above = [fill for fill in (*fills, ("page", 8 - sum(inside))) if fill[1] > 0]
+    if above:  # of what is free and ends within the cell too, the end does not show
+        return glyphs.column[max(1, min(7, eighths))], (lower, above[0][0])
+    return (" ", "text") if lower == "page" else (glyphs.full, (lower, "page"))
 
 
 def _letter(inside: Sequence[int]) -> tuple[str, Key]:
@@ -171,19 +161,13 @@ def _letter(inside: Sequence[int]) -> tuple[str, Key]:
 
 def _label(shown: Scene, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
     """The axis beside a row: the size at the row's upper edge, 0 at the lowest one."""
-    apart = max(1, -(-rows // 5))
-    text = ""
-    if row == 0 and rows > 1:
-        text = "0"
-    elif shown.top_bytes < rows:
-        text = ""  # nothing is known to be in use
-    elif (rows - 1 - row) % apart == 0 and (row > apart // 2 or row == rows - 1):
+    apart, is_top = max(1, -(-rows // 5)), row == rows - 1
+    has_size = (rows - 1 - row) % apart == 0 and (row > apart // 2 or is_top)
+    text = "0" if row == 0 and not is_top else ""
+    if has_size and not text and shown.top_bytes >= rows:  # else nothing is known to be in use
         text = binary_size(shown.top_bytes * (row + 1) // rows)
-    is_limit = row == rows - 1 and shown.reaches_capacity
-    return [(f"{text:>{AXIS - 1}}", "strong" if is_limit else "dim"), (glyphs.vertical, "rule")]
-
-
-# --- below the columns ---------------------------------------------------------------------------------------------
+    key: StyleKey = "strong" if is_top and shown.reaches_capacity else "dim"
+    return [(f"{text:>{AXIS - 1}}", key), (glyphs.vertical, "rule")]
 
 
 def mark_row(allocator: AllocatorProfile, shown: Scene, cursor: int | None, glyphs: Glyphs) -> Line:
@@ -197,12 +181,12 @@ def mark_row(allocator: AllocatorProfile, shown: Scene, cursor: int | None, glyp
     cells[peak] = (glyphs.up, "bad")
     if cursor is not None:
         cells[cursor] = (glyphs.up, "mark")
-    return ((" " * (AXIS - 1), "text"), ("+" if glyphs.name == "ascii" else "└", "rule"), *joined(cells))
+    return ((" " * (AXIS - 1), "text"), ("+" if glyphs.is_ascii else "└", "rule"), *joined(cells))
 
 
 def time_row(shown: Scene, width: int, glyphs: Glyphs) -> Line:
     """Round instants of the trace's clock."""
-    marked = ticks(int(shown.edges[0]), int(shown.edges[-1]), 0, shown.cells, glyphs.name == "ascii")
+    marked = ticks(int(shown.edges[0]), int(shown.edges[-1]), 0, shown.cells, glyphs.is_ascii)
     return fit([("time".rjust(AXIS - 1) + " ", "dim"), *tick_line(marked, shown.edges, glyphs)], width, glyphs)
 
 
@@ -213,14 +197,10 @@ def runs_row(runs: ModuleRuns, rows: Int64s, shown: Scene, width: int, glyphs: G
         rows: of `runs`, those of the device, by start.
     """
     start, end = runs.start_ps[rows], runs.end_ps[rows]
-    reach = np.maximum.accumulate(end) if len(end) else end
     before = np.searchsorted(start, shown.edges[1:], side="left")
-    covered = (before > 0) & (reach[np.maximum(before - 1, 0)] > shown.edges[:-1]) if len(end) else before > 0
-    band = "=" if glyphs.letters else glyphs.full
-    cells: list[tuple[str, Key]] = [
-        (band, "dim" if glyphs.letters else ("module", "page")) if is_covered else (" ", "text")
-        for is_covered in covered.tolist()
-    ]
+    reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end))  # of the runs before each
+    band: Span = ("=", "dim") if glyphs.letters else (glyphs.full, ("module", "page"))
+    cells = [band if is_covered else (" ", "text") for is_covered in (reach[before] > shown.edges[:-1]).tolist()]
     inside = np.flatnonzero((end > shown.edges[0]) & (start < shown.edges[-1]))
     for index in inside.tolist() if len(inside) <= _NAMED_RUNS else ():
         _name_run(runs, int(rows[index]), shown, cells, glyphs)
@@ -229,11 +209,9 @@ def runs_row(runs: ModuleRuns, rows: Int64s, shown: Scene, width: int, glyphs: G
 
 def _name_run(runs: ModuleRuns, row: int, shown: Scene, cells: list[tuple[str, Key]], glyphs: Glyphs) -> None:
     """Writes a program's name on its band where some letters of it fit."""
-    run = runs.run(row)
-    low, high = int(shown.edges[0]), int(shown.edges[-1]) - 1
-    first, last = cells_at(shown.edges, (max(run.start_ps, low), min(run.end_ps, high)))
+    first, last = cells_at(shown.edges, (int(runs.start_ps[row]), int(runs.end_ps[row])))
     room = last - first - 1
-    name = clean(run.name.partition("(")[0], glyphs.name == "ascii")
+    name = clean(runs.names[runs.name[row]].partition("(")[0], glyphs.is_ascii)
     if room < min(6, len(name)):
         return
     for cell, letter in enumerate(cut(name, room, glyphs), first + 1):
@@ -242,10 +220,6 @@ def _name_run(runs: ModuleRuns, row: int, shown: Scene, cells: list[tuple[str, K
 
 def runs_at(runs: ModuleRuns, rows: NDArray[np.int64], begin_ps: int, end_ps: int) -> tuple[str, ...]:
     """Names of the programs that run in an interval, each once; at most four."""
-    start, end = runs.start_ps[rows], runs.end_ps[rows]
-    names: dict[str, None] = {}
-    for row in rows[(start < end_ps) & (end > begin_ps)].tolist():
-        names[runs.names[runs.name[row]].partition("(")[0]] = None
-        if len(names) == 4:
-            break
-    return tuple(names)
+    running = rows[(runs.start_ps[rows] < end_ps) & (runs.end_ps[rows] > begin_ps)]
+    labels = (runs.names[index] for index in dict.fromkeys(runs.name[running].tolist()))
+    return tuple(dict.fromkeys(label.partition("(")[0] for label in labels))[:4]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.modules.groups import Group, group_rows
 from tpuprof.tui.draw.buffers.sizes import binary_short
@@ -18,7 +18,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, header_line, row_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, SEARCHED, ListedRows
 from tpuprof.tui.report.buffers import searched
-from tpuprof.tui.report.fields import Table, is_descending, screen_columns
+from tpuprof.tui.report.fields import is_descending, screen_columns
 from tpuprof.tui.report.fields import order as ordered
 
 Order = Literal["size", "padding", "program"]
@@ -27,11 +27,8 @@ Grouping = Literal["none", "source", "scope", "category"]
 ORDERS: tuple[Order, ...] = ("size", "padding", "program")
 GROUPINGS: tuple[Grouping, ...] = ("none", "source", "scope", "category")
 
-_BARRED = 104
-"""Cells from which on rows are numbered and have a bar."""
-
-_SHORT_OP = 20
-"""Cells below which the end of an op's name is all that is shown of it."""
+_BARRED, _SHORT_OP = 104, 20
+"""Cells from which on rows are numbered and have a bar, and below which only the end of an op's name is shown."""
 
 _GROUP_TITLES = {"source": "source line", "scope": "scope", "category": "category"}
 
@@ -44,10 +41,8 @@ class MemoryList:
         rows: int64, buffers in order, rows of `SpaceMemory.stays`; none where they are grouped.
         groups: of the buffers, in order; none where they are not grouped.
         point: whose buffers these are.
-        in_memory_bytes: all that is in memory at the point, whatever the filter leaves.
-        in_memory_count: buffers in memory at the point.
-        shown_bytes: what the filter leaves of these bytes.
-        shown_count: buffers that the filter leaves.
+        in_memory_bytes, in_memory_count: all that is in memory at the point, whatever the filter leaves.
+        shown_bytes, shown_count: what the filter leaves of that.
         most_bytes: the largest entry's size.
         order, grouping, wanted: as asked for.
     """
@@ -81,60 +76,48 @@ class MemoryList:
         return self.groups[entry] if 0 <= entry < len(self.groups) else None
 
 
-def memory_list(page: SpaceMemory, point: int, order: Order, grouping: Grouping, wanted: str = "") -> MemoryList:
+NOTHING_LISTED = MemoryList(no_ints(), (), 0, 0, 0, 0, 0, 0)
+
+
+def memory_list(
+    page: SpaceMemory, point: int, order: Order, grouping: Grouping, wanted: str = "", within: Int64s | None = None
+) -> MemoryList:
     """The buffers in memory at a point.
 
     Args:
         wanted: keeps what has this text, in any case, in its name, shape, framework op or source; each buffer in
             memory is described for that, as it is for a grouping by source or scope.
+        within: keeps these rows; None for all.
     """
-    rows = page.at(min(max(point, 0), page.points - 1))
-    size = page.stays.size_bytes[rows]
-    total, count = int(size.sum()), len(rows)
+    in_memory = page.at(min(max(point, 0), page.points - 1))
+    rows = in_memory if within is None else in_memory[np.isin(in_memory, within)]
     if wanted:
         texts = searched(BUFFERS, ListedRows.of(page, rows), SEARCHED)
-        kept = np.array([wanted.casefold() in words for words in texts], np.bool_)
-        rows, size = rows[kept], size[kept]
+        rows = rows[np.array([wanted.casefold() in words for words in texts], np.bool_)]
+    sizes = page.stays.size_bytes
+    shown_bytes, shown_count, most = int(sizes[rows].sum()), len(rows), int(sizes[rows].max(initial=0))
     groups: tuple[Group, ...] = ()
     if grouping == "none":
         for name in (order,) if order == "program" else ("size", order):  # what is equal stays as it is
-            rows = rows[_ordered(BUFFERS, ListedRows.of(page, rows), name)]
-        most = int(size.max(initial=0))
+            rows = rows[ordered(BUFFERS, ListedRows.of(page, rows), name, is_descending(BUFFERS, name))]
     else:
         groups = group_rows(page, rows, grouping)
-        groups = tuple(groups[row] for row in _ordered(GROUPS, ListedRows.of(page, groups), order).tolist())
+        in_order = ordered(GROUPS, ListedRows.of(page, groups), order, is_descending(GROUPS, order))
+        groups, rows = tuple(groups[row] for row in in_order.tolist()), rows[:0]
         most = max((group.size_bytes for group in groups), default=0)
-    return MemoryList(
-        rows=rows[:0] if groups else rows,
-        groups=groups,
-        point=point,
-        in_memory_bytes=total,
-        in_memory_count=count,
-        shown_bytes=int(size.sum()),
-        shown_count=len(size),
-        most_bytes=most,
-        order=order,
-        grouping=grouping,
-        wanted=wanted,
-    )
-
-
-def _ordered(table: Table[Any], source: object, name: str) -> Int64s:
-    return ordered(table, source, name, is_descending(table, name))
+    total, count = int(sizes[in_memory].sum()), len(in_memory)
+    return MemoryList(rows, groups, point, total, count, shown_bytes, shown_count, most, order, grouping, wanted)
 
 
 def list_heading(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> Line:
     """``Buffers at the peak (24)`` and how they are sorted."""
     what = "Buffers" if listed.grouping == "none" else f"Buffers by {listed.grouping}"
     where = "at the peak" if listed.point == page.peak_position else f"at point {count(listed.point)}"
-    if page.points == 1:
-        where = "in memory throughout"
-    number = count(len(listed))
+    where = "in memory throughout" if page.points == 1 else where
+    number, right = count(len(listed)), f"sort: {listed.order}"
     if listed.wanted:
         number = f"{count(listed.shown_count)} of {count(listed.in_memory_count)}"
-    right = f"sort: {listed.order}"
-    if listed.wanted:
-        wanted = clean(listed.wanted, glyphs.name == "ascii")
+        wanted = clean(listed.wanted, glyphs.is_ascii)
         right = f"with {cut_middle(wanted, 20, glyphs)}: {binary_short(listed.shown_bytes)}; {right}"
     return rule(f"{what} {where} ({number})", width, glyphs, right)
 
@@ -157,15 +140,17 @@ def _buffer_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: G
     """The columns that fit; what room there is, shape, source and op share."""
     source = ListedRows.of(page, listed.rows, listed.in_memory_bytes, listed.most_bytes)
     is_barred, is_narrow = width >= _BARRED, width < NARROW
-    looks: dict[str, Mapping[str, Any]] = {"rank": {"width": max(2, len(str(len(listed))))}} if is_barred else {}
-    looks["size_bytes"] = {}
-    looks |= {} if is_narrow else {"share_percent": {}}
-    looks |= {"size_bar": {}} if is_barred else {}
-    looks |= {"expansion": {}, "category": {"width": 5 if is_narrow else 6}}
-    columns = screen_columns(BUFFERS, source, glyphs, looks)
-    shape, place, name = _shared_out(_room(columns, width))
-    looks = {"shape": {"width": shape}, "source": {"width": place}, **({"name": {"width": name}} if name else {})}
-    columns += screen_columns(BUFFERS, source, glyphs, looks)
+    first: tuple[tuple[str, bool, Mapping[str, Any]], ...] = (
+        ("rank", is_barred, {"width": max(2, len(str(len(listed))))}),
+        ("size_bytes", True, {}),
+        ("share_percent", not is_narrow, {}),
+        ("size_bar", is_barred, {}),
+        ("expansion", True, {}),
+        ("category", True, {"width": 5 if is_narrow else 6}),
+    )
+    columns = screen_columns(BUFFERS, source, glyphs, {key: look for key, is_shown, look in first if is_shown})
+    shares = zip(("shape", "source", "name"), _shared_out(_room(columns, width)), strict=True)
+    columns += screen_columns(BUFFERS, source, glyphs, {key: {"width": cells} for key, cells in shares if cells})
     rest = max(1, _room(columns, width) - 1)
     op = {"width": rest, "cut": cut_begin if rest < _SHORT_OP else cut_middle}
     return columns + screen_columns(BUFFERS, source, glyphs, {"op": op})
@@ -181,7 +166,6 @@ def _group_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Gl
 
 
 def _room(columns: list[Column], width: int) -> int:
-    """Cells that some columns leave."""
     return width - 1 - sum(column.width + 1 for column in columns)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -49,28 +48,20 @@ _OF_EVENTS = (
 """What an event says: key, unit, heading, meaning, and how it is called where it is left out."""
 
 
-def _at_peak(key: str) -> Callable[[AllocatorProfile], float | None]:
-    """What the event at an allocator's peak says."""
-
-    def read(allocator: AllocatorProfile) -> float | None:
-        value: float = getattr(allocator, key)[allocator.peak_index].item()
-        return value if math.isfinite(value) else None
-
-    return read
+def _at_peak(key: str) -> Callable[[AllocatorProfile], Any]:
+    return lambda allocator: plain(getattr(allocator, key)[[allocator.peak_index]])[0]
 
 
-def _of_timeline(key: str) -> Callable[[AllocatorProfile, Rows], NDArray[Any]]:
-    def read(allocator: AllocatorProfile, rows: Rows) -> NDArray[Any]:
-        values: NDArray[Any] = getattr(allocator, key)[rows]
-        return values
-
-    return read
+def _of_timeline(key: str) -> Callable[[AllocatorProfile, Rows], Any]:
+    return lambda allocator, rows: getattr(allocator, key)[rows]
 
 
 def _peak(allocator: AllocatorProfile) -> int | None:
     return None if "peak_bytes" in allocator.unknown else allocator.peak_bytes
 
 
+_LIFETIME = "the most of the heap in use since the process began"
+_ROWS_LACK, _ADDS_UP = "what the rows at the peak leave out", "the rows at the peak add up to what is in use"
 _MOVES = "memory in use moves, which needs no explanation"
 ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
     "allocators",
@@ -81,12 +72,7 @@ ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
         attribute("capacity_bytes", BYTES, "stack, heap and what is free at the peak", "capacity"),
         Figure("peak_bytes", BYTES, _peak, "the most of stack and heap in use at once", heading="peak"),
         attribute("peak_time_ps", _INSTANT, "when that was, on the trace's clock", "at"),
-        attribute(
-            "lifetime_peak_bytes",
-            BYTES,
-            "the most of the heap in use since the process began",
-            "lifetime peak of the heap",
-        ),
+        attribute("lifetime_peak_bytes", BYTES, _LIFETIME, "lifetime peak of the heap"),
         *(
             Figure(
                 key, unit, _at_peak(key), f"{meaning}, at the peak", f"the event at the peak does not say {name}", title
@@ -96,13 +82,7 @@ ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
         attribute("allocations", COUNT, "events of allocating", "allocations"),
         attribute("deallocations", COUNT, "events of freeing", "freed"),
         attribute("flat", VERBATIM, "why a line that does not move is no fault", null=_MOVES),
-        Figure(
-            "at_peak_lacks",
-            VERBATIM,
-            lambda allocator: allocator.unknown.get("at_peak"),
-            "what the rows at the peak leave out",
-            "the rows at the peak add up to what is in use",
-        ),
+        Figure("at_peak_lacks", VERBATIM, lambda allocator: allocator.unknown.get("at_peak"), _ROWS_LACK, _ADDS_UP),
     ),
     markdown=(
         *("label", "peak_bytes", "peak_time_ps", "capacity_bytes", "lifetime_peak_bytes", "stack_bytes", "heap_bytes"),
@@ -132,7 +112,6 @@ def _dim(value: str | None) -> StyleKey:
 
 
 def _detail(key: str, title: str, width: int, meaning: str) -> Field[AllocatorProfile]:
-    """A text of an allocation, which the profile may lack."""
     look: OnScreen[AllocatorProfile] = OnScreen("", title, width, _dim, cut=cut)
     null = "the runtime does not say this of these allocations"
     return Field(key, _DETAIL, _of_rows(key), meaning, null, title, look, filter=(key,))
@@ -142,24 +121,19 @@ def _of_rows(key: str) -> Callable[[AllocatorProfile, Rows], list[Any]]:
     return lambda allocator, rows: [getattr(allocator.at_peak[row], key) for row in rows]
 
 
-def _totals(allocator: AllocatorProfile, rows: Rows) -> list[int]:
-    chosen = [allocator.at_peak[row] for row in rows]
-    return [one.occurrences * one.allocated_bytes for one in chosen]
-
-
 def _shares(allocator: AllocatorProfile, rows: Rows) -> list[float]:
-    whole = max(allocator.peak_bytes, 1)
-    return [100 * total / whole for total in _totals(allocator, rows)]
+    return [100 * allocator.at_peak[row].total_bytes / max(allocator.peak_bytes, 1) for row in rows]
 
 
 def _number(
-    key: str, unit: Unit, read: Callable[[AllocatorProfile, Rows], list[Any]], meaning: str, title: str, width: int
+    key: str, unit: Unit, meaning: str, title: str, width: int, style: StyleKey = "text"
 ) -> Field[AllocatorProfile]:
-    look: OnScreen[AllocatorProfile] = OnScreen("", title, width)
-    return Field(key, unit, read, meaning, heading=title, screen=look)
+    screen: OnScreen[AllocatorProfile] = OnScreen("", title, width, lambda _: style)
+    return Field(key, unit, _of_rows(key), meaning, heading=title, screen=screen)
 
 
 _TITLE = "in use at the peak"
+_OP_LOOK: OnScreen[AllocatorProfile] = OnScreen("", _TITLE, 28, _dim, fixed=True, grows=True)
 _ALLOCATION = ("framework_op", "occurrences", "allocated_bytes", "requested_bytes", "region", "data_type", "shape")
 
 AT_PEAK: Table[AllocatorProfile] = Table(
@@ -167,19 +141,12 @@ AT_PEAK: Table[AllocatorProfile] = Table(
     (
         Field("host", VERBATIM, lambda allocator, rows: [allocator.host] * len(rows), "the allocator's host"),
         Field("allocator", VERBATIM, lambda allocator, rows: [allocator.id] * len(rows), "the allocator's id"),
-        replace(
-            _detail("framework_op", _TITLE, 28, "the op that allocated it"),
-            unit=_OP,
-            screen=OnScreen("", _TITLE, 28, _dim, fixed=True, grows=True),
-        ),
-        replace(
-            _number("total_bytes", BYTES, _totals, "what equal allocations take together", "total", 9),
-            screen=OnScreen("", "total", 9, lambda _: "strong"),
-        ),
-        _number("share_percent", PERCENT, _shares, "that, of the peak", "%", 6),
-        _number("occurrences", COUNT, _of_rows("occurrences"), "how many equal ones there are", "count", 7),
-        _number("allocated_bytes", BYTES, _of_rows("allocated_bytes"), "what the allocator gave each", "size", 9),
-        _number("requested_bytes", BYTES, _of_rows("requested_bytes"), "what each asked for", "asked for", 9),
+        replace(_detail("framework_op", _TITLE, 28, "the op that allocated it"), unit=_OP, screen=_OP_LOOK),
+        _number("total_bytes", BYTES, "what equal allocations take together", "total", 9, "strong"),
+        Field("share_percent", PERCENT, _shares, "that, of the peak", heading="%", screen=OnScreen("", "%", 6)),
+        _number("occurrences", COUNT, "how many equal ones there are", "count", 7),
+        _number("allocated_bytes", BYTES, "what the allocator gave each", "size", 9),
+        _number("requested_bytes", BYTES, "what each asked for", "asked for", 9),
         _detail("region", "region", 10, "the part of memory: temp, output, persist/dynamic"),
         _detail("data_type", "type", 8, "the type of the elements"),
         _detail("shape", "shape", 22, "the shape of the array"),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,18 +20,9 @@ from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.buffers import (
-    BUFFER_FIELDS,
-    SHARED_KEYS,
-    BufferRows,
-    bar_field,
-    size_bar,
-)
+from tpuprof.tui.report.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows, bar_field, size_bar
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, figure_rows, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
 
 SMALL = 0.001
 """Padding below this share of what is in memory is not worth a colour."""
@@ -40,7 +31,9 @@ SMALL = 0.001
 
 _NO_CAPACITY = "the capacity of this memory is not known"
 _NO_ELEMENTS = "the size of some buffer's elements is not known"
+_SCOPED = "the largest scoped allocation that an instruction says it uses"
 _NO_SCOPED = "no instruction says that it uses scoped memory"
+_OF_THAT = "of that, what elements take"
 
 
 def _peak_words(space: SpaceMemory) -> str:
@@ -48,6 +41,10 @@ def _peak_words(space: SpaceMemory) -> str:
     if space.capacity is None or not space.capacity.size_bytes:
         return size
     return f"{size} ({percent(100 * space.peak_bytes / space.capacity.size_bytes)} of the capacity)"
+
+
+def _capacity_source(space: SpaceMemory) -> str | None:
+    return space.capacity.source if space.capacity is not None else None
 
 
 def _capacity_words(space: SpaceMemory) -> str:
@@ -62,20 +59,23 @@ def _outputs_words(space: SpaceMemory) -> str:
 
 
 def _scoped_words(space: SpaceMemory) -> str | None:
-    if space.scoped_bytes is None:
-        return None
-    return f"{binary_size(space.scoped_bytes)} by {space.scoped_instruction}"
+    known = space.scoped_bytes is not None
+    return f"{binary_size(space.scoped_bytes)} by {space.scoped_instruction}" if known else None
 
 
 def _peak_point_words(space: SpaceMemory) -> str | None:
-    if space.peak_instruction is None:
-        return None
-    return f"point {space.peak_position:,} of {space.points - 1:,}: {space.peak_instruction}"
+    words = f"point {space.peak_position:,} of {space.points - 1:,}: {space.peak_instruction}"
+    return words if space.peak_instruction is not None else None
 
 
-DEVICE: Figure[MemoryPage] = attribute(
-    "device_type", VERBATIM, "the device's type", null="the profile does not tell the device"
-)
+def _bytes(
+    key: str, meaning: str, heading: str = "", null: str = "", words: Callable[[SpaceMemory], str | None] | None = None
+) -> Figure[SpaceMemory]:
+    return attribute(key, BYTES, meaning, heading, null=null, words=words)
+
+
+_NO_DEVICE = "the profile does not tell the device"
+DEVICE: Figure[MemoryPage] = attribute("device_type", VERBATIM, "the device's type", null=_NO_DEVICE)
 
 SPACE: tuple[Figure[SpaceMemory], ...] = (
     Figure("module", VERBATIM, lambda space: str(space.module), "the compiled module, with its program id"),
@@ -83,24 +83,16 @@ SPACE: tuple[Figure[SpaceMemory], ...] = (
     Figure(
         "capacity_bytes",
         BYTES,
-        lambda space: space.capacity.size_bytes if space.capacity is not None else None,
+        lambda space: space.capacity and space.capacity.size_bytes,
         "how much there is for programs, without what the system keeps for itself",
         _NO_CAPACITY,
         "capacity",
         words=_capacity_words,
     ),
-    Figure(
-        "capacity_source",
-        VERBATIM,
-        lambda space: space.capacity.source if space.capacity is not None else None,
-        "how the capacity is known",
-        _NO_CAPACITY,
-    ),
-    attribute(
-        "headroom_bytes", BYTES, "capacity less peak, negative where it does not fit", "headroom", null=_NO_CAPACITY
-    ),
-    attribute("peak_bytes", BYTES, "the most that is in use at once", "peak", words=_peak_words),
-    attribute("peak_unpadded_bytes", BYTES, "of the peak, what elements take", "unpadded peak", null=_NO_ELEMENTS),
+    Figure("capacity_source", VERBATIM, _capacity_source, "how the capacity is known", _NO_CAPACITY),
+    _bytes("headroom_bytes", "capacity less peak, negative where it does not fit", "headroom", null=_NO_CAPACITY),
+    _bytes("peak_bytes", "the most that is in use at once", "peak", words=_peak_words),
+    _bytes("peak_unpadded_bytes", "of the peak, what elements take", "unpadded peak", null=_NO_ELEMENTS),
     attribute("peak_position", COUNT, "the first point of the program with that much in use"),
     attribute(
         "peak_instruction",
@@ -110,16 +102,14 @@ SPACE: tuple[Figure[SpaceMemory], ...] = (
         null="the module has no heap trace of this memory space",
         words=_peak_point_words,
     ),
-    attribute("total_allocation_bytes", BYTES, "all allocations but thread-local ones, with gaps", "all allocations"),
-    attribute("arguments_bytes", BYTES, "allocations of the program's parameters", "arguments"),
-    attribute(
-        "outputs_bytes", BYTES, "allocations that may live on after the program", "outputs", words=_outputs_words
-    ),
-    attribute("aliased_bytes", BYTES, "of the outputs, what is donated arguments too"),
-    attribute("temporaries_bytes", BYTES, "of the peak, what comes and goes", "temporaries at the peak"),
-    attribute("constants_bytes", BYTES, "allocations of constants", "constants"),
-    attribute("thread_local_bytes", BYTES, "allocations inside of fusions and the like, in no other figure"),
-    attribute("padding_bytes", BYTES, "peak less unpadded peak", "padding at the peak", null=_NO_ELEMENTS),
+    _bytes("total_allocation_bytes", "all allocations but thread-local ones, with gaps", "all allocations"),
+    _bytes("arguments_bytes", "allocations of the program's parameters", "arguments"),
+    _bytes("outputs_bytes", "allocations that may live on after the program", "outputs", words=_outputs_words),
+    _bytes("aliased_bytes", "of the outputs, what is donated arguments too"),
+    _bytes("temporaries_bytes", "of the peak, what comes and goes", "temporaries at the peak"),
+    _bytes("constants_bytes", "allocations of constants", "constants"),
+    _bytes("thread_local_bytes", "allocations inside of fusions and the like, in no other figure"),
+    _bytes("padding_bytes", "peak less unpadded peak", "padding at the peak", null=_NO_ELEMENTS),
     attribute(
         "fragmentation",
         SHARE,
@@ -127,20 +117,11 @@ SPACE: tuple[Figure[SpaceMemory], ...] = (
         "fragmentation",
         null="the module has no temporary allocations in this memory",
     ),
-    attribute(
-        "scoped_bytes",
-        BYTES,
-        "the largest scoped allocation that an instruction says it uses",
-        "largest scoped allocation",
-        null=_NO_SCOPED,
-        words=_scoped_words,
-    ),
+    _bytes("scoped_bytes", _SCOPED, "largest scoped allocation", null=_NO_SCOPED, words=_scoped_words),
     attribute("scoped_instruction", VERBATIM, "which instruction says so", null=_NO_SCOPED),
     Figure("buffer_count", COUNT, lambda space: len(space.stays), "buffers before any limit"),
     Figure("heap_bytes", BYTES, lambda space: space.heap_bytes.tolist(), "memory in use at each point"),
-    Figure(
-        "heap_unpadded_bytes", BYTES, lambda space: space.heap_unpadded_bytes.tolist(), "of that, what elements take"
-    ),
+    Figure("heap_unpadded_bytes", BYTES, lambda space: space.heap_unpadded_bytes.tolist(), _OF_THAT),
 )
 """Figures of one memory space of a module, in the order of JSON."""
 
@@ -243,9 +224,12 @@ def _paddings(source: ListedRows, _: Glyphs) -> Cells:
     return each(padding)
 
 
-def _ops(source: BufferRows, rows: Rows) -> list[str]:
-    buffers = [source.buffers[row] for row in rows]
-    return [short_op(buffer.framework_op) if buffer.framework_op else buffer.name for buffer in buffers]
+def op_or_name(buffer: Buffer) -> str:
+    """The framework op without what transformations add, else the instruction."""
+    return short_op(buffer.framework_op) if buffer.framework_op else buffer.name
+
+
+_OP = "the framework op without what transformations add, else the instruction; sorts in the program's order"
 
 
 _LOOKS: dict[str, OnScreen[Any]] = {
@@ -268,8 +252,8 @@ BUFFERS: Table[Any] = Table(
         Field(
             "op",
             VERBATIM,
-            _ops,
-            "the framework op without what transformations add, else the instruction; sorts in the program's order",
+            lambda source, rows: [op_or_name(source.buffers[row]) for row in rows],
+            _OP,
             screen=OnScreen("program", "op", 20, grows=True),
             sort=lambda source: source.space.stays.born[source.entries],
         ),
@@ -331,14 +315,20 @@ GROUPS: Table[Any] = Table(
 
 
 def _peaks(module: ModulePeaks) -> str:
-    sizes = (f"{space_name(space)} {binary_size(peak)}" for space, peak in sorted(module.peaks.items()))
+    sizes = (f"{name} {binary_size(peak)}" for name, peak in _peaks_by_name(module).items())
     return module.problem or ", ".join(sizes)
+
+
+def _peaks_by_name(module: ModulePeaks) -> dict[str, int]:
+    return {space_name(space): peak for space, peak in sorted(module.peaks.items())}
+
+
+def _problems(module: ModulePeaks) -> list[str]:
+    return [module.problem] if module.problem else []
 
 
 _BY_NAME = replace(VERBATIM, name="bytes by name")
 """Objects with a size for each name."""
-
-
 _NO_ID = "the module is from a file that does not tell"
 MODULES: Table[Sequence[ModulePeaks]] = object_table(
     "modules",
@@ -346,15 +336,8 @@ MODULES: Table[Sequence[ModulePeaks]] = object_table(
         attribute("name", VERBATIM, "its name", name="module.name"),
         attribute("program_id", VERBATIM, "its id", null=_NO_ID, name="module.program_id"),
         attribute("origin", VERBATIM, "where it was read: the host, or the file's name", name="module.origin"),
-        Figure(
-            "peak_bytes",
-            _BY_NAME,
-            lambda module: {space_name(space): peak for space, peak in sorted(module.peaks.items())},
-            "the peak in each memory space that it uses",
-        ),
-        Figure(
-            "problems", VERBATIM, lambda module: [module.problem] if module.problem else [], "why there are no figures"
-        ),
+        Figure("peak_bytes", _BY_NAME, _peaks_by_name, "the peak in each memory space that it uses"),
+        Figure("problems", VERBATIM, _problems, "why there are no figures"),
     ),
     (
         Figure("module", VERBATIM, lambda module: str(module.module), "name and program id", heading="module"),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SPACE_NAMES, MemoryPage, SpaceMemory, space_name
 from tpuprof.parsers.pages.memory import CompiledModules, first_space
@@ -16,16 +15,10 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean, fit, note_lines, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, peoples_figures
+from tpuprof.tui.pages.memory.load import SpaceRequest, space_of
 from tpuprof.tui.report.buffers import BufferRows
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import (
-    figure_reasons,
-    figure_values,
-    first,
-    markdown_rows,
-    reasons,
-    table_records,
-)
+from tpuprof.tui.report.fields import figure_reasons, figure_values, first, markdown_rows, reasons, table_records
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, fields_table, joined, main_table, table
 from tpuprof.tui.report.page import Asked, Report
@@ -95,19 +88,16 @@ def asked_space(
     if peaks.problem is not None:
         return None, peaks.problem
     numbers = {name.lower(): number for number, name in SPACE_NAMES.items()}
-    try:
-        return compiled.space(label, first_space(peaks.peaks) if space is None else numbers[space]), None
-    except ProfileError as error:
-        return None, error.sentence
+    wanted = SpaceRequest(label, first_space(peaks.peaks) if space is None else numbers[space])
+    made = space_of(compiled, wanted)
+    return (None, made) if isinstance(made, str) else (made, None)
 
 
 def read(asked: Asked) -> ModuleMemory:
     """Reads the modules of a profile, or of HLO files."""
-    options = asked.options
-    if asked.only_hlo:
-        compiled = HloSession(asked.run, options.get("device")).memory()
-    else:
-        compiled = asked.session(asked.run).memory(asked.host)
+    options, run = asked.options, asked.run
+    of_files = HloSession(run, options.get("device")) if asked.only_hlo else None
+    compiled = of_files.memory() if of_files is not None else asked.session(run).memory(asked.host)
     page = compiled.page()
     if asked.only_hlo and page.first is None:
         raise unreadable_modules(page)
@@ -180,7 +170,6 @@ def text(memory: ModuleMemory, asked: Asked) -> str:
 
 
 def _space_lines(space: SpaceMemory, limit: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """A memory space as the screen shows it."""
     from tpuprof.tui.pages.memory.draw.graph import graph_lines  # noqa: PLC0415 - for text alone
     from tpuprof.tui.pages.memory.draw.header import header_lines  # noqa: PLC0415
     from tpuprof.tui.pages.memory.draw.table import list_heading, memory_list, table_lines  # noqa: PLC0415
@@ -201,7 +190,7 @@ def _space_lines(space: SpaceMemory, limit: int, width: int, glyphs: Glyphs) -> 
 def _module_lines(page: MemoryPage, width: int, glyphs: Glyphs) -> list[Line]:
     """The other modules there are, for `--module`."""
     lines = [fit([(f"Modules ({len(page.modules)}), the largest HBM peak first", "title")], width, glyphs)]
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     for module in page.modules[:_MOST_MODULES]:
         peaks = (f"{space_name(space)} {binary_size(peak)}" for space, peak in sorted(module.peaks.items()) if peak)
         words = clean(module.problem, ascii_only) if module.problem else "  ".join(peaks)
@@ -211,15 +200,11 @@ def _module_lines(page: MemoryPage, width: int, glyphs: Glyphs) -> list[Line]:
     return [*lines, fit([(f" and {left} more", "dim")], width, glyphs)] if left > 0 else lines
 
 
-def _warnings(memory: ModuleMemory) -> Sequence[str]:
-    return (*memory.warnings, *((memory.problem,) if memory.problem else ()))
-
-
 REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(MODULES, BUFFERS),
     csv_table=BUFFERS,
     figures=(DEVICE, *SPACE),
-    warnings=_warnings,
+    warnings=lambda memory: (*memory.warnings, *filter(None, (memory.problem,))),
 )

@@ -17,16 +17,7 @@ from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProf
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.memory.draw.profile import (
-    band_of,
-    empty_lines,
-    fact_lines,
-    graph_block,
-    note_lines,
-    table_header,
-    table_lines,
-    table_rule,
-)
+from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, in_use, scene
 from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY
 from tpuprof.tui.report.csv import table as csv_table
@@ -40,7 +31,7 @@ from tpuprof.tui.report.fields import (
     table_records,
 )
 from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import escaped, fields_table, joined
+from tpuprof.tui.report.markdown import escaped, fields_table, joined, page_head
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import page_heading, page_text
 
@@ -73,7 +64,6 @@ def read(asked: Asked) -> MemoryOverTime:
 
 
 def _rows(allocator: AllocatorProfile, asked: Asked) -> range:
-    """As many rows at the allocator's peak as are asked for."""
     return first(len(allocator.at_peak), asked.most_rows)
 
 
@@ -125,8 +115,7 @@ def csv(content: MemoryOverTime, asked: Asked) -> str:
 def markdown(content: MemoryOverTime, asked: Asked) -> str:
     """A table of the allocators, what was in use at the peak of each, and what is unknown with the reasons."""
     page, allocators = content.page, content.page.allocators
-    lines = [f"# Memory profile of {escaped(asked.run.name)}", "", f"- hosts: {escaped(', '.join(page.hosts))}"]
-    lines += [f"- warning: {escaped(warning)}" for warning in page.warnings]
+    lines = page_head(f"Memory profile of {asked.run.name}", page.hosts, warnings=page.warnings)
     if not allocators:
         return joined([*lines, "", escaped(page.why_empty or UNKNOWN)])
     lines += ["", *fields_table(ALLOCATORS, markdown_rows(ALLOCATORS, allocators, range(len(allocators))))]
@@ -151,7 +140,7 @@ def text(content: MemoryOverTime, asked: Asked) -> str:
     def lines(width: int) -> list[Line]:
         drawn = [page_heading(f"Memory profile of {asked.run.name}", page.hosts, width, glyphs)]
         if not page.allocators:
-            return [*drawn, *empty_lines(page, width, glyphs)]
+            return [*drawn, *profile.empty_lines(page, width, glyphs)]
         for warning in page.warnings:
             drawn += wrap(warning, width, "warn", glyphs, [(" ", "text")])
         for allocator in page.allocators:
@@ -164,15 +153,14 @@ def text(content: MemoryOverTime, asked: Asked) -> str:
 def _allocator_lines(
     allocator: AllocatorProfile, width: int, glyphs: Glyphs, limit: int, runs: Sequence[ModuleRuns]
 ) -> list[Line]:
-    """Figures, graph, notes and table of one allocator."""
     rows = len(allocator.at_peak)
     shown = len(first(rows, limit))
-    lines = fact_lines(allocator, width, glyphs, most=6)
+    lines = profile.fact_lines(allocator, width, glyphs, most=6)
     graph = scene(allocator, width - AXIS)
-    lines += graph_block(allocator, graph, _GRAPH_ROWS, width, glyphs, band=band_of(allocator, runs))
-    lines += note_lines(allocator, width, glyphs)
-    lines += [table_rule(allocator, width, glyphs), table_header(allocator, width, glyphs)]
-    lines += table_lines(allocator, 0, max(shown, 1), None, width, glyphs)
+    lines += profile.graph_block(allocator, graph, _GRAPH_ROWS, width, glyphs, band=profile.band_of(allocator, runs))
+    lines += profile.note_lines(allocator, width, glyphs)
+    lines.append(profile.table_rule(allocator, width, glyphs))
+    lines += profile.table_lines(allocator, 0, max(shown, 1), None, width, glyphs)
     if shown < rows:
         more = f"  and {counted(rows - shown, 'more kind', 'more kinds')}; --limit 0 shows all"
         lines.append(fit([(more, "dim")], width, glyphs))

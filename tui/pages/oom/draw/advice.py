@@ -8,18 +8,13 @@ from tpuprof.parsers.memory.oom.model import Advice
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.layout import clean, cut, fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.oom.draw.bars import with_right
 
 _SAVING = 7
-_LEAD = 4 + _SAVING + 1
-"""Cells before the words: mark, number, saving."""
-
-MOST_DIGIT = 9
-"""The largest number that is a key."""
-
-_LEAST_ROOM = 36
-"""Cells of words below which the source line is left out."""
+_LEAD = 4 + _SAVING + 1  # cells before the words: mark, number, saving
+MOST_DIGIT = 9  # the largest number that is a key
+_LEAST_ROOM = 36  # cells of words below which the source line is left out
 
 
 def advice_lines(
@@ -37,23 +32,18 @@ def advice_lines(
         return nothing_known(triage, width, height, glyphs)
     if height is None:
         return [line for index in range(len(triage.advice)) for line in _in_full(triage, index, width, glyphs, False)]
-    blocks = [[_title(triage, index, width, glyphs, index == selected)] for index in range(len(triage.advice))]
+    chosen = -1 if selected is None else selected
+    blocks = [[_title(triage, index, width, glyphs, index == chosen)] for index in range(len(triage.advice))]
     left = height - len(blocks)
-    order = [] if selected is None or not 0 <= selected < len(blocks) else [selected]
-    for index in [*order, *(index for index in range(len(blocks)) if index != selected)]:
-        whole = _in_full(triage, index, width, glyphs, index == selected)
-        brief = [*blocks[index], *_brief(triage.advice[index], width, glyphs)]
-        for block in (whole, brief) if index == selected else (brief,):
+    for index in sorted(range(len(blocks)), key=lambda index: index != chosen):
+        how = cut(clean(triage.advice[index].how, glyphs.is_ascii), width - _LEAD, glyphs)
+        brief = [*blocks[index], fit([(" " * _LEAD, "text"), (how, "dim")], width, glyphs)] if how else blocks[index]
+        for block in (_in_full(triage, index, width, glyphs, True), brief) if index == chosen else (brief,):
             if len(block) - 1 <= left:
                 left -= len(block) - 1
                 blocks[index] = block
                 break
     return [line for block in blocks for line in block][: max(0, height)]
-
-
-def least_lines(triage: Triage) -> int:
-    """Lines that the advice takes at a line each."""
-    return max(1, len(triage.advice))
 
 
 def toggle_lines(
@@ -65,23 +55,18 @@ def toggle_lines(
     lines = []
     numbers = triage.toggle_numbers
     digits = len(str(max(numbers)))
-    for index, toggle in enumerate(triage.toggles):
-        is_on = trial is not None and toggle.key in trial.chosen
-        saving = 0
-        if trial is not None:
-            saving = (trial.estimate.saved_by if is_on else trial.alone).get(toggle.key, 0)
-        words = clean(toggle.title, glyphs.name == "ascii")
+    for index, (toggle, number) in enumerate(zip(triage.toggles, numbers, strict=True)):
+        is_on, here = trial is not None and toggle.key in trial.chosen, index == cursor
+        savings = {} if trial is None else trial.estimate.saved_by if is_on else trial.alone
         count = len(toggle.buffers)
-        tail = f"{count} buffer{'s' * (count != 1)}"
-        here = index == cursor
         spans: list[Span] = [
             (glyphs.mark if here else " ", "mark"),
-            (f"{numbers[index]:<{digits}} ", "key" if numbers[index] <= MOST_DIGIT else "dim"),
+            (f"{number:<{digits}} ", "key" if number <= MOST_DIGIT else "dim"),
             ("[x] " if is_on else "[ ] ", "strong" if is_on else "text"),
-            (f"{_saving(saving):>{_SAVING}} ", "good" if is_on else "dim"),
-            (words, "cursor" if here else "text"),
+            (f"{_saving(savings.get(toggle.key, 0)):>{_SAVING}} ", "good" if is_on else "dim"),
+            (clean(toggle.title, glyphs.is_ascii), "cursor" if here else "text"),
         ]
-        lines.append(with_right(spans, tail, width, glyphs))
+        lines.append(with_right(spans, f"{count} buffer{'s' * (count != 1)}", width, glyphs))
     return lines if height is None else lines[: max(0, height)]
 
 
@@ -117,27 +102,17 @@ def why_nothing_to_try(triage: Triage) -> str:
     return f"There is nothing to try: it takes buffers, and {owner}."
 
 
-# --- parts ---------------------------------------------------------------------------------------------------------
-
-
 def _in_full(triage: Triage, index: int, width: int, glyphs: Glyphs, selected: bool) -> list[Line]:
     advice = triage.advice[index]
+    source, words = _source(advice, glyphs), clean(advice.sentence, glyphs.is_ascii)
     lines = [_title(triage, index, width, glyphs, selected)]
-    indent: list[Span] = [(" " * _LEAD, "text")]
-    if len(_words(advice, glyphs)) > width - _LEAD - len(_source(advice, glyphs)) - 2:
-        lines[:1] = _long_title(triage, index, width, glyphs, selected)
-    for text, key in ((advice.how, "text"), (advice.arithmetic, "dim")):
-        if text:
-            lines += wrap(text, width, key, glyphs, indent)  # type: ignore[arg-type]
+    if len(words) > width - _LEAD - len(source) - 2:  # the sentence in full, and the source line behind it
+        words += f"  ({source})" if source else ""
+        lines = wrap(words, width, "strong", glyphs, _head(triage, index, glyphs, selected))
+    texts: tuple[tuple[str, StyleKey], ...] = ((advice.how, "text"), (advice.arithmetic, "dim"))
+    for text, key in texts:
+        lines += wrap(text, width, key, glyphs, [(" " * _LEAD, "text")]) if text else []
     return lines
-
-
-def _brief(advice: Advice, width: int, glyphs: Glyphs) -> list[Line]:
-    """What to do in one line."""
-    if not advice.how:
-        return []
-    words = cut(clean(advice.how, glyphs.name == "ascii"), width - _LEAD, glyphs)
-    return [fit([(" " * _LEAD, "text"), (words, "dim")], width, glyphs)]
 
 
 def _head(triage: Triage, index: int, glyphs: Glyphs, selected: bool) -> list[Span]:
@@ -151,29 +126,16 @@ def _head(triage: Triage, index: int, glyphs: Glyphs, selected: bool) -> list[Sp
 
 def _title(triage: Triage, index: int, width: int, glyphs: Glyphs, selected: bool) -> Line:
     advice = triage.advice[index]
-    source = _source(advice, glyphs)
-    head = _head(triage, index, glyphs, selected)
+    source, head = _source(advice, glyphs), _head(triage, index, glyphs, selected)
     room = width - line_width(tuple(head)) - (len(source) + 3 if source else 1)
     if room < _LEAST_ROOM:
         source, room = "", width - line_width(tuple(head)) - 1
-    words = cut(_words(advice, glyphs), room, glyphs)
+    words = cut(clean(advice.sentence, glyphs.is_ascii), room, glyphs)
     return with_right([*head, (words, "cursor" if selected else "strong")], source, width, glyphs)
 
 
-def _long_title(triage: Triage, index: int, width: int, glyphs: Glyphs, selected: bool) -> list[Line]:
-    """The sentence in full over several lines, and the source line behind it."""
-    advice = triage.advice[index]
-    source = _source(advice, glyphs)
-    words = _words(advice, glyphs) + (f"  ({source})" if source else "")
-    return wrap(words, width, "strong", glyphs, _head(triage, index, glyphs, selected))
-
-
-def _words(advice: Advice, glyphs: Glyphs) -> str:
-    return clean(advice.sentence, glyphs.name == "ascii")
-
-
 def _source(advice: Advice, glyphs: Glyphs) -> str:
-    return clean(os.path.basename(advice.source or ""), glyphs.name == "ascii")
+    return clean(os.path.basename(advice.source or ""), glyphs.is_ascii)
 
 
 def _saving(value: int | None) -> str:

@@ -6,48 +6,28 @@ So the bars together are as long as the need, and the one that crosses the mark 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
 
-from tpuprof.parsers.memory.oom.triage import Part, PartName, Triage, Trial, part_of
+from tpuprof.parsers.memory.oom.triage import PartName, Triage, Trial, part_of
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, limit_size
 from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean, fit, joined
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, line_width
 
-KIND_WORDS = {
-    "compile": "compile time",
-    "load": "program load",
-    "runtime": "run time",
-    "module": "at its peak",
-}
+KIND_WORDS = {"compile": "compile time", "load": "program load", "runtime": "run time", "module": "at its peak"}
 """When it was."""
 
-LABEL = 13
-"""Cells of a bar's name, with the blank before it."""
-
-_SIZE = 18
-"""Cells of a part's size and share behind its bar."""
-
+LABEL, _SIZE = 13, 18  # cells of a bar's name, with the blank before it, and of a part's size and share behind its bar
+# parts that are there throughout; the others come and go
 _HELD: frozenset[PartName] = frozenset(("reserved", "arguments", "outputs", "constants", "global"))
-"""Parts that are there throughout; the others come and go."""
-
-_SMALL = 0.01
-"""Share of the scale below which a part is named, not drawn."""
-
-_FAR = 4
-"""How many times the need a limit may be to be drawn beside it."""
+_SMALL = 0.01  # share of the scale below which a part is named, not drawn
+_FAR = 4  # how many times the need a limit may be to be drawn beside it
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A part to draw, in bytes.
-
-    Attributes:
-        begin: where it begins, after all before it.
-        size: how long it is.
-        area: what it is filled with, as on the memory tab.
-    """
+class Bar(NamedTuple):
+    """A part to draw, in bytes: where it begins, after all before it, how long it is, and what it is filled with."""
 
     label: str
     begin: int
@@ -55,91 +35,77 @@ class Bar:
     area: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Ruler:
+class _Ruler(NamedTuple):
     """Where bars stand.
 
     Attributes:
         scale: bytes that the room stands for.
-        limit: the cell of the limit, `room` where it is none of them.
+        limit: the cell of the limit; None where it is none of them.
         room: cells.
         whole: bytes that shares are of.
     """
 
     scale: int
-    limit: int
+    limit: int | None
     room: int
     whole: int
 
 
 def verdict_line(triage: Triage, trial: Trial | None, width: int, glyphs: Glyphs) -> Line:
     """How much there is, how much is needed, and by how much that is too much; with toggles on, what they come to."""
-    spans: list[Span] = [(f" {clean(triage.space, glyphs.name == 'ascii')} ", "strong")]
-    wanted, limit = triage.wanted_bytes, triage.limit_bytes
+    spans: list[Span] = [(f" {clean(triage.space, glyphs.is_ascii)} ", "strong")]
+    wanted, limit, over = triage.wanted_bytes, triage.limit_bytes, triage.over_bytes
     if trial is not None and trial.chosen:
-        return with_right(spans + _tried(triage, trial), _was(triage), width, glyphs, 2)
+        was = f"was {limit_size(wanted)}" if wanted is not None else ""
+        return with_right(spans + _tried(triage, trial), was, width, glyphs, 2)
     if triage.is_request:
         known = "free memory unknown" if limit is None else f"{limit_size(limit)} free"
         spans += [(f"{known}   asked for ", "text"), (limit_size(wanted), "strong"), ("   ", "text")]
-        spans += _shortage(triage)
+        if over is not None:
+            spans.append((f"SHORT BY {limit_size(over)}" if over > 0 else "FREE MEMORY IS IN PIECES", "bad"))
     else:
         spans.append(("limit unknown" if limit is None else limit_size(limit), "text"))
-        if wanted is None:
-            spans += _over(triage)
-        else:
-            spans += [("   needs ", "text"), (limit_size(wanted), "strong"), ("   ", "text"), *_over(triage)]
-    reserved = triage.reserved_bytes
-    beside = f"reserved {limit_size(reserved)} more" if reserved else ""
+        if wanted is not None:
+            spans += [("   needs ", "text"), (limit_size(wanted), "strong"), ("   ", "text")]
+        spans += [] if over is None else [_over(over, limit)]
+    beside = f"reserved {limit_size(triage.reserved_bytes)} more" if triage.reserved_bytes else ""
     return with_right(spans, beside, width, glyphs, 2)
 
 
 def composition(triage: Triage, trial: Trial | None, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
     """The bars, and the mark of the limit below; parts that are too small, or too many for `height`, are named there.
 
-    Each part is drawn as on the memory tab: what is there throughout, what comes and goes, and padding.
-
-    Args:
-        height: lines at most, the one of the mark included; None for as many as there are parts.
+    Each part is drawn as on the memory tab: what is there throughout, what comes and goes, and padding. `height` counts
+    the line of the mark too; None is for as many lines as there are parts.
     """
-    wanted = triage.wanted_bytes
     scale, limit = _scale(triage)
     if not scale or not triage.parts or (height is not None and height < 1):
         return []
-    parts = _after(triage, trial)
+    sizes, padding = _after(triage, trial), _padding(triage, trial)
+    least, whole = scale * _SMALL, sum(sizes)
+    bars = [
+        Bar("in all" if part.name == "all" else part.name, begin, size, HELD if part.name in _HELD else USED)
+        for part, begin, size in zip(triage.parts, accumulate(sizes, initial=0), sizes, strict=False)
+    ]
+    large = [index for index, part in enumerate(triage.parts) if part.size_bytes >= least]
+    large.sort(key=lambda index: -sizes[index])
+    most = len(large) if height is None else height - 1
+    with_padding = padding >= least and (height is None or most > len(large))
+    end = Bar("padding", whole - min(padding, whole), min(padding, whole), PADDING)
     room = max(8, width - LABEL - _SIZE)
-    least = scale * _SMALL
-    large = sorted(
-        (index for index, part in enumerate(triage.parts) if part.size_bytes >= least), key=lambda index: -parts[index]
-    )
-    padding = _padding(triage, trial)
-    most = len(large) if height is None else max(0, height - 1)
-    with_padding = padding is not None and padding >= least and most > len(large)
-    if height is None:
-        with_padding = padding is not None and padding >= least
-    cell = limit * room // scale if limit is not None else room
-    bars: list[Bar] = []
-    begin = 0
-    for part, size in zip(triage.parts, parts, strict=True):
-        bars.append(Bar(_label(part), begin, size, HELD if part.name in _HELD else USED))
-        begin += size
-    end = Bar("padding", begin - min(padding or 0, begin), min(padding or 0, begin), PADDING)
-    ruler = _Ruler(scale, cell, room, wanted or scale)
+    ruler = _Ruler(scale, None if limit is None else limit * room // scale, room, triage.wanted_bytes or scale)
     if most == 1 and len(large) > 1:  # one bar of all says more than one part of it
-        named = sorted(((bar.label, bar.size) for bar in bars if bar.size >= least), key=lambda index: -index[1])
-        named += [("padding", padding)] if padding and padding >= least else []
         pieces = [bar for bar in (*bars, end) if bar.size >= least]
-        return [
-            _bar_line("in all", begin, pieces, ruler, width, glyphs),
-            _mark_line(triage, cell if limit is not None else None, named, room, width, glyphs),
-        ]
-    shown = set(large[:most])
-    drawn = [bar for index, bar in enumerate(bars) if index in shown] + ([end] if with_padding else [])
-    lines = [_bar_line(bar.label, bar.size, [bar], ruler, width, glyphs) for bar in drawn]
-    left_out = [(_label(part), parts[index]) for index, part in enumerate(triage.parts) if index not in shown]
-    if padding and not with_padding:
-        left_out.append(("padding", padding))
-    lines.append(_mark_line(triage, cell if limit is not None else None, left_out, room, width, glyphs))
-    return lines
+        named = sorted(((bar.label, bar.size) for bar in bars if bar.size >= least), key=lambda pair: -pair[1])
+        named += [("padding", padding)] if padding >= least else []
+        lines = [_bar_line("in all", whole, pieces, ruler, width, glyphs)]
+    else:
+        shown = set(large[:most])
+        drawn = [bar for index, bar in enumerate(bars) if index in shown] + ([end] if with_padding else [])
+        named = [(bar.label, bar.size) for index, bar in enumerate(bars) if index not in shown]
+        named += [] if with_padding else [("padding", padding)]
+        lines = [_bar_line(bar.label, bar.size, [bar], ruler, width, glyphs) for bar in drawn]
+    return [*lines, _mark_line(triage, ruler, named, width, glyphs)]
 
 
 def most_lines(triage: Triage) -> int:
@@ -147,50 +113,31 @@ def most_lines(triage: Triage) -> int:
     scale, _ = _scale(triage)
     if not scale or not triage.parts:
         return 0
-    least = scale * _SMALL
-    is_padded = triage.padding_bytes is not None and triage.padding_bytes >= least
-    return sum(part.size_bytes >= least for part in triage.parts) + is_padded + 1
+    sizes = [*(part.size_bytes for part in triage.parts), triage.padding_bytes or 0]
+    return sum(size >= scale * _SMALL for size in sizes) + 1
 
 
-# --- the verdict ---------------------------------------------------------------------------------------------------
-
-
-def _over(triage: Triage) -> list[Span]:
-    over, limit = triage.over_bytes, triage.limit_bytes
-    if over is None:
-        return []
+def _over(over: int, limit: int | None) -> Span:
+    """By how much it is too large, or how much is free."""
     if over > 0:
         share = f" (+{percent(100 * over / limit, 0 if over * 10 > limit else 1)})" if limit else ""
-        return [(f"OVER BY {limit_size(over)}{share}", "bad")]
-    words = f"FITS, {limit_size(-over)} free"
-    if limit and limit + over > 0:
-        words += f" ({percent(100 * (limit + over) / limit, 0)} full)"
-    return [(words, "warn" if limit and -over * 10 < limit else "good")]
-
-
-def _shortage(triage: Triage) -> list[Span]:
-    over = triage.over_bytes
-    if over is None:
-        return []
-    return [(f"SHORT BY {limit_size(over)}", "bad")] if over > 0 else [("FREE MEMORY IS IN PIECES", "bad")]
+        return (f"OVER BY {limit_size(over)}{share}", "bad")
+    full = f" ({percent(100 * (limit + over) / limit, 0)} full)" if limit and limit + over > 0 else ""
+    return (f"FITS, {limit_size(-over)} free{full}", "warn" if limit and -over * 10 < limit else "good")
 
 
 def _tried(triage: Triage, trial: Trial) -> list[Span]:
     """What the chosen toggles come to."""
     used, limit = trial.estimate.used_bytes, triage.limit_bytes
-    head: list[Span] = [(limit_size(limit) if limit is not None else "limit unknown", "text"), ("   ", "text")]
+    spans: list[Span] = [(limit_size(limit) if limit is not None else "limit unknown", "text"), ("   ", "text")]
     if used is None:
-        return [*head, (f"estimate: saves {limit_size(trial.estimate.saved_bytes)}", "warn")]
-    spans: list[Span] = [*head, (f"estimate {limit_size(used)}", "warn"), ("   ", "text")]
+        return [*spans, (f"estimate: saves {limit_size(trial.estimate.saved_bytes)}", "warn")]
+    spans += [(f"estimate {limit_size(used)}", "warn"), ("   ", "text")]
     if limit is None:
         return spans
-    if used > limit:
-        return [*spans, (f"STILL OVER BY {limit_size(used - limit)}", "bad")]
-    return [*spans, (f"FITS, {limit_size(limit - used)} free", "good")]
-
-
-def _was(triage: Triage) -> str:
-    return f"was {limit_size(triage.wanted_bytes)}" if triage.wanted_bytes is not None else ""
+    is_over = used > limit
+    words = f"STILL OVER BY {limit_size(used - limit)}" if is_over else f"FITS, {limit_size(limit - used)} free"
+    return [*spans, (words, "bad" if is_over else "good")]
 
 
 def with_right(spans: list[Span], right: str, width: int, glyphs: Glyphs, apart: int = 1) -> Line:
@@ -201,19 +148,12 @@ def with_right(spans: list[Span], right: str, width: int, glyphs: Glyphs, apart:
     return fit(spans, width, glyphs)
 
 
-# --- the bars ------------------------------------------------------------------------------------------------------
-
-
 def _scale(triage: Triage) -> tuple[int, int | None]:
     """Bytes that the bars' room stands for, and the limit within; None where it is unknown or far beyond the need."""
     wanted, limit = triage.wanted_bytes or 0, triage.limit_bytes
     if limit is not None and 0 < _FAR * wanted < limit:
         return wanted, None
     return max(wanted, limit or 0), limit
-
-
-def _label(part: Part) -> str:
-    return "in all" if part.name == "all" else part.name
 
 
 def _after(triage: Triage, trial: Trial | None) -> list[int]:
@@ -229,17 +169,13 @@ def _after(triage: Triage, trial: Trial | None) -> list[int]:
     return [max(0, size) for size in sizes]
 
 
-def _padding(triage: Triage, trial: Trial | None) -> int | None:
-    """Padding, with the chosen toggles what that of the listed buffers shrinks by less."""
-    padding = triage.padding_bytes
-    if padding is None or trial is None or not trial.chosen:
+def _padding(triage: Triage, trial: Trial | None) -> int:
+    """Padding, with the chosen toggles what that of the listed buffers shrinks by less; 0 where it is unknown."""
+    padding = triage.padding_bytes or 0
+    if trial is None or not trial.chosen:
         return padding
-    mended = {
-        index
-        for toggle in triage.toggles
-        if toggle.key.startswith("padding") and toggle.key in trial.chosen
-        for index in toggle.buffers
-    }
+    chosen = [toggle for toggle in triage.toggles if toggle.key in trial.chosen]
+    mended = {index for toggle in chosen if toggle.key.startswith("padding") for index in toggle.buffers}
     for index, (buffer, after) in enumerate(zip(triage.need.buffers, trial.estimate.sizes, strict=False)):
         before = buffer.padding_bytes or 0
         padding -= before if index in mended else before - before * after // max(1, buffer.size_bytes)
@@ -254,13 +190,12 @@ def _bar_line(label: str, size: int, bars: Sequence[Bar], ruler: _Ruler, width: 
         before, filled = _filled(bar, ruler, glyphs, number < len(bars))
         for cell, glyph in enumerate(filled, before):
             cells[cell], keys[cell] = glyph, sign_of(bar.area, glyphs)[1]
-    limit = ruler.limit
+    limit = ruler.room if ruler.limit is None else ruler.limit
     if limit < ruler.room and (cells[limit] == " " or ruler.room - cells.count(" ") > 1):  # one cell is not hidden
         cells[limit], keys[limit] = glyphs.vertical, "bad"
     figures = f"{limit_size(size):>11} {percent(100 * size / ruler.whole, 0):>5}"
-    return fit(
-        [(f" {label:<{LABEL - 1}}", "dim"), *joined(zip(cells, keys, strict=True)), (figures, "text")], width, glyphs
-    )
+    label = f" {label:<{LABEL - 1}}"
+    return fit([(label, "dim"), *joined(zip(cells, keys, strict=True)), (figures, "text")], width, glyphs)
 
 
 def _filled(bar: Bar, ruler: _Ruler, glyphs: Glyphs, in_cells: bool) -> tuple[int, str]:
@@ -275,15 +210,13 @@ def _filled(bar: Bar, ruler: _Ruler, glyphs: Glyphs, in_cells: bool) -> tuple[in
     return first, glyphs.full * full + (glyphs.bar[rest] if rest else "")
 
 
-def _mark_line(
-    triage: Triage, limit: int | None, left_out: list[tuple[str, int]], room: int, width: int, glyphs: Glyphs
-) -> Line:
+def _mark_line(triage: Triage, ruler: _Ruler, left_out: list[tuple[str, int]], width: int, glyphs: Glyphs) -> Line:
     """The mark of the limit under the bars, and the parts that have none."""
     named = [f"{name} {binary_short(size)}" for name, size in left_out if size > 0]
     rest = "  ".join(named)
-    if limit is None:
+    if ruler.limit is None:
         return fit([(f" {rest}", "dim")], width, glyphs)
-    mark = min(limit, room - 1) + LABEL
+    mark = min(ruler.limit, ruler.room - 1) + LABEL
     word = f"{'free' if triage.is_request else 'limit'} {limit_size(triage.limit_bytes)}"
     if mark + 2 + len(word) <= width:
         begin, text = mark, f"{glyphs.up} {word}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tpuprof.parsers.memory.oom.triage import Triage
 from tpuprof.tui.draw.layout import fit, wrap
@@ -35,44 +35,39 @@ def foot_keys(triage: Triage, view: View, total: int, is_alone: bool) -> list[tu
     leave = ("q", "quit" if is_alone else "back")
     if view.is_trying:
         return [("space", "try"), ("j k", "move"), ("w", "advice"), ("?", "help"), leave]
-    keys = []
-    if triage.advice:
-        keys.append((f"1-{min(9, len(triage.advice))}" if len(triage.advice) > 1 else "1", "advice"))
-    if triage.need.buffers:
-        keys += [("Enter", "details")]
-    if triage.toggles:
-        keys.append(("w", "what if"))
-    if total > 1:
-        keys.append(("n", "next error"))
-    keys += [("y", "copy"), ("?", "help")]
-    if triage.need.buffers:
-        keys += [("b", "by source"), ("s", "sort"), ("/", "filter"), ("e", "edit source")]
-    return [*keys, leave]
+    count, buffers = len(triage.advice), triage.need.buffers
+    keys = {
+        f"1-{min(9, count)}" if count > 1 else "1": "advice" if count else "",
+        "Enter": "details" if buffers else "",
+        "w": "what if" if triage.toggles else "",
+        "n": "next error" if total > 1 else "",
+        "y": "copy",
+        "?": "help",
+    }
+    more = [("b", "by source"), ("s", "sort"), ("/", "filter"), ("e", "edit source")] if buffers else []
+    return [*((key, words) for key, words in keys.items() if words), *more, leave]
 
 
 def help_lines(triage: Triage, total: int, is_alone: bool, width: int, glyphs: Glyphs) -> list[Line]:
     """The keys that do something here, and what the numbers mean."""
-    rows = [
-        ("1-9", "Choose advice: its sums, its buffer; again: all of it"),
-        ("j k, down up", "Next, previous buffer"),
-        ("PgDn PgUp, Home End", "One screen down, up; first, last"),
-        ("Enter", "All about the buffer, and its source lines"),
-        ("e", "Open the source line in $EDITOR"),
-        ("s S", "Sort by the next, previous column"),
-        ("b, g", "Group by source line"),
-        ("/", "Only buffers with these words"),
-        ("w", "What if: try changes (space or digits)"),
-    ]
-    if total > 1:
-        rows.append(("n N, ] [", "Next, previous error of the log"))
-    rows += [
-        ("y", "Copy a summary of twelve lines"),
-        ("T", "Light or dark background"),
-        ("Esc", "Back one level"),
-        ("q", "Quit" if is_alone else "Back"),
-    ]
+    rows = {
+        "1-9": "Choose advice: its sums, its buffer; again: all of it",
+        "j k, down up": "Next, previous buffer",
+        "PgDn PgUp, Home End": "One screen down, up; first, last",
+        "Enter": "All about the buffer, and its source lines",
+        "e": "Open the source line in $EDITOR",
+        "s S": "Sort by the next, previous column",
+        "b, g": "Group by source line",
+        "/": "Only buffers with these words",
+        "w": "What if: try changes (space or digits)",
+        "n N, ] [": "Next, previous error of the log" if total > 1 else "",
+        "y": "Copy a summary of twelve lines",
+        "T": "Light or dark background",
+        "Esc": "Back one level",
+        "q": "Quit" if is_alone else "Back",
+    }
     lines = [fit([("Keys", "title")], width, glyphs)]
-    lines += [fit([(f"{keys:<21}", "key"), (words, "text")], width, glyphs) for keys, words in rows]
+    lines += [fit([(f"{keys:<21}", "key"), (words, "text")], width, glyphs) for keys, words in rows.items() if words]
     lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs)]
     for words in (_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING):
         lines += wrap(words, width, "text", glyphs)
@@ -83,11 +78,10 @@ def help_lines(triage: Triage, total: int, is_alone: bool, width: int, glyphs: G
     return lines
 
 
-def _by_reason(unknown: Mapping[str, str]) -> dict[str, list[str]]:
+def _by_reason(unknown: Mapping[str, str]) -> Mapping[str, Iterable[str]]:
     """What is unknown in words, by why."""
-    names_by_reason: dict[str, list[str]] = {}
+    by_reason: dict[str, dict[str, None]] = {}
     for name, why in sorted(unknown.items()):
         words = CALLED.get(name) or name.removesuffix("_bytes").replace("_", " ")
-        if words not in (names := names_by_reason.setdefault(why, [])):
-            names.append(words)
-    return names_by_reason
+        by_reason.setdefault(why, {})[words] = None
+    return by_reason

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, filled, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
-from tpuprof.tui.pages.oom.draw.advice import advice_lines, least_lines, toggle_lines
+from tpuprof.tui.pages.oom.draw.advice import advice_lines, toggle_lines
 from tpuprof.tui.pages.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
 from tpuprof.tui.pages.oom.draw.card import buffer_card
 from tpuprof.tui.pages.oom.draw.table import Row, Sort, rows_of, table_lines
@@ -19,17 +19,10 @@ from tpuprof.tui.pages.oom.draw.table import Row, Sort, rows_of, table_lines
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
-_LEAST_ROWS = 4
-"""Rows of the table that it keeps when lines are few."""
-
-_CARD = 150
-"""Cells from which on the card of the buffer under the cursor stands beside the table."""
-
-_REMARK, _MOST_REMARKS = 18, 3
-"""Lines from which on a remark is shown above a table, and how many where there are many lines."""
-
-_AIRY = 34
-"""Lines from which on blank lines stand between the sections."""
+_LEAST_ROWS = 4  # rows of the table that it keeps when lines are few
+_CARD = 150  # cells from which on the card of the buffer under the cursor stands beside the table
+_REMARK, _MOST_REMARKS = 18, 3  # lines from which on a remark is shown above a table, and how many with many lines
+_AIRY = 34  # lines from which on blank lines stand between the sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +30,10 @@ class View:
     """What the user looks at.
 
     Attributes:
-        cursor: row of the table under the cursor, -1 for none.
-        first: the first row shown.
+        cursor, first: row of the table under the cursor, -1 for none, and the first row shown.
         advice: the advice that was chosen.
-        is_trying: toggles stand in the place of the advice.
-        toggle: the toggle under the cursor then.
-        sort: what the table is sorted by.
-        grouped: a row for each source line.
-        words: the filter.
+        is_trying, toggle: toggles stand in the place of the advice, and which of them is under the cursor then.
+        sort, grouped, words: what the table is sorted by, a row for each source line, and the filter.
     """
 
     cursor: int = -1
@@ -63,16 +52,13 @@ class Composed:
 
     Attributes:
         first_row_line: line of the first row of the table; -1 where none shows.
-        room: rows that fit.
-        first: the first row shown.
-        rows: all rows of the table.
+        room, first: rows that fit, and the first row shown.
     """
 
     lines: tuple[Line, ...]
     first_row_line: int
     room: int
     first: int
-    rows: tuple[Row, ...]
 
 
 def compose(
@@ -98,24 +84,25 @@ def compose(
     lines = [verdict_line(triage, trial, width, glyphs), *_remarks(triage, width, height, glyphs)]
     bars, advice_room, gaps = _shares(triage, height, len(lines), view.is_trying)
     lines += composition(triage, trial, width, bars, glyphs)
-    blank = fit([], width, glyphs)
-    lines += [blank] * gaps
+    blank = [fit([], width, glyphs)] * gaps
     if view.is_trying:
-        lines.append(rule("What if?", width, glyphs, "estimates from the listed buffers"))
-        lines += toggle_lines(triage, trial, width, advice_room, glyphs, view.toggle if view.cursor >= 0 else -1)
+        title, remark = "What if?", "estimates from the listed buffers"
+        drawn = toggle_lines(triage, trial, width, advice_room, glyphs, view.toggle if view.cursor >= 0 else -1)
     else:
-        lines.append(rule("What to do first", width, glyphs, "savings are estimates" if triage.advice else ""))
-        lines += advice_lines(triage, width, advice_room, glyphs, view.advice)
+        title, remark = "What to do first", "savings are estimates" if triage.advice else ""
+        drawn = advice_lines(triage, width, advice_room, glyphs, view.advice)
+    lines += [*blank, rule(title, width, glyphs, remark), *drawn]
     if not triage.need.buffers:
-        return Composed(tuple(filled(lines, width, len(lines) if height is None else height)), -1, 0, 0, rows)
-    lines += [blank] * gaps
-    lines.append(rule(_table_title(triage, rows, view), width, glyphs, _table_note(view)))
-    room = len(rows) if height is None else max(1, height - len(lines) - 1)
-    first = _first(view, room, len(rows))
-    marked = frozenset(
-        triage.advice[view.advice].buffers if view.advice is not None and view.advice < len(triage.advice) else ()
-    )
-    start = len(lines) + 1
+        return Composed(tuple(filled(lines, width, len(lines) if height is None else height)), -1, 0, 0)
+    words = f"/{view.words}" if view.words else ""
+    lines += [*blank, rule(_table_title(triage, len(rows), view), width, glyphs, words)]
+    start, room = len(lines) + 1, len(rows) if height is None else max(1, height - len(lines) - 1)
+    if view.cursor >= 0:
+        first = shown_top(view.cursor, view.first, room, len(rows))
+    else:  # no room is wasted
+        first = max(0, min(view.first, len(rows) - room))
+    chosen = triage.advice[view.advice : view.advice + 1] if view.advice is not None else ()
+    marked = frozenset(index for advice in chosen for index in advice.buffers)
     with_card = height is not None and width >= _CARD and 0 <= view.cursor < len(rows) and not view.is_trying
     left = width * 11 // 20 if with_card else width
     sort = None if height is None else view.sort
@@ -127,36 +114,25 @@ def compose(
     lines += table
     if not rows:
         lines.append(fit([(" no buffer holds these words", "dim")], width, glyphs))
-    return Composed(
-        tuple(filled(lines, width, len(lines) if height is None else height)), start if rows else -1, room, first, rows
-    )
+    lines = filled(lines, width, len(lines) if height is None else height)
+    return Composed(tuple(lines), start if rows else -1, room, first)
 
 
 def head_line(triage: Triage, index: int, total: int, width: int, glyphs: Glyphs) -> Line:
-    """Where we are: what this is, in which log and line, of which program, and how often it is there.
-
-    Args:
-        index: of the error among `total`.
-    """
-    ascii_only = glyphs.name == "ascii"
+    """Where we are: which error of how many, in which log and line, of which program, and how often it is there."""
+    ascii_only = glyphs.is_ascii
     spans: list[Span] = [(" OOM " if triage.kind != "module" else " MEMORY ", "badge"), (" ", "text")]
-    facts = [KIND_WORDS[triage.kind]]
-    if triage.device:
-        facts.append(triage.device)
-    if triage.count > 1:
-        facts.append(f"{triage.count:,} times in the log")
+    times = f"{triage.count:,} times in the log" if triage.count > 1 else ""
     tail = f"error {index + 1} of {total}" if total > 1 else ""
-    title = clean(triage.title or "", ascii_only)
-    where = clean(triage.where, ascii_only)
+    names = [name for name in (clean(triage.where, ascii_only), clean(triage.title or "", ascii_only)) if name]
     room = width - line_width(tuple(spans)) - (len(tail) + 2 if tail else 1)
-    names = [name for name in (where, title) if name]
     each = max(8, (room - 4 * len(names)) // max(1, len(names)))
     if sum(map(len, names)) + 3 * len(names) > room:
         spare = sum(max(0, each - len(name)) for name in names)
         names = [cut_middle(name, each + spare, glyphs) for name in names]
     for place, name in enumerate(names):
         spans += [(f"  {glyphs.dot}  " if place else "", "dim"), (name, "text" if place else "strong")]
-    for fact in facts:
+    for fact in filter(None, (KIND_WORDS[triage.kind], triage.device, times)):
         words = f"  {glyphs.dot}  {clean(fact, ascii_only)}"
         if line_width(tuple(spans)) + len(words) + (len(tail) + 2 if tail else 0) <= width:
             spans.append((words, "dim"))
@@ -166,20 +142,16 @@ def head_line(triage: Triage, index: int, total: int, width: int, glyphs: Glyphs
     return fit(spans, width, glyphs)
 
 
-# --- parts ---------------------------------------------------------------------------------------------------------
-
-
 def _remarks(triage: Triage, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
     """What to know before the figures: the error's own words where there are no figures, and what is missing."""
     lines: list[Line] = []
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     if triage.sentence and (height is None or triage.wanted_bytes is None or not triage.need.buffers):
         words = clean(triage.sentence, ascii_only)
         code = f"{triage.code} " if triage.code and triage.code not in words else ""
         lines += wrap(code + words, width, "dim", glyphs, [(" ", "text")])[: None if height is None else 3]
-    remarks = ["The text ends in the middle: it may have listed more."] if triage.is_cut else []
-    remarks += list(triage.notes)
-    texts = [clean(remark, ascii_only) for remark in remarks]
+    cut_remark = ["The text ends in the middle: it may have listed more."] if triage.is_cut else []
+    texts = [clean(remark, ascii_only) for remark in (*cut_remark, *triage.notes)]
     if height is None or not triage.need.buffers:  # without a table there is room for all that there is to say
         room = None if height is None else max(0, height - len(lines) - _LEAST_ROWS)
         return lines + [line for text in texts for line in wrap(text, width, "warn", glyphs, [(" ! ", "warn")])][:room]
@@ -193,7 +165,7 @@ def _shares(triage: Triage, height: int | None, taken: int, is_trying: bool) -> 
     if height is None:
         return None, None, 1
     bars_wanted = most_lines(triage)
-    entries = max(1, len(triage.toggles)) if is_trying else least_lines(triage)
+    entries = max(1, len(triage.toggles if is_trying else triage.advice))
     if not triage.need.buffers:
         bars = min(bars_wanted, max(0, height - taken - 4))
         return bars, max(1, height - taken - bars - 1), 0
@@ -207,20 +179,9 @@ def _shares(triage: Triage, height: int | None, taken: int, is_trying: bool) -> 
     return bars, advice + more, gaps
 
 
-def _first(view: View, room: int, count: int) -> int:
-    """The first row shown, so that the cursor is among them and no room is wasted."""
-    if view.cursor >= 0:
-        return shown_top(view.cursor, view.first, room, count)
-    return max(0, min(view.first, count - room))
-
-
-def _table_title(triage: Triage, rows: tuple[Row, ...], view: View) -> str:
+def _table_title(triage: Triage, count: int, view: View) -> str:
     total = len(triage.need.buffers)
     if view.grouped:
-        return f"Source lines ({len(rows)} of {total} buffers)"
-    shown = f"{len(rows)} of {total}" if view.words else f"{total}"
+        return f"Source lines ({count} of {total} buffers)"
+    shown = f"{count} of {total}" if view.words else f"{total}"
     return f"{'All buffers at the peak' if triage.need.is_whole else 'Largest buffers'} ({shown})"
-
-
-def _table_note(view: View) -> str:
-    return f"/{view.words}" if view.words else ""

@@ -14,11 +14,11 @@ from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_s
 from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import NARROW, WIDE, clean, cut_begin
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
-from tpuprof.tui.draw.table import Column, each, header_line, row_lines
+from tpuprof.tui.draw.table import Cells, Column, each, header_line, row_lines
 from tpuprof.tui.pages.oom.fields import BUFFERS, SEARCHED
 from tpuprof.tui.report.buffers import EXPANSION, BufferRows, rank_field, searched, size_look
 from tpuprof.tui.report.fields import Field, OnScreen, Table, is_descending, order, screen_columns
-from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM, Unit
+from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
@@ -26,14 +26,9 @@ if TYPE_CHECKING:
 Sort = Literal["size", "padding", "category", "source", "shape"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 
-_LEAST_OP = 6
-"""Cells of an op's name below which it is left out."""
-
-_SHAPE = 24
-"""Cells that a shape may take from the names of ops, but not from their lines of code."""
-
-_MEASURED = 200
-"""Rows whose shapes decide how wide their column is."""
+_LEAST_OP = 6  # cells of an op's name below which it is left out
+_SHAPE = 24  # cells that a shape may take from the names of ops, but not from their lines of code
+_MEASURED = 200  # rows whose shapes decide how wide their column is
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +37,8 @@ class Row:
 
     Attributes:
         buffers: indices, the largest first.
-        size: of them together, in bytes.
-        unpadded: of their elements; None where one is unknown.
-        after: size with the chosen toggles; None without.
+        size, after: of them together in bytes, and with the chosen toggles; `after` is None without.
+        unpadded: bytes of their elements; None where one is unknown.
         title: the source line of a group; empty for one buffer.
     """
 
@@ -68,34 +62,26 @@ class Row:
 def rows_of(
     triage: Triage, trial: Trial | None, sort: Sort = "size", words: str = "", grouped: bool = False
 ) -> tuple[Row, ...]:
-    """The rows to show, in order.
-
-    Args:
-        words: only buffers that hold each of these in what is known of them.
-    """
+    """The rows to show, in order: those of buffers that hold each of `words` in what is known of them."""
     buffers = triage.need.buffers
     wanted = words.casefold().split()
     texts = searched(BUFFERS, BufferRows(buffers, None), SEARCHED) if wanted else [""] * len(buffers)
     chosen = [index for index, text in enumerate(texts) if all(word in text for word in wanted)]
     sizes = trial.estimate.sizes if trial is not None and trial.chosen else None
-    if not grouped:
-        rows = [_row(triage, (index,), sizes) for index in chosen]
-    else:
+    if grouped:
         places: dict[str, list[int]] = {}
         for index in chosen:
             places.setdefault(buffers[index].source or "", []).append(index)
         rows = [_row(triage, tuple(members), sizes, place or "source unknown") for place, members in places.items()]
+    else:
+        rows = [_row(triage, (index,), sizes) for index in chosen]
     rows.sort(key=lambda row: (-row.size, row.buffers))
     sorted_rows = order(ROWS, ShownRows(triage, rows), sort, is_descending(ROWS, sort))
     return tuple(rows[index] for index in sorted_rows.tolist())
 
 
 def place_of(buffer: Buffer, folder: bool = False) -> tuple[str, str]:
-    """Where a buffer comes from, in brief: ``models.py:53`` and ``attention/sub``; else its instruction.
-
-    Args:
-        folder: the source with its folders.
-    """
+    """Where a buffer comes from: ``models.py:53`` and ``attention/sub``; else its instruction. `folder` keeps those."""
     op = op_tail(buffer.framework_op or "")
     source = (buffer.source or "") if folder else os.path.basename(buffer.source or "")
     return (source, op) if source or op else ("", instruction_of(buffer) or UNKNOWN)
@@ -137,19 +123,12 @@ def table_lines(
     return lines + row_lines(columns, range(first, last), cursor, width, glyphs)
 
 
-# --- rows
-
-
 def _row(triage: Triage, members: tuple[int, ...], sizes: Sequence[int] | None, title: str = "") -> Row:
     buffers = [triage.need.buffers[index] for index in members]
-    unpadded = [buffer.unpadded_bytes for buffer in buffers]
-    known = [size for size in unpadded if size is not None]
+    known = [buffer.unpadded_bytes for buffer in buffers if buffer.unpadded_bytes is not None]
     after = None if sizes is None else sum(sizes[index] for index in members if index < len(sizes))
     total = sum(buffer.size_bytes for buffer in buffers)
-    return Row(members, total, sum(known) if len(known) == len(unpadded) else None, after, title)
-
-
-# --- columns
+    return Row(members, total, sum(known) if len(known) == len(buffers) else None, after, title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +137,8 @@ class ShownRows:
 
     Attributes:
         triage: whose buffers these are.
-        width: of the table, in cells.
+        width: of the table, in cells; place_width: of the column of source lines.
         marked: buffers that the chosen advice is about.
-        place_width: cells of the column of source lines.
     """
 
     triage: Triage
@@ -173,11 +151,12 @@ class ShownRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def _clean(self, text: str) -> str:
-        return clean(text, self.glyphs.name == "ascii")
-
-    def _buffer(self, index: int) -> Buffer:
+    def first(self, index: int) -> Buffer:
+        """The largest buffer of a row."""
         return self.triage.need.buffers[self.rows[index].buffers[0]]
+
+    def _clean(self, text: str) -> str:
+        return clean(text, self.glyphs.is_ascii)
 
     def number(self, index: int) -> Span:
         """The place of the buffer in the list, of a group that in the table."""
@@ -200,19 +179,21 @@ class ShownRows:
         """The shape, of a group how many there are."""
         row = self.rows[index]
         if not row.title:
-            text = self._buffer(index).shape or UNKNOWN
+            text = self.first(index).shape or UNKNOWN
             return (self._clean(text if self.width >= 2 * NARROW else short_shape(text)), "text")
         shapes = {short_shape(self.triage.need.buffers[member].shape) for member in row.buffers}
         words = f"{len(row.buffers)} {self.glyphs.times} " if len(row.buffers) > 1 else ""
         return (self._clean(words + (shapes.pop() if len(shapes) == 1 else f"({len(shapes)} shapes)")), "text")
 
     def place(self, index: int) -> tuple[str, str]:
-        """The line of code and the op."""
+        """The line of code and the op; of a group the op where all its buffers have one."""
         row, folder = self.rows[index], self.width >= WIDE
-        words = (
-            _group_place(row, self.triage.need.buffers, folder) if row.title else place_of(self._buffer(index), folder)
-        )
-        return self._clean(words[0]), self._clean(words[1])
+        place, op = place_of(self.first(index), folder)
+        if row.title:
+            place = row.title if folder or " " in row.title else os.path.basename(row.title)
+            ops = {op_tail(self.triage.need.buffers[member].framework_op or "") for member in row.buffers}
+            op = ops.pop() if len(ops) == 1 else f"({len(ops)} ops)"
+        return self._clean(place), self._clean(op)
 
     def source(self, index: int) -> Span:
         """The line of code and the op, as far as there is room."""
@@ -221,16 +202,6 @@ class ShownRows:
         if place and left < min(len(op), _LEAST_OP):  # the line of code says more than a bit of an op
             return (cut_begin(place, self.place_width, self.glyphs), "text")
         return (f"{place} {cut_begin(op, left, self.glyphs)}".strip(), "text")
-
-
-def _first(name: str) -> Callable[[ShownRows, Rows], list[str]]:
-    """A text of each row's largest buffer; unknown ones are the last in the alphabet."""
-
-    def read(source: ShownRows, rows: Rows) -> list[str]:
-        buffers = source.triage.need.buffers
-        return [getattr(buffers[source.rows[row].buffers[0]], name) or "\uffff" for row in rows]
-
-    return read
 
 
 def _of_rows(name: str) -> Callable[[ShownRows, Rows], list[Any]]:
@@ -244,32 +215,39 @@ def _shares(source: ShownRows, rows: Rows) -> list[float | None]:
 
 def _drawn(
     key: str,
-    unit: Unit,
-    read: Callable[[ShownRows, Rows], Sequence[Any]],
+    title: str,
+    width: int,
     meaning: str,
-    look: OnScreen[ShownRows],
     cell: Callable[[ShownRows, int], Span],
+    fixed: bool = False,
+    grows: bool = False,
 ) -> Field[ShownRows]:
-    """A field whose cells are more than its values."""
-    screen = replace(look, cells=lambda source, _: each(lambda row: cell(source, row)))
-    return Field(key, unit, read, meaning, screen=screen)
+    """A text of each row's largest buffer, of which cells say more; unknown ones are the last in the alphabet."""
+
+    def read(source: ShownRows, rows: Rows) -> list[str]:
+        return [getattr(source.first(row), key) or "\uffff" for row in rows]
+
+    def cells(source: ShownRows, _: Glyphs) -> Cells:
+        return each(lambda row: cell(source, row))
+
+    return Field(
+        key, VERBATIM, read, meaning, screen=OnScreen(key, title, width, cells=cells, fixed=fixed, grows=grows)
+    )
 
 
-_AFTER: OnScreen[ShownRows] = OnScreen("", "est.", 6, fixed=True)
+_RANK: OnScreen[ShownRows] = OnScreen("", "#", 2, cells=lambda source, _: each(source.number), fixed=True)
+_AFTER: OnScreen[ShownRows] = OnScreen("", "est.", 6, cells=lambda source, _: each(source.after), fixed=True)
 _SHARE: OnScreen[ShownRows] = OnScreen("", "%", 4, words=lambda value, _: percent(value, 0), fixed=True)
 _EXPANSION: OnScreen[ShownRows] = OnScreen(
     "padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value), fixed=True
 )
-_CATEGORY: OnScreen[ShownRows] = OnScreen("category", CATEGORY, 6, fixed=True)
-_SHAPE_LOOK: OnScreen[ShownRows] = OnScreen("shape", "shape", 8)
-_SOURCE: OnScreen[ShownRows] = OnScreen("source", "source", 8, grows=True)
 
 ROWS: Table[ShownRows] = Table(
     "rows",
     (
-        replace(rank_field(2), screen=OnScreen("", "#", 2, cells=lambda source, _: each(source.number), fixed=True)),
+        replace(rank_field(2), screen=_RANK),
         Field("size_bytes", BYTES, _of_rows("size"), "what it takes", screen=replace(size_look(), fixed=True)),
-        _drawn("after_bytes", BYTES, _of_rows("after"), "its size with the chosen toggles", _AFTER, ShownRows.after),
+        Field("after_bytes", BYTES, _of_rows("after"), "its size with the chosen toggles", screen=_AFTER),
         Field("share_percent", PERCENT, _shares, "its size, of all that is needed", screen=_SHARE),
         Field(
             "expansion",
@@ -279,9 +257,9 @@ ROWS: Table[ShownRows] = Table(
             screen=_EXPANSION,
             sort=lambda source: [row.padding for row in source.rows],
         ),
-        _drawn("category", VERBATIM, _first("category"), "what holds it", _CATEGORY, ShownRows.category),
-        _drawn("shape", VERBATIM, _first("shape"), "its shape", _SHAPE_LOOK, ShownRows.shape),
-        _drawn("source", VERBATIM, _first("source"), "where it comes from", _SOURCE, ShownRows.source),
+        _drawn("category", CATEGORY, 6, "what holds it", ShownRows.category, fixed=True),
+        _drawn("shape", "shape", 8, "its shape", ShownRows.shape),
+        _drawn("source", "source", 8, "where it comes from", ShownRows.source, grows=True),
     ),
     len,
     json=(),
@@ -307,10 +285,3 @@ def _columns(triage: Triage, rows: Sequence[Row], width: int, glyphs: Glyphs, ma
     place = max(8, room - shape - 2)
     looks = {"shape": {"width": shape}, "source": {"width": place}}
     return left + screen_columns(ROWS, replace(shown, place_width=place), glyphs, looks)
-
-
-def _group_place(row: Row, buffers: Sequence[Buffer], folder: bool) -> tuple[str, str]:
-    """A group's source line, and the op where all its buffers have one."""
-    place = row.title if folder or " " in row.title else os.path.basename(row.title)
-    ops = {op_tail(buffers[index].framework_op or "") for index in row.buffers}
-    return place, ops.pop() if len(ops) == 1 else f"({len(ops)} ops)"

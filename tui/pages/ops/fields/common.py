@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
-from tpuprof.parsers.ops.roofline import UNKNOWN_BOUND, Rates
+from tpuprof.parsers.ops.roofline import BOUNDS, UNKNOWN_BOUND, Rates
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import Field, OnScreen, Source
-from tpuprof.tui.report.units import (
-    COUNT,
-    GFLOPS,
-    GIGABYTES,
-    INTENSITY,
-    NUMBER,
-    SHARE,
-    SHARE_PERCENT,
-    TEXT,
-    TIME_PS,
-    Unit,
-    plain,
-)
+from tpuprof.tui.report.fields import Field, OnScreen, Reader, column, in_order
+from tpuprof.tui.report.quantities import RANK
+from tpuprof.tui.report.units import COUNT, GFLOPS, GIGABYTES, INTENSITY, SHARE, SHARE_PERCENT, TEXT, TIME_PS, Unit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,21 +34,22 @@ NO_FLOPS = "no FLOPs are counted for these ops (those of a while or call count w
 NO_BYTES = "no bytes are counted for these ops (those of a while or call count where they run, inside it)"
 NO_BREAKDOWN = "the profile does not break the bytes of these ops down by memory"
 NO_PROGRAM = "the profile does not say which program these ops belong to"
+NO_OCCURRENCES = "these ops have no occurrences"
+NO_INTENSITY = "no FLOPs are counted for these ops, or no bytes"
 NO_BOUND = "no FLOPs, and no bytes of a memory with a known peak, are counted for these ops"
 NO_TIME = "the cores' whole time is not known"
 NO_BANDWIDTH = "no bytes are counted for these ops, or the peak of this memory is unknown"
-NO_INTENSITY = "no FLOPs are counted for these ops, or no bytes"
-NO_OCCURRENCES = "these ops have no occurrences"
 NO_FRAMEWORK_OP = "the profile names no framework op for these ops"
 NO_SOURCE = "the profile names no source line for these ops"
 NO_SHAPE = "the profile gives no shape for the results of these ops"
 NO_EXPRESSION = "the profile has lost the HLO text of these ops"
 NO_CATEGORY = "the profile has no HLO category for these ops"
 
-NAME_WIDTH = 26
-SCOPE_WIDTH = 36
-"""For names of framework ops, whose ends tell them apart."""
-CATEGORY_WIDTH = 20
+_MOVED = "bandwidth_gigabytes_per_second"
+_ABOVE_1 = "above 1 where work and time do not belong together"
+_HELD_UP = "Red from 67% on: memory holds it up."
+
+HBM = TRAFFIC.index("hbm")
 BAR_WIDTH = 6
 
 IMPLAUSIBLE = 1.05
@@ -68,7 +59,7 @@ IMPLAUSIBLE = 1.05
 # --- words and styles
 
 
-def used(utilization: float) -> str:
+def used(utilization: float, _: bool = False) -> str:
     """A utilization; of an asynchronous op, whose work and time do not belong together, no more than that it is."""
     return ">100%" if utilization > IMPLAUSIBLE else share(utilization)
 
@@ -106,74 +97,101 @@ def known_program(name: str) -> str | None:
     return None if name == UNKNOWN_PROGRAM else name
 
 
-def _used_words(utilization: float, _: bool) -> str:
-    return used(utilization)
-
-
-def _strong(_: object) -> StyleKey:
-    return "strong"
-
-
-PROGRAM = Unit("text", lambda values: [known_program(value) for value in values], lambda value, _: value, is_text=True)
+PROGRAM = Unit("text", lambda values: list(map(known_program, values)), lambda value, _: value, is_text=True)
 """Names of programs; null for machines where a program is not known."""
 
-STALL = Unit("percent", plain, lambda value, _: share(value / 100))
+# --- what every table of ops holds
 
-# --- what every table of ops begins with
+_MEANINGS = {
+    "rank": "the row's place by self time",
+    "name": "the op's name",
+    "class": "what the core does meanwhile: compute (matrix unit), vector, copy, collective, host or unknown",
+    "self_time_bar": "self time as a bar; that of the first op is the longest",
+    "occurrences": "how often the op ran, over all cores",
+    "total_time_ps": "time from begin to end, summed over all occurrences",
+    "self_time_ps": "total time less the time of the ops that run inside, summed over all occurrences",
+    "average_time_ps": "total time by occurrence",
+    "average_self_time_ps": "self time by occurrence",
+    "self_time_percent": "self time, of the cores' whole time, idle time included",
+    "cumulative_percent": "self time of the op and of all before it by self time, of the cores' whole time",
+    "gflops_per_second": "FLOPs over the total time",
+    "flops_utilization": f"FLOP/s over the device's peak, at its nominal clock; {_ABOVE_1}",
+    "hbm_bandwidth_utilization": f"HBM traffic a second over the peak of HBM; {_ABOVE_1}",
+    "operational_intensity": "FLOPs by byte of all memory traffic",
+    "hbm_intensity": "FLOPs by byte of HBM traffic",
+    "bound_by": "the resource that is nearest to its peak: compute, or a memory's reads or writes",
+    "roofline_efficiency": "utilization of the resource that bounds it: how near it is to the roof",
+    "model_gflops_per_second": "FLOPs that the model asks for over the total time",
+    "gigabytes_per_second": "bytes accessed, in all memories, over the total time",
+    "hbm_gigabytes_per_second": "HBM traffic over the total time",
+    **{f"{_MOVED}.{key}": f"{memory_words(name)} traffic over the total time" for name, key in MEMORIES.items()},
+}
+
+_LOOKS: dict[str, OnScreen[Any]] = {
+    "occurrences": OnScreen("count", "count", 8),
+    "total_time_ps": OnScreen("total", "total time", 10),
+    "self_time_ps": OnScreen("self", "self time", 9),
+    "average_self_time_ps": OnScreen("average", "average", 9),
+    "self_time_percent": OnScreen("self", "time", 6, fixed=True),
+    "cumulative_percent": OnScreen("cumulative", "cumul.", 6),
+    "gflops_per_second": OnScreen("flops_rate", "FLOP/s", 7),
+    "flops_utilization": OnScreen("flops", "FLOPS", 6, flops_style, used, note="Green from 50%, red below 20%."),
+    "hbm_bandwidth_utilization": OnScreen("hbm", "HBM", 6, bandwidth_style, used, note=_HELD_UP),
+    "operational_intensity": OnScreen("intensity", "FLOP/B", 7),
+    "roofline_efficiency": OnScreen("roof", "of roof", 7, words=used),
+    "model_gflops_per_second": OnScreen("model_rate", "model/s", 7),
+    "gigabytes_per_second": OnScreen("all_rate", "bytes/s", 7),
+    "hbm_gigabytes_per_second": OnScreen("hbm_rate", "HBM B/s", 7),
+    f"{_MOVED}.hbm": OnScreen("hbm_rate", "HBM B/s", 7),
+    f"{_MOVED}.cmem_read": OnScreen("cmem_read", "CMEM rd", 7),
+    f"{_MOVED}.cmem_write": OnScreen("cmem_write", "CMEM wr", 7),
+    f"{_MOVED}.sram_read": OnScreen("chip_read", "chip rd", 7),
+    f"{_MOVED}.sram_write": OnScreen("chip_write", "chip wr", 7),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Who the rows of a table are, and what share of the time each takes.
-
-    Attributes:
-        name: of each row.
-        op_class: what the core does meanwhile.
-        self_ps, self_fraction, cumulative_fraction: self time, and as a share of the whole.
-    """
-
-    name: Sequence[str]
-    op_class: Sequence[OpClass]
-    occurrences: NDArray[np.int64]
-    total_ps: NDArray[np.int64]
-    self_ps: NDArray[np.int64]
-    self_fraction: NDArray[np.float64]
-    cumulative_fraction: NDArray[np.float64]
+def _field(key: str, unit: Unit, read: Reader[Any], null: str = "", heading: str = "") -> Field[Any]:
+    return Field(key, unit, read, _MEANINGS[key], null, heading, _LOOKS.get(key))
 
 
-def divide(numerator: NDArray[Any], denominator: NDArray[Any]) -> NDArray[np.float64]:
-    """Quotients; NaN or infinite, which is unknown, where the denominator is zero."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        quotient: NDArray[np.float64] = numerator / denominator
-    return quotient
+def not_zero(name: str) -> Reader[Any]:
+    """Reads a column of whole numbers in which 0 stands for what is unknown."""
+    whole = attrgetter(name)
+    return lambda source, rows: [number or None for number in whole(source)[rows].tolist()]
 
 
-def picked(values: Sequence[Any], rows: Rows) -> Sequence[Any]:
-    """Some entries of a column, in the order of the rows; the column itself where these are all rows."""
-    if isinstance(rows, range) and rows == range(len(values)):
-        return values
-    return [values[row] for row in rows]
+def ratio(above: str, below: str, factor: int = 1) -> Reader[Any]:
+    """Reads quotients of two columns, times a factor; NaN or infinite, which is unknown, for a division by zero."""
+    both = attrgetter(above, below)
+
+    def read(source: object, rows: Rows) -> NDArray[np.float64]:
+        numerator, denominator = both(source)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quotient: NDArray[np.float64] = factor * numerator[rows] / denominator[rows]
+        return quotient
+
+    return read
 
 
-def _letters(names: Callable[[Source], Names]) -> Callable[[Source, Glyphs], Cells]:
-    def cells(source: Source, _: Glyphs) -> Cells:
-        classes = names(source).op_class
+def _letters(op_class: str) -> Callable[[Any, Glyphs], Cells]:
+    def cells(source: object, _: Glyphs) -> Cells:
+        classes: Sequence[OpClass] = attrgetter(op_class)(source)
         return lambda rows: [(CLASS_LETTER[classes[row]], CLASS_STYLE[classes[row]]) for row in rows]
 
     return cells
 
 
-def _bars(names: Callable[[Source], Names]) -> Callable[[Source, Glyphs], Cells]:
+def _bars(op_class: str, self_fraction: str) -> Callable[[Any, Glyphs], Cells]:
     """Bars of the share of time, the longest one the full width."""
 
-    def cells(source: Source, glyphs: Glyphs) -> Cells:
-        of = names(source)
-        most = float(of.self_fraction[0]) if len(of.self_fraction) else 1.0
+    def cells(source: object, glyphs: Glyphs) -> Cells:
+        classes, fractions = attrgetter(op_class, self_fraction)(source)
+        most = float(fractions[0]) if len(fractions) else 1.0
 
         def bar(row: int) -> Span:
-            part = float(of.self_fraction[row])
+            part = float(fractions[row])
             filled = small_bar(part / most if most > 0 else 0.0, BAR_WIDTH, glyphs)[0] if math.isfinite(part) else ""
-            return filled, CLASS_STYLE[of.op_class[row]]
+            return filled, CLASS_STYLE[classes[row]]
 
         return each(bar)
 
@@ -181,97 +199,37 @@ def _bars(names: Callable[[Source], Names]) -> Callable[[Source, Glyphs], Cells]
 
 
 def name_fields(
-    names: Callable[[Source], Names], name_width: int, filter_names: tuple[str, ...] = ("name",)
-) -> tuple[Field[Source], ...]:
-    """Rank, name and class of a row, its occurrences and its times."""
+    times: str, shares: str, width: int, filter_names: tuple[str, ...] = ("name",)
+) -> tuple[Field[Any], ...]:
+    """Rank, name and class of a row, its occurrences and its times.
+
+    Args:
+        times, shares: dotted names of the parts of the source that hold names and times, and classes and shares, each
+            with a dot at its end.
+        width: cells of the names.
+        filter_names: what a filter calls the names.
+    """
+    occurrences, total, own = f"{times}occurrences", f"{times}total_ps", f"{times}self_ps"
+    op_class, fraction = f"{shares}op_class", f"{shares}self_fraction"
+    names: OnScreen[Any] = OnScreen("name", "op", width, lambda _: "strong", fixed=True, grows=True)
+    letters: OnScreen[Any] = OnScreen("", "", 1, cells=_letters(op_class), fixed=True, keeps_style=True)
+    bars = replace(letters, width=BAR_WIDTH, cells=_bars(op_class, fraction), is_left=True)
+    share_of_time = _field("self_time_percent", SHARE_PERCENT, column(fraction), NO_TIME, "self")
+    cumulative = _field(
+        "cumulative_percent", SHARE_PERCENT, column(f"{shares}cumulative_fraction"), NO_TIME, "cumulative"
+    )
     return (
-        Field("rank", NUMBER, lambda _, rows: [int(row) + 1 for row in rows], "the row's place by self time"),
-        Field(
-            "name",
-            TEXT,
-            lambda source, rows: picked(names(source).name, rows),
-            "the op's name",
-            heading="op",
-            screen=OnScreen("name", "op", name_width, _strong, fixed=True, grows=True),
-            filter=filter_names,
-        ),
-        Field(
-            "class",
-            TEXT,
-            lambda source, rows: picked(names(source).op_class, rows),
-            "what the core does meanwhile: compute (matrix unit), vector, copy, collective, host or unknown",
-            heading="class",
-            screen=OnScreen("", "", 1, cells=_letters(names), fixed=True, keeps_style=True),
-        ),
-        Field(
-            "self_time_bar",
-            SHARE,
-            lambda source, rows: names(source).self_fraction[rows],
-            "self time as a bar; that of the first op is the longest",
-            screen=OnScreen("", "", BAR_WIDTH, cells=_bars(names), is_left=True, fixed=True, keeps_style=True),
-        ),
-        Field(
-            "occurrences",
-            COUNT,
-            lambda source, rows: names(source).occurrences[rows],
-            "how often the op ran, over all cores",
-            null="idle time has none",
-            heading="count",
-            screen=OnScreen("count", "count", 8),
-        ),
-        Field(
-            "total_time_ps",
-            TIME_PS,
-            lambda source, rows: names(source).total_ps[rows],
-            "time from begin to end, summed over all occurrences",
-            null=NO_TIME,
-            heading="total time",
-            screen=OnScreen("total", "total time", 10),
-        ),
-        Field(
-            "self_time_ps",
-            TIME_PS,
-            lambda source, rows: names(source).self_ps[rows],
-            "total time less the time of the ops that run inside, summed over all occurrences",
-            heading="self time",
-            screen=OnScreen("self", "self time", 9),
-        ),
-        Field(
-            "average_time_ps",
-            TIME_PS,
-            lambda source, rows: divide(names(source).total_ps[rows], names(source).occurrences[rows]),
-            "total time by occurrence",
-            null=NO_OCCURRENCES,
-        ),
-        Field(
-            "average_self_time_ps",
-            TIME_PS,
-            lambda source, rows: divide(names(source).self_ps[rows], names(source).occurrences[rows]),
-            "self time by occurrence",
-            null=NO_OCCURRENCES,
-            heading="average",
-            screen=OnScreen("average", "average", 9),
-        ),
-        Field(
-            "self_time_percent",
-            SHARE_PERCENT,
-            lambda source, rows: names(source).self_fraction[rows],
-            "self time, of the cores' whole time, idle time included",
-            null=NO_TIME,
-            heading="self",
-            screen=OnScreen("self", "time", 6, fixed=True),
-            sort=lambda source: names(source).self_ps,
-        ),
-        Field(
-            "cumulative_percent",
-            SHARE_PERCENT,
-            lambda source, rows: names(source).cumulative_fraction[rows],
-            "self time of the op and of all before it by self time, of the cores' whole time",
-            null=NO_TIME,
-            heading="cumulative",
-            screen=OnScreen("cumulative", "cumul.", 6),
-            sort=lambda source: -names(source).cumulative_fraction,
-        ),
+        _field("rank", RANK.unit, RANK.read),
+        replace(_field("name", TEXT, column(f"{times}name"), "", "op"), screen=names, filter=filter_names),
+        replace(_field("class", TEXT, column(op_class), "", "class"), screen=letters),
+        replace(_field("self_time_bar", SHARE, column(fraction)), screen=bars),
+        _field("occurrences", COUNT, column(occurrences), "idle time has none", "count"),
+        _field("total_time_ps", TIME_PS, column(total), NO_TIME, "total time"),
+        _field("self_time_ps", TIME_PS, column(own), "", "self time"),
+        _field("average_time_ps", TIME_PS, ratio(total, occurrences), NO_OCCURRENCES),
+        _field("average_self_time_ps", TIME_PS, ratio(own, occurrences), NO_OCCURRENCES, "average"),
+        replace(share_of_time, sort=attrgetter(own)),
+        replace(cumulative, sort=lambda source: -attrgetter(f"{shares}cumulative_fraction")(source)),
     )
 
 
@@ -279,11 +237,9 @@ TIMES = ("occurrences", "total_time_ps", "self_time_ps", "average_time_ps", "ave
 SHARES = ("self_time_percent", "cumulative_percent")
 LEADING = ("class", "self_time_percent", "self_time_bar", "name")
 
-# --- rates
 
-
-def _bound_cells(rates: Callable[[Source], Rates]) -> Callable[[Source, Glyphs], Cells]:
-    def cells(source: Source, _: Glyphs) -> Cells:
+def _bound_cells(rates: Callable[[Any], Rates]) -> Callable[[Any, Glyphs], Cells]:
+    def cells(source: object, _: Glyphs) -> Cells:
         of = rates(source)
 
         def bound(row: int) -> Span:
@@ -297,145 +253,55 @@ def _bound_cells(rates: Callable[[Source], Rates]) -> Callable[[Source, Glyphs],
     return cells
 
 
-def rate_fields(rates: Callable[[Source], Rates]) -> tuple[Field[Source], ...]:
-    """How fast work is done, against what the device can do (formulas in `parsers.ops.roofline`)."""
-    hbm = TRAFFIC.index("hbm")
+def rate_fields(where: str) -> tuple[Field[Any], ...]:
+    """How fast work is done, against what the device can do (formulas in `parsers.ops.roofline`).
 
-    def bounds(source: Source, rows: Rows) -> list[str | None]:
-        of = rates(source)
-        return [None if of.bound_by[row] == UNKNOWN_BOUND else of.bound_name(int(row)) for row in rows]
+    Args:
+        where: dotted name of the rates in the source.
+    """
+    rates: Callable[[Any], Rates] = attrgetter(where)
+    no_flop_rate, no_byte_rate = f"{NO_FLOPS}, or they took no time", f"{NO_BYTES}, or they took no time"
 
+    def bound_names(source: object, rows: Rows) -> list[str | None]:
+        bounds: list[int] = rates(source).bound_by[rows].tolist()
+        return [None if bound == UNKNOWN_BOUND else BOUNDS[bound] for bound in bounds]
+
+    def rate(key: str, unit: Unit, name: str, null: str, heading: str = "", index: int | None = None) -> Field[Any]:
+        return _field(key, unit, column(f"{where}.{name}", index), null, heading)
+
+    bound_by = replace(
+        _field("bound_by", TEXT, bound_names, NO_BOUND, "bound by"),
+        screen=OnScreen("bound", "bound by", 10, cells=_bound_cells(rates)),
+        sort=lambda source: np.where(rates(source).bound_by < 0, np.nan, rates(source).bound_by),
+        filter=("bound_by",),
+        filter_unknown="unknown",
+    )
+    no_bytes_moved = {name: f"{NO_BREAKDOWN}, or they took no time" for name in MEMORIES} | {"hbm": no_byte_rate}
     return (
-        Field(
-            "gflops_per_second",
-            GFLOPS,
-            lambda source, rows: rates(source).flops_per_second[rows],
-            "FLOPs over the total time",
-            null=f"{NO_FLOPS}, or they took no time",
-            heading="FLOP/s",
-            screen=OnScreen("flops_rate", "FLOP/s", 7),
+        rate("gflops_per_second", GFLOPS, "flops_per_second", no_flop_rate, "FLOP/s"),
+        rate("flops_utilization", SHARE, "flops_utilization", f"{NO_FLOPS}, or the peak is unknown", "FLOPS"),
+        rate("hbm_bandwidth_utilization", SHARE, "bandwidth_utilization", NO_BANDWIDTH, "HBM", HBM),
+        rate("operational_intensity", INTENSITY, "operational_intensity", NO_INTENSITY, "FLOP/B"),
+        rate("hbm_intensity", INTENSITY, "hbm_intensity", "no FLOPs are counted for these ops, or no HBM bytes"),
+        bound_by,
+        rate("roofline_efficiency", SHARE, "efficiency", NO_BOUND, "of roof"),
+        rate("model_gflops_per_second", GFLOPS, "model_flops_per_second", no_flop_rate),
+        rate("gigabytes_per_second", GIGABYTES, "bytes_per_second", no_byte_rate),
+        rate("hbm_gigabytes_per_second", GIGABYTES, "bandwidth", no_byte_rate, index=HBM),
+        *(
+            rate(f"{_MOVED}.{MEMORIES[name]}", GIGABYTES, "bandwidth", null, index=index)
+            for index, (name, null) in enumerate(no_bytes_moved.items())
         ),
-        Field(
-            "flops_utilization",
-            SHARE,
-            lambda source, rows: rates(source).flops_utilization[rows],
-            "FLOP/s over the device's peak, at its nominal clock; above 1 where work and time do not belong together",
-            null=f"{NO_FLOPS}, or the peak is unknown",
-            heading="FLOPS",
-            screen=OnScreen("flops", "FLOPS", 6, flops_style, _used_words, note="Green from 50%, red below 20%."),
-        ),
-        Field(
-            "hbm_bandwidth_utilization",
-            SHARE,
-            lambda source, rows: rates(source).bandwidth_utilization[rows, hbm],
-            "HBM traffic a second over the peak of HBM; above 1 where work and time do not belong together",
-            null=NO_BANDWIDTH,
-            heading="HBM",
-            screen=OnScreen("hbm", "HBM", 6, bandwidth_style, _used_words, note="Red from 67% on: memory holds it up."),
-        ),
-        Field(
-            "operational_intensity",
-            INTENSITY,
-            lambda source, rows: rates(source).operational_intensity[rows],
-            "FLOPs by byte of all memory traffic",
-            null=NO_INTENSITY,
-            heading="FLOP/B",
-            screen=OnScreen("intensity", "FLOP/B", 7),
-        ),
-        Field(
-            "hbm_intensity",
-            INTENSITY,
-            lambda source, rows: rates(source).hbm_intensity[rows],
-            "FLOPs by byte of HBM traffic",
-            null="no FLOPs are counted for these ops, or no HBM bytes",
-        ),
-        Field(
-            "bound_by",
-            TEXT,
-            bounds,
-            "the resource that is nearest to its peak: compute, or a memory's reads or writes",
-            null=NO_BOUND,
-            heading="bound by",
-            screen=OnScreen("bound", "bound by", 10, cells=_bound_cells(rates)),
-            sort=lambda source: np.where(rates(source).bound_by < 0, np.nan, rates(source).bound_by),
-            filter=("bound_by",),
-            filter_unknown="unknown",
-        ),
-        Field(
-            "roofline_efficiency",
-            SHARE,
-            lambda source, rows: rates(source).efficiency[rows],
-            "utilization of the resource that bounds it: how near it is to the roof",
-            null=NO_BOUND,
-            heading="of roof",
-            screen=OnScreen("roof", "of roof", 7, words=_used_words),
-        ),
-        Field(
-            "model_gflops_per_second",
-            GFLOPS,
-            lambda source, rows: rates(source).model_flops_per_second[rows],
-            "FLOPs that the model asks for over the total time",
-            null=f"{NO_FLOPS}, or they took no time",
-            screen=OnScreen("model_rate", "model/s", 7),
-        ),
-        Field(
-            "gigabytes_per_second",
-            GIGABYTES,
-            lambda source, rows: rates(source).bytes_per_second[rows],
-            "bytes accessed, in all memories, over the total time",
-            null=f"{NO_BYTES}, or they took no time",
-            screen=OnScreen("all_rate", "bytes/s", 7),
-        ),
-        Field(
-            "hbm_gigabytes_per_second",
-            GIGABYTES,
-            lambda source, rows: rates(source).bandwidth[rows, hbm],
-            "HBM traffic over the total time",
-            null=f"{NO_BYTES}, or they took no time",
-            screen=OnScreen("hbm_rate", "HBM B/s", 7),
-        ),
-        *(_bandwidth_field(rates, name, column) for column, name in enumerate(TRAFFIC)),
     )
 
 
-_BANDWIDTH_COLUMNS = {
-    "hbm": ("hbm_rate", "HBM B/s"),
-    "cmem_read": ("cmem_read", "CMEM rd"),
-    "cmem_write": ("cmem_write", "CMEM wr"),
-    "on_chip_read": ("chip_read", "chip rd"),
-    "on_chip_write": ("chip_write", "chip wr"),
-}
-
-
-def _bandwidth_field(rates: Callable[[Source], Rates], memory: str, column: int) -> Field[Source]:
-    names = _BANDWIDTH_COLUMNS.get(memory)
-    return Field(
-        f"bandwidth_gigabytes_per_second.{MEMORIES[memory]}",
-        GIGABYTES,
-        lambda source, rows: rates(source).bandwidth[rows, column],
-        f"{memory_words(memory)} traffic over the total time",
-        null=f"{NO_BYTES if memory == 'hbm' else NO_BREAKDOWN}, or they took no time",
-        screen=OnScreen(*names, 7) if names else None,
-    )
-
-
-WORK_RATES = (
-    "gflops_per_second",
-    "flops_utilization",
-    "hbm_bandwidth_utilization",
-    "operational_intensity",
-    "hbm_intensity",
-    "bound_by",
+WORK_RATES = in_order(
+    "gflops_per_second flops_utilization hbm_bandwidth_utilization operational_intensity hbm_intensity bound_by",
     "roofline_efficiency",
 )
 """Rates that every table of work has, in the order of JSON."""
 
-PEOPLES_RATES = (
-    "flops_utilization",
-    "hbm_bandwidth_utilization",
-    "gflops_per_second",
-    "operational_intensity",
-    "bound_by",
-    "roofline_efficiency",
+PEOPLES_RATES = in_order(
+    "flops_utilization hbm_bandwidth_utilization gflops_per_second operational_intensity bound_by roofline_efficiency"
 )
 """Rates that Markdown shows, in its order."""

@@ -2,91 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
+from typing import Any
 
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
-from tpuprof.tui.report.fields import Figure
+from tpuprof.tui.report.fields import Figure, attribute
 from tpuprof.tui.report.units import COUNT, FLAG, GFLOPS, GIGABYTES, INTENSITY, NUMBER, TEXT, TIME_PS
 
 
-def _peak(memory: str) -> Callable[[OpsPage], float | None]:
-    def read(page: OpsPage) -> float | None:
-        peak: float | None = getattr(page.peaks, memory)
-        return peak
+def _peak(memory: str, key: str) -> Figure[Any]:
+    meaning = f"what one core can move at most: {memory_words(memory)}"
+    what, heading = ("HBM bandwidth", "peak HBM B/s") if memory == "hbm" else (f"of {key.replace('_', ' ')}", "")
+    null, name = f"the device plane gives no peak {what}", f"peaks.{memory}"
+    return attribute(f"device.peak_{key}_gigabytes_per_second", GIGABYTES, meaning, heading, null=null, name=name)
 
-    return read
 
-
-DEVICE: tuple[Figure[OpsPage], ...] = (
-    Figure("device.type", TEXT, lambda page: page.device_type, "the device's type", "no device plane names its type"),
-    Figure("device.cores", COUNT, lambda page: page.core_count, "TensorCores over all hosts"),
-    Figure(
+DEVICE: tuple[Figure[Any], ...] = (
+    attribute("device.type", TEXT, "the device's type", null="no device plane names its type", name="device_type"),
+    attribute("device.cores", COUNT, "TensorCores over all hosts", name="core_count"),
+    attribute(
         "device.peak_gflops_per_second",
         GFLOPS,
-        lambda page: page.peaks.flops_per_second,
         "what one core can do at most",
-        "the device plane gives no peak FLOPS",
-        heading="peak FLOP/s of a core",
+        "peak FLOP/s of a core",
+        null="the device plane gives no peak FLOPS",
+        name="peaks.flops_per_second",
     ),
-    *(
-        Figure(
-            f"device.peak_{key}_gigabytes_per_second",
-            GIGABYTES,
-            _peak(memory),
-            f"what one core can move at most: {memory_words(memory)}",
-            "the device plane gives no peak HBM bandwidth"
-            if memory == "hbm"
-            else f"the device plane gives no peak of {key.replace('_', ' ')}",
-            heading="peak HBM B/s" if memory == "hbm" else "",
-        )
-        for memory, key in MEMORIES.items()
-    ),
-    Figure(
+    *(_peak(memory, key) for memory, key in MEMORIES.items()),
+    attribute(
         "device.ridge_point",
         INTENSITY,
-        lambda page: page.peaks.ridge_point,
         "FLOPs by byte of HBM traffic from which on compute bounds a program, and not HBM",
-        "the device plane lacks the peak FLOPS or the peak HBM bandwidth",
-        heading="ridge point, FLOP/B",
+        "ridge point, FLOP/B",
+        null="the device plane lacks the peak FLOPS or the peak HBM bandwidth",
+        name="peaks.ridge_point",
     ),
 )
-"""What the device can do at most, one core of it."""
+"""What the device can do at most, one core of it; of an `OpsPage`."""
 
-WHOLE_TIME: tuple[Figure[OpsPage], ...] = (
-    Figure(
-        "total_time_ps",
-        TIME_PS,
-        lambda page: page.total_ps or None,
-        "the cores' whole time, summed over them",
-        "no op took any time",
-        heading="time over all cores",
-    ),
-    Figure(
-        "idle_time_ps",
-        TIME_PS,
-        lambda page: page.idle_ps if page.total_ps else None,
-        "what of it no op fills",
-        "no op took any time",
-    ),
+
+def whole_and_idle(
+    kind: str, whole: str, of_whole: str, null: str, heading: str = ""
+) -> tuple[Figure[Any], Figure[Any]]:
+    """The time of all cores or threads, and what of it is idle; both unknown where there is none.
+
+    Args:
+        kind: what the names of both in the source begin with, and their keys.
+        whole, of_whole: what they mean.
+    """
+    total, idle = attrgetter(f"{kind}total_ps"), attrgetter(f"{kind}idle_ps")
+    return (
+        Figure(f"{kind}total_time_ps", TIME_PS, lambda page: total(page) or None, whole, null, heading),
+        Figure(f"{kind}idle_time_ps", TIME_PS, lambda page: idle(page) if total(page) else None, of_whole, null),
+    )
+
+
+WHOLE_TIME = whole_and_idle(
+    "",
+    "the cores' whole time, summed over them",
+    "what of it no op fills",
+    "no op took any time",
+    "time over all cores",
 )
 
-
-TIME_SCALE: Figure[OpsPage] = Figure(
+TIME_SCALE: Figure[Any] = attribute(
     "time_scale",
     NUMBER,
-    lambda page: page.time_scale,
     "self time at the nominal clock over self time measured",
-    "no op event has a Time Scale Multiplier",
+    null="no op event has a Time Scale Multiplier",
 )
-SIMULATED: Figure[OpsPage] = Figure(
-    "simulated", FLAG, lambda page: page.simulated, "whether the profile's times were composed, not measured"
-)
+SIMULATED: Figure[Any] = attribute("simulated", FLAG, "whether the profile's times were composed, not measured")
 OP_COUNT: Figure[OpsPage] = Figure("op_count", COUNT, len, "HLO ops before any limit")
 
 
-def time_figures(page: OpsPage) -> tuple[Figure[OpsPage], ...]:
+def time_figures(page: OpsPage) -> tuple[Figure[Any], ...]:
     """`WHOLE_TIME` with the page's own reason where it has one."""
-    why = page.unknown.get("ops")
-    return tuple(replace(figure, null=why) for figure in WHOLE_TIME) if why else WHOLE_TIME
+    return tuple(replace(figure, null=page.unknown.get("ops", figure.null)) for figure in WHOLE_TIME)

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.tui.pages.ops.fields.common import (
-    LEADING,
-    PEOPLES_RATES,
-    SCOPE_WIDTH,
-    SHARES,
-    TIMES,
-    WORK_RATES,
-    Names,
-    known_program,
-    name_fields,
-    picked,
-    rate_fields,
-)
-from tpuprof.tui.report.fields import Field, OnScreen, Table
-from tpuprof.tui.report.units import (
-    TEXT,
-)
+from tpuprof.tui.pages.ops.fields import common
+from tpuprof.tui.pages.ops.fields.common import known_program, name_fields, rate_fields
+from tpuprof.tui.report.fields import Field, OnScreen, Table, column, in_order
+from tpuprof.tui.report.units import TEXT
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
@@ -40,105 +26,67 @@ class FrameworkOps:
     def __len__(self) -> int:
         return len(self.page)
 
-    def main_ops(self, rows: Rows, names: Sequence[str]) -> list[str | None]:
-        """For some rows the name of their longest HLO op, or of its program; None for host ops."""
-        main = self.page.main_op[rows].tolist()
-        return [None if row < 0 else names[row] for row in main]
+
+def _sides(source: FrameworkOps, rows: Rows) -> list[str]:
+    return ["host" if is_host else "device" for is_host in source.page.is_host[rows].tolist()]
 
 
-def _framework_names(source: FrameworkOps) -> Names:
-    page = source.page
-    return Names(
-        page.name,
-        page.op_class,
-        page.occurrences,
-        page.total_ps,
-        page.self_ps,
-        page.self_fraction,
-        page.cumulative_fraction,
-    )
+def _main_ops(source: FrameworkOps, rows: Rows) -> list[str | None]:
+    return [None if row < 0 else source.ops.table.name[row] for row in source.page.main_op[rows].tolist()]
 
 
-_FRAMEWORK_JSON = (
-    "name",
+def _main_programs(source: FrameworkOps, rows: Rows) -> list[str | None]:
+    return [None if row < 0 else known_program(source.ops.program[row]) for row in source.page.main_op[rows].tolist()]
+
+
+_NO_HLO_OP = "host ops stem from no HLO op"
+
+_TYPE: Field[FrameworkOps] = Field(
     "type",
+    TEXT,
+    column("page.type"),
+    "the op's type, as the framework names it",
+    "the profile does not tell the type of these ops",
+    "type",
+    OnScreen("type", "type", 18),
+    filter=("category",),
+)
+_SIDE: Field[FrameworkOps] = Field(
     "side",
-    "class",
-    *TIMES,
-    *SHARES,
-    *WORK_RATES,
-    "main_op",
+    TEXT,
+    _sides,
+    "where it ran: on the device or on the host",
+    screen=OnScreen("side", "side", 6),
+    sort=lambda source: source.page.is_host,
+)
+_MAIN_OP: Field[FrameworkOps] = Field(
+    "main_op", TEXT, _main_ops, "the longest HLO op that stems from it", _NO_HLO_OP, "longest HLO op"
+)
+_MAIN_PROGRAM: Field[FrameworkOps] = Field(
     "main_op_program",
+    TEXT,
+    _main_programs,
+    "the HLO module of that op",
+    f"{_NO_HLO_OP}, or the profile does not say which program it belongs to",
 )
 
-HOST_OP_COLUMNS = (
-    "name",
-    "type",
-    "class",
-    "self_time_percent",
-    "cumulative_percent",
-    "self_time_ps",
-    "total_time_ps",
-    "occurrences",
+HOST_OP_COLUMNS = in_order(
+    "name type class self_time_percent cumulative_percent self_time_ps total_time_ps occurrences"
 )
 """What Markdown shows of framework ops on the host, for which no work is counted."""
 
 FRAMEWORK_OPS: Table[FrameworkOps] = Table(
     "ops",
     (
-        *name_fields(_framework_names, SCOPE_WIDTH, ("name", "framework_op")),
-        Field(
-            "type",
-            TEXT,
-            lambda source, rows: picked(source.page.type, rows),
-            "the op's type, as the framework names it",
-            null="the profile does not tell the type of these ops",
-            heading="type",
-            screen=OnScreen("type", "type", 18),
-            filter=("category",),
-        ),
-        Field(
-            "side",
-            TEXT,
-            lambda source, rows: ["host" if is_host else "device" for is_host in source.page.is_host[rows].tolist()],
-            "where it ran: on the device or on the host",
-            screen=OnScreen("side", "side", 6),
-            sort=lambda source: source.page.is_host,
-        ),
-        *rate_fields(lambda source: source.page.rates),
-        Field(
-            "main_op",
-            TEXT,
-            lambda source, rows: source.main_ops(rows, source.ops.table.name),
-            "the longest HLO op that stems from it",
-            null="host ops stem from no HLO op",
-            heading="longest HLO op",
-        ),
-        Field(
-            "main_op_program",
-            TEXT,
-            lambda source, rows: [
-                None if program is None else known_program(program)
-                for program in source.main_ops(rows, source.ops.program)
-            ],
-            "the HLO module of that op",
-            null="host ops stem from no HLO op, or the profile does not say which program it belongs to",
-        ),
+        *name_fields("page.", "page.", 36, ("name", "framework_op")),
+        *(_TYPE, _SIDE, *rate_fields("page.rates"), _MAIN_OP, _MAIN_PROGRAM),
     ),
     len,
-    json=_FRAMEWORK_JSON,
-    markdown=(*HOST_OP_COLUMNS, *PEOPLES_RATES, "main_op"),
-    screen=(
-        *LEADING,
-        "flops_utilization",
-        "hbm_bandwidth_utilization",
-        "self_time_ps",
-        "occurrences",
-        "side",
-        "bound_by",
-        "type",
-        "gflops_per_second",
-        "cumulative_percent",
-        "total_time_ps",
+    json=in_order("name type side class", common.TIMES, common.SHARES, common.WORK_RATES, "main_op main_op_program"),
+    markdown=(*HOST_OP_COLUMNS, *common.PEOPLES_RATES, "main_op"),
+    screen=in_order(
+        common.LEADING,
+        "flops_utilization hbm_bandwidth_utilization self_time_ps occurrences side bound_by type gflops_per_second",
+        "cumulative_percent total_time_ps",
     ),
 )

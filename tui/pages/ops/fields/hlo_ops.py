@@ -1,119 +1,81 @@
-"""The quantities of HLO ops, in their own table and in the one under the roofline."""
+"""The quantities of HLO ops, in their own table and under the roofline, and of the program and its steps there."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from tpuprof.parsers.ops.roofline import WORK
 from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.ops.roofline import RooflinePoints
+from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.pages.ops.fields.common import (
-    CATEGORY_WIDTH,
-    LEADING,
-    MEMORIES,
-    NAME_WIDTH,
-    NO_BYTES,
-    NO_CATEGORY,
-    NO_EXPRESSION,
-    NO_FLOPS,
-    NO_FRAMEWORK_OP,
-    NO_PROGRAM,
-    NO_SHAPE,
-    NO_SOURCE,
-    PEOPLES_RATES,
-    PROGRAM,
-    SHARES,
-    STALL,
-    TIMES,
-    WORK_RATES,
-    Names,
-    divide,
-    name_fields,
-    picked,
-    rate_fields,
-    short_program,
-)
-from tpuprof.tui.report.fields import Field, OnScreen, Table
-from tpuprof.tui.report.units import FLAG, NUMBER, TEXT, WHOLE
+from tpuprof.tui.pages.ops.fields import common
+from tpuprof.tui.pages.ops.fields.common import LEADING, PEOPLES_RATES, SHARES, TIMES, WORK_RATES
+from tpuprof.tui.report.fields import Field, OnScreen, Reader, Table, column, in_order
+from tpuprof.tui.report.units import FLAG, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
 
-
-def _op_names(page: OpsPage) -> Names:
-    table = page.table
-    return Names(
-        table.name,
-        page.op_class,
-        table.occurrences,
-        table.total_ps,
-        table.self_ps,
-        page.self_fraction,
-        page.cumulative_fraction,
-    )
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
 
 
 def _program_cells(page: OpsPage, glyphs: Glyphs) -> Cells:
     def program(row: int) -> Span:
-        return cut_middle(clean(short_program(page.program[row], glyphs), glyphs.name == "ascii"), 24, glyphs), "text"
+        name = clean(common.short_program(page.program[row], glyphs), glyphs.is_ascii)
+        return cut_middle(name, 24, glyphs), "text"
 
     return each(program)
 
 
-def _work(name: str, meaning: str, null: str) -> Field[OpsPage]:
-    return Field(name, WHOLE, lambda page, rows: getattr(page.table, name)[rows], meaning, null)
+def _name(key: str, stored: str, meaning: str, null: str, unit: Unit = TEXT) -> Field[OpsPage]:
+    """What an op belongs to, which is shown, sorted and filtered by."""
+    return Field(key, unit, column(stored), meaning, null, key.replace("_", " "), _LOOKS[key], filter=(key,))
 
+
+def text_of(stat: str) -> Reader[OpsPage]:
+    """Reads a text of the ops' event metadata."""
+    return lambda page, rows: page.table.texts(stat, np.asarray(rows))
+
+
+def expressions(page: OpsPage, rows: Rows) -> list[str]:
+    """HLO texts of some ops."""
+    return [page.table.expression(int(row)) for row in rows]
+
+
+def _work(key: str, meaning: str, null: str) -> Field[OpsPage]:
+    return Field(key, WHOLE, column(f"table.{key}"), meaning, null)
+
+
+_PROGRAM = "the HLO module that the op belongs to, with its program id"
+_SOURCE = "the source file and line that it stems from"
+_LOOKS: dict[str, OnScreen[OpsPage]] = {
+    "program": OnScreen("program", "program", 24, cells=_program_cells),
+    "category": OnScreen("category", "HLO category", 20),
+    "framework_op": OnScreen("framework", "framework op", 40),
+}
 
 HLO_FIELDS: tuple[Field[OpsPage], ...] = (
-    *name_fields(_op_names, NAME_WIDTH),
-    Field(
-        "program",
-        PROGRAM,
-        lambda page, rows: picked(page.program, rows),
-        "the HLO module that the op belongs to, with its program id",
-        null=NO_PROGRAM,
-        heading="program",
-        screen=OnScreen("program", "program", 24, cells=_program_cells),
-        filter=("program",),
-    ),
-    Field(
-        "program_id",
-        NUMBER,
-        lambda page, rows: [number or None for number in page.table.program_id[rows].tolist()],
-        "the id of that module",
-        null=NO_PROGRAM,
-    ),
-    Field(
-        "category",
-        TEXT,
-        lambda page, rows: picked(page.table.category, rows),
-        "the HLO category, as the compiler gives it",
-        null=NO_CATEGORY,
-        heading="category",
-        screen=OnScreen("category", "HLO category", CATEGORY_WIDTH),
-        filter=("category",),
-    ),
-    Field(
-        "framework_op",
-        TEXT,
-        lambda page, rows: picked(page.table.framework_op, rows),
-        "the framework op that it stems from",
-        null=NO_FRAMEWORK_OP,
-        heading="framework op",
-        screen=OnScreen("framework", "framework op", 40),
-        filter=("framework_op",),
-    ),
+    *common.name_fields("table.", "", 26),
+    _name("program", "program", _PROGRAM, common.NO_PROGRAM, common.PROGRAM),
+    Field("program_id", NUMBER, common.not_zero("table.program_id"), "the id of that module", common.NO_PROGRAM),
+    _name("category", "table.category", "the HLO category, as the compiler gives it", common.NO_CATEGORY),
+    _name("framework_op", "table.framework_op", "the framework op that it stems from", common.NO_FRAMEWORK_OP),
     Field(
         "dma_stall_percent",
-        STALL,
-        lambda page, rows: divide(100 * page.table.dma_stall_ps[rows], page.table.total_ps[rows]),
+        Unit("percent", plain, lambda value, _: share(value / 100)),
+        common.ratio("table.dma_stall_ps", "table.total_ps", 100),
         "time that the op waited for DMA, of its total time",
-        null="no event of these ops says how long it waited for DMA, or they took no time",
+        "no event of these ops says how long it waited for DMA, or they took no time",
         screen=OnScreen("stall", "stall", 6),
     ),
-    _work("flops", "FLOPs over all occurrences", NO_FLOPS),
-    _work("model_flops", "FLOPs that the model asks for, over all occurrences", NO_FLOPS),
-    _work("bytes_accessed", "bytes read and written in all memories, over all occurrences", NO_BYTES),
-    _work("hbm_bytes", "bytes read from and written to HBM, over all occurrences", NO_BYTES),
-    *rate_fields(lambda page: page.rates),
+    _work("flops", "FLOPs over all occurrences", common.NO_FLOPS),
+    _work("model_flops", "FLOPs that the model asks for, over all occurrences", common.NO_FLOPS),
+    _work("bytes_accessed", "bytes read and written in all memories, over all occurrences", common.NO_BYTES),
+    _work("hbm_bytes", "bytes read from and written to HBM, over all occurrences", common.NO_BYTES),
+    *common.rate_fields("rates"),
     Field(
         "remat",
         FLAG,
@@ -121,47 +83,21 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
         "whether the op is computed a second time to save memory, told by its names as XProf does",
         screen=OnScreen("remat", "remat", 5),
     ),
-    Field(
-        "source",
-        TEXT,
-        lambda page, rows: page.table.texts("source", np.asarray(rows)),
-        "the source file and line that it stems from",
-        null=NO_SOURCE,
-        filter=("source",),
-    ),
-    Field(
-        "shape",
-        TEXT,
-        lambda page, rows: page.table.texts("shape_with_layout", np.asarray(rows)),
-        "the shape of its result, with its layout",
-        null=NO_SHAPE,
-    ),
-    Field(
-        "expression",
-        TEXT,
-        lambda page, rows: [page.table.expression(int(row)) for row in rows],
-        "the op's HLO text",
-        null=NO_EXPRESSION,
-    ),
+    Field("source", TEXT, text_of("source"), _SOURCE, common.NO_SOURCE, filter=("source",)),
+    Field("shape", TEXT, text_of("shape_with_layout"), "the shape of its result, with its layout", common.NO_SHAPE),
+    Field("expression", TEXT, expressions, "the op's HLO text", common.NO_EXPRESSION),
 )
 
-_OP = ("name", "program", "program_id", "category", "class", "framework_op")
-_HLO_JSON = (
-    *_OP,
-    *TIMES,
-    *SHARES,
-    "dma_stall_percent",
-    "flops",
-    "model_flops",
-    "bytes_accessed",
-    "hbm_bytes",
-    *WORK_RATES,
-    "model_gflops_per_second",
-    "gigabytes_per_second",
-    *(f"bandwidth_gigabytes_per_second.{name}" for name in MEMORIES.values()),
-    "source",
-    "shape",
-    "expression",
+_OP = "name program program_id category class framework_op"
+_HLO_JSON = in_order(
+    _OP,
+    TIMES,
+    SHARES,
+    "dma_stall_percent flops model_flops bytes_accessed hbm_bytes",
+    WORK_RATES,
+    "model_gflops_per_second gigabytes_per_second",
+    [f"bandwidth_gigabytes_per_second.{name}" for name in common.MEMORIES.values()],
+    "source shape expression",
 )
 
 HLO_OPS: Table[OpsPage] = Table(
@@ -170,77 +106,64 @@ HLO_OPS: Table[OpsPage] = Table(
     len,
     json=_HLO_JSON,
     csv=("rank", *_HLO_JSON),
-    markdown=(
-        "rank",
-        "name",
-        "category",
-        "class",
-        "self_time_percent",
-        "self_time_ps",
-        "occurrences",
-        "average_self_time_ps",
-        *PEOPLES_RATES,
-        "program",
-        "framework_op",
+    markdown=in_order(
+        "rank name category class self_time_percent self_time_ps occurrences average_self_time_ps",
+        PEOPLES_RATES,
+        "program framework_op",
     ),
-    screen=(
-        *LEADING,
-        "flops_utilization",
-        "hbm_bandwidth_utilization",
-        "self_time_ps",
-        "occurrences",
-        "bound_by",
-        "average_self_time_ps",
-        "category",
-        "bandwidth_gigabytes_per_second.hbm",
-        "gflops_per_second",
-        "operational_intensity",
-        "roofline_efficiency",
-        "cumulative_percent",
-        "total_time_ps",
-        "model_gflops_per_second",
-        "gigabytes_per_second",
-        "bandwidth_gigabytes_per_second.cmem_read",
-        "bandwidth_gigabytes_per_second.cmem_write",
-        "bandwidth_gigabytes_per_second.sram_read",
-        "bandwidth_gigabytes_per_second.sram_write",
-        "dma_stall_percent",
-        "remat",
-        "program",
-        "framework_op",
+    screen=in_order(
+        LEADING,
+        "flops_utilization hbm_bandwidth_utilization self_time_ps occurrences bound_by average_self_time_ps category",
+        "bandwidth_gigabytes_per_second.hbm gflops_per_second operational_intensity roofline_efficiency",
+        "cumulative_percent total_time_ps model_gflops_per_second gigabytes_per_second",
+        "bandwidth_gigabytes_per_second.cmem_read bandwidth_gigabytes_per_second.cmem_write",
+        "bandwidth_gigabytes_per_second.sram_read bandwidth_gigabytes_per_second.sram_write",
+        "dma_stall_percent remat program framework_op",
     ),
 )
 
-_ROOFLINE_JSON = (
-    *_OP,
-    *TIMES,
-    "self_time_percent",
-    "flops",
-    "bytes_accessed",
-    "hbm_bytes",
-    *WORK_RATES,
-    "hbm_gigabytes_per_second",
+_ROOFLINE_WORK = ("flops bytes_accessed hbm_bytes", WORK_RATES, "hbm_gigabytes_per_second")
+_ROOFLINE_JSON = in_order(_OP, TIMES, "self_time_percent", *_ROOFLINE_WORK)
+_KIND: Field[OpsPage] = Field(
+    "kind", TEXT, lambda _, rows: ["op"] * len(rows), "what a row is of: program, average step, step or op"
 )
 
 ROOFLINE_OPS: Table[OpsPage] = Table(
     "ops",
-    (
-        Field("kind", TEXT, lambda _, rows: ["op"] * len(rows), "what a row is of: program, average step, step or op"),
-        *HLO_FIELDS,
-    ),
+    (_KIND, *HLO_FIELDS),
     len,
     json=_ROOFLINE_JSON,
     csv=("kind", *_ROOFLINE_JSON),
-    markdown=("name", "category", "class", "self_time_percent", "self_time_ps", *PEOPLES_RATES),
-    screen=(
-        *LEADING,
-        "operational_intensity",
-        "gflops_per_second",
-        "roofline_efficiency",
-        "bound_by",
-        "flops_utilization",
-        "hbm_bandwidth_utilization",
-        "self_time_ps",
-        "hbm_gigabytes_per_second",
+    markdown=in_order("name category class self_time_percent self_time_ps", PEOPLES_RATES),
+    screen=in_order(
+        LEADING,
+        "operational_intensity gflops_per_second roofline_efficiency bound_by",
+        "flops_utilization hbm_bandwidth_utilization self_time_ps hbm_gigabytes_per_second",
     ),
+)
+
+
+_WHOLE_TIME = "time over all cores"
+
+
+def _of_points(key: str, name: str, meaning: str, null: str) -> Field[RooflinePoints]:
+    return Field(key, WHOLE, column("work", WORK.index(name)), meaning, null)
+
+
+ROOFLINE_POINTS: Table[RooflinePoints] = Table(
+    "steps",
+    (
+        Field("name", TEXT, column("name"), "the program, or the step's name"),
+        Field("total_time_ps", TIME_PS, common.not_zero("total_ps"), _WHOLE_TIME, common.NO_TIME, _WHOLE_TIME),
+        _of_points("flops", "flops", "FLOPs of all its ops", common.NO_FLOPS),
+        _of_points(
+            "bytes_accessed", "bytes_accessed", "bytes that its ops read and write in all memories", common.NO_BYTES
+        ),
+        _of_points("hbm_bytes", "hbm", "bytes that its ops read from and write to HBM", common.NO_BYTES),
+        *common.rate_fields("rates"),
+    ),
+    len,
+    json=in_order("name total_time_ps", *_ROOFLINE_WORK),
+    markdown=in_order("name total_time_ps", PEOPLES_RATES),
+    places=("program", "average_step", "steps[]"),
 )

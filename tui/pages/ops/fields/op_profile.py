@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,24 +13,10 @@ from tpuprof.parsers.ops.roofline import WORK
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpTree
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.pages.ops.fields.common import (
-    MEMORIES,
-    NO_BANDWIDTH,
-    NO_BOUND,
-    NO_BREAKDOWN,
-    NO_BYTES,
-    NO_EXPRESSION,
-    NO_FLOPS,
-    NO_FRAMEWORK_OP,
-    NO_PROGRAM,
-    NO_SHAPE,
-    NO_SOURCE,
-    NO_TIME,
-    PROGRAM,
-    memory_words,
-    picked,
-)
-from tpuprof.tui.report.fields import Field, Table
+from tpuprof.tui.pages.ops.fields import common
+from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
+from tpuprof.tui.pages.ops.fields.hlo_ops import expressions, text_of
+from tpuprof.tui.report.fields import Field, Table, column, in_order, picked
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_PS, WHOLE, Unit, plain
 
 if TYPE_CHECKING:
@@ -69,34 +55,6 @@ class Nodes:
         return [None if tree.kind[node] == "idle" else under[node] for node in rows]
 
 
-def _tree(name: str) -> Callable[[Nodes, Rows], NDArray[np.float64]]:
-    """Reads a column of the tree."""
-    return lambda nodes, rows: getattr(nodes.tree, name)[rows]
-
-
-def _used(memory: str) -> Field[Nodes]:
-    column = TRAFFIC.index(memory)
-    return Field(
-        f"bandwidth_utilization.{MEMORIES[memory]}",
-        SHARE,
-        lambda nodes, rows: nodes.tree.rates.bandwidth_utilization[rows, column],
-        f"traffic a second over the peak: {memory_words(memory)}",
-        null=NO_BANDWIDTH,
-        heading="HBM" if memory == "hbm" else "",
-    )
-
-
-def _moved(memory: str) -> Field[Nodes]:
-    column = WORK.index(memory)
-    return Field(
-        f"bytes.{MEMORIES[memory]}",
-        WHOLE,
-        lambda nodes, rows: nodes.tree.work[rows, column],
-        f"bytes moved: {memory_words(memory)}",
-        null=NO_BYTES if memory == "hbm" else NO_BREAKDOWN,
-    )
-
-
 def _node_times(nodes: Nodes, rows: Rows) -> list[int | None]:
     times: NDArray[np.int64] = nodes.tree.time_ps
     return [int(times[node]) or None if node == 0 else int(times[node]) for node in rows]
@@ -106,130 +64,67 @@ def _node_names(nodes: Nodes, rows: Rows) -> list[str]:
     return [nodes.tree.name[node] if node else f"by_{nodes.tree.by}" for node in rows]
 
 
+def _used(memory: str) -> Field[Nodes]:
+    key, meaning = (
+        f"bandwidth_utilization.{MEMORIES[memory]}",
+        f"traffic a second over the peak: {memory_words(memory)}",
+    )
+    read = column("tree.rates.bandwidth_utilization", TRAFFIC.index(memory))
+    return Field(key, SHARE, read, meaning, common.NO_BANDWIDTH, "HBM" if memory == "hbm" else "")
+
+
+def _moved(memory: str) -> Field[Nodes]:
+    key, null = f"bytes.{MEMORIES[memory]}", common.NO_BYTES if memory == "hbm" else common.NO_BREAKDOWN
+    return Field(key, WHOLE, column("tree.work", WORK.index(memory)), f"bytes moved: {memory_words(memory)}", null)
+
+
+_NAME = "the node's name; the root's says what the tree is grouped by"
+_WASTED = "its share of all time, times what is left of the better used of matrix unit and HBM; idle is wasted whole"
+_OCCURRENCES = "how often the ops under it ran, over all cores"
+_NO_PEAK = f"{common.NO_FLOPS}, or the peak is unknown"
+_NO_WASTE = f"{common.NO_BOUND}; or there is no time at all"
+
+_FIELDS: tuple[Field[Nodes], ...] = (
+    Field("name", TEXT, _node_names, _NAME, heading="by program"),
+    Field("kind", TEXT, column("tree.kind"), "root, program, category, scope, op or idle", heading="kind"),
+    Field("category", TEXT, Nodes.categories, "the HLO category", NO_CATEGORY),
+    Field("occurrences", COUNT, Nodes.occurrences, _OCCURRENCES, "idle time has none", "count"),
+    Field(
+        "time_ps", TIME_PS, _node_times, "self time of all ops under it, over all cores", common.NO_TIME, "self time"
+    ),
+    Field("time_fraction", SHARE, column("tree.time_fraction"), "its time, of the tree's time", common.NO_TIME, "time"),
+    Field(
+        "flops_utilization",
+        SHARE,
+        column("tree.rates.flops_utilization"),
+        "FLOP/s over the device's peak",
+        _NO_PEAK,
+        "FLOPS",
+    ),
+    *map(_used, NODE_MEMORIES),
+    Field("flops", WHOLE, column("tree.work", WORK.index("flops")), "FLOPs of all ops under it", common.NO_FLOPS),
+    *map(_moved, NODE_MEMORIES),
+    Field("wasted_fraction", SHARE, column("tree.wasted_fraction"), _WASTED, _NO_WASTE, "wasted"),
+)
+
 NODES: Table[Nodes] = Table(
     "children",
-    (
-        Field(
-            "name",
-            TEXT,
-            _node_names,
-            "the node's name; the root's says what the tree is grouped by",
-            heading="by program",
-        ),
-        Field(
-            "kind",
-            TEXT,
-            lambda nodes, rows: picked(nodes.tree.kind, rows),
-            "root, program, category, scope, op or idle",
-            heading="kind",
-        ),
-        Field("category", TEXT, lambda nodes, rows: nodes.categories(rows), "the HLO category", null=NO_CATEGORY),
-        Field(
-            "occurrences",
-            COUNT,
-            lambda nodes, rows: nodes.occurrences(rows),
-            "how often the ops under it ran, over all cores",
-            null="idle time has none",
-            heading="count",
-        ),
-        Field(
-            "time_ps",
-            TIME_PS,
-            _node_times,
-            "self time of all ops under it, over all cores",
-            null=NO_TIME,
-            heading="self time",
-        ),
-        Field(
-            "time_fraction", SHARE, _tree("time_fraction"), "its time, of the tree's time", null=NO_TIME, heading="time"
-        ),
-        Field(
-            "flops_utilization",
-            SHARE,
-            lambda nodes, rows: nodes.tree.rates.flops_utilization[rows],
-            "FLOP/s over the device's peak",
-            null=f"{NO_FLOPS}, or the peak is unknown",
-            heading="FLOPS",
-        ),
-        *map(_used, NODE_MEMORIES),
-        Field(
-            "flops",
-            WHOLE,
-            lambda nodes, rows: nodes.tree.work[rows, WORK.index("flops")],
-            "FLOPs of all ops under it",
-            null=NO_FLOPS,
-        ),
-        *map(_moved, NODE_MEMORIES),
-        Field(
-            "wasted_fraction",
-            SHARE,
-            _tree("wasted_fraction"),
-            "its share of all time, times what is left of the better used of matrix unit and HBM; idle is wasted whole",
-            null=f"{NO_BOUND}; or there is no time at all",
-            heading="wasted",
-        ),
-    ),
+    _FIELDS,
     len,
-    json=(
-        "name",
-        "kind",
-        "category",
-        "occurrences",
-        "time_ps",
-        "time_fraction",
-        "flops_utilization",
-        *(f"bandwidth_utilization.{MEMORIES[name]}" for name in NODE_MEMORIES),
-        "flops",
-        *(f"bytes.{MEMORIES[name]}" for name in NODE_MEMORIES),
-        "wasted_fraction",
-    ),
-    markdown=(
-        "name",
-        "kind",
-        "time_fraction",
-        "time_ps",
-        "occurrences",
-        "flops_utilization",
-        "bandwidth_utilization.hbm",
-        "wasted_fraction",
+    json=tuple(quantity.key for quantity in _FIELDS),
+    markdown=in_order(
+        "name kind time_fraction time_ps occurrences flops_utilization bandwidth_utilization.hbm wasted_fraction"
     ),
 )
 
-
-def _texts(stat: str) -> Callable[[OpsPage, Rows], list[str]]:
-    return lambda page, rows: page.table.texts(stat, np.asarray(rows))
-
-
-OP_TEXTS: Table[OpsPage] = Table(
-    "ops",
-    (
-        Field(
-            "program",
-            PROGRAM,
-            lambda page, rows: picked(page.program, rows),
-            "the HLO module",
-            null=NO_PROGRAM,
-        ),
-        Field(
-            "expression",
-            TEXT,
-            lambda page, rows: [page.table.expression(int(row)) for row in rows],
-            "the HLO text",
-            null=NO_EXPRESSION,
-        ),
-        Field(
-            "framework_op",
-            TEXT,
-            lambda page, rows: picked(page.table.framework_op, rows),
-            "the framework op",
-            null=NO_FRAMEWORK_OP,
-        ),
-        Field("source", TEXT, _texts("source"), "the source file and line", null=NO_SOURCE),
-        Field("layout", TEXT, _texts("shape_with_layout"), "the shape of the result, with its layout", null=NO_SHAPE),
-    ),
-    len,
-    json=("program", "expression", "framework_op", "source", "layout"),
+_TEXTS: tuple[Field[OpsPage], ...] = (
+    Field("program", common.PROGRAM, column("program"), "the HLO module", common.NO_PROGRAM),
+    Field("expression", TEXT, expressions, "the HLO text", common.NO_EXPRESSION),
+    Field("framework_op", TEXT, column("table.framework_op"), "the framework op", common.NO_FRAMEWORK_OP),
+    Field("source", TEXT, text_of("source"), "the source file and line", common.NO_SOURCE),
+    Field("layout", TEXT, text_of("shape_with_layout"), "the shape of the result, with its layout", common.NO_SHAPE),
 )
+OP_TEXTS: Table[OpsPage] = Table("ops", _TEXTS, len, json=tuple(quantity.key for quantity in _TEXTS))
 """The texts of nodes that are ops."""
 
 
@@ -258,41 +153,34 @@ class Walk:
 
 def _walked(quantity: Field[Nodes]) -> Field[Walk]:
     """A field of nodes, read in the order of a walk."""
-    return Field(
-        quantity.key,
-        quantity.unit,
-        lambda walk, rows: quantity.read(walk.nodes, picked(walk.node, rows)),
-        quantity.meaning,
-        quantity.null,
-        quantity.heading,
-    )
+
+    def read(walk: Walk, rows: Rows) -> Sequence[Any] | NDArray[Any]:
+        return quantity.read(walk.nodes, picked(walk.node, rows))
+
+    return Field(quantity.key, quantity.unit, read, quantity.meaning, quantity.null, quantity.heading)
 
 
-MORE = Unit("count", plain, lambda hidden, _: f"+ {count(hidden)} more" if hidden else "")
+def _of_ops(quantity: Field[OpsPage]) -> Field[Walk]:
+    meaning = f"{quantity.meaning}, of ops alone"
+    return Field(quantity.key, quantity.unit, lambda walk, rows: [None] * len(rows), meaning, quantity.null)
+
+
+_HIDDEN: Field[Walk] = Field(
+    "hidden_children",
+    Unit("count", plain, lambda hidden, _: f"+ {count(hidden)} more" if hidden else ""),
+    column("hidden"),
+    "children that are not listed, of fusions the instructions inside",
+    heading="not shown",
+)
 
 WALKED: Table[Walk] = Table(
     "children",
     (
-        Field("path", TEXT, lambda walk, rows: picked(walk.path, rows), "names of the nodes on the way to it"),
-        Field("depth", NUMBER, lambda walk, rows: picked(walk.depth, rows), "levels below the root's children"),
+        Field("path", TEXT, column("path"), "names of the nodes on the way to it"),
+        Field("depth", NUMBER, column("depth"), "levels below the root's children"),
         *map(_walked, NODES.fields),
-        Field(
-            "hidden_children",
-            MORE,
-            lambda walk, rows: picked(walk.hidden, rows),
-            "children that are not listed, of fusions the instructions inside",
-            heading="not shown",
-        ),
-        *(
-            Field(
-                quantity.key,
-                quantity.unit,
-                lambda walk, rows: [None] * len(rows),
-                f"{quantity.meaning}, of ops alone",
-                quantity.null,
-            )
-            for quantity in OP_TEXTS.fields
-        ),
+        _HIDDEN,
+        *map(_of_ops, OP_TEXTS.fields),
     ),
     len,
     json=(*NODES.json, *OP_TEXTS.json, "hidden_children"),

@@ -13,56 +13,25 @@ from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.common import WORK_RATES
-from tpuprof.tui.pages.ops.fields.device import DEVICE
+from tpuprof.tui.pages.ops.fields.device import DEVICE, whole_and_idle
 from tpuprof.tui.pages.ops.fields.framework_ops import FRAMEWORK_OPS, HOST_OP_COLUMNS, FrameworkOps
-from tpuprof.tui.pages.ops.report.common import NOT_WORTH_SAYING, markdown_head, text_head, text_notes, text_table
+from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import (
-    Figure,
-    columns,
-    figure_reasons,
-    figure_values,
-    reasons,
-    records,
-    screen_columns,
-)
+from tpuprof.tui.report.fields import Figure, columns, figure_reasons, figure_values, reasons, records, screen_columns
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import figures_table, joined, main_table, unknown_block
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import page_text
-from tpuprof.tui.report.units import COUNT, TIME_PS
+from tpuprof.tui.report.units import COUNT
 
 HOST_DOES_NO_WORK = "no FLOPs or bytes are counted for host ops"
-NO_DEVICE_OP = "no op ran on the device"
-NO_HOST_OP = "no host thread ran a framework op"
 
-TIMES: tuple[Figure[FrameworkOpsPage], ...] = (
-    Figure(
-        "device_total_time_ps",
-        TIME_PS,
-        lambda page: page.device_total_ps or None,
-        "the cores' whole time",
-        NO_DEVICE_OP,
-    ),
-    Figure(
-        "device_idle_time_ps",
-        TIME_PS,
-        lambda page: page.device_idle_ps if page.device_total_ps else None,
-        "what of it no op fills",
-        NO_DEVICE_OP,
-    ),
-    Figure(
-        "host_total_time_ps", TIME_PS, lambda page: page.host_total_ps or None, "the host threads' time", NO_HOST_OP
-    ),
-    Figure(
-        "host_idle_time_ps",
-        TIME_PS,
-        lambda page: page.host_idle_ps if page.host_total_ps else None,
-        "what of it no framework op fills",
-        NO_HOST_OP,
+TIMES = (
+    *whole_and_idle("device_", "the cores' whole time", "what of it no op fills", "no op ran on the device"),
+    *whole_and_idle(
+        "host_", "the host threads' time", "what of it no framework op fills", "no host thread ran a framework op"
     ),
 )
-
 COUNTS: tuple[Figure[FrameworkOpsPage], ...] = (
     Figure("device_op_count", COUNT, lambda page: len(page) - int(page.is_host.sum()), "framework ops on the device"),
     Figure("host_op_count", COUNT, lambda page: int(page.is_host.sum()), "framework ops on the host"),
@@ -72,8 +41,7 @@ COUNTS: tuple[Figure[FrameworkOpsPage], ...] = (
 def read(asked: Asked) -> FrameworkOps:
     """Reads the page, and the HLO ops that it is made of."""
     session = asked.session(asked.run)
-    page = session.framework_ops(asked.host)
-    return FrameworkOps(page, session.ops(asked.host))
+    return FrameworkOps(session.framework_ops(asked.host), session.ops(asked.host))
 
 
 def json(source: FrameworkOps, asked: Asked) -> str:
@@ -81,26 +49,18 @@ def json(source: FrameworkOps, asked: Asked) -> str:
     page, ops = source.page, source.ops
     rows = _rows(page, asked.most_rows)
     values = columns(FRAMEWORK_OPS, source, rows)
-    body = {
-        **figure_values(TIMES, page),
-        **figure_values(DEVICE, ops),
-        **figure_values(COUNTS, page),
-        "ops": records(values),
-    }
+    body = {**figure_values(TIMES, page), **figure_values(DEVICE, ops), **figure_values(COUNTS, page)}
+    body["ops"] = records(values)
     by_row = reasons(FRAMEWORK_OPS.fields, "ops[]", page.unknown)
     sides = page.is_host[rows].tolist()
     for key in WORK_RATES:
         unknown = {is_host for is_host, value in zip(sides, values[key], strict=True) if value is None}
         parts = [by_row[f"ops[].{key}"]] * (False in unknown) + [HOST_DOES_NO_WORK] * (True in unknown)
         by_row[f"ops[].{key}"] = "; ".join(parts)
-    why = {**figure_reasons((*_explained(page), *DEVICE)), **by_row}
+    own = {"device": page.unknown.get("ops"), "host": page.unknown.get("host_idle_time_ps")}
+    times = (replace(figure, null=own[figure.key.partition("_")[0]] or figure.null) for figure in TIMES)
+    why = {**figure_reasons((*times, *DEVICE)), **by_row}
     return document(head("framework-ops", asked.run, page.hosts, page.warnings), body, why)
-
-
-def _explained(page: FrameworkOpsPage) -> list[Figure[FrameworkOpsPage]]:
-    """`TIMES` with the page's own reasons where it has one."""
-    why = {"device": page.unknown.get("ops"), "host": page.unknown.get("host_idle_time_ps")}
-    return [replace(figure, null=why[figure.key.partition("_")[0]] or figure.null) for figure in TIMES]
 
 
 def csv(source: FrameworkOps, asked: Asked) -> str:
@@ -111,23 +71,19 @@ def csv(source: FrameworkOps, asked: Asked) -> str:
 def markdown(source: FrameworkOps, asked: Asked) -> str:
     """Figures, a table for the device and one for the host, and what is unknown."""
     page = source.page
-    lines = markdown_head("Framework ops", source.ops, asked.run.name)
+    lines = common.markdown_head("Framework ops", source.ops, asked.run.name)
     figures = []
-    for side, whole, idle in (
-        ("device", page.device_total_ps, page.device_idle_ps),
-        ("host", page.host_total_ps, page.host_idle_ps),
-    ):
-        figures += [
-            (f"{side} time", duration(whole or None)),
-            (f"{side} idle, of its time", percent(100 * idle / whole if whole else None)),
-        ]
+    for side, _, whole, idle in _sides(page):
+        of_whole = percent(100 * idle / whole if whole else None)
+        figures += [(f"{side} time", duration(whole or None)), (f"{side} idle, of its time", of_whole)]
     lines += figures_table(figures)
     shown = _rows(page, asked.most_rows)
-    for title, is_host in (("On the device", False), ("On the host", True)):
+    for side, is_host, _, _ in _sides(page):
         rows = shown[page.is_host[shown] == is_host]
         keys = HOST_OP_COLUMNS if is_host else FRAMEWORK_OPS.markdown
-        lines += main_table(title, FRAMEWORK_OPS, source, rows, int((page.is_host == is_host).sum()), keys)
-    return joined([*lines, *unknown_block(page.unknown, NOT_WORTH_SAYING)])
+        whole_count = int((page.is_host == is_host).sum())
+        lines += main_table(f"On the {side}", FRAMEWORK_OPS, source, rows, whole_count, keys)
+    return joined([*lines, *unknown_block(page.unknown, common.NOT_WORTH_SAYING)])
 
 
 def text(source: FrameworkOps, asked: Asked) -> str:
@@ -135,22 +91,25 @@ def text(source: FrameworkOps, asked: Asked) -> str:
     page, glyphs = source.page, asked.look.glyphs
 
     def lines(width: int) -> list[Line]:
-        lines = text_head(f"Framework ops of {asked.run.name}", source.ops, width, glyphs)
+        lines = common.text_head(f"Framework ops of {asked.run.name}", source.ops, width, glyphs)
         shown = screen_columns(FRAMEWORK_OPS, source, glyphs)
-        for side, is_host, idle, whole in (
-            ("Device", False, page.device_idle_ps, page.device_total_ps),
-            ("Host", True, page.host_idle_ps, page.host_total_ps),
-        ):
+        for side, is_host, whole, idle in _sides(page):
             rows = np.flatnonzero(page.is_host == is_host).tolist()
-            words = f"{side}: {counted(len(rows), 'op')}"
+            words = f"{side.capitalize()}: {counted(len(rows), 'op')}"
             if whole:
-                words += f", {duration(idle, glyphs.name == 'ascii')} idle ({percent(100 * idle / whole)})"
+                words += f", {duration(idle, glyphs.is_ascii)} idle ({percent(100 * idle / whole)})"
             lines.append(fit([(words, "title")], width, glyphs))
             if rows:
-                lines += text_table(shown, rows, asked.most_rows, width, glyphs)
-        return [*lines, *text_notes(page.warnings, page.unknown, width, glyphs)]
+                lines += common.text_table(shown, rows, asked.most_rows, width, glyphs)
+        return [*lines, *common.text_notes(page.warnings, page.unknown, width, glyphs)]
 
     return page_text(lines, asked.look)
+
+
+def _sides(page: FrameworkOpsPage) -> tuple[tuple[str, bool, int, int], ...]:
+    """The name of each side, whether it is the host, its whole time and what of it is idle."""
+    device = "device", False, page.device_total_ps, page.device_idle_ps
+    return device, ("host", True, page.host_total_ps, page.host_idle_ps)
 
 
 def _rows(page: FrameworkOpsPage, limit: int) -> NDArray[np.int64]:

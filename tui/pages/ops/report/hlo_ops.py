@@ -10,15 +10,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
-from tpuprof.tui.pages.ops.report.common import (
-    NOT_WORTH_SAYING,
-    markdown_head,
-    peak_rows,
-    text_head,
-    text_notes,
-    text_table,
-    time_rows,
-)
+from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, reasons, screen_columns, table_records
 from tpuprof.tui.report.json import document, head
@@ -36,10 +28,8 @@ def read(asked: Asked) -> OpsPage:
 
 def json(page: OpsPage, asked: Asked) -> str:
     """HLO ops by self time."""
-    body = {
-        **figure_values(FIGURES, page),
-        "ops": table_records(HLO_OPS, page, first(len(page), asked.most_rows)),
-    }
+    ops = table_records(HLO_OPS, page, first(len(page), asked.most_rows))
+    body = {**figure_values(FIGURES, page), "ops": ops}
     why = {**figure_reasons((*time_figures(page), *DEVICE)), **page.unknown}
     why |= reasons(HLO_OPS.fields, "ops[]", page.unknown)
     return document(head("ops", asked.run, page.hosts, page.warnings), body, why)
@@ -53,10 +43,10 @@ def csv(page: OpsPage, asked: Asked) -> str:
 def markdown(page: OpsPage, asked: Asked) -> str:
     """Figures, HLO ops by self time, and what is unknown."""
     rows = first(len(page), asked.most_rows)
-    lines = markdown_head("HLO ops", page, asked.run.name)
-    lines += figures_table([*time_rows(page), *peak_rows(page)])
+    lines = common.markdown_head("HLO ops", page, asked.run.name)
+    lines += figures_table([*common.time_rows(page), *common.peak_rows(page)])
     lines += main_table("Ops", HLO_OPS, page, rows, len(page))
-    return joined([*lines, *unknown_block(page.unknown, NOT_WORTH_SAYING)])
+    return joined([*lines, *unknown_block(page.unknown, common.NOT_WORTH_SAYING)])
 
 
 def text(page: OpsPage, asked: Asked) -> str:
@@ -66,9 +56,9 @@ def text(page: OpsPage, asked: Asked) -> str:
         glyphs = asked.look.glyphs
         columns = screen_columns(HLO_OPS, page, glyphs)
         return [
-            *text_head(f"HLO ops of {asked.run.name}", page, width, glyphs),
-            *text_table(columns, range(len(page)), asked.most_rows, width, glyphs),
-            *text_notes(page.warnings, page.unknown, width, glyphs),
+            *common.text_head(f"HLO ops of {asked.run.name}", page, width, glyphs),
+            *common.text_table(columns, range(len(page)), asked.most_rows, width, glyphs),
+            *common.text_notes(page.warnings, page.unknown, width, glyphs),
         ]
 
     return page_text(lines, asked.look)

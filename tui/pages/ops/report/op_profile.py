@@ -1,26 +1,41 @@
-"""The report on the op profile: its tree by program for people, all three trees in JSON."""
+"""The report on the op profile: its tree by program for people, all three trees in JSON, a node on a line of its own.
+
+In `unknown` a key such as ``by_program.children[].flops`` stands for all nodes below the root, however deep. The
+instructions inside fusions are children of their ops in `by_program`; in the other trees, where they would be the same
+again, `hidden_children` counts them.
+
+A file can nest scopes as deeply as it likes. Trees are written without recursion, and no deeper than most JSON readers
+can read them: what lies below is counted in `hidden_children`, and a warning says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from json import JSONEncoder
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
+import numpy as np
+
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
 from tpuprof.tui.draw.format import count, share
 from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME
-from tpuprof.tui.pages.ops.fields.op_profile import WALKED, Nodes, Walk
-from tpuprof.tui.pages.ops.report.common import NOT_WORTH_SAYING, markdown_head, text_head, text_notes, time_rows
+from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_figures
+from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, WALKED, Nodes, Walk, node_unknown
+from tpuprof.tui.pages.ops.report import common
+from tpuprof.tui.report import fields
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import Figure, markdown_rows
+from tpuprof.tui.report.fields import NO_REASON, RowColumns, attribute, columns, figure_values, records
+from tpuprof.tui.report.json import head, laid_out, safe
 from tpuprof.tui.report.markdown import escaped, figures_table, joined, rows_table, unknown_block
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import page_text
-from tpuprof.tui.report.units import TEXT
+from tpuprof.tui.report.units import TEXT, Value
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.formats.hlo.modules import Instruction
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.pages.ops.ops import OpsPage
@@ -29,9 +44,25 @@ PATH_SEPARATOR = " / "
 INDENT = "\u00a0\u00a0"  # what a browser does not fold
 
 
-HEADLINE: Figure[OpProfilePage] = Figure(
-    "headline", TEXT, lambda page: page.headline, "what the tree says, in a sentence"
-)
+HEADLINE = attribute("headline", TEXT, "what the tree says, in a sentence")
+
+MOST_LEVELS = 100
+"""Levels of nodes below a root; JSON nests twice as deep, and common readers stop at 256."""
+
+MOST_INSTRUCTIONS = 500_000
+"""Instructions inside fusions after which no more fusions are looked into: many ops can share one large computation."""
+
+INSIDE_A_FUSION = "instructions inside a fusion have no time or work of their own"
+ONLY_OPS = "only ops have one"
+
+_TEXTS = OP_TEXTS.json
+_NOTHING: dict[str, Value] = dict.fromkeys(_TEXTS)
+_NONE = np.zeros(0, np.int64)
+
+Fused = Callable[[int], "Sequence[Instruction]"]
+"""The instructions inside an op, given its row in the ops page; none for an op that is no fusion."""
+
+_dump = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +80,7 @@ def read(asked: Asked) -> OpProfile:
 
 
 def json(profile: OpProfile, asked: Asked) -> str:
-    """The three trees; see `trees`."""
-    from tpuprof.tui.pages.ops.report.op_profile_trees import op_profile_json  # noqa: PLC0415 - for JSON alone
-
+    """The three trees."""
     ops = profile.page.ops
     return op_profile_json(profile.page, asked.run, asked.most_rows, lambda row: fused(ops, profile.modules, row))
 
@@ -91,23 +120,23 @@ def markdown(profile: OpProfile, asked: Asked) -> str:
     page, limit = profile.page, asked.most_rows
     ops, tree = page.ops, page.by_program
     figures = [
-        *time_rows(ops),
+        *common.time_rows(ops),
         ("FLOPS utilization, of peak", share(float(tree.rates.flops_utilization[0]))),
         ("HBM bandwidth utilization, of peak", share(float(tree.rates.bandwidth_utilization[0, 0]))),
     ]
     walked = walk(Nodes(ops, tree), limit)
-    cells = markdown_rows(WALKED, walked, range(len(walked)))
+    cells = fields.markdown_rows(WALKED, walked, range(len(walked)))
     work = [WALKED.markdown.index(key) for key in ("occurrences", "flops_utilization", "bandwidth_utilization.hbm")]
     for node, depth, row in zip(walked.node, walked.depth, cells, strict=True):
         row[0] = INDENT * depth + row[0]
         for place in work if tree.kind[node] == "idle" else ():
             row[place] = ""
-    lines = markdown_head("Op profile", ops, asked.run.name)
+    lines = common.markdown_head("Op profile", ops, asked.run.name)
     lines += ["", escaped(page.headline), *figures_table(figures)]
     lines += rows_table("Op profile by program", WALKED, cells)
     left_out = tree.top_children(0, limit=limit)[1]
     lines += ["", f"Not shown: {count(left_out)} more."] if left_out else []
-    return joined([*lines, *unknown_block(ops.unknown, NOT_WORTH_SAYING)])
+    return joined([*lines, *unknown_block(ops.unknown, common.NOT_WORTH_SAYING)])
 
 
 def text(profile: OpProfile, asked: Asked) -> str:
@@ -118,13 +147,164 @@ def text(profile: OpProfile, asked: Asked) -> str:
 
     def lines(width: int) -> list[Line]:
         return [
-            *text_head(f"Op profile of {asked.run.name}", page.ops, width, glyphs),
+            *common.text_head(f"Op profile of {asked.run.name}", page.ops, width, glyphs),
             *wrap(page.headline, width, "strong", glyphs),
             *whole_tree(page, page.by_program, width, glyphs, asked.most_rows),
-            *text_notes(page.ops.warnings, page.ops.unknown, width, glyphs),
+            *common.text_notes(page.ops.warnings, page.ops.unknown, width, glyphs),
         ]
 
     return page_text(lines, asked.look)
+
+
+@dataclass(slots=True)
+class _Fused:
+    """What is inside fusions, each looked up and written once."""
+
+    look: Fused
+    left: int = MOST_INSTRUCTIONS
+    texts: dict[int, tuple[int, list[str]]] = field(default_factory=dict)
+    nulls: set[str] = field(default_factory=set)
+
+    def of(self, row: int, limit: int) -> tuple[int, list[str]]:
+        """How many instructions an op has inside, and the first of them as JSON."""
+        if row not in self.texts:
+            inside = self.look(row) if self.left >= 0 else ()
+            kept = min(len(inside), limit or len(inside), max(0, self.left))
+            self.left -= len(inside)
+            self.texts[row] = len(inside), self._written(inside[:kept]) if kept else []
+        return self.texts[row]
+
+    def _written(self, inside: Sequence[Instruction]) -> list[str]:
+        columns = _instructions(inside)
+        self.nulls |= _nulls(columns, range(len(inside)))
+        return [_dump({**node, "hidden_children": 0, "children": []}) for node in records(columns)]
+
+
+def op_profile_json(page: OpProfilePage, run: Run, limit: int = 0, fused: Fused = lambda _: ()) -> str:
+    """The op profile as JSON text; at most `limit` children a node, 0 for all."""
+    ops = page.ops
+    inside = _Fused(fused)
+    found = columns(OP_TEXTS, ops, range(len(ops)))
+    texts = records({key: list(map(_text, found[key])) for key in _TEXTS})
+    unknown: dict[str, str] = {}
+    trees = [_tree(ops, page.tree(by), texts, inside, limit, unknown) for by in GROUPINGS]
+    warnings = list(ops.warnings)
+    if any(is_cut for _, is_cut in trees):
+        warnings.append(f"scopes nest deeper than {MOST_LEVELS} levels; what lies below is left out")
+    if inside.left < 0:
+        warnings.append(f"fusions hold more than {MOST_INSTRUCTIONS:,} instructions; not all were looked into")
+    body = {
+        **head("op-profile", run, ops.hosts, warnings),
+        **figure_values((*WHOLE_TIME, SIMULATED, *DEVICE, OP_COUNT), ops),
+        "headline": page.headline,
+    }
+    known: dict[str, str] = {}
+    why_null = fields.figure_reasons((*time_figures(ops), *DEVICE))
+    before = laid_out({key: safe(value, key, why_null, known) for key, value in body.items()})
+    after = laid_out({"unknown": {key: printable(why) for key, why in {**known, **unknown}.items()}})
+    middle = "".join(f'  "by_{by}": {text},\n' for by, (text, _) in zip(GROUPINGS, trees, strict=True))
+    return f"{before[:-3]},\n{middle}{after[2:]}"
+
+
+def _tree(
+    ops: OpsPage,
+    tree: OpTree,
+    texts: Sequence[Mapping[str, object]],
+    inside: _Fused,
+    limit: int,
+    unknown: dict[str, str],
+) -> tuple[str, bool]:
+    """Writes a tree from the root down, children below their parents, without recursion.
+
+    Returns:
+        The text, and whether the tree is deeper than `MOST_LEVELS`; `unknown` notes why something of it is null.
+    """
+    found = columns(NODES, Nodes(ops, tree), range(len(tree.name)))
+    found |= {key: list(map(_text, found[key])) for key in ("name", "category")}
+    nodes = records(found)
+    rows = [row if kind == "op" else -1 for kind, row in zip(tree.kind, tree.row.tolist(), strict=True)]
+    out: list[str] = []
+    shown: list[int] = []
+    is_cut = False
+    stack: list[tuple[int, int, str]] = [(0, 1, "")]  # node, depth and what stands before; -1 for an end
+    while stack:
+        node, depth, before = stack.pop()
+        out.append(before)
+        if node < 0:
+            continue
+        shown.append(node)
+        children, hidden = tree.top_children(node, limit=limit) if tree.end[node] > tree.begin[node] else (_NONE, 0)
+        if len(children) and depth > MOST_LEVELS:
+            children, hidden, is_cut = _NONE, hidden + len(children), True
+        instructions: list[str] = []
+        if rows[node] >= 0:
+            number, instructions = inside.of(rows[node], limit)
+            instructions = instructions if tree.by == "program" else []
+            hidden = number - len(instructions)
+        own = texts[rows[node]] if rows[node] >= 0 else _NOTHING
+        out.append(_dump({**nodes[node], **own, "hidden_children": hidden})[:-1])
+        out.append(', "children": [')
+        gap = "\n" + "  " * (depth + 1)
+        out.append(gap + ("," + gap).join(instructions) if instructions else "")
+        stack.append((-1, 0, f"{gap[:-2]}]}}" if len(children) or instructions else "]}"))
+        for index, child in enumerate(children[::-1].tolist(), 1):
+            stack.append((child, depth + 1, gap if index == len(children) else "," + gap))
+    below, of_ops = shown[1:], [node for node in shown if rows[node] >= 0]
+    others = frozenset(_TEXTS if len(of_ops) < len(below) else ())
+    of_texts = frozenset(key for key in _TEXTS if any(texts[rows[node]][key] is None for node in of_ops))
+    of_instructions = inside.nulls if tree.by == "program" else frozenset()
+    unknown |= _explained(
+        f"by_{tree.by}", ops.unknown, _nulls(found, [0]), _nulls(found, below) | others, of_texts, of_instructions
+    )
+    return "".join(out), is_cut
+
+
+def _explained(
+    name: str,
+    page: Mapping[str, str],
+    root: Collection[str],
+    nodes: Collection[str],
+    ops: Collection[str],
+    instructions: Collection[str],
+) -> dict[str, str]:
+    """Why something of a tree is null, each cause once: keys that are null in the root, and below it in what."""
+    by_key = fields.reasons((*OP_TEXTS.fields, *NODES.fields), name, node_unknown(page), "ops[]")
+
+    def why(key: str) -> str:
+        return by_key.get(f"{name}.{key}", NO_REASON)
+
+    unknown = {f"{name}.{key}": ONLY_OPS if key in _TEXTS else why(key) for key in sorted({*root, *_TEXTS})}
+    causes: dict[str, dict[str, None]] = {}
+    for key in sorted(nodes):
+        causes.setdefault(key, {})[ONLY_OPS if key in _TEXTS else why(key)] = None
+    for key in sorted(ops):
+        causes.setdefault(key, {})[why(key)] = None
+    for key in sorted(instructions):
+        causes.setdefault(key, {})[why(key) if key in _TEXTS else INSIDE_A_FUSION] = None
+    return unknown | {f"{name}.children[].{key}": "; ".join(found) for key, found in causes.items()}
+
+
+def _nulls(columns: RowColumns, nodes: Sequence[int]) -> frozenset[str]:
+    """Keys of the columns that are null in one of the nodes."""
+    return frozenset(key for key, values in columns.items() if any(values[node] is None for node in nodes))
+
+
+def _text(value: Value) -> Value:
+    return printable(value) if isinstance(value, str) else value
+
+
+def _instructions(inside: Sequence[Instruction]) -> RowColumns:
+    """Instructions inside a fusion with the keys of nodes; their category is their opcode, their layout their shape."""
+    return {
+        "name": [_text(quantity.name) for quantity in inside],
+        "kind": ["instruction"] * len(inside),
+        "category": [_text(quantity.opcode or None) for quantity in inside],
+        **{key: [None] * len(inside) for key in UNTIMED},
+        "expression": [_text(quantity.expression or None) for quantity in inside],
+        "framework_op": [_text(quantity.framework_op or None) for quantity in inside],
+        "source": [_text(quantity.source or None) for quantity in inside],
+        "layout": [_text(quantity.shape or None) for quantity in inside],
+    }
 
 
 REPORT = Report(

@@ -8,29 +8,11 @@ from numpy.typing import NDArray
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
-from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS
-from tpuprof.tui.pages.ops.fields.roofline import ROOFLINE_POINTS
-from tpuprof.tui.pages.ops.report.common import (
-    NOT_WORTH_SAYING,
-    markdown_head,
-    peak_rows,
-    text_head,
-    text_notes,
-    text_table,
-    time_rows,
-)
+from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS, ROOFLINE_POINTS
+from tpuprof.tui.pages.ops.report import common
+from tpuprof.tui.report import fields
 from tpuprof.tui.report.csv import parts_csv
-from tpuprof.tui.report.fields import (
-    Figure,
-    RowColumns,
-    columns,
-    figure_reasons,
-    figure_values,
-    markdown_rows,
-    reasons,
-    screen_columns,
-    table_records,
-)
+from tpuprof.tui.report.fields import Figure, attribute, columns, figure_values, reasons
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import figures_table, joined, main_table, rows_table, unknown_block
 from tpuprof.tui.report.page import Asked, Report
@@ -41,15 +23,9 @@ NO_STEPS = "there are no steps"
 PLOT_HEIGHT = 20
 
 
-WITH_INFEED: Figure[RooflinePage] = Figure(
-    "with_infeed", FLAG, lambda page: page.with_infeed, "whether infeed and outfeed ops count"
-)
-STEP_SOURCE: Figure[RooflinePage] = Figure(
-    "step_source",
-    TEXT,
-    lambda page: page.step_source,
-    "where steps come from: `steps` for markers, `modules` for inferred periods",
-    NO_STEPS,
+WITH_INFEED = attribute("with_infeed", FLAG, "whether infeed and outfeed ops count")
+STEP_SOURCE = attribute(
+    "step_source", TEXT, "where steps come from: `steps` for markers, `modules` for inferred periods", null=NO_STEPS
 )
 OP_COUNT: Figure[RooflinePage] = Figure(
     "op_count", COUNT, lambda page: int(page.counts.sum()), "ops that count, before any limit"
@@ -75,9 +51,9 @@ def json(page: RooflinePage, asked: Asked) -> str:
         **figure_values((STEP_SOURCE,), page),
         "steps": _points(page.steps),
         **figure_values((OP_COUNT,), page),
-        "ops": table_records(ROOFLINE_OPS, ops, _rows(page, asked.most_rows)),
+        "ops": fields.table_records(ROOFLINE_OPS, ops, _rows(page, asked.most_rows)),
     }
-    why = {"average_step": no_steps, "step_source": no_steps, **figure_reasons(DEVICE)}
+    why = {"average_step": no_steps, "step_source": no_steps, **fields.figure_reasons(DEVICE)}
     for prefix in ("program", "average_step", "steps[]"):
         why |= reasons(ROOFLINE_POINTS.fields, prefix, page.unknown, "ops[]")
     why |= reasons(ROOFLINE_OPS.fields, "ops[]", page.unknown)
@@ -87,34 +63,32 @@ def json(page: RooflinePage, asked: Asked) -> str:
 
 
 def _points(points: RooflinePoints) -> list[dict[str, object]]:
-    return table_records(ROOFLINE_POINTS, points, range(len(points)))
+    return fields.table_records(ROOFLINE_POINTS, points, range(len(points)))
 
 
 def csv(page: RooflinePage, asked: Asked) -> str:
     """The program, the average step, the steps and the ops; `kind` tells them apart."""
     points = (("program", page.program), ("average step", page.average_step), ("step", page.steps))
-    parts: list[tuple[str, RowColumns]] = [
-        (kind, columns(ROOFLINE_POINTS, part, range(len(part)))) for kind, part in points
-    ]
-    parts.append(("op", columns(ROOFLINE_OPS, page.ops, _rows(page, asked.most_rows))))
-    return parts_csv(ROOFLINE_OPS.csv, parts)
+    parts = [(kind, columns(ROOFLINE_POINTS, part, range(len(part)))) for kind, part in points]
+    ops = columns(ROOFLINE_OPS, page.ops, _rows(page, asked.most_rows))
+    return parts_csv(ROOFLINE_OPS.csv, [*parts, ("op", ops)])
 
 
 def markdown(page: RooflinePage, asked: Asked) -> str:
     """Peaks, program and steps, ops, and what is unknown."""
     ops = page.ops
-    lines = markdown_head("Roofline", ops, asked.run.name)
-    lines += figures_table([*time_rows(ops), *peak_rows(ops)])
+    lines = common.markdown_head("Roofline", ops, asked.run.name)
+    lines += figures_table([*common.time_rows(ops), *common.peak_rows(ops)])
     points = [*_point_rows(page.program), *_point_rows(page.average_step)]
     points += [[f"step {name}", *figures] for name, *figures in _point_rows(page.steps)]
     lines += rows_table("Program and steps", ROOFLINE_POINTS, points)
     title = "Ops" if page.with_infeed else "Ops without infeed and outfeed"
     lines += main_table(title, ROOFLINE_OPS, ops, _rows(page, asked.most_rows), int(page.counts.sum()))
-    return joined([*lines, *unknown_block(page.unknown, NOT_WORTH_SAYING)])
+    return joined([*lines, *unknown_block(page.unknown, common.NOT_WORTH_SAYING)])
 
 
 def _point_rows(points: RooflinePoints) -> list[list[str]]:
-    return markdown_rows(ROOFLINE_POINTS, points, range(len(points)))
+    return fields.markdown_rows(ROOFLINE_POINTS, points, range(len(points)))
 
 
 def text(page: RooflinePage, asked: Asked) -> str:
@@ -124,13 +98,13 @@ def text(page: RooflinePage, asked: Asked) -> str:
     ops, glyphs = page.ops, asked.look.glyphs
 
     def lines(width: int) -> list[Line]:
-        shown = screen_columns(ROOFLINE_OPS, ops, glyphs)
+        shown = fields.screen_columns(ROOFLINE_OPS, ops, glyphs)
         return [
-            *text_head(f"Roofline of {asked.run.name}", ops, width, glyphs, machine=False),
+            *common.text_head(f"Roofline of {asked.run.name}", ops, width, glyphs, machine=False),
             *figures(page, width, glyphs),
             *plot(page, width, PLOT_HEIGHT, glyphs),
-            *text_table(shown, range(len(ops)), asked.most_rows, width, glyphs),
-            *text_notes(ops.warnings, page.unknown, width, glyphs),
+            *common.text_table(shown, range(len(ops)), asked.most_rows, width, glyphs),
+            *common.text_notes(ops.warnings, page.unknown, width, glyphs),
         ]
 
     return page_text(lines, asked.look)

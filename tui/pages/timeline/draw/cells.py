@@ -8,11 +8,12 @@ how much of it is covered. No event of a cell is ever left out without a trace.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, ranges
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, ranges
 from tpuprof.parsers.timeline.model import CLASSES, Track, TrackKind
 from tpuprof.parsers.timeline.windows import LaneWindow
 from tpuprof.tui.draw.spans import CLASS_LETTER, FILLS, Fill, Glyphs
@@ -25,7 +26,7 @@ THIN, THICK, RIGHT = 9, 10, 11
 SHADES = (0, 12, 13, 14, FULL)
 """The sign for each quarter of a cell that is covered."""
 
-SELECTED, MATCH, VIEW, PAGE = (FILLS.index(fill) for fill in ("selected", "match", "view", "page"))
+SELECTED, MATCH, PAGE = (FILLS.index(fill) for fill in ("selected", "match", "page"))
 assert FILLS[: len(CLASSES)] == CLASSES, "a class's code is its fill's"
 
 _NEUTRAL: dict[TrackKind, tuple[Fill, Fill]] = {
@@ -44,7 +45,7 @@ def fill_of(kind: TrackKind, lane: int = 0) -> Fill | None:
 
 def hatch(glyphs: Glyphs) -> str:
     """Fills what the profile lost."""
-    return "/" if glyphs.name == "ascii" else "╱"
+    return "/" if glyphs.is_ascii else "╱"
 
 
 def letter(fill: int) -> str:
@@ -58,18 +59,13 @@ def crowd_letter(fill: int, share: float) -> str:
     return sign if share >= 0.5 else sign.lower().replace("#", "-")
 
 
-Bools = NDArray[np.bool_]
 Codes = NDArray[np.uint8]
-Floats = NDArray[np.float64]
 
 LOOKED_AT = 1 << 16
 """Events of crowded cells among which matches are looked for one by one."""
 
-_SHADES = np.array(SHADES, np.uint8)
 
-
-@dataclass(frozen=True, slots=True)
-class Slices:
+class Slices(NamedTuple):
     """An event of each cell, as far as it lies there; of no meaning in an empty cell.
 
     Attributes:
@@ -116,8 +112,7 @@ class Sight:
         return filled
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(NamedTuple):
     """The look of each cell.
 
     Attributes:
@@ -143,70 +138,40 @@ def sight(
     """What lies in the cells of a lane that has any events in the window; see `rows.lane_line`."""
     count = window.last - window.first
     busy = window.busy_ps.sum(axis=1)
+    low, high = window.edges[:-1], window.edges[1:]
 
     def slices(event: Int64s) -> Slices:
-        low, high = window.edges[:-1], window.edges[1:]
-        scale = 8.0 / (high - low)
-        start, end = track.start_ps[event], track.end_ps[event]
-        kind = _kinds(track, event, fill)
-        return Slices(
-            event=event,
-            begin=(np.clip(start, low, high) - low) * scale,
-            end=(np.clip(end, low, high) - low) * scale,
-            before=start <= low,
-            after=end >= high,
-            kind=kind,
-            fill=_fills(track, event, kind, selected, is_match),
-        )
+        start, end, key = track.start_ps[event], track.end_ps[event], track.key[event]
+        begin, stop = ((np.clip(time, low, high) - low) * (8.0 / (high - low)) for time in (start, end))
+        kind: Codes = track.names.classes[key] if fill is None else np.full(len(event), FILLS.index(fill), np.uint8)
+        colour = kind if is_match is None else np.where(is_match[key], np.uint8(MATCH), kind)
+        if selected is not None:
+            colour = np.where(event == selected, np.uint8(SELECTED), colour)
+        return Slices(event, begin, stop, start <= low, end >= high, kind, colour)
 
     first = slices(np.minimum(window.first, len(track) - 1))
-    crowd_kind = first.kind
+    last = slices(np.clip(window.last - 1, 0, len(track) - 1))
+    crowd_kind, second = first.kind, np.full(len(count), PAGE, np.uint8)
     if fill is None:
         crowd_kind = np.where(busy > 0, window.busy_ps.argmax(axis=1).astype(np.uint8), crowd_kind)
+        others = window.busy_ps.copy()
+        others[np.arange(len(others)), crowd_kind] = 0
+        second = np.where(others.any(axis=1), others.argmax(axis=1), PAGE).astype(np.uint8)
     crowd = np.where(_match_cells(track, window, is_match, match_cells), np.uint8(MATCH), crowd_kind)
     if selected is not None:
         crowd[(window.first <= selected) & (selected < window.last)] = SELECTED
-    return Sight(
-        count=count,
-        first=first,
-        last=slices(np.clip(window.last - 1, 0, len(track) - 1)),
-        crowd_kind=crowd_kind,
-        crowd=crowd,
-        second=_second(window, crowd_kind) if fill is None else np.full(len(count), PAGE, np.uint8),
-        share=np.minimum(busy * (8.0 / np.diff(window.edges)) / 8.0, 1.0),
-    )
-
-
-def _kinds(track: Track, event: Int64s, fill: Fill | None) -> Codes:
-    """Code of each event's class, or of the one colour of all."""
-    if fill is not None:
-        return np.full(len(event), FILLS.index(fill), np.uint8)
-    out: Codes = track.names.classes[track.key[event]]
-    return out
-
-
-def _fills(track: Track, event: Int64s, kinds: Codes, selected: int | None, is_match: Bools | None) -> Codes:
-    """Code of each event's colour."""
-    out = kinds if is_match is None else np.where(is_match[track.key[event]], np.uint8(MATCH), kinds)
-    return out if selected is None else np.where(event == selected, np.uint8(SELECTED), out)
-
-
-def _second(window: LaneWindow, crowd_kind: Codes) -> Codes:
-    """Code of the class with the second most time in each cell."""
-    busy = window.busy_ps.copy()
-    busy[np.arange(len(busy)), crowd_kind] = 0
-    return np.where(busy.any(axis=1), busy.argmax(axis=1), PAGE).astype(np.uint8)
+    share = np.minimum(busy * (8.0 / np.diff(window.edges)) / 8.0, 1.0)
+    return Sight(count, first, last, crowd_kind, crowd, second, share)
 
 
 def _match_cells(track: Track, window: LaneWindow, is_match: Bools | None, match_cells: Bools | None) -> Bools:
     """Cells with a match among their events, as far as it was said or is cheap to see."""
     if match_cells is not None:
         return match_cells
-    out = np.zeros(len(window.first), np.bool_)
-    if is_match is None:
-        return out
-    crowded = np.flatnonzero(window.last - window.first > 1)
-    if int((window.last - window.first)[crowded].sum()) <= LOOKED_AT:
+    count = window.last - window.first
+    out = np.zeros(len(count), np.bool_)
+    crowded = np.flatnonzero(count > 1)
+    if is_match is not None and int(count[crowded].sum()) <= LOOKED_AT:
         cell, event = ranges(window.first[crowded], window.last[crowded])
         out[crowded[cell[is_match[track.key[event]]]]] = True
     return out
@@ -215,12 +180,8 @@ def _match_cells(track: Track, window: LaneWindow, is_match: Bools | None, match
 def slice_cells(seen: Sight) -> Cells:
     """The look of each cell, edges to an eighth of it."""
     cells = len(seen.count)
-    out = Cells(
-        np.zeros(cells, np.uint8),
-        np.full(cells, PAGE, np.uint8),
-        np.full(cells, PAGE, np.uint8),
-        np.full(cells, -1, np.int64),
-    )
+    page = np.full(cells, PAGE, np.uint8)
+    out = Cells(np.zeros(cells, np.uint8), page, page.copy(), np.full(cells, -1, np.int64))
     one, two = seen.count == 1, seen.count == 2
     crowded = seen.count > 2
     if one.any():
@@ -239,7 +200,7 @@ def slice_cells(seen: Sight) -> Cells:
 def shades(share: Floats) -> Codes:
     """The sign for each share of 0-1, never a blank; only what has no gap worth a sixteenth is full."""
     level = np.where(share >= 15 / 16, 4, np.clip(np.rint(share * 4), 1, 3))
-    return _SHADES[level.astype(np.intp)]
+    return np.array(SHADES, np.uint8)[level.astype(np.intp)]
 
 
 def _paint(out: Cells, where: Bools, sign: Codes | int, ink: Codes | int, ground: Codes | int) -> None:

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.timeline.details import EventStats, self_time
-from tpuprof.parsers.timeline.model import Timeline, Track
+from tpuprof.parsers.timeline.model import EventId, Timeline, Track
 from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.tui.draw.format import count, duration, percent, size
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
@@ -37,7 +37,7 @@ _LABEL = 24
 
 def event_lines(
     timeline: Timeline,
-    event: tuple[int, int, int],
+    event: EventId,
     stats: EventStats | str,
     flows: Sequence[Flow],
     excerpt: SourceExcerpt | None,
@@ -52,38 +52,35 @@ def event_lines(
         flows: what leads to it or from it.
         excerpt: lines of its source, where the file is on this machine.
     """
-    section, item, index = event
-    track = timeline.sections[section].tracks[item]
-    where = _place(timeline, section, item) + (f", lane {track.lane_of(index)}" * (track.depth > 1))
-    lines = wrap(track.label(index)[:_LONGEST], width, "strong", glyphs)
-    lines += [fit([], width, glyphs), *_rows([("on", where), *_times(timeline, track, index, glyphs)], width, glyphs)]
+    track, index, blank = timeline.track(event), event[2], fit([], width, glyphs)
+    where = _place(timeline, event) + (f", lane {track.lane_of(index)}" * (track.depth > 1))
+    lines = [*wrap(track.label(index)[:_LONGEST], width, "strong", glyphs), blank]
+    lines += _rows([("on", where), *_times(timeline, track, index, glyphs)], width, glyphs)
     for flow in flows[:_MOST_FLOWS]:
-        lines += _flow_lines(timeline, flow, width, glyphs)
+        label = timeline.track((flow.section, flow.track)).label(flow.event)[:_NAME_SEEN]
+        words = f"{flow.kind}: {label} on {_place(timeline, (flow.section, flow.track))}"
+        lines += wrap(words, width, "text", glyphs, [("> " if flow.direction == "out" else "< ", "key")])
     lines += _more(len(flows) - _MOST_FLOWS, width, glyphs)
     if excerpt is not None:
-        lines += [fit([], width, glyphs), *wrap(excerpt.path[:_LONGEST], width, "title", glyphs)]
+        lines += [blank, *wrap(excerpt.path[:_LONGEST], width, "title", glyphs)]
         lines += excerpt_lines(excerpt, width, glyphs)
     if isinstance(stats, str):
-        return [*lines, fit([], width, glyphs), *wrap(stats, width, "warn", glyphs)]
+        return [*lines, blank, *wrap(stats, width, "warn", glyphs)]
     for title, pairs in (("Stats of the event", stats.of_event), ("Stats of its metadata", stats.of_metadata)):
         if pairs:
-            lines += [fit([], width, glyphs), fit([(title, "title")], width, glyphs)]
+            lines += [blank, fit([(title, "title")], width, glyphs)]
             lines += _rows([(name, _value(name, value)) for name, value in pairs[:_MOST_STATS]], width, glyphs)
             lines += _more(len(pairs) - _MOST_STATS, width, glyphs)
     text = track.names.long_name(int(track.key[index]))
     if text:
-        lines += [
-            fit([], width, glyphs),
-            fit([("HLO text" if track.kind in ("ops", "async") else "Name", "title")], width, glyphs),
-        ]
-        lines += wrap(text[:_LONGEST], width, "text", glyphs)
+        title = "HLO text" if track.kind in ("ops", "async") else "Name"
+        lines += [blank, fit([(title, "title")], width, glyphs), *wrap(text[:_LONGEST], width, "text", glyphs)]
     return lines
 
 
-def _place(timeline: Timeline, section: int, item: int) -> str:
+def _place(timeline: Timeline, place: tuple[int, ...]) -> str:
     """Which track of which section."""
-    title = timeline.sections[section].title[:_NAME_SEEN]
-    return f"{title}, {timeline.sections[section].tracks[item].name[:_NAME_SEEN]}"
+    return f"{timeline.sections[place[0]].title[:_NAME_SEEN]}, {timeline.track(place).name[:_NAME_SEEN]}"
 
 
 def _more(number: int, width: int, glyphs: Glyphs) -> list[Line]:
@@ -93,7 +90,7 @@ def _more(number: int, width: int, glyphs: Glyphs) -> list[Line]:
 
 def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list[tuple[str, str]]:
     """When it ran and for how long."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     start, end = int(track.start_ps[index]), int(track.end_ps[index])
     rows = [
         ("starts at", f"{duration(start, ascii_only, 9)} in the profile"),
@@ -101,8 +98,8 @@ def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list
     ]
     if track.depth > 1:
         own = self_time(track, index)
-        share = f", {percent(100 * own / (end - start))}" if end > start else ""
-        rows.append(("self time", duration(own, ascii_only, 6) + share))
+        part = f", {percent(100 * own / (end - start))}" if end > start else ""
+        rows.append(("self time", duration(own, ascii_only, 6) + part))
     number = timeline.step_at(start)
     if number is not None:
         step = timeline.steps[number]
@@ -115,19 +112,11 @@ def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list
     return rows
 
 
-def _flow_lines(timeline: Timeline, flow: Flow, width: int, glyphs: Glyphs) -> list[Line]:
-    """Where an arrow leads to or comes from."""
-    track = timeline.sections[flow.section].tracks[flow.track]
-    key = ">" if flow.direction == "out" else "<"
-    words = f"{flow.kind}: {track.label(flow.event)[:_NAME_SEEN]} on {_place(timeline, flow.section, flow.track)}"
-    return wrap(words, width, "text", glyphs, [(f"{key} ", "key")])
-
-
 def _rows(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
     """Names and values; a long value goes on below itself."""
     lines: list[Line] = []
     for name, value in rows:
-        label = cut_middle(clean(name[:_NAME_SEEN], glyphs.name == "ascii"), max(_LABEL, width // 2), glyphs)
+        label = cut_middle(clean(name[:_NAME_SEEN], glyphs.is_ascii), max(_LABEL, width // 2), glyphs)
         for part in value.splitlines() or ("",):
             lines += wrap(part, width, "text", glyphs, [(f"{label:<{_LABEL}} ", "dim")])
             label = ""
@@ -155,9 +144,8 @@ def _memory_access(raw: bytes) -> str:
         entries = xplane_pb2.MemoryAccessBreakdown.FromString(raw).memory_accessed
     except DecodeError:
         return f"{count(len(raw))} bytes, damaged"
-    words = [
-        f"{_SPACES.get(entry.memory_space, f'space {entry.memory_space}')} {size(entry.bytes_accessed)} "
-        f"{_DIRECTIONS.get(entry.operation_type, 'moved')}"
-        for entry in entries[:_MOST_ENTRIES]
-    ]
+    words = []
+    for entry in entries[:_MOST_ENTRIES]:
+        space = _SPACES.get(entry.memory_space, f"space {entry.memory_space}")
+        words.append(f"{space} {size(entry.bytes_accessed)} {_DIRECTIONS.get(entry.operation_type, 'moved')}")
     return ", ".join(words) or "none"

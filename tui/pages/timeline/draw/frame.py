@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track, Tr
 from tpuprof.parsers.timeline.windows import TrackWindow, cell_edges, lane_window, mean_rate, rate_window, track_window
 from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.format import duration, share
-from tpuprof.tui.draw.layout import clean, cut, cut_middle, fit
+from tpuprof.tui.draw.layout import clean, cut, cut_middle, filled, fit
 from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.draw.graphs import counter_line, minimap_line, range_label, rate_line
@@ -35,18 +35,13 @@ _PANEL_LOW, _PANEL_HIGH = 3, 6
 _GRAPHS: dict[str, Fill] = {"MXU": "compute", "HBM": "copy"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Canvas:
-    """What all rows of a frame have in common."""
+class _Canvas(NamedTuple):
+    """What all rows of a frame have in common: the borders of their cells, and the width left of them."""
 
     edges: Int64s
     glyphs: Glyphs
     gutter: int
-
-    @property
-    def cells(self) -> int:
-        """Width of the rows."""
-        return len(self.edges) - 1
+    cells: int
 
 
 class TimelinePage:
@@ -71,7 +66,7 @@ class TimelinePage:
         self._count: tuple[object, Line] | None = None
         self._ranges: dict[object, str] = {}
         self._overall = overall_track(timeline)
-        self._events = [_events_of(section) for section in timeline.sections]
+        self._events = [sum(len(t) for t in section.tracks if not t.is_derived) for section in timeline.sections]
         self._gutter = 0
 
     def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -80,19 +75,17 @@ class TimelinePage:
         panel = _PANEL_LOW if height < _LOW else _PANEL_HIGH
         self._gutter = 19 if width < 100 else 26 if width < 150 else 32
         view.resize(width - self._gutter, height - TOP_LINES - panel - 1)
-        edges = view.window.edges
-        canvas = _Canvas(edges, glyphs, self._gutter)
-        lines = [*self._top(canvas), *self._body(canvas)]
-        lines += [fit([], width, glyphs)] * (TOP_LINES + view.rows.height - len(lines))
-        return [*lines, self._counts(canvas), *self._panel(width, panel, glyphs)]
+        canvas = _Canvas(view.window.edges, glyphs, self._gutter, view.window.cells)
+        rows = filled([*self._top(canvas), *self._body(canvas)], width, TOP_LINES + view.rows.height)
+        facts = panel_lines(facts_of(view), width, panel, glyphs, mark_facts(view), hint_of(view))
+        return [*rows, self._counts(canvas), *facts]
 
     def status_line(self, width: int, glyphs: Glyphs) -> Line:
         """What the capture lacks, or how many events there are."""
         timeline = self.view.timeline
-        ascii_only = glyphs.name == "ascii"
+        ascii_only = glyphs.is_ascii
         if timeline.lost:
-            lost = clean(timeline.lost[0][:1000], ascii_only)
-            return fit([(" incomplete: ", "warn"), (lost, "dim")], width, glyphs)
+            return fit([(" incomplete: ", "warn"), (clean(timeline.lost[0][:1000], ascii_only), "dim")], width, glyphs)
         words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}"
         words += f", one of {counted(self._hosts, 'host')}: H shows another" if self._hosts > 1 else ""
         return fit([(clean(words, ascii_only), "dim")], width, glyphs)
@@ -110,58 +103,44 @@ class TimelinePage:
         """Marks the interval between two columns of the screen."""
         view = self.view
         edges = view.window.edges
-        cells = [max(0, min(x - self._gutter, view.window.cells - 1)) for x in sorted((first_x, last_x))]
-        view.marks = (int(edges[cells[0]]), int(edges[cells[1] + 1]))
+        begin, end = (max(0, min(x - self._gutter, view.window.cells - 1)) for x in sorted((first_x, last_x)))
+        view.marks = (int(edges[begin]), int(edges[end + 1]))
         view.cursor_ps = view.marks[0]
 
     # --- above the rows
 
     def _top(self, canvas: _Canvas) -> list[Line]:
         """Minimap, ticks, and steps, marks and cursor."""
-        view, glyphs = self.view, canvas.glyphs
-        ascii_only = glyphs.name == "ascii"
-        window = view.window
+        view, window, glyphs = self.view, self.view.window, canvas.glyphs
+        timeline, ascii_only = view.timeline, glyphs.is_ascii
         marked = ticks(window.start_ps, window.end_ps, view.base_ps, canvas.cells, ascii_only)
+        base = "from mark" if view.base == "mark" else "time"
+        if view.base == "step" and view.step is not None:
+            base = f"in step {clean(timeline.steps[view.step].name[:20], ascii_only)}"
         heads: tuple[Span, ...] = (
-            self._host_head(ascii_only),
-            (f" {self._base_name(ascii_only)} {marked.offset}", "strong" if marked.offset else "dim"),
+            (" incomplete: W", "warn") if timeline.lost else (f" {clean(timeline.host[:80], ascii_only)}", "dim"),
+            (f" {base} {marked.offset}", "strong" if marked.offset else "dim"),
             (f" shows {duration(window.span_ps, ascii_only)}", "dim"),
         )
         bodies = (
             self._minimap(canvas),
             tick_line(marked, canvas.edges, glyphs, with_offset=False),
-            mark_line(canvas.edges, glyphs, cursor_ps=view.cursor_ps, marks=view.marks, steps=view.timeline.steps),
+            mark_line(canvas.edges, glyphs, cursor_ps=view.cursor_ps, marks=view.marks, steps=timeline.steps),
         )
         return [(*fit([head], canvas.gutter, glyphs), *body) for head, body in zip(heads, bodies, strict=True)]
 
-    def _host_head(self, ascii_only: bool) -> Span:
-        """The host's name, or that its profile is not complete."""
-        timeline = self.view.timeline
-        return (" incomplete: W", "warn") if timeline.lost else (f" {clean(timeline.host[:80], ascii_only)}", "dim")
-
-    def _base_name(self, ascii_only: bool) -> str:
-        """What times are relative to."""
-        view = self.view
-        if view.base == "step" and view.step is not None:
-            return f"in step {clean(view.timeline.steps[view.step].name[:20], ascii_only)}"
-        return "from mark" if view.base == "mark" else "time"
-
     def _minimap(self, canvas: _Canvas) -> Line:
         """The first section's ops, or whatever stands for it, over the whole trace."""
-        timeline = self.view.timeline
-        track = self._overall
+        timeline, track, window = self.view.timeline, self._overall, self.view.window
         edges = cell_edges(timeline.first_ps, timeline.last_ps, canvas.cells)
-        if track is None:
+        if self._map is None or self._map[0] != canvas.cells:
             none = np.zeros((canvas.cells, len(CLASSES)), np.int64)
-            busy = TrackWindow(edges, none[:, 0], none)
-        else:
-            if self._map is None or self._map[0] != canvas.cells:
-                self._map = (canvas.cells, track_window(track, edges))
-            busy = self._map[1]
+            busy = TrackWindow(edges, none[:, 0], none) if track is None else track_window(track, edges)
+            self._map = (canvas.cells, busy)
         return minimap_line(
-            busy,
+            self._map[1],
             canvas.glyphs,
-            view=(self.view.window.start_ps, self.view.window.end_ps),
+            view=(window.start_ps, window.end_ps),
             fill=None if track is None else fill_of(track.kind),
             match_cells=self._found_in(edges),
             lost_from_ps=None if track is None else _lost_from(track),
@@ -203,68 +182,42 @@ class TimelinePage:
         """Lanes and cells in which events begin that arrows join to the selected one, by track."""
         ends: dict[TrackId | None, set[tuple[int, int]]] = {}
         for flow in self.view.flows_here():
-            track = self.view.timeline.sections[flow.section].tracks[flow.track]
+            place = (flow.section, flow.track)
+            track = self.view.timeline.track(place)
             start = int(track.start_ps[flow.event])
             if canvas.edges[0] <= start < canvas.edges[-1]:
                 end = track.lane_of(flow.event), cells_at(canvas.edges, (start,))[0]
-                ends.setdefault((flow.section, flow.track), set()).add(end)
+                ends.setdefault(place, set()).add(end)
         return ends
 
     def _selected_in(self, row: Row) -> int | None:
         """The selected event, where it is on a row."""
         event = self.view.event
-        if event is None or row.track_id != event[:2]:
-            return None
-        return event[2]
+        return None if event is None or row.track_id != event[:2] else event[2]
 
     def _cells(self, row: Row, canvas: _Canvas) -> Line:
         """A row right of its label."""
-        section = self.view.timeline.sections[row.section]
+        section, edges, glyphs = self.view.timeline.sections[row.section], canvas.edges, canvas.glyphs
         if row.kind == "section":
             return self._closed(section, canvas)
         if row.kind == "rate":
             rate = section.rates[row.item]
-            return rate_line(
-                rate_window(rate, canvas.edges), rate.peak, canvas.glyphs, _GRAPHS.get(rate.name, "vector")
-            )
+            return rate_line(rate_window(rate, edges), rate.peak, glyphs, _GRAPHS.get(rate.name, "vector"))
         if row.kind == "counter":
-            return counter_line(section.counters[row.item], canvas.edges, canvas.glyphs)
-        track = section.tracks[row.item]
-        matches = self.view.matches
+            return counter_line(section.counters[row.item], edges, glyphs)
+        track, selected, matches = section.tracks[row.item], self._selected_in(row), self.view.matches
         is_match = None if matches is None else matches.matching((row.section, row.item))
-        if row.kind == "flat":
-            return self._flat(track, self._selected_in(row), is_match, canvas)
-        return lane_line(
-            track,
-            lane_window(track, row.lane, canvas.edges),
-            canvas.glyphs,
-            fill=fill_of(track.kind, row.lane),
-            selected=self._selected_in(row),
-            is_match=is_match,
-            lost_from_ps=_lost_from(track),
-        )
-
-    def _flat(self, track: Track, selected: int | None, is_match: NDArray[np.bool_] | None, canvas: _Canvas) -> Line:
-        """A folded track: slices of the deepest events where these are few, else how busy each cell is."""
-        edges, glyphs = canvas.edges, canvas.glyphs
-        slices = flattened(track, int(edges[0]), int(edges[-1]))
-        fill = fill_of(track.kind)
-        if slices is None or len(slices[0]) > 2 * canvas.cells:
-            span = None if selected is None else (int(track.start_ps[selected]), int(track.end_ps[selected]))
-            return track_line(
-                track_window(track, edges), glyphs, fill=fill, selected=span, lost_from_ps=_lost_from(track)
-            )
-        flat, events = slices
-        chosen = np.flatnonzero(events == -1 if selected is None else events == selected)
-        return lane_line(
-            flat,
-            lane_window(flat, 0, edges),
-            glyphs,
-            fill=fill,
-            selected=int(chosen[0]) if len(chosen) else None,
-            is_match=is_match,
-            lost_from_ps=_lost_from(track),
-        )
+        fill, lost, lane = fill_of(track.kind, row.lane), _lost_from(track), row.lane
+        if row.kind == "flat":  # slices of the deepest events where these are few, else how busy each cell is
+            slices = flattened(track, int(edges[0]), int(edges[-1]))
+            if slices is None or len(slices[0]) > 2 * canvas.cells:
+                span = None if selected is None else (int(track.start_ps[selected]), int(track.end_ps[selected]))
+                return track_line(track_window(track, edges), glyphs, fill=fill, selected=span, lost_from_ps=lost)
+            track, events = slices
+            chosen = np.flatnonzero(events == selected).tolist() if selected is not None else []
+            selected, lane = next(iter(chosen), None), 0
+        window = lane_window(track, lane, edges)
+        return lane_line(track, window, glyphs, fill=fill, selected=selected, is_match=is_match, lost_from_ps=lost)
 
     def _closed(self, section: Section, canvas: _Canvas) -> Line:
         """A closed section: how busy the track is that stands for it."""
@@ -281,7 +234,7 @@ class TimelinePage:
         gutter = gutter_line(label, max(canvas.gutter, min(len(section.title) + 5, width // 2)), glyphs)
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
-        rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (clean(words, glyphs.name == "ascii"), "dim")]
+        rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (clean(words, glyphs.is_ascii), "dim")]
         rest.append((" " + glyphs.horizontal * width, "rule"))
         taken = line_width(gutter)
         return (*gutter, *fit(rest, width - taken, replace(glyphs, ellipsis=glyphs.horizontal)))
@@ -290,11 +243,12 @@ class TimelinePage:
         """What stands left of a row."""
         section = self.view.timeline.sections[row.section]
         if row.kind == "section":
-            return Label(
-                "section", section.title, row.section not in self.view.rows.folding.closed, is_current=is_current
-            )
+            is_open = row.section not in self.view.rows.folding.closed
+            return Label("section", section.title, is_open, is_current=is_current)
         if row.kind == "rate":
-            return Label("graph", section.rates[row.item].name, is_current=is_current, note=self._use(row))
+            rate, window = section.rates[row.item], self.view.window
+            mean = mean_rate(rate, window.start_ps, window.end_ps)
+            return Label("graph", rate.name, is_current=is_current, note=share(mean / rate.peak if rate.peak else None))
         if row.kind == "counter":
             counter = section.counters[row.item]
             key = (row.section, row.item, glyphs.name)
@@ -307,41 +261,24 @@ class TimelinePage:
         title = f"{track.name} {section.title[:80].partition(':')[0]}" if row.is_pinned else track.name
         return Label("track", title, folds, row.is_pinned, is_current)
 
-    def _use(self, row: Row) -> str:
-        """Mean use in the window, of the peak; n/a without a peak."""
-        rate = self.view.timeline.sections[row.section].rates[row.item]
-        window = self.view.window
-        mean = mean_rate(rate, window.start_ps, window.end_ps)
-        return share(mean / rate.peak if rate.peak else None)
-
     # --- below the rows
 
     def _counts(self, canvas: _Canvas) -> Line:
         """How many events each cell of the cursor's row holds."""
-        view, row = self.view, self.view.rows.current
+        view, row, glyphs = self.view, self.view.rows.current, canvas.glyphs
         found = view.track_of(row)
-        label = fit([(" events a cell", "dim")], canvas.gutter, canvas.glyphs)
+        label = fit([(" events a cell", "dim")], canvas.gutter, glyphs)
         if row is None or found is None:
-            return (*label, *fit([(canvas.glyphs.horizontal * canvas.cells, "rule")], canvas.cells, canvas.glyphs))
-        key = (row, view.window, canvas.cells, canvas.glyphs)
+            return (*label, *fit([(glyphs.horizontal * canvas.cells, "rule")], canvas.cells, glyphs))
+        key = (row, view.window, canvas.cells, glyphs)
         if self._count is None or self._count[0] != key:
             if row.kind == "lane":
                 window = lane_window(found[1], row.lane, canvas.edges)
                 counts = window.last - window.first
             else:
                 counts = track_window(found[1], canvas.edges).count
-            self._count = key, count_line(counts, canvas.glyphs)
+            self._count = key, count_line(counts, glyphs)
         return (*label, *self._count[1])
-
-    def _panel(self, width: int, lines: int, glyphs: Glyphs) -> list[Line]:
-        """What is under the cursor."""
-        view = self.view
-        return panel_lines(facts_of(view), width, lines, glyphs, marks=mark_facts(view), hint=hint_of(view))
-
-
-def _events_of(section: Section) -> int:
-    """Events of a section, derived ones left out."""
-    return sum(len(track) for track in section.tracks if not track.is_derived)
 
 
 def _lost_from(track: Track) -> int | None:
@@ -380,39 +317,27 @@ def gutter_line(label: Label, width: int, glyphs: Glyphs) -> Line:
     """The label in exactly `width` cells, the last of which is a rule; names are cut in the middle."""
     if width <= 0:
         return ()
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
+    is_section = label.kind == "section"
     pin = "*" if ascii_only else "◆"
-    head: list[Span] = [(glyphs.mark if label.is_current else " ", "mark")]
     fold = "" if label.is_open is None else (glyphs.open if label.is_open else glyphs.closed) + " "
-    name_key: StyleKey = "strong" if label.is_current else "text"
-    if label.kind == "section":
-        head.append((fold, "key"))
-        name_key = "title"
-    else:
-        head.append((pin if label.is_pinned else " ", "key"))
-        head.append((fold or "  ", "key"))
-    if label.kind == "lane":
-        head.append(("  ", "text"))
-        name_key = "strong" if label.is_current else "dim"
+    head: list[Span] = [
+        (glyphs.mark if label.is_current else " ", "mark"),
+        ("" if is_section else pin if label.is_pinned else " ", "key"),
+        (fold if is_section else fold or "  ", "key"),
+        ("  " if label.kind == "lane" else "", "text"),
+    ]
     head_width = min(line_width(tuple(head)), width - 1)
     room = width - 1 - head_width
-    text = clean(label.text[:_SEEN], ascii_only)
-    note = clean(label.note[:_SEEN], ascii_only)
+    text, note = clean(label.text[:_SEEN], ascii_only), clean(label.note[:_SEEN], ascii_only)
     if note and len(note) + 1 + min(len(text), 8) > room:
         note = ""
     name_room = room - (len(note) + 1 if note else 0)
-    name = (cut if label.kind == "section" else cut_middle)(text, name_room, glyphs)
-    spans: list[Span] = [*_clipped(head, head_width), (f"{name:<{name_room}}", name_key)]
-    if note:
-        spans.append((f" {note}", "dim"))
-    spans.append((glyphs.vertical, "rule"))
-    return tuple(span for span in spans if span[0])
-
-
-def _clipped(spans: list[Span], width: int) -> list[Span]:
-    """As many cells of the spans."""
-    out: list[Span] = []
-    for text, key in spans:
-        out.append((text[:width], key))
-        width -= len(text[:width])
-    return out
+    name = (cut if is_section else cut_middle)(text, name_room, glyphs)
+    usual: StyleKey = "strong" if label.is_current else "dim" if label.kind == "lane" else "text"
+    spans: list[Span] = []
+    for sign, key in head:
+        spans.append((sign[:head_width], key))
+        head_width -= len(sign[:head_width])
+    spans += [(f"{name:<{name_room}}", "title" if is_section else usual), (f" {note}" if note else "", "dim")]
+    return tuple(span for span in (*spans, (glyphs.vertical, "rule")) if span[0])

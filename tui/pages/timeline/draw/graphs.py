@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.timeline.model import CLASSES, CounterTrack
 from tpuprof.parsers.timeline.windows import TrackWindow
 from tpuprof.tui.draw.axis import cells_at, equal_runs
 from tpuprof.tui.draw.format import UNKNOWN
-from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.layout import clean, joined
 from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span
 from tpuprof.tui.pages.timeline.draw.cells import hatch
-
-Floats = NDArray[np.float64]
 
 
 def rate_line(values: Floats, peak: float | None, glyphs: Glyphs, fill: Fill = "compute") -> Line:
@@ -23,17 +20,20 @@ def rate_line(values: Floats, peak: float | None, glyphs: Glyphs, fill: Fill = "
     Args:
         values: float64[cells] per second (`windows.rate_window`); NaN for unknown.
         peak: per second; without it the highest of the values is as high as the row, and the label must say so.
-        fill: the colour.
     """
     known = np.isfinite(values)
     scale = peak if peak else float(np.max(values, where=known, initial=0.0))
     share = np.where(known & (values > 0), values, 0.0) / (scale or 1.0)
-    level = np.where(share > 0, np.clip(np.rint(share * 8), 1, 8), 0).astype(np.int64)
     above = (share > 1.005) if peak else np.zeros(len(values), np.bool_)
-    return _columns(level, above, (fill, "page"), glyphs)
+    return _columns(_eighths(share, share > 0), above, fill, glyphs)
 
 
-def counter_line(counter: CounterTrack, edges: Int64s, glyphs: Glyphs, fill: Fill = "unknown") -> Line:
+def _eighths(share: Floats, shown: Bools) -> Int64s:
+    """int64[n]: the heights of columns, 0-8; those that are shown are never blank."""
+    return np.where(shown, np.clip(np.rint(share * 8), 1, 8), 0).astype(np.int64)
+
+
+def counter_line(counter: CounterTrack, edges: Int64s, glyphs: Glyphs) -> Line:
     """A counter's values from its least (a low column) to its greatest (a full one), of the whole trace.
 
     A cell shows the greatest value in it, so that no peak is lost; it is blank before the first value.
@@ -51,7 +51,7 @@ def counter_line(counter: CounterTrack, edges: Int64s, glyphs: Glyphs, fill: Fil
         share = (value / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.full(cells, 0.5)
     known = np.isfinite(value)
     level = np.where(known, np.clip(np.rint(np.where(known, share, 0.0) * 7) + 1, 1, 8), 0).astype(np.int64)
-    return _columns(level, np.zeros(cells, np.bool_), (fill, "page"), glyphs)
+    return _columns(level, np.zeros(cells, np.bool_), "unknown", glyphs)
 
 
 def counter_values(counter: CounterTrack, edges: Int64s) -> Floats:
@@ -86,19 +86,16 @@ def range_label(counter: CounterTrack, glyphs: Glyphs) -> str:
         f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.2e}"
         for value in ends
     )
-    unit = clean(counter.unit[:20], glyphs.name == "ascii")
+    unit = clean(counter.unit[:20], glyphs.is_ascii)
     return (low if low == high else f"{low}{glyphs.dash}{high}") + (f" {unit}" if unit else "")
 
 
-def _columns(level: Int64s, above: NDArray[np.bool_], key: Key, glyphs: Glyphs) -> Line:
-    """Columns of 0-8 eighths."""
-    spans: list[Span] = []
+def _columns(level: Int64s, above: Bools, fill: Fill, glyphs: Glyphs) -> Line:
+    """Columns of 0-8 eighths, those above the peak as warnings."""
     kind = np.where(level == 0, 0, np.where(above, 2, 1))
-    keys: tuple[Key, ...] = ("text", key, "warn")
-    for begin, end in equal_runs(kind):
-        text = "".join(glyphs.column[eighths] for eighths in level[begin:end].tolist())
-        spans.append((text, keys[int(kind[begin])]))
-    return tuple(spans)
+    keys: tuple[Key, ...] = ("text", (fill, "page"), "warn")
+    text = [glyphs.column[eighths] for eighths in level.tolist()]
+    return tuple(("".join(text[begin:end]), keys[int(kind[begin])]) for begin, end in equal_runs(kind))
 
 
 def minimap_line(
@@ -107,7 +104,7 @@ def minimap_line(
     *,
     view: tuple[int, int],
     fill: Fill | None = None,
-    match_cells: NDArray[np.bool_] | None = None,
+    match_cells: Bools | None = None,
     lost_from_ps: int | None = None,
 ) -> Line:
     """Columns as high as the share of time in which the track is busy, in the colour of the class that takes most.
@@ -122,32 +119,24 @@ def minimap_line(
     """
     edges, cells = window.edges, len(window.count)
     busy = window.busy_ps.sum(axis=1)
-    share = np.minimum(busy / np.diff(edges), 1.0)
-    level = np.where(window.count > 0, np.clip(np.rint(share * 8), 1, 8), 0).astype(np.int64).tolist()
+    level = _eighths(np.minimum(busy / np.diff(edges), 1.0), window.count > 0).tolist()
     kinds = np.where(busy > 0, window.busy_ps.argmax(axis=1), CLASSES.index("unknown")).tolist()
     is_match = match_cells.tolist() if match_cells is not None else [False] * cells
     lost = (edges[:-1] >= lost_from_ps).tolist() if lost_from_ps is not None else [False] * cells
     first, last = cells_at(edges, (view[0], view[1] - 1))
     brackets = {max(0, first - 1): "[", min(cells - 1, last + 1): "]"}
     spans: list[Span] = []
-    text, key = "", None
     for cell in range(cells):
         ground: Fill = "view" if first <= cell <= last else "page"
-        sign = glyphs.column[level[cell]]
-        here: Key = (fill or FILLS[kinds[cell]], ground)
+        sign, key = glyphs.column[level[cell]], (fill or FILLS[kinds[cell]], ground)
         if cell in brackets:
-            sign, here = brackets[cell], "mark"
+            spans.append((brackets[cell], "mark"))
         elif is_match[cell]:
-            sign = "*" if glyphs.letters else sign if level[cell] else glyphs.dot
-            here = ("match", ground)
-        elif not level[cell]:
-            sign, here = (
-                (hatch(glyphs), "rule") if lost[cell] else (" ", "text" if ground == "page" else ("words", ground))
-            )
-        if key is not None and here != key:
-            spans.append((text, key))
-            text = ""
-        text, key = text + sign, here
-    if key is not None:
-        spans.append((text, key))
-    return tuple(spans)
+            spans.append(("*" if glyphs.letters else sign if level[cell] else glyphs.dot, ("match", ground)))
+        elif level[cell]:
+            spans.append((sign, key))
+        elif lost[cell]:
+            spans.append((hatch(glyphs), "rule"))
+        else:
+            spans.append((" ", "text" if ground == "page" else ("words", ground)))
+    return joined(spans)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.timeline.model import CLASSES, Track
 from tpuprof.parsers.timeline.windows import LaneWindow, TrackWindow
 from tpuprof.tui.draw.axis import equal_runs
@@ -19,7 +19,6 @@ from tpuprof.tui.pages.timeline.draw.cells import (
     PAGE,
     SELECTED,
     SIGNS,
-    Bools,
     Cells,
     Codes,
     Sight,
@@ -47,8 +46,8 @@ def lane_line(
     *,
     fill: Fill | None = None,
     selected: int | None = None,
-    is_match: NDArray[np.bool_] | None = None,
-    match_cells: NDArray[np.bool_] | None = None,
+    is_match: Bools | None = None,
+    match_cells: Bools | None = None,
     lost_from_ps: int | None = None,
 ) -> Line:
     """One lane, one cell of the window a cell.
@@ -102,27 +101,8 @@ def track_line(
     ink = kind.copy()
     if selected is not None:
         ink[(low < max(selected[1], selected[0] + 1)) & (high > selected[0])] = SELECTED
-    share = np.minimum(busy / (high - low), 1.0)
-    return shaded_line(share, kind, window.count > 0, glyphs, ink, _lost(window.edges, lost_from_ps))
-
-
-def shaded_line(
-    share: NDArray[np.float64],
-    kind: Codes,
-    shown: Bools,
-    glyphs: Glyphs,
-    ink: Codes | None = None,
-    lost: Bools | None = None,
-) -> Line:
-    """Cells shaded by a share of 0-1; those that are shown are never blank.
-
-    Args:
-        kind: index of each cell's class or tone in `FILLS`.
-        ink: the same for its colour, where that is another one.
-        lost: blank cells to be hatched.
-    """
-    ink = kind if ink is None else ink
-    sign = np.where(shown, shades(share), 0).astype(np.int64)
+    share, lost = np.minimum(busy / (high - low), 1.0), _lost(window.edges, lost_from_ps)
+    sign = np.where(window.count > 0, shades(share), 0).astype(np.int64)  # what is there is never blank
     spans: list[Span] = []
     for begin, end in equal_runs(np.where(sign > 0, sign * 256 + ink.astype(np.int64) * 16 + kind, 0)):
         if not sign[begin]:
@@ -142,15 +122,10 @@ def count_line(count: Int64s, glyphs: Glyphs) -> Line:
     Args:
         count: int64[cells], such as `LaneWindow.last - LaneWindow.first` or `TrackWindow.count`.
     """
-    signs = _COUNT_SIGNS[glyphs.name]
-    sign = np.where(count < 10, count, np.where(count < 100, 10, 11))
+    signs = np.array(list(_COUNT_SIGNS[glyphs.name]))[np.where(count < 10, count, np.where(count < 100, 10, 11))]
     keys: tuple[Key, ...] = ("dim", "text", "strong")
     weight = np.where(count < 2, 0, np.where(count < 10, 1, 2))
-    spans: list[Span] = []
-    for begin, end in equal_runs(weight):
-        text = "".join(signs[number] for number in sign[begin:end].tolist())
-        spans.append((text, keys[int(weight[begin])]))
-    return tuple(spans)
+    return tuple(("".join(signs[begin:end].tolist()), keys[int(weight[begin])]) for begin, end in equal_runs(weight))
 
 
 def with_sign(line: Line, cell: int, sign: str) -> Line:
@@ -197,37 +172,36 @@ def _blank_spans(lost: Bools | None, begin: int, end: int, glyphs: Glyphs) -> li
     ]
 
 
-class _Labels:
-    """Names of slices, each made fit for cells once a row."""
+def _namer(track: Track, glyphs: Glyphs) -> Callable[[int, int], str]:
+    """A function of an event and the room there is, to its name, cut; empty where there is no room for one.
 
-    def __init__(self, track: Track, glyphs: Glyphs) -> None:
-        self._track = track
-        self._glyphs = glyphs
-        self._made: dict[int, str] = {}
+    It makes each name fit for cells once.
+    """
+    made: dict[int, str] = {}
 
-    def of(self, event: int, room: int) -> str:
-        """The name of an event, cut; empty where there is no room for one."""
+    def name_of(event: int, room: int) -> str:
         if room < LEAST_NAME:
             return ""
-        key = int(self._track.key[event])
-        name = self._made.get(key)
-        if name is None:
-            name = self._track.names.name(key)
-            if self._track.kind == "source":
+        key = int(track.key[event])
+        if key not in made:
+            name = track.names.name(key)
+            if track.kind == "source":
                 name = name[-NAME_SEEN:].rpartition("/")[2]  # the folders are the same all over
-            name = self._made[key] = clean(name[:NAME_SEEN], self._glyphs.name == "ascii")
-        return cut(name, room, self._glyphs)
+            made[key] = clean(name[:NAME_SEEN], glyphs.is_ascii)
+        return cut(made[key], room, glyphs)
+
+    return name_of
 
 
 def _painted(track: Track, cells: Cells, lost: Bools | None, glyphs: Glyphs) -> Line:
     """Areas of colour with names in them."""
-    labels = _Labels(track, glyphs)
+    name_of = _namer(track, glyphs)
     code = (cells.event + 1) * 4096 + cells.sign * np.int64(256) + cells.ink * np.int64(16) + cells.ground
     spans: list[Span] = []
     for begin, end in equal_runs(code):
         ground, event = FILLS[cells.ground[begin]], int(cells.event[begin])
         if event >= 0:
-            spans.append((f"{labels.of(event, end - begin):<{end - begin}}", ("words", ground)))
+            spans.append((f"{name_of(event, end - begin):<{end - begin}}", ("words", ground)))
         elif cells.sign[begin] == 0 and cells.ground[begin] == PAGE:
             spans += _blank_spans(lost, begin, end, glyphs)
         else:
@@ -237,37 +211,29 @@ def _painted(track: Track, cells: Cells, lost: Bools | None, glyphs: Glyphs) -> 
 
 def _lettered(track: Track, window: LaneWindow, seen: Sight, lost: Bools | None, glyphs: Glyphs) -> Line:
     """Slices in brackets."""
-    labels = _Labels(track, glyphs)
+    name_of = _namer(track, glyphs)
     cells = letter_cells(seen)
+    first_ps, last_ps = int(window.edges[0]), int(window.edges[-1])
     spans: list[Span] = []
     for begin, end in equal_runs(cells.code):
-        event = int(cells.event[begin])
+        event, fill = int(cells.event[begin]), FILLS[cells.fill[begin]]
         if event >= 0:
-            fill = int(cells.fill[begin])
-            cut_off = (
-                int(track.start_ps[event]) < int(window.edges[0]),
-                int(track.end_ps[event]) > int(window.edges[-1]),
-            )
-            text = cells.text(begin, end, cut_off, partial(labels.of, event))
-            spans.append((text, ("words.odd" if event % 2 else "words", FILLS[fill])))
+            cut_off = int(track.start_ps[event]) < first_ps, int(track.end_ps[event]) > last_ps
+            text = cells.text(begin, end, cut_off, partial(name_of, event))
+            spans.append((text, ("words.odd" if event % 2 else "words", fill)))
         elif cells.is_crowded[begin]:
-            shares = seen.share[begin:end].tolist()
-            text = "".join(
-                crowd_letter(kind, share) for kind, share in zip(cells.kind[begin:end].tolist(), shares, strict=True)
-            )
-            spans.append((text, (FILLS[cells.fill[begin]], "page")))
+            kinds, shares = cells.kind[begin:end].tolist(), seen.share[begin:end].tolist()
+            spans.append(("".join(map(crowd_letter, kinds, shares)), (fill, "page")))
         else:
             spans += _blank_spans(lost, begin, end, glyphs)
     return joined(spans)
 
 
-@dataclass(frozen=True, slots=True)
-class LetterCells:
+class LetterCells(NamedTuple):
     """What each cell shows.
 
     Attributes:
-        event: the event that the cell belongs to; -1 for none.
-        is_thin: the event is shorter than half a cell.
+        event, is_thin: the event that the cell belongs to, -1 for none; whether it is shorter than half a cell.
         is_crowded: the cell stands for all its events.
         fill: code of the cell's colour; kind: code of its class or tone.
         code: cells that belong together have the same.
@@ -287,16 +253,13 @@ class LetterCells:
             cut_off: whether the slice begins before the window, and ends behind it: it has no bracket there.
             name: takes the room that there is and returns the slice's name, or nothing.
         """
-        cells = end - begin
-        sign = letter(int(self.kind[begin]))
-        if cells == 1:
+        sign, room = letter(int(self.kind[begin])), end - begin - 2
+        if room < 0:
             return "|" if self.is_thin[begin] else sign
         brackets = "><" if self.fill[begin] == SELECTED else "[]"
-        left = "=" if cut_off[0] else brackets[0]
-        if cells == 2:
+        left, right = ("=" if is_cut else bracket for is_cut, bracket in zip(cut_off, brackets, strict=True))
+        if not room:
             return left + sign
-        right = "=" if cut_off[1] else brackets[1]
-        room = cells - 2
         text = name(room)
         rest = room - len(text)
         return left + text + ("=" * (rest - 1) + sign if rest else "") + right

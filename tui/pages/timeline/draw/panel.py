@@ -8,18 +8,17 @@ from math import isnan
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.ops.device import HOLDS_OPS
-from tpuprof.parsers.timeline.details import OpFacts, op_facts, self_time
-from tpuprof.parsers.timeline.model import RateTrack, Section, Track
-from tpuprof.parsers.timeline.pick import event_beside
+from tpuprof.parsers.timeline.details import event_beside, op_facts, self_time
+from tpuprof.parsers.timeline.model import RateTrack, Timeline, Track
 from tpuprof.parsers.timeline.read.classes import is_split
+from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.parsers.timeline.windows import mean_rate
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, percent
-from tpuprof.tui.draw.layout import clean, cut_middle, fit
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.layout import clean, cut_middle, filled, fit
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.draw.graphs import counter_values
-from tpuprof.tui.pages.timeline.rows import Row
 from tpuprof.tui.pages.timeline.state import TimelineView
 
 _SEEN = 1000
@@ -37,10 +36,8 @@ class EventFacts:
     """What there is to say of an event; None for what is not known or does not apply.
 
     Attributes:
-        name: of the event.
         where: its track, and what else says where it is.
-        op_class: its class; None for a step or a module.
-        category: HLO category.
+        op_class, category: its class, None for a step or a module; and its HLO category.
         start_ps: from the base; base: what that is, such as ``step 7``.
         duration_ps, self_ps: of the event, and without what is nested in it.
         step, step_fraction: the step it is in, and what part of that it lasts, 0-1.
@@ -78,8 +75,7 @@ class MarkFacts:
     """A mark, or the interval between two.
 
     Attributes:
-        start_ps: of the first, from the base.
-        end_ps: of the second; None while there is one only.
+        start_ps, end_ps: from the base; the second is None while there is one mark only.
         base: what zero is.
     """
 
@@ -99,18 +95,21 @@ def panel_lines(
     Args:
         hint: said where there is no event.
     """
-    lines: list[Line] = []
-    if facts is None:
-        lines.append(fit([(f" {clean(hint[:_SEEN], glyphs.name == 'ascii')}", "dim")], width, glyphs))
-    else:
-        lines.append(_title(facts, width, glyphs))
-        groups = [_times(facts, glyphs), _rates(facts), _origin(facts, glyphs), _arrows(facts, glyphs)]
-        room = height - 1 - (marks is not None)
-        lines += _laid_out(groups, width, room, glyphs)
     tail = [] if marks is None else [_mark_line(marks, width, glyphs)]
-    lines = lines[: max(0, height - len(tail))]
-    lines += [fit([], width, glyphs)] * (height - len(lines) - len(tail))
-    return (lines + tail)[:height]
+    room = max(0, height - len(tail))
+    if facts is None:
+        lines = [fit([(f" {_seen(hint, glyphs)}", "dim")], width, glyphs)]
+    else:
+        origin = _texts(((facts.framework_op, "text"), (facts.source, "dim")), glyphs)
+        arrows = _texts([(text, "text") for text in facts.arrows], glyphs)
+        groups = [_times(facts, glyphs), _rates(facts), origin, arrows]
+        lines = [_title(facts, width, glyphs), *_laid_out(groups, width, room - 1, glyphs)]
+    return [*filled(lines, width, room), *tail][:height]
+
+
+def _seen(text: str, glyphs: Glyphs, most: int = _SEEN) -> str:
+    """A text of the profile, as much of it as is looked at, fit for cells."""
+    return clean(text[:most], glyphs.is_ascii)
 
 
 Entry = list[Span]
@@ -118,22 +117,19 @@ Entry = list[Span]
 
 def _title(facts: EventFacts, width: int, glyphs: Glyphs) -> Line:
     """Class, name and track."""
-    ascii_only = glyphs.name == "ascii"
     head: Entry = [(" ", "text")]
     if facts.op_class is not None:
         head += [(CLASS_LETTER[facts.op_class], CLASS_STYLE[facts.op_class]), (" ", "text")]
-    tail = "  ".join(part for part in (facts.op_class, facts.category, facts.where) if part)
-    tail = clean(tail[:_SEEN], ascii_only)
-    name = clean(facts.name[:_SEEN], ascii_only)
+    tail = _seen("  ".join(part for part in (facts.op_class, facts.category, facts.where) if part), glyphs)
+    name = _seen(facts.name, glyphs)
     room = width - line_width(tuple(head))
     kept = len(tail) + 2 if tail and len(tail) + 2 <= room - min(len(name), room * 2 // 3) else 0
-    return fit(
-        [*head, (cut_middle(name, room - kept, glyphs), "strong"), (f"  {tail}" if kept else "", "dim")], width, glyphs
-    )
+    label: Span = (cut_middle(name, room - kept, glyphs), "strong")
+    return fit([*head, label, (f"  {tail}" if kept else "", "dim")], width, glyphs)
 
 
 def _times(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     out: list[Entry] = []
     if facts.duration_ps is not None:
         out.append([("takes ", "dim"), (duration(facts.duration_ps, ascii_only, 4), "strong")])
@@ -141,17 +137,11 @@ def _times(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
             own = f" ({percent(100 * facts.self_ps / facts.duration_ps)})" if facts.duration_ps > 0 else ""
             out.append([("self ", "dim"), (duration(facts.self_ps, ascii_only, 4), "text"), (own, "dim")])
     if facts.start_ps is not None:
-        base = clean(facts.base[:40], ascii_only)
-        out.append(
-            [
-                ("at ", "dim"),
-                (instant(facts.start_ps, facts.duration_ps or 1, ascii_only), "text"),
-                (f" of {base}", "dim"),
-            ]
-        )
+        start = instant(facts.start_ps, facts.duration_ps or 1, ascii_only)
+        out.append([("at ", "dim"), (start, "text"), (f" of {_seen(facts.base, glyphs, 40)}", "dim")])
     if facts.step is not None and facts.step_fraction is not None:
-        step = f"step {clean(facts.step[:40], ascii_only)}"
-        whole = "the step" if facts.start_ps is not None and facts.base == f"step {facts.step}" else step
+        is_base = facts.start_ps is not None and facts.base == f"step {facts.step}"
+        whole = "the step" if is_base else f"step {_seen(facts.step, glyphs, 40)}"
         out.append([(percent(100 * facts.step_fraction), "text"), (f" of {whole}", "dim")])
     if facts.occurrences is not None and facts.occurrences > 1:
         out.append([(f"{glyphs.times}{count(facts.occurrences)}", "text")])
@@ -162,12 +152,11 @@ def _rates(facts: EventFacts) -> list[Entry]:
     if not facts.is_op and facts.flops_per_second is None and facts.bytes_per_second is None:
         return []
     flops = None if facts.flops_per_second is None else facts.flops_per_second / 1e9
-    rows = (
+    out: list[Entry] = []
+    for text, unit, fraction in (
         (flop_rate(flops), "FLOP/s", facts.flops_fraction),
         (byte_rate(facts.bytes_per_second), "B/s HBM", facts.bytes_fraction),
-    )
-    out: list[Entry] = []
-    for text, unit, fraction in rows:
+    ):
         known = text not in (UNKNOWN, "-")
         entry: Entry = [(text if known else f"{text} ", "text"), (unit, "dim")]
         if fraction is not None and known:
@@ -176,14 +165,8 @@ def _rates(facts: EventFacts) -> list[Entry]:
     return out
 
 
-def _origin(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
-    ascii_only = glyphs.name == "ascii"
-    texts = ((facts.framework_op, "text"), (facts.source, "dim"))
-    return [[(clean(text[:_SEEN], ascii_only), "text" if key == "text" else "dim")] for text, key in texts if text]
-
-
-def _arrows(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
-    return [[(clean(text[:_SEEN], glyphs.name == "ascii"), "text")] for text in facts.arrows]
+def _texts(texts: Sequence[tuple[str | None, StyleKey]], glyphs: Glyphs) -> list[Entry]:
+    return [[(_seen(text, glyphs), key)] for text, key in texts if text]
 
 
 def _laid_out(groups: Sequence[Sequence[Entry]], width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -208,7 +191,7 @@ def _wrapped(entries: Sequence[Entry], width: int) -> list[list[Entry]]:
 
 
 def _entries(entries: Sequence[Entry], width: int, glyphs: Glyphs) -> Line:
-    """Entries side by side; the last one is cut in the middle where it does not fit."""
+    """Entries side by side; the last one is cut where it does not fit, a lone text in the middle."""
     line: list[Span] = [(" ", "text")]
     for number, entry in enumerate(entries):
         room = width - line_width(tuple(line)) - (3 if number else 0)
@@ -216,15 +199,13 @@ def _entries(entries: Sequence[Entry], width: int, glyphs: Glyphs) -> Line:
             break
         if number:
             line.append(("   ", "text"))
-        line += entry if line_width(tuple(entry)) <= room else _shortened(entry, room, glyphs)
+        if line_width(tuple(entry)) <= room:
+            line += entry
+        elif len(entry) == 1:
+            line.append((cut_middle(entry[0][0], room, glyphs), entry[0][1]))
+        else:
+            line += fit(entry, room, glyphs)
     return fit(line, width, glyphs)
-
-
-def _shortened(entry: Entry, room: int, glyphs: Glyphs) -> Sequence[Span]:
-    """An entry cut: a lone text in the middle."""
-    if len(entry) == 1:
-        return [(cut_middle(entry[0][0], room, glyphs), entry[0][1])]
-    return fit(entry, room, glyphs)
 
 
 def instant(ps: int, precise_ps: int, ascii_only: bool = False) -> str:
@@ -238,22 +219,16 @@ def instant(ps: int, precise_ps: int, ascii_only: bool = False) -> str:
 
 def _mark_line(marks: MarkFacts, width: int, glyphs: Glyphs) -> Line:
     """``m…m  123 µs  from 1.00 ms to 1.12 ms of step 7``."""
-    ascii_only = glyphs.name == "ascii"
-    base = f" of {clean(marks.base[:40], ascii_only)}"
+    ascii_only = glyphs.is_ascii
+    base: Span = (f" of {_seen(marks.base, glyphs, 40)}", "dim")
     if marks.end_ps is None:
-        spans: list[Span] = [(" m ", "mark"), (duration(marks.start_ps, ascii_only, _DIGITS), "text"), (base, "dim")]
-        return fit([*spans, ("   press m again for the other end", "dim")], width, glyphs)
+        head: Entry = [(" m ", "mark"), (duration(marks.start_ps, ascii_only, _DIGITS), "text"), base]
+        return fit([*head, ("   press m again for the other end", "dim")], width, glyphs)
     begin, end = sorted((marks.start_ps, marks.end_ps))
-    spans = [
-        (f" m{glyphs.ellipsis}m ", "mark"),
-        (duration(end - begin, ascii_only, _DIGITS), "strong"),
-        ("   from ", "dim"),
-        (instant(begin, end - begin, ascii_only), "text"),
-        (" to ", "dim"),
-        (instant(end, end - begin, ascii_only), "text"),
-        (base, "dim"),
-    ]
-    return fit(spans, width, glyphs)
+    first, last = (instant(ps, end - begin, ascii_only) for ps in (begin, end))
+    lasting: Entry = [(f" m{glyphs.ellipsis}m ", "mark"), (duration(end - begin, ascii_only, _DIGITS), "strong")]
+    ends: Entry = [("   from ", "dim"), (first, "text"), (" to ", "dim"), (last, "text"), base]
+    return fit([*lasting, *ends], width, glyphs)
 
 
 _MOST_ARROWS = 4
@@ -261,17 +236,21 @@ _MOST_ARROWS = 4
 
 def facts_of(view: TimelineView) -> EventFacts | None:
     """The selected event; None where there is none."""
-    selected = view.selected
-    if selected is None or view.event is None:
+    if view.selected is None or view.event is None:
         return None
-    track, index = selected
+    track, index = view.selected
     section = view.timeline.sections[view.event[0]]
     start, end = int(track.start_ps[index]), int(track.end_ps[index])
     number = view.timeline.step_at(start)
     step = None if number is None else view.timeline.steps[number]
     op = op_facts(track, index)
-    seconds = (end - start) / 1e12
-    flops, hbm = _work(op.flops, op), _work(op.hbm_bytes, op)
+    # what contains others, or starts or awaits one, does not do itself what is counted for it
+    works = op.category is not None and op.category not in HOLDS_OPS and not is_split(op.category)
+    rates: list[float | None] = []
+    for amount, name in ((op.flops, "MXU"), (op.hbm_bytes, "HBM")):
+        per_second = amount / ((end - start) / 1e12) if works and amount is not None and end > start else None
+        peak = next((rate.peak for rate in section.rates if rate.name == name and rate.ops is track), None)
+        rates += [per_second, per_second / peak if per_second is not None and peak is not None else None]
     return EventFacts(
         name=track.label(index),
         where=f"{section.title}, {track.name}",
@@ -284,54 +263,29 @@ def facts_of(view: TimelineView) -> EventFacts | None:
         step=None if step is None else "~" * view.timeline.steps_are_inferred + step.name,
         step_fraction=None if step is None else (end - start) / max(1, step.end_ps - step.start_ps),
         occurrences=int(track.counts[int(track.key[index])]),
-        is_op=track.kind == "ops" and _works(op),
-        flops_per_second=flops / seconds if flops is not None and seconds else None,
-        flops_fraction=_of_peak(flops, seconds, _rate(section, track, "MXU")),
-        bytes_per_second=hbm / seconds if hbm is not None and seconds else None,
-        bytes_fraction=_of_peak(hbm, seconds, _rate(section, track, "HBM")),
+        is_op=track.kind == "ops" and works,
+        flops_per_second=rates[0],
+        flops_fraction=rates[1],
+        bytes_per_second=rates[2],
+        bytes_fraction=rates[3],
         framework_op=op.framework_op,
         source=op.source,
-        arrows=_arrow_words(view, start),
+        arrows=tuple(_arrow_words(view.timeline, flow, start) for flow in view.flows_here()[:_MOST_ARROWS]),
     )
 
 
-def _arrow_words(view: TimelineView, start_ps: int) -> tuple[str, ...]:
-    """``> launch jit_f, 46.1 µs later`` for each arrow from the event, ``<`` for those that lead to it."""
-    words = []
-    for flow in view.flows_here()[:_MOST_ARROWS]:
-        track = view.timeline.sections[flow.section].tracks[flow.track]
-        apart = int(track.start_ps[flow.event]) - start_ps
-        when = f"{duration(abs(apart))} {'later' if apart >= 0 else 'earlier'}"
-        words.append(f"{'>' if flow.direction == 'out' else '<'} {flow.kind} {track.label(flow.event)[:60]}, {when}")
-    return tuple(words)
-
-
-def _work(amount: float | None, op: OpFacts) -> float | None:
-    """Work that an op does while it runs."""
-    return amount if _works(op) else None
-
-
-def _works(op: OpFacts) -> bool:
-    """Whether an op itself does what is counted for it: not one that contains others, or starts or awaits one."""
-    return op.category is not None and op.category not in HOLDS_OPS and not is_split(op.category)
-
-
-def _rate(section: Section, track: Track, name: str) -> RateTrack | None:
-    """The graph of a rate that the track's ops make."""
-    return next((rate for rate in section.rates if rate.name == name and rate.ops is track), None)
-
-
-def _of_peak(amount: float | None, seconds: float, rate: RateTrack | None) -> float | None:
-    if amount is None or not seconds or rate is None or rate.peak is None:
-        return None
-    return amount / seconds / rate.peak
+def _arrow_words(timeline: Timeline, flow: Flow, start_ps: int) -> str:
+    """``> launch jit_f, 46.1 µs later`` for an arrow from the event, ``<`` for one that leads to it."""
+    track = timeline.track((flow.section, flow.track))
+    apart = int(track.start_ps[flow.event]) - start_ps
+    when = f"{duration(abs(apart))} {'later' if apart >= 0 else 'earlier'}"
+    return f"{'>' if flow.direction == 'out' else '<'} {flow.kind} {track.label(flow.event)[:60]}, {when}"
 
 
 def base_name(view: TimelineView) -> str:
     """What times are relative to, in words."""
-    step = view.step
-    if view.base == "step" and step is not None:
-        return f"step {view.timeline.steps[step].name}"
+    if view.base == "step" and view.step is not None:
+        return f"step {view.timeline.steps[view.step].name}"
     return "the mark" if view.base == "mark" and view.marks else "the profile"
 
 
@@ -339,8 +293,8 @@ def mark_facts(view: TimelineView) -> MarkFacts | None:
     """The marks; None without any."""
     if not view.marks:
         return None
-    times = [mark - view.base_ps for mark in view.marks]
-    return MarkFacts(times[0], times[1] if len(times) == 2 else None, base_name(view))
+    start, *end = (mark - view.base_ps for mark in view.marks)
+    return MarkFacts(start, end[0] if end else None, base_name(view))
 
 
 def hint_of(view: TimelineView) -> str:
@@ -354,34 +308,32 @@ def hint_of(view: TimelineView) -> str:
     if row.kind == "rate":
         return _rate_words(view, section.rates[row.item])
     if row.kind == "counter":
-        value = float(counter_values(section.counters[row.item], view.cursor_edges)[0])
-        known = UNKNOWN if isnan(value) else f"{value:,.6g} {section.counters[row.item].unit}".rstrip()
-        return f"{section.title}, {section.counters[row.item].name}: {known} at the cursor, at most in its cell"
-    where = f"{section.title}, {section.tracks[row.item].name}: "
-    return where + (_gap_words(view, row) or "no event here; . and , next and previous one, } next long gap")
+        counter = section.counters[row.item]
+        value = float(counter_values(counter, view.cursor_edges)[0])
+        known = UNKNOWN if isnan(value) else f"{value:,.6g} {counter.unit}".rstrip()
+        return f"{section.title}, {counter.name}: {known} at the cursor, at most in its cell"
+    track = section.tracks[row.item]
+    words = (row.kind == "lane" and _gap_words(track, row.lane, view.cursor_ps)) or (
+        "no event here; . and , next and previous one, } next long gap"
+    )
+    return f"{section.title}, {track.name}: {words}"
 
 
-def _gap_words(view: TimelineView, row: Row) -> str:
-    """How long nothing runs around the cursor in its lane, and between what; nothing for a track of several lanes."""
-    track = view.timeline.sections[row.section].tracks[row.item]
-    if row.kind != "lane":
+def _gap_words(track: Track, lane: int, instant_ps: int) -> str:
+    """How long nothing runs around an instant in a lane, and between what; nothing where that is not in a gap."""
+    before = event_beside(track, lane, (instant_ps + 1, 0), -1)[1]
+    after = event_beside(track, lane, (instant_ps, track.depth), 1)[1]
+    if before is None or after is None or not track.end_ps[before] <= instant_ps < track.start_ps[after]:
         return ""
-    before = event_beside(track, row.lane, (view.cursor_ps + 1, 0), -1)[1]
-    after = event_beside(track, row.lane, (view.cursor_ps, track.depth), 1)[1]
-    if before is None or after is None:
-        return ""
-    begin, end = int(track.end_ps[before]), int(track.start_ps[after])
-    if not begin <= view.cursor_ps < end:
-        return ""
-    return f"nothing for {duration(end - begin)}, from {track.label(before)[:80]} to {track.label(after)[:80]}"
+    lasting = int(track.start_ps[after]) - int(track.end_ps[before])
+    return f"nothing for {duration(lasting)}, from {track.label(before)[:80]} to {track.label(after)[:80]}"
 
 
 def _rate_words(view: TimelineView, rate: RateTrack) -> str:
     """A rate in the cursor's cell, and what share of the peak that is."""
     per_second = mean_rate(rate, *view.cursor_edges.tolist())
-    words = (
-        f"{rate.name} in the cursor's cell: {flop_rate(per_second / 1e9)}{'FLOP/s' if rate.name == 'MXU' else 'B/s'}"
-    )
+    unit = "FLOP/s" if rate.name == "MXU" else "B/s"
+    words = f"{rate.name} in the cursor's cell: {flop_rate(per_second / 1e9)}{unit}"
     if rate.peak is None:
         return f"{words}; the profile gives no peak"
     return f"{words}, {percent(100 * per_second / rate.peak)} of peak"

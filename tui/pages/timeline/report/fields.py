@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.timeline.measure import MeasuredRow
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, flop_rate, significant
-from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key
+from tpuprof.tui.draw.layout import clean, cut, cut_middle
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.timeline.report.part import MOST_TOP_OPS, Content, CounterFigure, EventRow, RateFigure, TrackRow
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, table_records
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXT, TIME_PS, Unit, plain
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
 
 Row = TypeVar("Row")
 
@@ -115,98 +112,92 @@ def _field(
     unit: Unit,
     read: Callable[[Row], object],
     meaning: str,
+    shown: str | OnScreen[Sequence[Row]] = "",
     heading: str = "",
-    width: int = 0,
-    cells: Callable[[Sequence[Row], Glyphs], Cells] | None = None,
-    *,
     null: str = "",
-    fixed: bool = False,
-    grows: bool = False,
 ) -> Field[Sequence[Row]]:
-    """A quantity that is read row by row; its column has the same heading everywhere, one that grows always shows.
+    """A quantity that is read row by row.
 
     Args:
-        width: cells of its column on the screen; 0 for none.
-        cells, fixed, grows: of that column, see `OnScreen`.
+        shown: its heading, or its column on the screen, whose title is the heading where none is given.
     """
-    screen: OnScreen[Sequence[Row]] | None = None
-    if unit is _INSTANT:
-        screen = OnScreen(INSTANT_COLUMN, heading, 9, _dim, fixed=fixed)
-    elif width:
-        screen = OnScreen("", heading, width, cells=cells, fixed=fixed or grows, grows=grows)
-    return Field(key, unit, _each(read), meaning, null, heading, screen)
+    screen = None if isinstance(shown, str) else shown
+    heading = heading or (shown if isinstance(shown, str) else shown.title)
+    return Field(key, unit, lambda source, rows: [read(source[row]) for row in rows], meaning, null, heading, screen)
 
 
-def _each(read: Callable[[Row], object]) -> Callable[[Sequence[Row], Rows], list[Any]]:
-    """Reads a quantity of some rows one by one."""
-    return lambda source, rows: [read(source[row]) for row in rows]
+def _column(
+    title: str,
+    width: int,
+    style: Key = "text",
+    cells: Callable[[Sequence[Row], Glyphs], Cells] | None = None,
+    *,
+    is_left: bool = False,
+    fixed: bool = False,
+    grows: bool = False,
+    keeps_style: bool = False,
+) -> OnScreen[Sequence[Row]]:
+    """A column that can't be sorted by, with texts cut at their end; one that grows always shows."""
+    cutting = cut_middle if grows else cut
+    return OnScreen(
+        *("", title, width, lambda _: style, None, cells, cutting, is_left, fixed or grows, grows, keeps_style)
+    )
 
 
-def _texts(
-    text: Callable[[Row, bool], str], style: Callable[[Row], Key] = lambda _: "text"
-) -> Callable[[Sequence[Row], Glyphs], Cells]:
-    """Draws texts that are cut at their end; `text` makes one of a row, with True in ASCII characters only."""
-
-    def cells(source: Sequence[Row], glyphs: Glyphs) -> Cells:
-        ascii_only = glyphs.name == "ascii"
-        return each(lambda row: (clean(text(source[row], ascii_only), ascii_only), style(source[row])))
-
-    return cells
+def _instant(title: str, fixed: bool = False) -> OnScreen[Any]:
+    return OnScreen(INSTANT_COLUMN, title, 9, lambda _: "dim", fixed=fixed)
 
 
-def _dim(_: object) -> Key:
-    return "dim"
+def _drawn(cell: Callable[[Row, Glyphs], Span]) -> Callable[[Sequence[Row], Glyphs], Cells]:
+    """Draws cells from rows, where the stored value alone does not tell."""
+    return lambda source, glyphs: each(lambda row: cell(source[row], glyphs))
 
 
-def _strong(_: object) -> Key:
-    return "strong"
+def _texts(text: Callable[[Row], str], style: Key) -> Callable[[Sequence[Row], Glyphs], Cells]:
+    """Draws texts that are made from rows."""
+    return _drawn(lambda row, glyphs: (clean(text(row), glyphs.is_ascii), style))
 
 
-def _bars(source: Sequence[TrackRow], glyphs: Glyphs) -> Cells:
-    return each(lambda row: (small_bar(source[row].busy_fraction or 0.0, BAR_WIDTH, glyphs)[0], "busy"))
-
-
-def _letters(source: Sequence[EventRow], _: Glyphs) -> Cells:
-    classes = [event.track.event_class(event.number) for event in source]
-    return lambda rows: [(CLASS_LETTER[classes[row]], CLASS_STYLE[classes[row]]) for row in rows]
-
-
-def _section_title(row: TrackRow | EventRow, _: bool) -> str:
-    return row.section.title[:NAME_SEEN]
-
-
-def _track_name(row: TrackRow | EventRow, _: bool) -> str:
-    return row.track.name[:NAME_SEEN]
-
-
-def _full_name(row: TrackRow, _: bool) -> str:
+def _full_name(row: TrackRow) -> str:
     return f"{row.section.title[:NAME_SEEN]} / {row.track.name[:NAME_SEEN]}"
 
 
-def _kind(row: TrackRow, _: bool) -> str:
+def _kind(row: TrackRow) -> str:
     return DERIVED if row.track.is_derived else row.track.kind.replace("_", " ")
 
 
-def _top_names(row: TrackRow, ascii_only: bool) -> str:
-    return _top_words(row.top, ascii_only)
-
-
-def _indented_name(event: EventRow, _: bool) -> str:
+def _indented_name(event: EventRow) -> str:
     return min(event.lane, _DEEPEST) * " " + event.track.label(event.number)[:NAME_SEEN]
 
 
+def _bar(row: TrackRow, glyphs: Glyphs) -> Span:
+    return small_bar(row.busy_fraction or 0.0, BAR_WIDTH, glyphs)[0], "busy"
+
+
+def _letter(event: EventRow, _: Glyphs) -> Span:
+    op_class = event.track.event_class(event.number)
+    return CLASS_LETTER[op_class], CLASS_STYLE[op_class]
+
+
 _SECTION: Field[Any] = _field(
-    "section",
-    _NAME,
-    lambda row: row.section.title,
-    "which core, or whose threads",
-    "section",
-    22,
-    _texts(_section_title, _dim),
+    "section", _NAME, lambda row: row.section.title, "which core, or whose threads", _column("section", 22, "dim")
 )
 _PLANE: Field[Any] = _field("plane", _NAME, lambda row: row.section.plane, "the section's plane in the profile")
+_DEPTH: OnScreen[Any] = _column("depth", 5)
+_TIME: OnScreen[Any] = _column("time", 8)
+_BUSY: OnScreen[Any] = _column("busy", 6, fixed=True)
 
 # --- tracks
+
+_NAMED = "the track's name, which is its line's in the profile"
+_LINE: OnScreen[Any] = OnScreen(
+    *("", "track", NAME_WIDTH, lambda track: "dim" if track[1] else "strong", lambda track, _: track[0][:NAME_SEEN]),
+    fixed=True,
+    grows=True,
+)
+_TRACK = _column("track", 34, cells=_texts(_full_name, "strong"), grows=True)
+_BARS = _column("", BAR_WIDTH, cells=_drawn(_bar), is_left=True, fixed=True)
+_KIND = _column("kind", 13, cells=_texts(_kind, "dim"))
 
 
 def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[TrackRow]], ...]:
@@ -216,67 +207,28 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
         no_time: why its share of that time may be unknown.
         events_width: cells of the column of events.
     """
-    marked_name = _texts(_track_name, lambda row: "dim" if row.track.is_derived else "strong")
+    first, last = _instant("first, ms"), _instant("last, ms")
+    events: OnScreen[Any] = _column("events", events_width)
+    most = f"the names with most self time, at most {MOST_TOP_OPS}"
     return (
         _SECTION,
         _PLANE,
-        _field(
-            "line",
-            _MARKED_NAME,
-            lambda row: (row.track.name, row.track.is_derived),
-            "the track's name, which is its line's in the profile",
-            "track",
-            NAME_WIDTH,
-            marked_name,
-            grows=True,
-        ),
-        _field(
-            "track",
-            _NAME,
-            lambda row: row.track.name,
-            "the track's name, which is its line's in the profile",
-            "track",
-            34,
-            _texts(_full_name, _strong),
-            grows=True,
-        ),
-        _field("kind", TEXT, lambda row: row.track.kind, "what the track holds", "kind", 13, _texts(_kind, _dim)),
+        _field("line", _MARKED_NAME, lambda row: (row.track.name, row.track.is_derived), _NAMED, _LINE),
+        _field("track", _NAME, lambda row: row.track.name, _NAMED, _TRACK),
+        _field("kind", TEXT, lambda row: row.track.kind, "what the track holds", _KIND),
         _field("is_derived", FLAG, lambda row: row.track.is_derived, "made from other tracks, as scopes are from ops"),
-        _field("events", COUNT, lambda row: row.events, "events that reach into the time", "events", events_width),
+        _field("events", COUNT, lambda row: row.events, "events that reach into the time", events),
+        _field("first_ps", _INSTANT, lambda row: (row.track.span[0], row.decimals), "begin of its first event", first),
+        _field("last_ps", _INSTANT, lambda row: (row.track.span[1], row.decimals), "end of its last event", last),
+        _field("busy_ps", TIME_PS, lambda row: row.busy_ps, "time in which any event of the track ran", _TIME),
         _field(
-            "first_ps", _INSTANT, lambda row: (row.track.span[0], row.decimals), "begin of its first event", "first, ms"
+            "busy_fraction", SHARE, lambda row: row.busy_fraction, "busy time over the whole time", _BUSY, null=no_time
         ),
-        _field("last_ps", _INSTANT, lambda row: (row.track.span[1], row.decimals), "end of its last event", "last, ms"),
-        _field("busy_ps", TIME_PS, lambda row: row.busy_ps, "time in which any event of the track ran", "time", 8),
-        _field(
-            "busy_fraction",
-            SHARE,
-            lambda row: row.busy_fraction,
-            "busy time over the whole time",
-            "busy",
-            6,
-            null=no_time,
-            fixed=True,
-        ),
-        Field(
-            "busy_bar",
-            SHARE,
-            _each(lambda row: row.busy_fraction),
-            "the busy fraction as a bar",
-            screen=OnScreen("", "", BAR_WIDTH, cells=_bars, is_left=True, fixed=True),
-        ),
-        _field("depth", COUNT, lambda row: row.track.depth, "lanes: events that nest or overlap at most", "depth", 5),
+        _field("busy_bar", SHARE, lambda row: row.busy_fraction, "the busy fraction as a bar", _BARS),
+        _field("depth", COUNT, lambda row: row.track.depth, "lanes: events that nest or overlap at most", _DEPTH),
         _field("lost_bytes", COUNT, lambda row: row.track.lost_bytes, "bytes of its line that the file lacks"),
         _field("damaged_events", COUNT, lambda row: row.track.malformed, "events with damaged bytes"),
-        _field(
-            "top_ops",
-            _TOP,
-            lambda row: row.top,
-            f"the names with most self time, at most {MOST_TOP_OPS}",
-            "most self time",
-            36,
-            _texts(_top_names, _dim),
-        ),
+        _field("top_ops", _TOP, lambda row: row.top, most, _column("most self time", 36, "dim")),
     )
 
 
@@ -320,6 +272,8 @@ TOP_OPS: Table[Sequence[MeasuredRow]] = Table(
 
 # --- rates and counters
 
+_AVERAGE = "the average of what the ops ask for by the compiler's count, each op's spread over its time"
+
 RATES: Table[Sequence[RateFigure]] = Table(
     "rates",
     (
@@ -327,14 +281,7 @@ RATES: Table[Sequence[RateFigure]] = Table(
         _PLANE,
         _field("name", _NAME, lambda row: row.name, "what the ops use: MXU or HBM", "rate"),
         _field("unit", _NAME, lambda row: row.unit, "FLOP/s or bytes/s"),
-        _field(
-            "per_second",
-            _RATE,
-            lambda row: (row.per_second, row.unit),
-            "the average of what the ops ask for by the compiler's count, each op's spread over its time",
-            "average",
-            null=NO_TIME,
-        ),
+        _field("per_second", _RATE, lambda row: (row.per_second, row.unit), _AVERAGE, "average", null=NO_TIME),
         _field(
             "peak_per_second", _RATE, lambda row: (row.peak, row.unit), "what the core can do", "peak", null=NO_PEAK
         ),
@@ -368,43 +315,27 @@ COUNTERS: Table[Sequence[CounterFigure]] = Table(
 
 # --- events
 
+_STATS = "its stats and those of its metadata, by name"
+_CALLED = "what the event is called: of an HLO op its name, not its text"
+_CLASS = "what runs: compute (matrix unit), vector, copy, collective, host, idle or unknown"
+_LABEL = _column("event", 30, cells=_texts(_indented_name, "strong"), grows=True)
+_BEGAN = "when it began, on the trace's clock"
+_START = _instant("start, ms", fixed=True)
+_TAKES: OnScreen[Any] = _column("duration", 8, fixed=True)
+_SIGN = _column("", 1, cells=_drawn(_letter), fixed=True, keeps_style=True)
+
 EVENTS: Table[Sequence[EventRow]] = Table(
     "events",
     (
-        Field(
-            "name",
-            _NAME,
-            _each(lambda row: row.track.label(row.number)),
-            "what the event is called: of an HLO op its name, not its text",
-            heading="name",
-            screen=OnScreen("", "event", 30, cells=_texts(_indented_name, _strong), fixed=True, grows=True),
-        ),
+        _field("name", _NAME, lambda row: row.track.label(row.number), _CALLED, _LABEL, "name"),
         _SECTION,
         _PLANE,
-        _field("track", _NAME, lambda row: row.track.name, "the track that it is on", "track", 18, _texts(_track_name)),
-        _field(
-            "start_ps",
-            _INSTANT,
-            lambda row: (row.start_ps, row.decimals),
-            "when it began, on the trace's clock",
-            "start, ms",
-            fixed=True,
-        ),
-        _field(
-            "duration_ps", TIME_PS, lambda row: row.end_ps - row.start_ps, "how long it took", "duration", 8, fixed=True
-        ),
-        _field("depth", NUMBER, lambda row: row.lane, "its lane: in how many events it nests", "depth", 5),
-        Field(
-            "class",
-            TEXT,
-            _each(lambda row: row.track.event_class(row.number)),
-            "what runs: compute (matrix unit), vector, copy, collective, host, idle or unknown",
-            heading="class",
-            screen=OnScreen("", "", 1, cells=_letters, fixed=True, keeps_style=True),
-        ),
-        _field(
-            "args", _ARGUMENTS, lambda row: row.args, "its stats and those of its metadata, by name", null=NO_ARGUMENT
-        ),
+        _field("track", _NAME, lambda row: row.track.name, "the track that it is on", _column("track", 18)),
+        _field("start_ps", _INSTANT, lambda row: (row.start_ps, row.decimals), _BEGAN, _START),
+        _field("duration_ps", TIME_PS, lambda row: row.end_ps - row.start_ps, "how long it took", _TAKES),
+        _field("depth", NUMBER, lambda row: row.lane, "its lane: in how many events it nests", _DEPTH),
+        _field("class", TEXT, lambda row: row.track.event_class(row.number), _CLASS, _SIGN, "class"),
+        _field("args", _ARGUMENTS, lambda row: row.args, _STATS, null=NO_ARGUMENT),
     ),
     len,
     json=("name", "section", "plane", "track", "start_ps", "duration_ps", "depth", "class", "args"),
@@ -415,27 +346,23 @@ EVENTS: Table[Sequence[EventRow]] = Table(
 
 # --- figures
 
+_COUNTED = "events that reach into the interval, or all but derived ones"
 TRACE: tuple[Figure[Timeline], ...] = (
     Figure("first_ps", TIME_PS, lambda trace: trace.first_ps, "begin of the first event, on the trace's clock"),
     Figure("last_ps", TIME_PS, lambda trace: trace.last_ps, "end of the last event, on the trace's clock"),
-    Figure(
-        "event_count",
-        COUNT,
-        lambda trace: trace.event_count,
-        "events that reach into the interval, or all but derived ones",
-    ),
+    Figure("event_count", COUNT, lambda trace: trace.event_count, _COUNTED),
     Figure("track_count", COUNT, lambda trace: sum(len(section.tracks) for section in trace.sections), "all tracks"),
 )
 """What the whole trace has."""
 
-LOST: Figure[Timeline] = Figure(
-    "lost[]", TEXT, lambda trace: trace.lost, "what the capture or the file lacks, in sentences"
-)
+_LACKS = "what the capture or the file lacks, in sentences"
+LOST: Figure[Timeline] = Figure("lost[]", TEXT, lambda trace: trace.lost, _LACKS)
+
 
 INTERVAL: tuple[Figure[Content], ...] = (
     Figure("interval.from_ps", TIME_PS, lambda content: content.part.start_ps, "begin of the interval"),
     Figure("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "its end, which is no longer part of it"),
-    Figure("interval.duration_ps", TIME_PS, lambda content: content.part.duration_ps, "how long it lasts"),
+    Figure("interval.duration_ps", TIME_PS, lambda of: of.part.end_ps - of.part.start_ps, "how long it lasts"),
     Figure("event_count", COUNT, lambda content: len(content.selection or ()), "events that reach into it"),
     Figure("shown_count", COUNT, lambda content: content.shown, "how many of them are printed, the first ones"),
 )

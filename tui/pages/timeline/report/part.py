@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.timeline.details import metadata_stats, own_stats
 from tpuprof.parsers.timeline.measure import MeasuredRow, measure
 from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track, TrackId
-from tpuprof.parsers.timeline.windows import lane_events, mean_rate
-from tpuprof.tui.pages.timeline.report.arguments import Args, argument_reader
+from tpuprof.parsers.timeline.windows import mean_rate
 
 MOST_TOP_OPS = 10
 """Names of a track that the summary of an interval lists."""
@@ -28,6 +33,13 @@ _NEAREST = 3
 _NAME_SEEN = 200
 _CHUNK = 50
 """Events that are read and written together: each may have arguments of megabytes."""
+
+_SPACES = {1: "hbm", 2: "cmem", 3: "vmem"}
+_OPERATIONS = {1: "read", 2: "write"}
+_CHARACTERS_KEPT = 1 << 24
+"""Of the arguments that names have in common: with more of them the oldest are read again."""
+
+Args = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +79,6 @@ class Part:
     rates: tuple[tuple[Section, RateTrack], ...]
     counters: tuple[tuple[Section, CounterTrack], ...]
 
-    @property
-    def duration_ps(self) -> int:
-        """How long the interval lasts."""
-        return self.end_ps - self.start_ps
-
-    def section(self, place: TrackId) -> Section:
-        """The section of one of its tracks."""
-        return self.timeline.sections[place[0]]
-
-    def track(self, place: TrackId) -> Track:
-        """One of its tracks."""
-        return self.section(place).tracks[place[1]]
-
 
 def part_of(timeline: Timeline, interval: Interval) -> Part:
     """The part that is asked for.
@@ -88,22 +87,15 @@ def part_of(timeline: Timeline, interval: Interval) -> Part:
         ProfileError: no track has such a name; exit code 3, with the names that come nearest.
     """
     start, end = _bounds(timeline, interval)
-    wanted = interval.track.casefold()
+    wanted, sections = interval.track.casefold(), timeline.sections
 
-    def matches(section: Section, name: str) -> bool:
-        return wanted in f"{section.title}{_SEPARATOR}{name}".casefold()
+    def matches(section: Section, row: Track | RateTrack | CounterTrack) -> bool:
+        return wanted in f"{section.title}{_SEPARATOR}{row.name}".casefold()
 
-    places = tuple(
-        (section_number, number)
-        for section_number, section in enumerate(timeline.sections)
-        for number, track in enumerate(section.tracks)
-        if (matches(section, track.name) if wanted else not track.is_derived)
-    )
-    sections = timeline.sections
-    rates = tuple((section, rate) for section in sections for rate in section.rates if matches(section, rate.name))
-    counters = tuple(
-        (section, counter) for section in sections for counter in section.counters if matches(section, counter.name)
-    )
+    tracks = ((place, matches(of, track) if wanted else not track.is_derived) for place, of, track in timeline.tracks())
+    places = tuple(place for place, is_part in tracks if is_part)
+    rates = tuple((of, rate) for of in sections for rate in of.rates if matches(of, rate))
+    counters = tuple((of, counter) for of in sections for counter in of.counters if matches(of, counter))
     if wanted and not (places or rates or counters):
         raise _no_such_track(timeline, interval.track)
     return Part(timeline, start, end, places, rates, counters)
@@ -119,13 +111,11 @@ def _bounds(timeline: Timeline, interval: Interval) -> tuple[int, int]:
 
 def _has_instant_at(timeline: Timeline, instant: int) -> bool:
     """Whether an event of no duration or a counter's value is the last of its row, at this instant."""
-    for section in timeline.sections:
-        for track in section.tracks:
-            if len(track):
-                last = track.lanes[1:] - 1
-                last = last[last >= track.lanes[:-1]]
-                if ((track.start_ps[last] == instant) & (track.end_ps[last] == instant)).any():
-                    return True
+    for *_, track in timeline.tracks():
+        last = track.lanes[1:] - 1
+        last = last[last >= track.lanes[:-1]]
+        if ((track.start_ps[last] == instant) & (track.end_ps[last] == instant)).any():
+            return True
     values = (counter.time_ps for section in timeline.sections for counter in section.counters)
     return any(len(times) and int(times[-1]) == instant for times in values)
 
@@ -153,8 +143,7 @@ def _no_such_track(timeline: Timeline, wanted: str) -> ProfileError:
 # --- tracks, rates, counters
 
 
-@dataclass(frozen=True, slots=True)
-class RateFigure:
+class RateFigure(NamedTuple):
     """What the ops of a core ask for, on average.
 
     Attributes:
@@ -176,8 +165,7 @@ class RateFigure:
         return self.per_second / self.peak if self.per_second is not None and self.peak else None
 
 
-@dataclass(frozen=True, slots=True)
-class CounterFigure:
+class CounterFigure(NamedTuple):
     """What a counter said.
 
     Attributes:
@@ -201,12 +189,15 @@ class CounterFigure:
 
 def rate_figures(part: Part) -> list[RateFigure]:
     """The average rates."""
-    figures = []
-    for section, rate in part.rates:
-        per_second = mean_rate(rate, part.start_ps, part.end_ps) if part.end_ps > part.start_ps else None
-        unit = _RATE_UNITS.get(rate.name, "1/s")
-        figures.append(RateFigure(section, rate.name, unit, per_second, rate.peak or None))
-    return figures
+    takes_time = part.end_ps > part.start_ps
+    return [
+        RateFigure(
+            *(section, rate.name, _RATE_UNITS.get(rate.name, "1/s")),
+            mean_rate(rate, part.start_ps, part.end_ps) if takes_time else None,
+            rate.peak or None,
+        )
+        for section, rate in part.rates
+    ]
 
 
 def counter_figures(part: Part) -> list[CounterFigure]:
@@ -215,8 +206,7 @@ def counter_figures(part: Part) -> list[CounterFigure]:
 
 
 def _counter_figure(section: Section, counter: CounterTrack, start: int, end: int) -> CounterFigure:
-    first = int(np.searchsorted(counter.time_ps, start, side="left"))
-    last = int(np.searchsorted(counter.time_ps, end, side="left"))
+    first, last = (int(index) for index in np.searchsorted(counter.time_ps, [start, end], side="left"))
     is_new = first < len(counter.time_ps) and int(counter.time_ps[first]) == start
     holds = first if is_new else max(0, first - 1)
     time, value = counter.time_ps[holds:last], counter.value[holds:last]
@@ -224,18 +214,9 @@ def _counter_figure(section: Section, counter: CounterTrack, start: int, end: in
     borders = np.append(np.maximum(time, start), end)
     weight = np.maximum(np.diff(borders), 0)[known].astype(np.float64)
     value = value[known]
-    low, high = (float(value.min()), float(value.max())) if len(value) else (None, None)
-    return CounterFigure(
-        section=section,
-        name=counter.name,
-        unit=counter.unit,
-        samples=last - first,
-        first_ps=int(counter.time_ps[first]) if last > first else None,
-        last_ps=int(counter.time_ps[last - 1]) if last > first else None,
-        minimum=low,
-        maximum=high,
-        mean=_mean(value, weight) if len(value) else None,
-    )
+    taken = (int(counter.time_ps[first]), int(counter.time_ps[last - 1])) if last > first else (None, None)
+    said = (float(value.min()), float(value.max()), _mean(value, weight)) if len(value) else (None, None, None)
+    return CounterFigure(section, counter.name, counter.unit, last - first, *taken, *said)
 
 
 def _mean(value: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
@@ -246,8 +227,7 @@ def _mean(value: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
     return float((value * share).sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrackRow:
+class TrackRow(NamedTuple):
     """A track over the whole trace or in an interval.
 
     Attributes:
@@ -269,13 +249,12 @@ class TrackRow:
 
 def track_rows(timeline: Timeline, limit: int) -> list[TrackRow]:
     """The first tracks in the order of the screen, all of them for a limit of 0, over the whole trace."""
-    pairs = [(section, track) for section in timeline.sections for track in section.tracks]
     whole_ps, decimals = timeline.last_ps - timeline.first_ps, time_decimals(timeline.first_ps, timeline.last_ps)
     return [
         TrackRow(
             section, track, len(track), track.busy_ps, track.busy_ps / whole_ps if whole_ps > 0 else None, decimals
         )
-        for section, track in pairs[: limit or None]
+        for _, section, track in islice(timeline.tracks(), limit or None)
     ]
 
 
@@ -285,33 +264,14 @@ def summaries(part: Part) -> list[TrackRow]:
     by_name: dict[TrackId, dict[str, MeasuredRow]] = {}
     for row in measured.rows(sort="track"):
         ops = by_name.setdefault(row.place, {})
-        before = ops.get(row.name)
-        ops[row.name] = row if before is None else _summed(before, row)
-    return [
-        TrackRow(
-            part.section(share.place),
-            part.track(share.place),
-            share.events,
-            share.busy_ps,
-            share.busy_fraction,
-            top=_top(by_name.get(share.place, {}).values()),
-        )
-        for share in measured.tracks
-    ]
-
-
-def _summed(first: MeasuredRow, second: MeasuredRow) -> MeasuredRow:
-    """Two ops of one name as one."""
-    return replace(
-        first,
-        occurrences=first.occurrences + second.occurrences,
-        total_ps=first.total_ps + second.total_ps,
-        self_ps=first.self_ps + second.self_ps,
-    )
-
-
-def _top(ops: Iterable[MeasuredRow]) -> tuple[MeasuredRow, ...]:
-    return tuple(sorted(ops, key=lambda op: (-op.self_ps, -op.total_ps, op.name))[:MOST_TOP_OPS])
+        ops[row.name] = ops[row.name].with_more(row) if row.name in ops else row
+    rows = []
+    for share in measured.tracks:
+        ops = by_name.get(share.place, {})
+        top = sorted(ops.values(), key=lambda op: (-op.self_ps, -op.total_ps, op.name))[:MOST_TOP_OPS]
+        section, track = part.timeline.sections[share.place[0]], part.timeline.track(share.place)
+        rows.append(TrackRow(section, track, share.events, share.busy_ps, share.busy_fraction, top=tuple(top)))
+    return rows
 
 
 def time_decimals(start_ps: int, end_ps: int) -> int:
@@ -343,22 +303,20 @@ class Selection:
 
 def select(part: Part) -> Selection:
     """The events that overlap the interval or, lasting no time, lie in it."""
-    pieces: list[tuple[int, int, int, int]] = []
-    for number, place in enumerate(part.places):
-        track = part.track(place)
-        if not len(track) or track.span[0] >= part.end_ps or track.span[1] < part.start_ps:
-            continue
-        for lane in range(track.depth):
-            first, last = lane_events(track, lane, part.start_ps, part.end_ps)
-            if first < last:
-                pieces.append((number, lane, first, last))
-    sizes = [last - first for _, _, first, last in pieces]
-    of_track = np.repeat(np.array([piece[0] for piece in pieces], np.int32), sizes)
-    lanes = np.repeat(np.array([piece[1] for piece in pieces], np.int32), sizes)
     none = np.zeros(0, np.int64)
-    index = np.concatenate([none, *(np.arange(first, last) for _, _, first, last in pieces)])
-    starts = [part.track(part.places[number]).start_ps[first:last] for number, _, first, last in pieces]
-    order = np.argsort(np.concatenate([none, *starts]), kind="stable")
+    pieces: list[tuple[int, int, range]] = []
+    starts = [none]
+    for number, place in enumerate(part.places):
+        track = part.timeline.track(place)
+        is_near = len(track) and track.span[0] < part.end_ps and track.span[1] >= part.start_ps
+        for lane in range(track.depth if is_near else 0):
+            events = range(*track.between(lane, part.start_ps, part.end_ps))
+            pieces.append((number, lane, events))
+            starts.append(track.start_ps[events.start : events.stop])
+    sizes = [len(events) for *_, events in pieces]
+    of_track, lanes = (np.repeat(np.array([piece[of] for piece in pieces], np.int32), sizes) for of in (0, 1))
+    index = np.concatenate([none, *(np.arange(events.start, events.stop) for *_, events in pieces)])
+    order = np.argsort(np.concatenate(starts), kind="stable")
     return Selection(of_track[order], index[order], lanes[order])
 
 
@@ -408,20 +366,97 @@ def event_rows(content: Content, trace: Trace | None = None) -> Iterator[Sequenc
     part, selection = content.part, content.selection
     if selection is None:
         return
-    tracks = [(part.section(place), part.track(place)) for place in part.places]
+    tracks = [(part.timeline.sections[place[0]], part.timeline.track(place)) for place in part.places]
     read = None if trace is None else argument_reader(trace, [track for _, track in tracks])
     decimals = time_decimals(part.start_ps, part.end_ps)
     for begin in range(0, content.shown, _CHUNK):
         chunk = slice(begin, min(content.shown, begin + _CHUNK))
         rows = []
-        for number, index, lane in zip(
-            selection.of_track[chunk].tolist(),
-            selection.index[chunk].tolist(),
-            selection.lane[chunk].tolist(),
-            strict=True,
-        ):
+        columns = (column[chunk].tolist() for column in (selection.of_track, selection.index, selection.lane))
+        for number, index, lane in zip(*columns, strict=True):
             section, track = tracks[number]
             start, end = int(track.start_ps[index]), int(track.end_ps[index])
             args = read(number, index) if read is not None else {}
             rows.append(EventRow(section, track, index, lane, start, end, decimals, args))
         yield rows
+
+
+# --- arguments
+
+
+def argument_reader(trace: Trace, tracks: Sequence[Track]) -> Callable[[int, int], Args]:
+    """Reads all stats of single events, those of each name's metadata only once.
+
+    Returns:
+        A function of the track, an index of `tracks`, and the event. Its names and values are fit for JSON, see
+        `plain_value`. A name that stands twice with different values gets a number, so that nothing is lost.
+    """
+    of_name: dict[tuple[int, int], Args] = {}
+    kept = 0
+
+    def common_args(track: Track, number: int, index: int) -> Args:
+        nonlocal kept
+        key = (number, int(track.key[index]))
+        if key not in of_name:
+            if kept > _CHARACTERS_KEPT:
+                of_name.clear()
+                kept = 0
+            long_name = track.names.long_name(key[1])
+            more = [("long_name", long_name)] if long_name else []
+            of_name[key] = _merged([*metadata_stats(trace, track, index), *more])
+            kept += 100 + sum(len(value) for value in of_name[key].values() if isinstance(value, str))
+        return of_name[key]
+
+    def read(number: int, index: int) -> Args:
+        own = _merged(own_stats(trace, tracks[number], index))
+        common = common_args(tracks[number], number, index)
+        if own.keys().isdisjoint(common):
+            return {**own, **common}
+        for name, value in common.items():
+            _put(own, name, value)
+        return own
+
+    return read
+
+
+def _merged(stats: Iterable[tuple[str, StatValue]]) -> Args:
+    """Stats as arguments."""
+    args: Args = {}
+    for name, value in stats:
+        _put(args, printable(name), plain_value(name, value))
+    return args
+
+
+def _put(args: Args, name: str, value: object) -> None:
+    """Adds an argument; under another name where one of that name says something else."""
+    free, number = name, 2
+    while free in args:
+        if args[free] == value:
+            return
+        free, number = f"{name} ({number})", number + 1
+    args[free] = value
+
+
+def plain_value(name: str, value: StatValue) -> object:
+    """A stat's value as JSON can hold it: bytes as what they hold, where that is known, else as their length.
+
+    A breakdown of memory accesses becomes a list of objects; what is no finite number, None.
+    """
+    if isinstance(value, str):
+        return printable(value)
+    if not isinstance(value, bytes):
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+    if name == "memory_access_breakdown":
+        try:
+            accesses = xplane_pb2.MemoryAccessBreakdown.FromString(value).memory_accessed
+        except DecodeError:
+            return f"{len(value)} damaged bytes"
+        return [
+            {
+                "operation": _OPERATIONS.get(access.operation_type, "unknown"),
+                "memory": _SPACES.get(access.memory_space, f"space {access.memory_space}"),
+                "bytes": access.bytes_accessed,
+            }
+            for access in accesses
+        ]
+    return f"{len(value)} bytes"

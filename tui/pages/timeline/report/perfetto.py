@@ -1,35 +1,58 @@
 """A timeline as a Chrome trace in JSON, which Perfetto and chrome://tracing open.
 
-Processes, threads, names, times and arguments are those of XProf's trace viewer, see `perfetto_args`. Where XProf would
-put events that overlap into one row, or two lines with one id, they get rows of their own: readers take the slices of a
-row to nest. The text is written piece by piece, the same for the same profile.
+Processes, threads, names, times and arguments are those of XProf's trace viewer (`xplane_to_trace_container.cc`,
+`trace_events_to_json.h`): stats that only serve the profiler are hidden, bytes too, and integers that a double can't
+hold are written as text. Where XProf would put events that overlap into one row, or two lines with one id, they get
+rows of their own: readers take the slices of a row to nest. The text is written piece by piece, the same for the same
+profile.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, ranges
+from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE, KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.timeline.model import CounterTrack, Section, Timeline, Track
-from tpuprof.parsers.timeline.read.offload import OFFLOAD_NAME
-from tpuprof.parsers.timeline.read.stat_chunks import CHUNK_EVENTS, stat_chunks
-from tpuprof.tui.pages.timeline.report.perfetto_args import (
-    FLOW,
-    HIDDEN_EVENTS,
-    IS_ASYNC,
-    ChunkArgs,
-    Flow,
-    PlaneArgs,
-    json_number,
-    json_text,
-)
+from tpuprof.parsers.timeline.read.derived import OFFLOAD_NAME
+from tpuprof.parsers.timeline.read.stat_chunks import CHUNK_EVENTS, StatChunk, stat_chunks
 
 Write = Callable[[bytes], object]
+
+LONGEST_TEXT = 10_000
+"""Characters after which a text is cut; XProf cuts an op's long name there, and lets others grow."""
+
+HIDDEN_EVENTS = frozenset(
+    {
+        *("MemoryAllocation", "MemoryDeallocation", "PrefetchProduce", "PrefetchConsume"),
+        *("ParallelInterleaveProduce", "ParallelInterleaveConsume", "ParallelInterleaveInitializedInput"),
+        *("ParallelMapProduce", "ParallelMapConsume", "MapAndBatchProduce", "MapAndBatchConsume"),
+        *("ParseExampleProduce", "ParseExampleConsume"),
+    }
+)
+"""Events that XProf's trace viewer does not show."""
+
+PRODUCER, CONSUMER, FLOW, IS_ASYNC, STEP_NAME = ("_pt", "_p"), ("_ct", "_c"), "flow", "_a", "step_name"
+_CORRELATION = "correlation_id"
+_HIDDEN = frozenset({*PRODUCER, *CONSUMER, "_r", "flops", "program_id", "symbol_id", "kernel_details"})
+_EXACT = 1 << 53
+_FLOW_BITS, _CATEGORY_BITS = 56, 6
+_GPU_LAUNCH = 9
+_CATEGORIES = (
+    *("", "", "tf_exec", "tfrt_exec", "batch_sched", "PjRt", "as_batch_sched", "tfrt_rt", "tpu_embed"),
+    *("gpu_launch", "batcher", "tpu_stream", "tpu_launch", "pathways_exec", "pjrt_library_call", "threadpool_event"),
+)
+_TEXTS_KEPT = 1 << 14
 
 _FIRST_DEVICE, _LAST_DEVICE, _FIRST_CUSTOM, _HOST, _OTHERS = 1, 500, 501, 701, 1001
 _HOST_PLANE, _DEVICES, _CUSTOM = "/host:CPU", ("/device:TPU:", "/device:GPU:"), "/device:CUSTOM:"
@@ -44,16 +67,8 @@ _HEADS_KEPT = 1 << 25
 _PIECE = 1 << 18
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row of slices.
-
-    Attributes:
-        track: whose.
-        lanes: its first lane and the one behind its last; all lie in one another.
-        tid: thread id.
-        name: of the thread.
-    """
+class _Row(NamedTuple):
+    """A row of slices: of some lanes of a track, all in one another, `lanes` being the first and the one behind."""
 
     track: Track
     lanes: tuple[int, int]
@@ -61,8 +76,7 @@ class _Row:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
+class _Process(NamedTuple):
     """A section as a process."""
 
     pid: int
@@ -83,20 +97,16 @@ def write_perfetto(
     """
     first = timeline.first_ps if start_ps is None else start_ps
     last = timeline.last_ps if end_ps is None else end_ps
-    processes = _processes(timeline, trace)
     head = f'{{"displayTimeUnit":"ns","metadata":{{"highres-ticks":true,"host":{json_text(timeline.host)}}},'
-    pieces: list[str] = [head + '"traceEvents":[\n']
-    size = 0
-    separator = ""
-    for line in _lines(processes, trace, first, last):
+    pieces, size, separator = [head + '"traceEvents":[\n'], 0, ""
+    for line in _lines(_processes(timeline, trace), trace, first, last):
         pieces += (separator, line)
         separator = ",\n"
         size += len(line)
         if size > _PIECE:
             write("".join(pieces).encode("ascii"))
             pieces, size = [], 0
-    pieces.append("\n]}\n")
-    write("".join(pieces).encode("ascii"))
+    write("".join([*pieces, "\n]}\n"]).encode("ascii"))
 
 
 def _lines(processes: Sequence[_Process], trace: Trace, first: int, last: int) -> Iterator[str]:
@@ -120,16 +130,14 @@ def _processes(timeline: Timeline, trace: Trace) -> list[_Process]:
     hosts = sorted({section.plane for section in timeline.sections if section.plane.startswith(_HOST_PLANE)})
     out = []
     for section in timeline.sections:
-        plane = _plane_of(section, trace)
+        plane, wanted = _plane_of(section, trace), _OTHERS
+        number = plane.id if plane is not None else 0
         if section.plane in hosts:
             wanted = _HOST + hosts.index(section.plane)
         elif section.plane.startswith(_DEVICES):
-            number = _FIRST_DEVICE + (plane.id if plane is not None else 0)
-            wanted = number if _FIRST_DEVICE <= number <= _LAST_DEVICE else _FIRST_DEVICE
-        elif section.plane.startswith(_CUSTOM) and plane is not None and 0 <= plane.id < _HOST - _FIRST_CUSTOM:
-            wanted = _FIRST_CUSTOM + plane.id
-        else:
-            wanted = _OTHERS
+            wanted = _FIRST_DEVICE + (number if 0 <= number <= _LAST_DEVICE - _FIRST_DEVICE else 0)
+        elif section.plane.startswith(_CUSTOM) and plane is not None and 0 <= number < _HOST - _FIRST_CUSTOM:
+            wanted = _FIRST_CUSTOM + number
         out.append(_Process(pids.take(wanted), section, plane, tuple(_rows(section, plane))))
     return sorted(out, key=lambda process: process.pid)
 
@@ -151,24 +159,19 @@ class _Ids:
 
 
 def _plane_of(section: Section, trace: Trace) -> Plane | None:
-    for track in section.tracks:
-        if track.plane_index >= 0:
-            return trace.planes[track.plane_index]
-    return next((plane for plane in trace.planes if plane.name == section.plane), None)
+    of_tracks = (trace.planes[track.plane_index] for track in section.tracks if track.plane_index >= 0)
+    return next(of_tracks, None) or next((plane for plane in trace.planes if plane.name == section.plane), None)
 
 
 def _rows(section: Section, plane: Plane | None) -> Iterator[_Row]:
     """The rows of a section's tracks: one a track, but one for each set of lanes that lie in one another."""
     ids = _Ids(_FIRST_OWN_ROW)
     overlaps = plane is not None and len(plane.stat_ids((FLOW, IS_ASYNC))) > 1  # such events lie on no thread
-    found = [
-        (track, [(0, track.depth)] if overlaps and track.kind == "async" and not track.is_derived else _parts(track))
-        for track in section.tracks
-        if len(track)
-    ]
-    firsts = [ids.take(track.sort_id & _UINT32) for track, _ in found]
-    for (track, parts), first in zip(found, firsts, strict=True):
-        for number, lanes in enumerate(parts):
+    tracks = [track for track in section.tracks if len(track)]
+    firsts = [ids.take(track.sort_id & _UINT32) for track in tracks]
+    for track, first in zip(tracks, firsts, strict=True):
+        is_one = overlaps and track.kind == "async" and not track.is_derived
+        for number, lanes in enumerate([(0, track.depth)] if is_one else _parts(track)):
             tid = ids.take((track.sort_id + number) & _UINT32) if number else first
             many = number or (track.is_derived and track.name == OFFLOAD_NAME)
             yield _Row(track, lanes, tid, f"{track.name} row {number}" if many else track.name)
@@ -243,20 +246,17 @@ def _slices(heads: _Heads, trace: Trace, first: int, last: int) -> Iterator[str]
         for position in range(0, len(events), CHUNK_EVENTS):
             chosen = events[position : position + CHUNK_EVENTS]
             yield from _rendered(heads, chosen, ChunkArgs([""] * len(chosen)))
-        return
-    for chunk in stat_chunks(trace, track, events):
-        yield from _rendered(heads, chunk.events, heads.args.of_events(chunk))
+    else:
+        for chunk in stat_chunks(trace, track, events):
+            yield from _rendered(heads, chunk.events, heads.args.of_events(chunk))
 
 
 def _events_between(track: Track, lanes: tuple[int, int], first: int, last: int) -> NDArray[np.intp]:
     """Indices of the events of some lanes that overlap a time, or lie at its ends."""
-    begins, ends = [], []
-    for number in range(*lanes):
-        lane = track.lane(number)
-        begins.append(lane.start + int(np.searchsorted(track.end_ps[lane], first, side="left")))
-        ends.append(lane.start + int(np.searchsorted(track.start_ps[lane], last, side="right")))
-    _, events = ranges(np.array(begins, np.int64), np.array(ends, np.int64))
-    return events.astype(np.intp)
+    parts = [track.lane(number) for number in range(*lanes)]
+    begins = [part.start + int(np.searchsorted(track.end_ps[part], first, side="left")) for part in parts]
+    ends = [part.start + int(np.searchsorted(track.start_ps[part], last, side="right")) for part in parts]
+    return ranges(np.array(begins, np.int64), np.array(ends, np.int64))[1].astype(np.intp)
 
 
 def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Iterator[str]:
@@ -274,13 +274,12 @@ def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Itera
         texts = shared + own
         arguments = f',"args":{{{texts[1:]}}}' if texts else ""
         flow = args.flows.get(place)
-        if flow is None:
-            yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{arguments}}}'
-        elif (is_async or place in args.is_async) and (flow.begins or flow.ends):
+        if flow is not None and (is_async or place in args.is_async) and (flow.begins or flow.ends):
             end = _micros(start[place : place + 1] + duration[place : place + 1])[0]
             yield from _async(f'{ids},"name":{name}', flow, ts, end, arguments)
         else:
-            yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{_bound(flow)}{arguments}}}'
+            bound = "" if flow is None else _bound(flow)
+            yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{bound}{arguments}}}'
 
 
 def _bound(flow: Flow) -> str:
@@ -318,3 +317,178 @@ def _counter(pid: int, counter: CounterTrack, first: int, last: int) -> Iterable
     values = counter.value[begin:end].tolist()
     for ts, value in zip(_micros(counter.time_ps[begin:end]), values, strict=True):
         yield f'{head}{ts},"args":{{{label}:{json_number(value)}}}}}'
+
+
+# --- arguments, flows and asynchronous ids
+
+
+def json_text(value: str) -> str:
+    """A JSON string in ASCII: no byte of it can end the string, whatever the text. Long texts are cut."""
+    return json.dumps(value if len(value) <= LONGEST_TEXT else f"{value[:LONGEST_TEXT]}...<truncated>")
+
+
+def json_number(value: float) -> str:
+    """An integer, or a double; as text where JSON or a reader's double has no room for it."""
+    if isinstance(value, int):
+        return str(value) if -_EXACT <= value <= _EXACT else f'"{value}"'
+    if math.isfinite(value):
+        return repr(value)
+    return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
+
+
+class Flow(NamedTuple):
+    """One end of an arrow, or an asynchronous event.
+
+    Attributes:
+        id: the same at both ends, no larger than a double holds.
+        category: of XProf's contexts, such as ``tpu_launch``; may be empty.
+        begins, ends: which end it is, or both.
+    """
+
+    id: int
+    category: str
+    begins: bool
+    ends: bool
+
+
+def stat_flow(value: int) -> Flow:
+    """The flow that a stat `flow` packs: two bits of direction, 56 of id, six of category."""
+    value &= (1 << 64) - 1
+    number = (value >> 2) & ((1 << _FLOW_BITS) - 1)
+    number = number if number < _EXACT else _mixed(-1, number)
+    return Flow(number, _category(value >> (64 - _CATEGORY_BITS)), bool(value & 2), bool(value & 1))
+
+
+def _category(kind: int) -> str:
+    return _CATEGORIES[kind] if 0 <= kind < len(_CATEGORIES) else ""
+
+
+def _mixed(kind: int, number: int) -> int:
+    """A number below 2^53 for a link's type and id; as good as never the same for two."""
+    mask = (1 << 64) - 1
+    mixed = (number ^ (kind * 0x9E3779B97F4A7C15)) & mask
+    for multiplier in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
+        mixed = ((mixed ^ (mixed >> 30)) * multiplier) & mask
+    return (mixed ^ (mixed >> 31)) >> 11
+
+
+@dataclass(slots=True)
+class ChunkArgs:
+    """The arguments of a chunk's events.
+
+    Attributes:
+        texts: of each event: ``,"name":value`` one after the other.
+        flows: by place in the chunk.
+        is_async: places of the asynchronous events.
+        names: by place: names that take the place of the event's own.
+    """
+
+    texts: list[str]
+    flows: dict[int, Flow] = field(default_factory=dict)
+    is_async: set[int] = field(default_factory=set)
+    names: dict[int, str] = field(default_factory=dict)
+
+
+class PlaneArgs:
+    """Renders the stats of one plane's events and event metadata."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+        self._is_device = plane.name.startswith("/device:")
+        self._labels: dict[int, str] = {}
+        self._references: dict[int, str | None] = {}
+        self._texts: dict[bytes, str] = {}
+
+    def of_metadata(self, row: int) -> tuple[str, str | None, bool]:
+        """Arguments that all events of a metadata row share, the name that takes the place of theirs, and whether they
+        are asynchronous.
+        """
+        try:
+            message = self._plane.event_metadata.message(row)
+        except DecodeError:
+            return "", None, False
+        texts, step_name, is_async = [], None, False
+        for stat in message.stats:
+            name, value = self._plane.stat_name(stat.metadata_id), self._plane.stat_value(stat)
+            if name == STEP_NAME and isinstance(value, str) and value:
+                step_name = value
+            is_async |= name == IS_ASYNC
+            if name not in (*_HIDDEN, IS_ASYNC, FLOW) and value is not None and not isinstance(value, bytes):
+                shown = json_text(value) if isinstance(value, str) else json_number(value)
+                texts.append(f",{json_text(name)}:{shown}")
+        return "".join(texts), step_name, is_async
+
+    def of_events(self, chunk: StatChunk) -> ChunkArgs:
+        """Arguments of a chunk's events."""
+        count = len(chunk.events)
+        out = ChunkArgs([""] * count)
+        links: dict[str, dict[int, int]] = {}
+        for index, number in enumerate(chunk.ids.tolist()):
+            name = self._plane.stat_name(number)
+            if name in (*PRODUCER, *CONSUMER, FLOW, IS_ASYNC, _CORRELATION):
+                links[name] = _integers(chunk, index)
+            if name in _HIDDEN or name in (FLOW, IS_ASYNC):
+                continue
+            label = self._labels.setdefault(number, f",{json_text(name)}:")
+            texts = out.texts
+            for place, shown in self._shown(chunk, index):
+                texts[place] += label + shown
+                if name == STEP_NAME:
+                    out.names[place] = shown
+        out.is_async |= links.get(IS_ASYNC, {}).keys()
+        self._add_flows(out, links)
+        return out
+
+    def _shown(self, chunk: StatChunk, index: int) -> Iterator[tuple[int, str]]:
+        """Place and JSON of each value of one stat."""
+        kind = chunk.stats.kind[index]
+        for code in np.unique(kind).tolist():
+            rows = np.flatnonzero(kind == code)
+            places, raw = rows.tolist(), chunk.stats.value[index][rows]
+            if code in (KIND_INT64, KIND_UINT64, KIND_DOUBLE):
+                values = raw.view({KIND_UINT64: np.uint64, KIND_DOUBLE: np.float64}.get(code, np.int64)).tolist()
+                is_plain = code != KIND_DOUBLE and all(-_EXACT <= value <= _EXACT for value in values)
+                yield from zip(places, map(str if is_plain else json_number, values), strict=True)
+            elif code == KIND_REF:
+                for place, reference in zip(places, raw.tolist(), strict=True):
+                    shown = self._reference(reference)
+                    if shown is not None:
+                        yield place, shown
+            elif code == KIND_STR:
+                lengths = chunk.stats.length[index][rows].tolist()
+                for place, begin, length in zip(places, raw.tolist(), lengths, strict=True):
+                    yield place, self._text(chunk.body[begin : begin + length])
+
+    def _reference(self, number: int) -> str | None:
+        if number not in self._references:
+            row = self._plane.stat_metadata.row(number)
+            self._references[number] = None if row is None else json_text(self._plane.stat_metadata.name(row))
+        return self._references[number]
+
+    def _text(self, raw: bytes) -> str:
+        found = self._texts.get(raw)
+        if found is None:
+            found = json_text(text(raw))
+            if len(raw) < LONGEST_TEXT and len(self._texts) < _TEXTS_KEPT:
+                self._texts[raw] = found
+        return found
+
+    def _add_flows(self, out: ChunkArgs, links: dict[str, dict[int, int]]) -> None:
+        """Finds the flows of a chunk's events. Of several that an event has, the last in XProf's order counts."""
+        for place, packed in links.get(FLOW, {}).items():
+            out.flows[place] = stat_flow(packed)
+        for place, number in links.get(_CORRELATION, {}).items():
+            out.flows[place] = Flow(_mixed(-2, number), _category(_GPU_LAUNCH), not self._is_device, self._is_device)
+        for (kind_name, id_name), begins in ((PRODUCER, True), (CONSUMER, False)):
+            kinds = links.get(kind_name, {})
+            for place, number in links.get(id_name, {}).items():
+                if place in kinds:
+                    out.flows[place] = Flow(_mixed(kinds[place], number), _category(kinds[place]), begins, not begins)
+
+
+def _integers(chunk: StatChunk, index: int) -> dict[int, int]:
+    """The integers of one stat, by place."""
+    kind = chunk.stats.kind[index]
+    places = np.flatnonzero((kind == KIND_INT64) | (kind == KIND_UINT64))
+    values: Sequence[int] = chunk.stats.value[index][places].tolist()
+    return dict(zip(places.tolist(), values, strict=True))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from json import JSONEncoder, dumps
 from typing import Any
 
@@ -15,39 +16,45 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.tui.draw.format import count
-from tpuprof.tui.pages.timeline.report.fields import (
-    COUNTERS,
-    EVENTS,
-    INTERVAL,
-    LOST,
-    NO_ARGUMENT,
-    RATES,
-    SUMMARY,
-    TOP_OPS,
-    TRACE,
-    TRACKS,
-)
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.format import count, duration, share
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, note_lines, rule, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
+from tpuprof.tui.pages.timeline.report import fields
 from tpuprof.tui.pages.timeline.report.part import (
     Content,
+    CounterFigure,
     Interval,
     Part,
+    RateFigure,
     counter_figures,
     event_rows,
     part_of,
     rate_figures,
     select,
     summaries,
+    time_decimals,
     track_rows,
 )
-from tpuprof.tui.pages.timeline.report.text import covered, events_text, instants, tracks_text
 from tpuprof.tui.report.csv import row_texts
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.fields import Table, columns, figure_values, markdown_rows, reasons, table_records
+from tpuprof.tui.report.fields import (
+    Item,
+    Source,
+    Table,
+    columns,
+    figure_values,
+    markdown_rows,
+    reasons,
+    screen_columns,
+    table_records,
+)
 from tpuprof.tui.report.json import document, head, laid_out, safe
 from tpuprof.tui.report.markdown import escaped, fields_table, joined, rows_table
 from tpuprof.tui.report.output import Produce, Write
 from tpuprof.tui.report.page import Asked, Format, Report, Writer
+from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 HELP = "tpuprof-tui report --help"
 
@@ -61,19 +68,21 @@ def read(asked: Asked) -> Content:
     Raises:
         ProfileError: no track has such a name; exit code 3. While the pieces are read: the file can't be read again.
     """
-    run, limit = asked.run, asked.limit
-    timeline = asked.session(run).timeline(asked.host, with_steps=False)
+    timeline = asked.session(asked.run).timeline(asked.host, with_steps=False)
     interval = interval_of(asked.options)
-    warnings = (*timeline.lost, *timeline.warnings, *host_notes(timeline, run, asked.host))
-    if asked.form == "perfetto":
-        return Content(part_of(timeline, interval), None, 0, warnings)
     part = part_of(timeline, interval)
+    warnings = (*timeline.lost, *timeline.warnings, *host_notes(timeline, asked.run, asked.host))
+    if asked.form == "perfetto":
+        return Content(part, None, 0, warnings)
     warnings = (*warnings, *_beyond(part))
     if interval.is_everything:
         return Content(part, None, 0, warnings)
     selection = select(part)
-    shown = min(len(selection), MOST_EVENTS if limit is None else limit or len(selection))
-    return Content(part, selection, shown, (*warnings, *_cut_note(len(selection), shown)))
+    shown = min(len(selection), MOST_EVENTS if asked.limit is None else asked.limit or len(selection))
+    if shown < len(selection):
+        found = counted(len(selection), "event")
+        warnings = (*warnings, f"{shown:,} of {found} are shown, the first ones; --limit 0 shows all")
+    return Content(part, selection, shown, warnings)
 
 
 def interval_of(options: Mapping[str, Any]) -> Interval:
@@ -86,39 +95,45 @@ def interval_of(options: Mapping[str, Any]) -> Interval:
 
 def _tracks_json(content: Content, asked: Asked) -> str:
     """What the trace covers, its tracks, rates and counters."""
-    rows = track_rows(content.part.timeline, asked.most_rows)
     body = {
-        **figure_values(TRACE, content.part.timeline),
-        "tracks": table_records(TRACKS, rows, range(len(rows))),
+        **figure_values(fields.TRACE, content.part.timeline),
+        "tracks": _records(fields.TRACKS, track_rows(content.part.timeline, asked.most_rows)),
         **_rates_and_counters(content.part),
     }
-    return document(_head(content, asked), body, _reasons(TRACKS, RATES, COUNTERS))
+    return document(_head(content, asked), body, _reasons(fields.TRACKS, fields.RATES, fields.COUNTERS))
 
 
 def _events_json(content: Content, asked: Asked) -> Iterator[str]:
     """The interval, a summary by track, rates, counters, and the events, piece by piece."""
-    tracks = summaries(content.part)
     body = {
-        **figure_values(INTERVAL, content),
-        "summary": table_records(SUMMARY, tracks, range(len(tracks))),
+        **_head(content, asked),
+        **figure_values(fields.INTERVAL, content),
+        "summary": _records(fields.SUMMARY, summaries(content.part)),
         **_rates_and_counters(content.part),
     }
     unknown: dict[str, str] = {}
-    why = _reasons(SUMMARY, RATES, COUNTERS)
-    first = {key: safe(value, key, why, unknown) for key, value in {**_head(content, asked), **body}.items()}
+    why = _reasons(fields.SUMMARY, fields.RATES, fields.COUNTERS)
+    first = {key: safe(value, key, why, unknown) for key, value in body.items()}
     dump = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     with closing(Trace.open(content.part.timeline.path)) as trace:
         yield laid_out(first).removesuffix("\n}\n") + ',\n  "events": ['
         lead = "\n    "
         for events in event_rows(content, trace):
-            for event, record in zip(events, table_records(EVENTS, events, range(len(events))), strict=True):
+            for event, record in zip(events, _records(fields.EVENTS, events), strict=True):
                 yield lead + dump(record)
                 lead = ",\n    "
-                for name, value in event.args.items():
-                    if value is None:
-                        unknown[f"events[].args.{name}"] = NO_ARGUMENT
+                names = (name for name, value in event.args.items() if value is None)
+                unknown |= {f"events[].args.{name}": fields.NO_ARGUMENT for name in names}
     end = laid_out({"unknown": unknown}).removeprefix("{\n")
     yield ("\n  " if content.shown else "") + f"],\n{end}"
+
+
+def _records(table: Table[Sequence[Item]], rows: Sequence[Item]) -> list[dict[str, object]]:
+    return table_records(table, rows, range(len(rows)))
+
+
+def _cells(table: Table[Sequence[Item]], rows: Sequence[Item]) -> list[list[str]]:
+    return markdown_rows(table, rows, range(len(rows)))
 
 
 def _head(content: Content, asked: Asked) -> dict[str, object]:
@@ -127,10 +142,9 @@ def _head(content: Content, asked: Asked) -> dict[str, object]:
 
 def _rates_and_counters(part: Part) -> dict[str, object]:
     """Rates, counters, and what the file lacks."""
-    rates, counters = rate_figures(part), counter_figures(part)
     return {
-        "rates": table_records(RATES, rates, range(len(rates))),
-        "counters": table_records(COUNTERS, counters, range(len(counters))),
+        "rates": _records(fields.RATES, rate_figures(part)),
+        "counters": _records(fields.COUNTERS, counter_figures(part)),
         "lost": list(part.timeline.lost),
     }
 
@@ -143,7 +157,7 @@ def _reasons(*tables: Table[Any]) -> dict[str, str]:
 def _tracks_csv(content: Content, asked: Asked) -> str:
     """A row a track."""
     rows = track_rows(content.part.timeline, asked.most_rows)
-    shown = columns(TRACKS, rows, range(len(rows)))
+    shown = columns(fields.TRACKS, rows, range(len(rows)))
     shown["is_derived"] = [str(value).lower() for value in shown["is_derived"]]
     return csv_table(tuple(shown), zip(*shown.values(), strict=True))
 
@@ -151,9 +165,9 @@ def _tracks_csv(content: Content, asked: Asked) -> str:
 def _events_csv(content: Content, _: Asked) -> Iterator[str]:
     """The events line by line, their arguments as JSON in one cell."""
     with closing(Trace.open(content.part.timeline.path)) as trace:
-        yield from row_texts([EVENTS.json])
+        yield from row_texts([fields.EVENTS.json])
         for events in event_rows(content, trace):
-            shown = columns(EVENTS, events, range(len(events)))
+            shown = columns(fields.EVENTS, events, range(len(events)))
             shown["args"] = [dumps(event.args, ensure_ascii=False) for event in events]
             yield from row_texts(zip(*shown.values(), strict=True))
 
@@ -162,24 +176,23 @@ def _tracks_markdown(content: Content, asked: Asked) -> str:
     """What the trace covers, its tracks, rates and counters."""
     timeline = content.part.timeline
     rows = track_rows(timeline, asked.most_rows)
-    cells = markdown_rows(TRACKS, rows, range(len(rows)))
-    lines = [*_markdown_head(content, asked), "", "## Tracks", "", *fields_table(TRACKS, cells)]
+    tracks = fields_table(fields.TRACKS, _cells(fields.TRACKS, rows))
     left_out = sum(len(section.tracks) for section in timeline.sections) - len(rows)
-    lines += ["", f"and {counted(left_out, 'more track', 'more tracks')}"] if left_out else []
-    return joined([*lines, *_figures_markdown(content.part)])
+    more = ["", f"and {counted(left_out, 'more track', 'more tracks')}"] if left_out else []
+    head = _markdown_head(content, asked)
+    return joined([*head, "", "## Tracks", "", *tracks, *more, *_figures_markdown(content.part)])
 
 
 def _events_markdown(content: Content, asked: Asked) -> Iterator[str]:
     """The interval, what ran in it, rates and counters, then the events line by line."""
     busy = [row for row in summaries(content.part) if row.events]
-    lines = _markdown_head(content, asked)
-    lines += rows_table("What ran", SUMMARY, markdown_rows(SUMMARY, busy, range(len(busy))))
-    yield joined([*lines, *_figures_markdown(content.part)])
+    ran = rows_table("What ran", fields.SUMMARY, _cells(fields.SUMMARY, busy))
+    yield joined([*_markdown_head(content, asked), *ran, *_figures_markdown(content.part)])
     if not content.shown:
         return
-    yield "\n".join(["", "## Events", "", *fields_table(EVENTS, ()), ""])
+    yield "\n".join(["", "## Events", "", *fields_table(fields.EVENTS, ()), ""])
     for events in event_rows(content):
-        _, _, *lines = fields_table(EVENTS, markdown_rows(EVENTS, events, range(len(events))))
+        _, _, *lines = fields_table(fields.EVENTS, _cells(fields.EVENTS, events))
         yield from (f"{line}\n" for line in lines)
     left_out = len(content.selection or ()) - content.shown
     if left_out:
@@ -193,11 +206,125 @@ def _markdown_head(content: Content, asked: Asked) -> list[str]:
 
 def _figures_markdown(part: Part) -> list[str]:
     """Tables of rates and counters, where there are any."""
-    rates, counters = rate_figures(part), counter_figures(part)
-    return [
-        *rows_table("Rates", RATES, markdown_rows(RATES, rates, range(len(rates)))),
-        *rows_table("Counters", COUNTERS, markdown_rows(COUNTERS, counters, range(len(counters)))),
-    ]
+    rates = rows_table("Rates", fields.RATES, _cells(fields.RATES, rate_figures(part)))
+    return rates + rows_table("Counters", fields.COUNTERS, _cells(fields.COUNTERS, counter_figures(part)))
+
+
+# --- plain text
+
+
+def _tracks_text(content: Content, asked: Asked) -> str:
+    """The tracks by section, with rates and counters below each, under a line that names run and host."""
+    width, glyphs = max(asked.look.width, LEAST_WIDTH), asked.look.glyphs
+    timeline, ascii_only = content.part.timeline, asked.look.glyphs.is_ascii
+    rows = track_rows(timeline, asked.most_rows)
+    figures = _figure_spans(content.part, glyphs)
+    columns = _columns(fields.TRACKS, rows, timeline.first_ps, timeline.last_ps, width, glyphs)
+    lines = _head_lines(content, asked, width, glyphs)
+    first = 0
+    for section in timeline.sections:
+        plane = clean(section.plane[:40], ascii_only) if section.plane != section.title else ""
+        lines.append(rule(clean(section.title[: fields.NAME_SEEN], ascii_only), width, glyphs, plane))
+        shown = range(first, min(len(rows), first + len(section.tracks)))
+        first = shown.stop
+        if shown:
+            lines += [header_line(columns, width, glyphs), *row_lines(columns, shown, None, width, glyphs)]
+        lines += _more(len(section.tracks) - len(shown), width, glyphs)
+        own = ((figure.name, spans) for figure, spans in figures if figure.section is section)
+        lines += [_figure_line(name, spans, width, glyphs) for name, spans in own]
+    return render(lines, asked.look.color)
+
+
+def _events_text(content: Content, asked: Asked) -> Iterator[str]:
+    """What ran by track, then the events in order of time, line by line."""
+    part, color = content.part, asked.look.color
+    width, glyphs = max(asked.look.width, LEAST_WIDTH), asked.look.glyphs
+    lines = _head_lines(content, asked, width, glyphs)
+    tracks = summaries(part)
+    busy = [row for row in tracks if row.events]
+    if busy:
+        quiet = len(tracks) - len(busy)
+        right = f"{counted(quiet, 'more track')} with nothing" if quiet else ""
+        columns = chosen_columns(screen_columns(fields.SUMMARY, busy, glyphs), width)
+        lines += [rule("What ran", width, glyphs, right), header_line(columns, width, glyphs)]
+        lines += row_lines(columns, range(len(busy)), None, width, glyphs)
+    for figure, spans in _figure_spans(part, glyphs):
+        lines.append(_figure_line(f"{figure.section.title} / {figure.name}", spans, width, glyphs))
+    number = len(content.selection or ())
+    yield render([*lines, rule("Events", width, glyphs, count(number))], color)
+    for page, events in enumerate(event_rows(content)):
+        columns = _columns(fields.EVENTS, events, part.start_ps, part.end_ps, width, glyphs)
+        if not page:
+            yield render([header_line(columns, width, glyphs)], color)
+        yield from (render([line], color) for line in row_lines(columns, range(len(events)), None, width, glyphs))
+    yield from (render([line], color) for line in _more(number - content.shown, width, glyphs))
+
+
+def _columns(
+    table: Table[Source], source: Source, start_ps: int, end_ps: int, width: int, glyphs: Glyphs
+) -> list[Column]:
+    """The columns that fit, those of instants as wide as a time takes."""
+    instant = 3 + len(fields.at_ms(end_ps, time_decimals(start_ps, end_ps)))
+    columns = screen_columns(table, source, glyphs)
+    return chosen_columns(
+        [replace(column, width=instant) if column.key == fields.INSTANT_COLUMN else column for column in columns], width
+    )
+
+
+def _head_lines(content: Content, asked: Asked, width: int, glyphs: Glyphs) -> list[Line]:
+    """What a report begins with: run and host, what it covers, the warnings."""
+    lines = [heading(f"Timeline of {asked.run.name}", content.part.timeline.host, width, glyphs)]
+    lines += wrap(covered(content), width, "strong", glyphs, [(" ", "text")])
+    return lines + note_lines(content.warnings, (), width, glyphs)
+
+
+def _more(number: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """How many rows are left out, if any."""
+    return [fit([(f"  + {count(number)} more", "dim")], width, glyphs)] if number > 0 else []
+
+
+def _figure_line(name: str, spans: Sequence[Span], width: int, glyphs: Glyphs) -> Line:
+    label = cut_middle(clean(name[: fields.NAME_SEEN], glyphs.is_ascii), fields.NAME_WIDTH, glyphs)
+    return fit([(f" {label:<{fields.NAME_WIDTH}}", "strong"), *spans], width, glyphs)
+
+
+def _figure_spans(part: Part, glyphs: Glyphs) -> list[tuple[RateFigure | CounterFigure, Sequence[Span]]]:
+    """What there is to say of each rate and of each counter."""
+    said: list[tuple[RateFigure | CounterFigure, Sequence[Span]]] = []
+    for rate in rate_figures(part):
+        average, peak = (fields.rate_words(amount, rate.unit) for amount in (rate.per_second, rate.peak))
+        words = f"{average} of {peak}" if rate.peak else f"{average}, peak unknown"
+        filled, empty = small_bar(rate.use_fraction or 0.0, fields.BAR_WIDTH, glyphs)
+        use = f" {share(rate.use_fraction):>6} "
+        said.append((rate, ((use, "text"), (filled, "busy"), (empty, "dim"), (f" {words}", "dim"))))
+    for counter in counter_figures(part):
+        low, high, mean = map(fields.counter_words, (counter.minimum, counter.maximum, counter.mean))
+        words = f" on average; {low} to {high}, {counted(counter.samples, 'value')}"
+        unit = clean(counter.unit, glyphs.is_ascii)
+        said.append((counter, ((f" {mean} {unit}".rstrip(), "text"), (words, "dim"))))
+    return said
+
+
+def covered(content: Content) -> str:
+    """What the report covers: the whole trace, or an interval of it."""
+    part, timeline = content.part, content.part.timeline
+    if content.selection is not None:
+        begin, end, what = part.start_ps, part.end_ps, ""
+        events, tracks = len(content.selection), len(part.places)
+    else:
+        begin, end, what = timeline.first_ps, timeline.last_ps, " of trace"
+        events, tracks = timeline.event_count, sum(not track.is_derived for *_, track in timeline.tracks())
+    times = " to ".join(instants(begin, end))
+    return f"{duration(end - begin)}{what}, {times} ms: {counted(events, 'event')} on {counted(tracks, 'track')}"
+
+
+def instants(start_ps: int, end_ps: int) -> tuple[str, str]:
+    """Both ends of an interval in milliseconds."""
+    decimals = time_decimals(start_ps, end_ps)
+    return fields.at_ms(start_ps, decimals), fields.at_ms(end_ps, decimals)
+
+
+# --- others
 
 
 def perfetto(content: Content, asked: Asked) -> Produce:
@@ -234,12 +361,6 @@ def _beyond(part: Part) -> Sequence[str]:
     return (f"the interval lies outside of the trace, which is from {begin} to {end} ms",)
 
 
-def _cut_note(found: int, shown: int) -> Sequence[str]:
-    if shown == found:
-        return ()
-    return (f"{shown:,} of {counted(found, 'event')} are shown, the first ones; --limit 0 shows all",)
-
-
 def check(options: Mapping[str, Any], form: Format, limit: int | None) -> None:
     """Sees that the interval is one, and that the options go with the format."""
     interval = interval_of(options)
@@ -266,12 +387,12 @@ REPORT = Report(
         "json": _either(_tracks_json, _events_json),
         "csv": _either(_tracks_csv, _events_csv),
         "md": _either(_tracks_markdown, _events_markdown),
-        "text": _either(tracks_text, events_text),
+        "text": _either(_tracks_text, _events_text),
         "perfetto": perfetto,
     },
-    tables=(TRACKS, EVENTS, SUMMARY, TOP_OPS, RATES, COUNTERS),
-    figures=(*TRACE, LOST, *(figure for figure in INTERVAL if figure.key != "event_count")),
-    csv_table=TRACKS,
+    tables=(fields.TRACKS, fields.EVENTS, fields.SUMMARY, fields.TOP_OPS, fields.RATES, fields.COUNTERS),
+    figures=(*fields.TRACE, fields.LOST, *(figure for figure in fields.INTERVAL if figure.key != "event_count")),
+    csv_table=fields.TRACKS,
     warnings=lambda content: content.warnings,
     check=check,
 )

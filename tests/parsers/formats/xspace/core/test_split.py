@@ -188,13 +188,13 @@ def test_the_last_payload_may_pass_the_end(core: Core) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_lines_longer_than_a_block(core: Core, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(split, "_BLOCK", 20_000)
+    monkeypatch.setattr(split, "_BLOCK", 10_000)
     rng = random.Random(seed)
-    found = check(core, random_line(rng, 3000))
-    assert len(found.number) == 3003
-    for size in (300, 5000, 30_000, 70_000):  # one payload over regions and blocks
+    found = check(core, random_line(rng, 1500))
+    assert len(found.number) == 1503
+    for size in (150, 2500, 15_000, 35_000):  # one payload over regions and blocks
         middle = field(9, 2, rng.randbytes(size))
-        check(core, random_line(rng, 1200) + middle + random_line(rng, 1200))
+        check(core, random_line(rng, 600) + middle + random_line(rng, 600))
 
 
 def test_nested_look_alikes(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,34 +187,55 @@ _TAGS = st.sampled_from(
 )
 
 
+# Strategies that are made while others draw would be validated anew each time, which takes longer than drawing.
+_ELEMENTS = st.sampled_from(["f32", "bf16", "s32", "pred"])
+_DIMENSIONS = st.lists(st.sampled_from([1, 3, 4, 8, 18, 64, 256, 1024, 16384, 2**40]), max_size=5)
+_TILES = st.sampled_from(["", ":T(8,128)", ":T(4,128)", ":T(256)", ":T(0,128)"])
+
+
 @st.composite
 def shapes(draw: st.DrawFn) -> str:
     """A shape with few different dimensions, so that buffers share them, tiled as TPU compilers do."""
-    element = draw(st.sampled_from(["f32", "bf16", "s32", "pred"]))
-    dims = draw(st.lists(st.sampled_from([1, 3, 4, 8, 18, 64, 256, 1024, 16384, 2**40]), max_size=5))
+    element = draw(_ELEMENTS)
+    dims = draw(_DIMENSIONS)
     order = draw(st.permutations(range(len(dims))))
-    tile = draw(st.sampled_from(["", ":T(8,128)", ":T(4,128)", ":T(256)", ":T(0,128)"])) if dims else ""
+    tile = draw(_TILES) if dims else ""
     layout = f"{{{','.join(str(axis) for axis in order)}{tile}}}"
     return f"{element}[{','.join(str(size) for size in dims)}]{layout if dims else ''}"
+
+
+_SHAPES = st.none() | shapes() | st.just("(f32[8], s32[])")
+_SIZES_OR_OWN = st.integers(-5, 2**63) | st.none()
+_UNPADDED_OR_OWN = st.none() | st.integers(-1, 2**63) | st.just(-2)
+_NAMES = st.sampled_from(["fusion.1", "copy.2", "param.3"])
+_CATEGORIES: st.SearchStrategy[Category] = st.sampled_from(CATEGORIES) | st.just("temporary")
+_OPCODES = st.sampled_from([None, "convert", "copy", "broadcast", "custom-call", "fusion"])
+_SOURCES = st.sampled_from([None, "model.py:3"])
+_OPERATORS = st.sampled_from([None, None, "MaxPool"])
 
 
 @st.composite
 def buffers(draw: st.DrawFn) -> Buffer:
     """Any buffer, also with sizes that contradict its shape."""
-    shape = draw(st.none() | shapes() | st.just("(f32[8], s32[])"))
+    shape = draw(_SHAPES)
     read = parse_shape(shape) if shape else None
     padded = read.padded_bytes if read is not None else None
-    size = draw(st.integers(-5, 2**63) | st.just(padded if padded is not None else 512))
+    size = draw(_SIZES_OR_OWN)
+    if size is None:
+        size = padded if padded is not None else 512
+    unpadded = draw(_UNPADDED_OR_OWN)
+    if unpadded == -2:
+        unpadded = read.unpadded_bytes if read else None
     return Buffer(
-        name=draw(st.sampled_from(["fusion.1", "copy.2", "param.3"])),
-        category=draw(st.sampled_from(CATEGORIES) | st.just("temporary")),
+        name=draw(_NAMES),
+        category=draw(_CATEGORIES),
         size_bytes=size,
-        unpadded_bytes=draw(st.none() | st.integers(-1, 2**63) | st.just(read.unpadded_bytes if read else None)),
+        unpadded_bytes=unpadded,
         shape=shape,
-        opcode=draw(st.sampled_from([None, "convert", "copy", "broadcast", "custom-call", "fusion"])),
+        opcode=draw(_OPCODES),
         framework_op=draw(_OPS),
-        source=draw(st.sampled_from([None, "model.py:3"])),
-        operator=draw(st.sampled_from([None, None, "MaxPool"])),
+        source=draw(_SOURCES),
+        operator=draw(_OPERATORS),
         label=draw(_LABELS),
         tag=draw(_TAGS),
     )
@@ -223,23 +244,32 @@ def buffers(draw: st.DrawFn) -> Buffer:
 _SIZES = st.none() | st.integers(-(2**40), 2**63) | st.integers(0, 2**40)
 
 
+_THE_SUM = -(2**41)
+_SIZES_OR_SUM = _SIZES | st.just(_THE_SUM)
+_BUFFERS = st.lists(buffers(), max_size=6)
+_SPACES = st.sampled_from(["hbm", "hbm", "hbm", "vmem", "smem", "host"])
+_KINDS: st.SearchStrategy[OomKind | None] = st.sampled_from([None, "compile", "load", "runtime"])
+_PROGRAMS = st.sampled_from([None, "jit__identity_fn", "jit_\x1bstep"])
+
+
 @st.composite
 def needs(draw: st.DrawFn) -> Need:
     """Any need."""
-    listed = draw(st.lists(buffers(), max_size=6))
+    listed = draw(_BUFFERS)
+    used = draw(_SIZES_OR_SUM)
     return need_of(
         *listed,
-        used=draw(_SIZES | st.just(sum(each.size_bytes for each in listed))),
+        used=sum(each.size_bytes for each in listed) if used == _THE_SUM else used,
         capacity=draw(_SIZES),
-        space=draw(st.sampled_from(["hbm", "hbm", "hbm", "vmem", "smem", "host"])),
-        kind=draw(st.sampled_from([None, "compile", "load", "runtime"])),
+        space=draw(_SPACES),
+        kind=draw(_KINDS),
         whole=draw(st.booleans()),
         arguments=draw(_SIZES),
         outputs=draw(_SIZES),
         aliased=draw(_SIZES),
         temporaries=draw(_SIZES),
         fragmentation=draw(_SIZES),
-        program=draw(st.sampled_from([None, "jit__identity_fn", "jit_\x1bstep"])),
+        program=draw(_PROGRAMS),
         requested=draw(_SIZES),
         free=draw(_SIZES),
         is_scoped_limit=draw(st.booleans()),

@@ -130,7 +130,7 @@ def test_inputs_of_integers_grow_with_the_batch() -> None:
 @given(needs())
 def test_the_fitting_batch_fits(need: Need) -> None:
     facts = read(need)
-    fitting, smaller, over = fitting_batch(facts), smaller_batch(facts), facts.over_bytes
+    fitting, smaller, over = fitting_batch(facts), smaller_batch(facts), facts.need.over_bytes
     saving = saving_of(facts, batch_cuts(facts))
     if facts.batch is None:
         assert (fitting, smaller, saving) == (None, None, 0)
@@ -146,7 +146,7 @@ def test_the_fitting_batch_fits(need: Need) -> None:
 def test_less_is_left_of_a_smaller_batch(batch: int, capacity: int, order: str) -> None:
     need = need_of(*made(f"f32[{batch},256,1024]{{{order}:T(8,128)}}"), capacity=capacity * 64 * MIB)
     facts = read(need)
-    fitting, over = fitting_batch(facts), facts.over_bytes
+    fitting, over = fitting_batch(facts), facts.need.over_bytes
     assert over is not None
     if fitting is None:
         smallest = made(f"f32[1,256,1024]{{{order}:T({'1' if order == '2,0,1' else '8'},128)}}")

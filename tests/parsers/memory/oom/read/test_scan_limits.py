@@ -178,7 +178,7 @@ HOSTILE = {
     "odd size": b"Allocation (size=99999999999999999999) would exceed memory (size=0)\n",
     "leads": b"E1000: CompileTimeHbmOom: " * 10_000,
     "payloads": b"[type.googleapis.com/ Ran out of memory in memory space hbm. " * 5_000,
-    "prefixes": b"".join(b"[host %d] Ran out of memory in memory space hbm.\n" % n for n in range(3_000)),
+    "prefixes": b"".join(b"[host %d] Ran out of memory in memory space hbm.\n" % n for n in range(2_000)),
     "shape": b"Largest program allocations in hbm:\n1. Size: 1.00G\nShape: f32[" + b"9" * 100_000 + b"]{0}\n",
     "nul": b"\0" * 100_000 + b"RESOURCE_EXHAUSTED\0\n",
     "sixteen bits": HBM.text().encode("utf-16"),
@@ -186,13 +186,13 @@ HOSTILE = {
     "half a character": b"\xff\xfea\0b",
     "gzip's head": gzip.compress(b"")[:5],
     "tiny members": gzip.compress(b"") * 20_000,
-    "records": b'{"log":"Ran out of memory in memory space hbm. ","stream":"stderr"}\n' * 5_000,
+    "records": b'{"log":"Ran out of memory in memory space hbm. ","stream":"stderr"}\n' * 2_500,
     "open record": b'{"log":"' + b'RESOURCE_EXHAUSTED "log":"\\"' * 20_000 + b"}\n",
-    "parts": b"2026-11-21T15:24:20Z stderr P Ran out of memory in memory space hbm. \n" * 5_000,
-    "one beginning": b"Ran out of memory in memory space hbm. Used 2.00G of 1.00G hbm.\n" * 5_000,
-    "tables": b"Ran out of memory in memory space hbm.\n" * 2 + b"Total hbm usage >= 1.00G:\n" * 5_000,
+    "parts": b"2026-11-21T15:24:20Z stderr P Ran out of memory in memory space hbm. \n" * 2_500,
+    "one beginning": b"Ran out of memory in memory space hbm. Used 2.00G of 1.00G hbm.\n" * 2_500,
+    "tables": b"Ran out of memory in memory space hbm.\n" * 2 + b"Total hbm usage >= 1.00G:\n" * 2_500,
     "mixed": b"Ran out of memory in memory space hbm.\n" * 60
-    + b"".join(b"  1. Size: 1.00G\nShape: f32[8]\n%d. Size: 2.00G\nXLA label: a = b(c)\n" % n for n in range(3_000)),
+    + b"".join(b"  1. Size: 1.00G\nShape: f32[8]\n%d. Size: 2.00G\nXLA label: a = b(c)\n" % n for n in range(1_500)),
 }
 
 

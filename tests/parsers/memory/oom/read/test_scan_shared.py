@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -285,10 +286,17 @@ WHOLE = (
 )
 
 
+@cache
+def text_and_report(path: Path) -> tuple[str, OomReport]:
+    """An example with one error, and that error."""
+    text = path.read_text()
+    (report,) = scan_log(io.BytesIO(text.encode())).reports
+    return text, report
+
+
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", WHOLE)
 def test_real_texts_read_the_same_however_they_are_printed(shared: Path, name: str, style: str) -> None:
-    text = (shared / "oom" / name).read_text()
-    (expected,) = scan_log(io.BytesIO(text.encode())).reports
+    text, expected = text_and_report(shared / "oom" / name)
     (report,) = scan_log(io.BytesIO(STYLES[style](text))).reports
     assert replace(report, at_line=1) == replace(expected, at_line=1)

@@ -1,0 +1,59 @@
+"""The steps that the cores of all hosts share, and their times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.steps.grid import StepGrid, join_hosts
+from tpuprof.parsers.steps.model import StepSource, StepTime
+
+
+@dataclass(frozen=True, slots=True)
+class CommonSteps:
+    """The steps that the cores of all hosts share.
+
+    Attributes:
+        grid: the steps; None where there are none.
+        note: how steps were inferred, or why there are none; empty for marked steps.
+        remarks: sentences on steps that were left out.
+    """
+
+    grid: StepGrid | None
+    note: str
+    remarks: tuple[str, ...]
+
+
+def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
+    """Joins the steps of all hosts that have some; marked steps count before inferred ones."""
+    having = [(summary.steps, summary.step_note) for summary in summaries if summary.steps is not None]
+    if not having:
+        return CommonSteps(None, next((summary.step_note for summary in summaries if summary.step_note), "no step"), ())
+    source: StepSource = "steps" if any(grid.source == "steps" for grid, _ in having) else "modules"
+    grids = [grid for grid, _ in having if grid.source == source]
+    note = "" if source == "steps" else having[0][1]
+    joined = join_hosts(grids)
+    if not len(joined):
+        remark = f"the hosts share no step: the steps shown are those of {grids[0].core_names[0].rpartition(':')[0]}"
+        return CommonSteps(grids[0], note, (remark, *_remarks(grids[0])))
+    return CommonSteps(joined, note, _remarks(joined))
+
+
+def _remarks(grid: StepGrid) -> tuple[str, ...]:
+    if not grid.dropped:
+        return grid.incomplete
+    were, them = ("step was", "it") if grid.dropped == 1 else ("steps were", "them")
+    return (f"{grid.dropped} {were} left out: not every core has {them}", *grid.incomplete)
+
+
+def step_time(durations: Floats, source: StepSource, note: str = "") -> StepTime:
+    """Summary over at least one step, each with its slowest core (`ComputeStepTimeSummaryInMs`)."""
+    return StepTime(*spread(durations), len(durations), source, note)
+
+
+def spread(values: Floats) -> tuple[float, float, float, float, float]:
+    """Mean, standard deviation of the sample, median, least and largest of at least one value."""
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return float(values.mean()), deviation, median(values), float(values.min()), float(values.max())

@@ -1,1 +1,0 @@
-"""The command doctor: what is installed, what the terminal can do, what a path holds."""
