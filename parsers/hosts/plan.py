@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
@@ -44,6 +43,8 @@ def on_threads(work: Callable[[_Item], _Part], items: Sequence[_Item], threads: 
     """Does some work on each item, on so many threads at a time; when one fails, those that wait are not begun."""
     if threads <= 1 or len(items) < 2:
         return [work(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - it brings logging, and one core does without
+
     with ThreadPoolExecutor(min(threads, len(items))) as pool:
         return list(pool.map(work, items))
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from tpuprof.parsers.ops.roofline import WORK
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.parsers.pages.ops.roofline import RooflinePoints
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Span
@@ -19,6 +18,7 @@ from tpuprof.tui.report.fields import Field, OnScreen, Reader, Table, column, in
 from tpuprof.tui.report.units import FLAG, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.pages.ops.roofline import RooflinePoints
     from tpuprof.tui.report.fields import Rows
 
 
