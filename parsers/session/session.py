@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.hosts.op_summary import summarise_ops
+from tpuprof.parsers.hosts.op_summary import OpSummary, summarise_ops
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
 from tpuprof.parsers.hosts.reader import HostReader, Summary
@@ -159,8 +159,7 @@ class Session:
 
         known = self._ops.get(host)
         if known is None:
-            is_read = "_reader" in vars(self) and all(map(self._reader.knows, self._chosen(host)))
-            summaries, notes = self._summarised(host) if is_read else self._read(self._op_reader, host)
+            summaries, notes = self._ops_summarised(host)
             page = ops_page(summaries)
             known = self._ops[host] = replace(page, warnings=(*page.warnings, *notes))
         return known
@@ -334,7 +333,7 @@ class Session:
 
     def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
         """The HLO modules that the hosts' profiles hold, parsed when asked for; errors as for `overview`."""
-        self._summarised(host)
+        self._ops_summarised(host)
         return self._modules_of(host)
 
     def _modules_of(self, host: str | None) -> tuple[HloModules, ...]:
@@ -346,7 +345,8 @@ class Session:
         distinct: list[HloModules] = []
         seen: set[int] = set()
         for file in chosen:
-            if file.path not in self._reader.summaries or (
+            is_whole = self._has_reader and file.path in self._reader.summaries
+            if not (is_whole or file.path in self._op_reader.summaries) or (
                 distinct and seen.issuperset(self._programs.get(file.path, {-1}))
             ):
                 continue
@@ -370,6 +370,16 @@ class Session:
     ) -> tuple[list[HostSummary], list[str]]:
         """The hosts' summaries, at least one, and what to say about hosts that are left out."""
         return self._read(self._reader, host, on_host)
+
+    def _ops_summarised(self, host: str | None) -> tuple[Sequence[OpSummary], list[str]]:
+        """What the pages of ops need of the hosts; from the whole summaries where there are some already."""
+        known = self._has_reader and all(map(self._reader.knows, self._chosen(host)))
+        return self._summarised(host) if known else self._read(self._op_reader, host)
+
+    @property
+    def _has_reader(self) -> bool:
+        """Whether a page has asked for more than ops."""
+        return "_reader" in vars(self)
 
     def _read(
         self, reader: HostReader[Summary], host: str | None, on_host: Callable[[int], None] | None = None

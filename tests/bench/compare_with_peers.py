@@ -119,21 +119,8 @@ def leave_out(source: Path, target: Path, name: str) -> None:
             for tag, begin, end in zip(window.tag.tolist(), window.begin.tolist(), window.end.tolist(), strict=True):
                 if begin not in left_out:
                     file.seek(tag)
-                    shutil.copyfileobj(_Part(file, end - tag), out, 1 << 20)
-
-
-class _Part:
-    """The next bytes of an open file, as a file."""
-
-    def __init__(self, file: object, size: int) -> None:
-        self._file = file
-        self._size = size
-
-    def read(self, size: int) -> bytes:
-        """Up to `size` bytes."""
-        data: bytes = self._file.read(min(size, self._size))  # type: ignore[attr-defined]
-        self._size -= len(data)
-        return data
+                    for at in range(tag, end, 1 << 20):
+                        out.write(file.read(min(1 << 20, end - at)))
 
 
 def warm(profile: Path) -> None:

@@ -12,6 +12,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from tpuprof.parsers.formats.xspace.core.api import core_name
 from tpuprof.parsers.formats.xspace.trace import Line, Trace
@@ -55,10 +56,8 @@ def main() -> None:
     for threads in arguments.threads:
         plain = min(seconds(copy, lines, threads) for _ in range(arguments.repeat))
         for name, stats in STATS.items():
-            best = min(
-                seconds(lambda line, stats=stats: line.events(stats, places=False), lines, threads)
-                for _ in range(arguments.repeat)
-            )
+            decode = partial(Line.events, stats=stats, places=False)
+            best = min(seconds(decode, lines, threads) for _ in range(arguments.repeat))
             print(
                 f"{core_name()} core, {threads} threads, {name}: {count:,} events, "
                 f"{best / count * 1e9:.1f} ns an event, {best / plain:.1f} times a copy ({plain * 1e3:.0f} ms)"

@@ -16,7 +16,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, Cancelled, P
 from tpuprof.parsers.hosts import dask as host_dask
 from tpuprof.parsers.hosts.dask import Address, over_dask, scheduler_address
 from tpuprof.parsers.hosts.pool import Task
-from tpuprof.parsers.hosts.reader import summarise_file
+from tpuprof.parsers.hosts.summary import summarise_file
 from tpuprof.parsers.hosts.work import Board
 
 

@@ -28,8 +28,7 @@ from tpuprof.parsers.hosts import pool as host_pool
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, worker_count
 from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
 from tpuprof.parsers.hosts.progress import Meter, Progress, Watch
-from tpuprof.parsers.hosts.reader import summarise_file
-from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.hosts.summary import summarise, summarise_file
 from tpuprof.parsers.hosts.work import Board, do_work
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session import session as session_module

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.core.api import core_name, op_pass
-from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops import core_sums as module
-from tpuprof.parsers.ops.core_ops import core_ops
+from tpuprof.parsers.ops.core_ops import CoreOps, core_ops
 from tpuprof.parsers.ops.core_sums import CoreSums, StepBorders, StepCells, core_sums, op_sums, sums_of_events
 from tpuprof.parsers.ops.table import OpTable
 
@@ -154,7 +154,12 @@ def test_what_the_pass_cannot_take_goes_by_columns(
     events: list[Event], lines: int, is_taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_columns = []
-    monkeypatch.setattr(module, "core_ops", lambda *args: by_columns.append(core_ops(*args)) or by_columns[-1])
+
+    def counted(plane: Plane, on_chunk: ChunkDone) -> CoreOps:
+        by_columns.append(plane)
+        return core_ops(plane, on_chunk)
+
+    monkeypatch.setattr(module, "core_ops", counted)
     plane, steps, times = plane_of(events, lines), borders([(0, 15), (15, 40)]), np.array([3, 30], np.int64)
     told: list[int] = []
     sums = core_sums(plane, steps, times, lambda size, _: told.append(size))
@@ -181,7 +186,7 @@ def test_outputs_grow_from_no_room_at_all() -> None:
     plane = plane_of(events)
     expected = core_sums(plane, steps, np.arange(0, 1300, 50))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "op_pass", lambda *args, room, spans: op_pass(*args, room=room * 0, spans=spans))
+        patch.setattr(module, "op_pass", lambda a, b, c, d, room, spans: op_pass(a, b, c, d, 0 * room, spans))
         assert_same(core_sums(plane, steps, np.arange(0, 1300, 50)), expected)
     assert_same(sums_of_events(core_ops(plane), steps, np.arange(0, 1300, 50)), expected)
 
