@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, no_ints, subtract, union, union_length
+from tpuprof.parsers.base.intervals import Intervals, no_ints, union, union_length
+from tpuprof.parsers.formats.xspace.core.api import subtract
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.core_ops import as_interval, hull, line_spans
 from tpuprof.parsers.ops.core_sums import CoreSums

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_STR
@@ -38,7 +37,9 @@ _Load = Callable[[str], "HloModule | str"]
 
 
 def _stored(body: bytes, begin: int, length: int, label: str) -> HloModule | str:
-    from tpuprof.parsers.formats.hlo.modules import HloModule  # noqa: PLC0415 - programs are listed without the parser
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - programs are listed without the parser
+
+    from tpuprof.parsers.formats.hlo.modules import HloModule  # noqa: PLC0415
     from tpuprof.parsers.formats.proto import hlo_pb2  # noqa: PLC0415
 
     try:

@@ -144,7 +144,7 @@ class ColumnRoom:
             flags=np.empty(capacity, np.uint8),
             begin=np.empty(placed, np.int64),
             length=np.empty(placed, np.uint32),
-            kind=np.empty(shape, np.uint8),
+            kind=np.zeros(shape, np.uint8),
             value=np.zeros(shape, np.int64),
             stat_length=np.zeros(shape, np.uint32),
         )

@@ -172,6 +172,7 @@ class Line:
         room = ColumnRoom(len(ids), places=False, capacity=chunk_size() // _LEAST_EVENT)
         for _ in self._scan(ids, room, on_chunk):
             yield room
+            room.columns.kind[:, : room.count] = 0
             room.count = 0
 
     def _scan(self, stat_ids: Mapping[str, int], room: ColumnRoom, on_chunk: ChunkDone | None) -> Iterator[None]:

@@ -498,8 +498,8 @@ typedef struct {
     uint8_t *flags;
     int64_t *begin;   /* NULL when places are not wanted */
     uint32_t *length; /* likewise */
-    uint8_t *kind;
-    int64_t *value;
+    uint8_t *kind;         /* zero before, written where an event has the stat */
+    int64_t *value;        /* likewise */
     uint32_t *stat_length; /* zero before, written for text and bytes only */
 } Columns;
 
@@ -538,8 +538,6 @@ INLINE int scan_usual(const uint8_t *data, int64_t base, int64_t begin, int64_t 
     int64_t at = begin, missing = wanted->count;
     uint64_t id = 0, first = 0, duration = 0;
     uint8_t flag = 0;
-    for (int64_t row = 0; row < wanted->count; row++)
-        to->kind[row * to->capacity + i] = KIND_ABSENT;
     while (at < end) {
         uint64_t *field = &id;
         switch (data[at]) {
@@ -875,6 +873,66 @@ static PyObject *core_lanes(PyObject *module, PyObject *const *args, Py_ssize_t 
     return PyLong_FromLongLong(done);
 }
 
+/* ---- intervals ---- */
+
+/* Takes intervals away from others, all disjoint and in order; `out` has room for the sum of both. */
+static int64_t subtract_loop(int64_t n, const int64_t *start, const int64_t *end, int64_t m, const int64_t *less_start,
+                             const int64_t *less_end, int64_t *out_start, int64_t *out_end) {
+    int64_t count = 0, less = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t from = start[i], to = end[i];
+        while (less < m && less_end[less] <= from)
+            less++;
+        for (int64_t j = less; j < m && less_start[j] < to; j++) {
+            if (less_start[j] > from) {
+                out_start[count] = from;
+                out_end[count++] = less_start[j];
+            }
+            from = less_end[j] > from ? less_end[j] : from;
+            less = j; /* it may reach into the next interval */
+        }
+        if (to > from) {
+            out_start[count] = from;
+            out_end[count++] = to;
+        }
+    }
+    return count;
+}
+
+/* Whether intervals are disjoint, not empty and in order. */
+static int are_disjoint(int64_t n, const int64_t *start, const int64_t *end) {
+    for (int64_t i = 0; i < n; i++)
+        if (start[i] >= end[i] || (i && start[i] < end[i - 1]))
+            return 0;
+    return 1;
+}
+
+/* subtract(start, end, less_start, less_end, out_start, out_end) -> how many were written. */
+static PyObject *core_subtract(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    int64_t count = -1;
+    (void)module;
+    if (!expect_args(given, 6) || !acquire(&a, args, 4, 2))
+        return NULL;
+    const Py_buffer *v = a.view;
+    Py_ssize_t n = v[0].len / 8, m = v[2].len / 8;
+    if (!holds(&a, 0, n, 8) || !holds(&a, 1, n, 8) || !holds(&a, 2, m, 8) || !holds(&a, 3, m, 8) ||
+        !holds(&a, 4, n + m, 8) || !holds(&a, 5, n + m, 8)) {
+        refuse(&a, "arrays of different lengths, or not aligned");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    if (are_disjoint(n, v[0].buf, v[1].buf) && are_disjoint(m, v[2].buf, v[3].buf))
+        count = subtract_loop(n, v[0].buf, v[1].buf, m, v[2].buf, v[3].buf, v[4].buf, v[5].buf);
+    Py_END_ALLOW_THREADS
+    if (count < 0) {
+        refuse(&a, "intervals must be disjoint, not empty and in order");
+        return NULL;
+    }
+    release(&a);
+    return PyLong_FromLongLong(count);
+}
+
 /* ---- groups ---- */
 
 /* Adds up (or takes the minimum of) values by key; keys have 4 or 8 bytes. The outputs are set up by the caller. */
@@ -987,7 +1045,7 @@ INLINE void put(OpSums *to, int which, int64_t a, int64_t b, int64_t c) {
 }
 
 /* Writes the sums of the step that is over. */
-static void end_step(OpSums *to) {
+INLINE void end_step(OpSums *to) {
     int64_t step = to->state[STEP_OF_SUMS];
     for (int64_t i = 0; i < to->state[TOUCHED]; i++) {
         int32_t id = to->touched[i];
@@ -1143,7 +1201,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
 }
 
 /* Closes all that is open behind the last event. */
-static void end_line(OpSums *to) {
+INLINE void end_line(OpSums *to) {
     int64_t *s = to->state;
     while (s[DEPTH])
         close_event(to);
@@ -1189,7 +1247,8 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
         fits = fits && holds(&a, i, ids, 8);
     for (int i = 18; i < 25; i++)
         fits = fits && holds(&a, i, v[i].len / 8, 8);
-    int64_t *state = v[9].buf;
+    int64_t state[STATE_SIZE]; /* a copy, which no output can be suspected to overlap: it stays in registers */
+    memcpy(state, v[9].buf, v[9].len < (Py_ssize_t)sizeof state ? 0 : sizeof state);
     OpSums to = {state, ids, v[5].buf, v[11].buf, v[12].buf, v[13].buf, v[14].buf, v[15].buf, v[16].buf, v[17].buf,
                  {v[18].buf, v[18].len / 8 / STACK_COLUMNS}, {{0, 0}}, steps, times, number[4] != 0,
                  v[6].buf, v[7].buf, v[8].buf, v[25].buf};
@@ -1226,6 +1285,7 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
         else
             status = NO_ROOM;
     }
+    memcpy(a.view[9].buf, state, sizeof state);
     Py_END_ALLOW_THREADS
     release(&a);
     return Py_BuildValue("Li", (long long)at, status);
@@ -1237,7 +1297,7 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
 
 static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(scan), FUNCTION(nest),
-    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_sums), {NULL, NULL, 0, NULL},
+    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_sums), FUNCTION(subtract), {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core.types import (
     Buffer,
     Core,
@@ -161,6 +161,15 @@ def lanes(start: Int64s, end: Int64s) -> NDArray[np.int32]:
     Args and errors as for `nest`.
     """
     return _core()[1].lanes(start, end)
+
+
+def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
+    """Takes some intervals away from others; all are disjoint, not empty and in order, and so is the result.
+
+    Raises:
+        ValueError: intervals that are not so.
+    """
+    return _core()[1].subtract(start, end, less_start, less_end)
 
 
 def op_pass(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core import _core
 from tpuprof.parsers.formats.xspace.core.types import (
     Buffer,
@@ -25,7 +25,7 @@ from tpuprof.parsers.formats.xspace.core.types import (
     check_wanted,
 )
 
-if not hasattr(_core, "lanes"):  # an editable installation keeps its module when the source moves on
+if not hasattr(_core, "subtract"):  # an editable installation keeps its module when the source moves on
     raise ImportError("the compiled core is older than this code")
 
 _FULL = 3
@@ -138,6 +138,16 @@ def _twice(tree: Int64s) -> Int64s:
         out[level // 2 : level] = np.minimum(below[::2], below[1::2])
         level //= 2
     return out
+
+
+def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
+    """See `core.subtract`."""
+    start, end = as_int64(start, "start"), as_int64(end, "end")
+    less_start, less_end = as_int64(less_start, "less_start"), as_int64(less_end, "less_end")
+    room = len(start) + len(less_start)
+    out_start, out_end = np.empty(room, np.int64), np.empty(room, np.int64)
+    count = _core.subtract(start, end, less_start, less_end, out_start, out_end)
+    return out_start[:count], out_end[:count]
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:

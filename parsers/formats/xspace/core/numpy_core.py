@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.base import intervals
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core import scalar
 from tpuprof.parsers.formats.xspace.core.lanes import lanes
 from tpuprof.parsers.formats.xspace.core.nest import nest
@@ -45,7 +46,17 @@ from tpuprof.parsers.formats.xspace.core.types import (
 )
 from tpuprof.parsers.formats.xspace.core.words import FAULT, FIXED64, LEN, VARINT, Step, Words, read_fields
 
-__all__ = ["decode_events", "lanes", "min_by_key", "nest", "scan_events", "split_fields", "stat_columns", "sum_by_key"]
+__all__ = [
+    "decode_events",
+    "lanes",
+    "min_by_key",
+    "nest",
+    "scan_events",
+    "split_fields",
+    "stat_columns",
+    "subtract",
+    "sum_by_key",
+]
 
 _BLOCK = 16384  # messages decoded together: their arrays stay in the cache
 _FEW = 32  # messages left that are not worth decoding together
@@ -371,6 +382,17 @@ def _write(
         columns.stat_length[:, to] = np.minimum(stats.length, _UINT32_MAX)
     seen = int(np.bitwise_or.reduce(events.flags)) if len(events.flags) else 0
     return seen | (HAS_TEXT if has_text else 0)
+
+
+# --- intervals ---
+
+
+def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
+    """See `core.subtract`."""
+    for begins, ends in ((start, end), (less_start, less_end)):
+        if len(begins) != len(ends) or bool((begins >= ends).any()) or bool((begins[1:] < ends[:-1]).any()):
+            raise ValueError("intervals must be disjoint, not empty and in order")
+    return intervals.subtract(start, end, less_start, less_end)
 
 
 # --- groups ---

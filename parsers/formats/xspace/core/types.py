@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, Intervals
 
 Buffer = bytes | bytearray | memoryview | NDArray[np.uint8]
 """Bytes to decode: contiguous, at most one dimension of single bytes."""
@@ -105,7 +105,8 @@ class EventColumns:
         offset_ps, duration_ps: int64[n], as in `EventFields`.
         flags: uint8[n]; its length is the capacity.
         begin, length: int64[n] and uint32[n], where each event lies; both empty where the caller does not want that.
-        kind, value: uint8[k, n] and int64[k, n], as in `StatFields`; `value` is written only where a stat has one.
+        kind, value: uint8[k, n] and int64[k, n], as in `StatFields`; zero before, `value` is written only where a stat
+            has one.
         stat_length: uint32[k, n]; zero before, written only for text and bytes.
     """
 
@@ -177,6 +178,9 @@ class Core(Protocol):
 
     def sum_by_key(self, keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
         """Sums of groups."""
+
+    def subtract(self, start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
+        """Intervals without others."""
 
     def min_by_key(self, keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
         """Minima of groups."""

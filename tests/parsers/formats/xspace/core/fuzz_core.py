@@ -219,6 +219,16 @@ def _groups(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     rng.choice((core.sum_by_key, core.min_by_key))(keys, values, _zeros("q", k))
 
 
+def _subtract(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    sides = []
+    for _ in range(2):
+        n = rng.randrange(8)
+        borders = sorted(rng.choice(EXTREMES) if rng.random() < 0.1 else rng.randrange(60) for _ in range(2 * n))
+        sides += [array("q", borders[0::2]), array("q", borders[1::2])]
+    room = len(sides[0]) + len(sides[2]) + (rng.random() < 0.02)
+    core.subtract(*sides, _zeros("q", room), _zeros("q", room))
+
+
 STATE = (
     *(0, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 0, 0, 0, 0, -1, -1, 0),
     *(INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, 0, 0, 0, 0, *(0,) * 6),
@@ -322,6 +332,7 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
         _groups,
         _op_sums,
         _op_sums,
+        _subtract,
         _mistaken,
     )
     accepted = refused = 0
