@@ -9,7 +9,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
-from tpuprof.parsers.ops.core_sums import StepBorders, core_sums
+from tpuprof.parsers.ops.core_sums import core_sums
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.duty import CoreDuty, core_duty
@@ -67,7 +67,7 @@ def summarise_core(
         waits: disjoint intervals in order in which the host waited for input or sent it.
     """
     times = distinct(np.concatenate([steps.start_ps, steps.end_ps, runs.start_ps, runs.end_ps]))
-    sums = core_sums(plane, StepBorders(steps.start_ps, steps.end_ps), times, on_chunk)
+    sums = core_sums(plane, (steps.start_ps, steps.end_ps), times, on_chunk)
     steps = on_device_clock(steps, times, sums.device_times)
     total = whole_time(plane, sums)
     idle = total - int(sums.table.self_ps.sum())

@@ -13,14 +13,7 @@ from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Watch
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, hull, line_spans
 from tpuprof.parsers.ops.core_sums import OpSums, op_sums
-from tpuprof.parsers.ops.device import (
-    ENVIRONMENT_PLANE,
-    DeviceInfo,
-    device_info,
-    is_gpu,
-    is_tensor_core,
-    merge_devices,
-)
+from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, DeviceInfo, device_info, is_gpu, is_tensor_core, merge_devices
 from tpuprof.parsers.ops.table import OpTable, merge_tables
 
 _MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)

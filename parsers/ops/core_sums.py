@@ -19,22 +19,7 @@ from tpuprof.parsers.formats.xspace.core.api import op_pass, sum_by_key
 from tpuprof.parsers.formats.xspace.core.types import HAS_OCCURRENCES
 from tpuprof.parsers.formats.xspace.events import ColumnRoom, StatColumn
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
-from tpuprof.parsers.ops.core_ops import (
-    ALL_REDUCE_ID,
-    CATEGORY,
-    DEVICE_SPAN,
-    OPS_LINE,
-    TIME_SCALE,
-    CoreOps,
-    FigureSum,
-    OpTotals,
-    core_ops,
-    event_stats,
-    figure_sum,
-    line_start,
-    op_table,
-    scaled,
-)
+from tpuprof.parsers.ops import core_ops
 from tpuprof.parsers.ops.device import OFF_DUTY
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 from tpuprof.parsers.ops.table import OpTable
@@ -47,6 +32,9 @@ _MOST_IDS = 1 << 20
 
 _BYTES_AN_EVENT = 32
 """An event takes about so many, for a first guess at how many there are."""
+
+_MOST_ROOM = 1 << 22
+"""The outputs have room for so many rows at most before anything is written."""
 
 _DENSE = 4
 """Sums by step and op are dense up to so many cells per event."""
@@ -67,14 +55,6 @@ class StepCells:
     row: Int64s
     self_ps: Int64s
     count: Int64s
-
-
-@dataclass(frozen=True, slots=True)
-class StepBorders:
-    """Where a core's steps begin and end on the trace's clock: int64[n], in order, not overlapping."""
-
-    start_ps: Int64s
-    end_ps: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,33 +100,35 @@ class CoreSums(OpSums):
     device_times: Int64s | None
 
 
-def core_sums(plane: Plane, steps: StepBorders, times: Int64s, on_chunk: ChunkDone | None = None) -> CoreSums:
+def core_sums(plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone | None = None) -> CoreSums:
     """Decodes the op events of one core and adds them up.
 
     Args:
+        steps: where the core's steps begin and end on the trace's clock, in order, not overlapping.
         times: int64[n], ascending; times on the trace's clock whose device times are wanted.
     """
     progress = _Progress(on_chunk)
     done = _in_one_pass(plane, steps, times, progress.chunk, spans=True)
     if done is None:
-        return sums_of_events(core_ops(plane, progress.again), steps, times)
+        return sums_of_events(core_ops.core_ops(plane, progress.again), steps, times)
     sums, totals = done
-    cells, waiting = sums.cells, union(*_columns(sums.off))
+    cells, busy, working, off, inside, reduces = sums.outputs()
+    waiting = union(*_columns(off))
     row_of = np.zeros(len(sums.occurrences), np.int64)
     row_of[totals.ids] = np.arange(len(totals.ids))
     return CoreSums(
-        table=op_table(plane, totals),
+        table=core_ops.op_table(plane, totals),
         op_events=sums.events,
         span=sums.span,
         own_span=sums.own_span,
         cells=StepCells(cells[:, 0] >> 32, row_of[cells[:, 0] & 0xFFFFFFFF], cells[:, 1], cells[:, 2]),
-        all_reduce_step=sums.reduces[:, 0],
-        all_reduce_id=sums.reduces[:, 1],
-        all_reduce_ps=sums.reduces[:, 2],
-        busy=_columns(sums.busy),
-        working=_columns(sums.working),
+        all_reduce_step=reduces[:, 0],
+        all_reduce_id=reduces[:, 1],
+        all_reduce_ps=reduces[:, 2],
+        busy=_columns(busy),
+        working=_columns(working),
         waiting=waiting,
-        inside_waits=_begun_inside(*_columns(sums.inside), waiting),
+        inside_waits=_begun_inside(*_columns(inside), waiting),
         device_times=_device_times(sums.times, *sums.time_span.T) if sums.has_two_clocks else None,
     )
 
@@ -155,12 +137,12 @@ def op_sums(plane: Plane, on_chunk: ChunkDone | None = None) -> OpSums:
     """The same without steps: only what the pages of ops show."""
     progress = _Progress(on_chunk)
     none = no_ints()
-    done = _in_one_pass(plane, StepBorders(none, none), none, progress.chunk, spans=False)
+    done = _in_one_pass(plane, (none, none), none, progress.chunk, spans=False)
     if done is None:
-        ops = core_ops(plane, progress.again)
+        ops = core_ops.core_ops(plane, progress.again)
         return OpSums(ops.table, len(ops.events.key), _span(ops.events.start_ps, ops.events.end_ps))
     sums, totals = done
-    return OpSums(op_table(plane, totals), sums.events, sums.span)
+    return OpSums(core_ops.op_table(plane, totals), sums.events, sums.span)
 
 
 class _Progress:
@@ -190,93 +172,87 @@ class _Progress:
 
 
 def _in_one_pass(
-    plane: Plane, steps: StepBorders, times: Int64s, on_chunk: ChunkDone, spans: bool
-) -> tuple[OpPass, OpTotals] | None:
+    plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone, spans: bool
+) -> tuple[OpPass, core_ops.OpTotals] | None:
     """The pass over a core's op line, and its sums by op; None where the pass can't make them."""
-    lines = [line for line in plane.lines if line.name == OPS_LINE]
+    lines = [line for line in plane.lines if line.name == core_ops.OPS_LINE]
     metadata = plane.event_metadata
     ids = int(metadata.ids[-1]) + 1 if len(metadata) else 0
     if len(lines) != 1 or not 0 < ids <= _MOST_IDS or int(metadata.ids[0]) < 0:
         return None
     line = lines[0]
-    room = line.size // _BYTES_AN_EVENT
-    sums = op_pass(_off_duty(plane, ids), steps.start_ps, steps.end_ps, times, room=room, spans=spans)
+    room = min(line.size // _BYTES_AN_EVENT, _MOST_ROOM) if spans else 0
+    sums = op_pass(_off_duty(plane, ids), *steps, times, room=room, spans=spans)
     if sums is None:
         return None
-    names = event_stats(plane)
+    names = core_ops.event_stats(plane)
     known = list(plane.stat_ids(names))
-    offset, duration, reduce = (known.index(name) if name in known else -1 for name in (*DEVICE_SPAN, ALL_REDUCE_ID))
-    figures = {name: _FigureByIds(ids) for name in known if name not in (*DEVICE_SPAN, ALL_REDUCE_ID)}
+    offset, duration, reduce = (
+        known.index(name) if name in known else -1 for name in (*core_ops.DEVICE_SPAN, core_ops.ALL_REDUCE_ID)
+    )
+    others = {name: row for row, name in enumerate(known) if row not in (offset, duration, reduce)}
+    figures: dict[str, core_ops.FigureSum] = {}
     normalized = np.zeros(ids, np.float64)
-    shift = line_start(line)
+    shift = core_ops.line_start(line)
     for block in line.blocks(names, on_chunk):
         is_taken = sums.take(block.columns, block.count, shift, (offset, duration, reduce))
         if block.seen & HAS_OCCURRENCES or not is_taken:
             return None
-        if figures:
-            _take_figures(block, known, sums, figures, normalized)
+        _take_figures(block, others, sums.device_duration, figures, normalized)
     return (sums, _totals_of(sums, figures, normalized)) if sums.end() else None
 
 
 def _off_duty(plane: Plane, ids: int) -> Bools:
     """bool[ids]: which metadata ids are ops during which the core waits or moves data for the host."""
     metadata = plane.event_metadata
-    stats = MetadataStats(OpSource(metadata, plane.stat_metadata), np.arange(len(metadata)), (CATEGORY,))
+    stats = MetadataStats(OpSource(metadata, plane.stat_metadata), np.arange(len(metadata)), (core_ops.CATEGORY,))
     out = np.zeros(ids, np.bool_)
-    out[metadata.ids] = stats.is_one_of(CATEGORY, OFF_DUTY)
+    out[metadata.ids] = stats.is_one_of(core_ops.CATEGORY, OFF_DUTY)
     return out
 
 
-class _FigureByIds:
-    """Sums of one stat of events by metadata id."""
-
-    def __init__(self, ids: int) -> None:
-        self.count = np.zeros(ids, np.int64)
-        self.total = np.zeros(ids, np.float64)
-        self.is_there = False
-
-    def take(self, ids: NDArray[np.integer], values: Floats) -> None:
-        """Adds a block of events."""
-        self.is_there = True
-        part = figure_sum(ids, values, len(self.count))
-        self.count += part.count
-        self.total += part.total
-
-
 def _take_figures(
-    room: ColumnRoom, names: list[str], sums: OpPass, figures: Mapping[str, _FigureByIds], normalized: Floats
+    room: ColumnRoom,
+    rows: Mapping[str, int],
+    duration: Int64s,
+    figures: dict[str, core_ops.FigureSum],
+    normalized: Floats,
 ) -> None:
     """Adds the stats of a block's events that few profiles have, and the compiled core leaves to numpy.
 
     Args:
-        normalized: float64[ids], time at the device's nominal clock; adds to it where the plane has that stat.
+        rows: which rows of the columns hold the stats.
+        duration: how long the events took by the device's clock.
+        figures: sums by metadata id of the stats that some event had; updated.
+        normalized: float64[ids], time at the device's nominal clock, where the plane has that stat; updated.
     """
     n, columns = room.count, room.columns
     ids = columns.metadata_id[:n]
-    for name, figure in figures.items():
-        row = names.index(name)
+    nominal = duration[:n].astype(np.float64)
+    for name, row in rows.items():
         column = StatColumn(columns.kind[row, :n], columns.value[row, :n], np.zeros(0, np.uint32))
-        is_there = bool(column.is_number.any())
-        if is_there:
-            figure.take(ids, column.floats())
-        if name == TIME_SCALE:
-            duration = sums.device_duration[:n]
-            nominal = scaled(duration, column.floats()) if is_there else duration
-            normalized += np.bincount(ids, nominal, minlength=len(normalized))
+        if column.is_number.any():
+            part = core_ops.figure_sum(ids, column.floats(), len(normalized))
+            so_far = figures.get(name)
+            figures[name] = (
+                part if so_far is None else core_ops.FigureSum(so_far.count + part.count, so_far.total + part.total)
+            )
+            nominal = core_ops.scaled(duration[:n], column.floats()) if name == core_ops.TIME_SCALE else nominal
+    if core_ops.TIME_SCALE in rows:
+        normalized += np.bincount(ids, nominal, minlength=len(normalized))
 
 
-def _totals_of(sums: OpPass, figures: Mapping[str, _FigureByIds], normalized: Floats) -> OpTotals:
+def _totals_of(sums: OpPass, figures: Mapping[str, core_ops.FigureSum], normalized: Floats) -> core_ops.OpTotals:
     """The sums of the metadata ids that have events."""
     ids = np.flatnonzero(sums.occurrences).astype(np.int64)
-    known = {name: figure for name, figure in figures.items() if figure.is_there}
-    return OpTotals(
+    return core_ops.OpTotals(
         ids=ids,
         occurrences=sums.occurrences[ids],
         total_ps=sums.total_ps[ids],
         self_ps=sums.self_ps[ids],
         minimum_ps=sums.minimum_ps[ids],
-        normalized_ps=normalized[ids] if TIME_SCALE in known else None,
-        figures={name: FigureSum(figure.count[ids], figure.total[ids]) for name, figure in known.items()},
+        normalized_ps=normalized[ids] if core_ops.TIME_SCALE in figures else None,
+        figures={name: core_ops.FigureSum(figure.count[ids], figure.total[ids]) for name, figure in figures.items()},
     )
 
 
@@ -306,10 +282,10 @@ def _device_times(times: Int64s, left: Int64s, right: Int64s, left_device: Int64
 # --- by columns ----------------------------------------------------------------------------------------------------
 
 
-def sums_of_events(ops: CoreOps, steps: StepBorders, times: Int64s) -> CoreSums:
+def sums_of_events(ops: core_ops.CoreOps, steps: Intervals, times: Int64s) -> CoreSums:
     """The same sums of events that are decoded already; arguments as for `core_sums`."""
     events, start, end = ops.events, ops.event_start_ps, ops.event_end_ps
-    step = place(start[events.all_reduce], steps.start_ps, steps.end_ps)
+    step = place(start[events.all_reduce], *steps)
     chosen = events.all_reduce[step >= 0]
     busy = union(start, end)
     working, waiting, inside = busy, (no_ints(), no_ints()), (no_ints(), no_ints())
@@ -342,20 +318,20 @@ def _span(start: Int64s, end: Int64s) -> tuple[int, int] | None:
     return (int(start.min()), int(end.max())) if len(start) else None
 
 
-def _step_cells(steps: StepBorders, times: Int64s, key: NDArray[np.integer], self_ps: Int64s, rows: int) -> StepCells:
+def _step_cells(steps: Intervals, times: Int64s, key: NDArray[np.integer], self_ps: Int64s, rows: int) -> StepCells:
     """Sums of events by the step in which they start, and by op."""
-    count = len(steps.start_ps)
+    count = len(steps[0])
     if not count or not len(times):
         return StepCells(no_ints(), no_ints(), no_ints(), no_ints())
     if is_sorted(times) and count * rows <= _DENSE * len(times):
-        first = np.searchsorted(times, steps.start_ps).tolist()
-        last = np.searchsorted(times, steps.end_ps).tolist()
+        first = np.searchsorted(times, steps[0]).tolist()
+        last = np.searchsorted(times, steps[1]).tolist()
         counts = np.stack([np.bincount(key[a:b], minlength=rows) for a, b in zip(first, last, strict=True)])
         keys = key.astype(np.int32)
         sums = np.stack([sum_by_key(keys[a:b], self_ps[a:b], rows) for a, b in zip(first, last, strict=True)])
         step, row = np.nonzero(counts)
         return StepCells(step.astype(np.int64), row.astype(np.int64), sums[step, row], counts[step, row])
-    step_of_event = place(times, steps.start_ps, steps.end_ps)
+    step_of_event = place(times, *steps)
     inside = np.flatnonzero(step_of_event >= 0)
     code = step_of_event[inside] * rows + key[inside]
     codes = distinct(code)
@@ -368,7 +344,7 @@ def _step_cells(steps: StepBorders, times: Int64s, key: NDArray[np.integer], sel
     )
 
 
-def _device_times_of_events(ops: CoreOps, times: Int64s) -> Int64s | None:
+def _device_times_of_events(ops: core_ops.CoreOps, times: Int64s) -> Int64s | None:
     """See `CoreSums.device_times`; None too where events are not in order on the trace's clock."""
     events, start, end = ops.events, ops.event_start_ps, ops.event_end_ps
     if len(start) < 2 or not is_sorted(start) or np.array_equal(events.start_ps, start):

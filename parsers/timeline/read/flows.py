@@ -24,14 +24,7 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE
 from tpuprof.parsers.ops.device import is_gpu, is_tensor_core
 from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread, SparseStat
-from tpuprof.parsers.steps.groups.links import (
-    LINK_STATS,
-    Names,
-    core_links,
-    correlated,
-    known_names,
-    thread_links,
-)
+from tpuprof.parsers.steps.groups.links import LINK_STATS, Names, core_links, correlated, known_names, thread_links
 from tpuprof.parsers.timeline.model import EventNames, Timeline, Track, TrackId
 
 FlowKind = Literal["launch", "async", "flow"]

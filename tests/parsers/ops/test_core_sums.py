@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
+from tpuprof.parsers.base.intervals import Intervals
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.core.api import core_name, op_pass
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops import core_sums as module
 from tpuprof.parsers.ops.core_ops import CoreOps, core_ops
-from tpuprof.parsers.ops.core_sums import CoreSums, StepBorders, StepCells, core_sums, op_sums, sums_of_events
+from tpuprof.parsers.ops.core_sums import CoreSums, StepCells, core_sums, op_sums, sums_of_events
 from tpuprof.parsers.ops.table import OpTable
 
 Event = tuple[int, int, int, dict[str, StatInput]]
@@ -74,9 +75,9 @@ def assert_same(found: CoreSums, expected: CoreSums) -> None:
         assert tables[0][name] == tables[1][name] or tables[0][name] == pytest.approx(tables[1][name], rel=1e-12), name
 
 
-def borders(spans: list[tuple[int, int]]) -> StepBorders:
+def borders(spans: list[tuple[int, int]]) -> Intervals:
     columns = np.array(spans, np.int64).reshape(-1, 2)
-    return StepBorders(np.ascontiguousarray(columns[:, 0]), np.ascontiguousarray(columns[:, 1]))
+    return (np.ascontiguousarray(columns[:, 0]), np.ascontiguousarray(columns[:, 1]))
 
 
 @st.composite
@@ -159,7 +160,7 @@ def test_what_the_pass_cannot_take_goes_by_columns(
         by_columns.append(plane)
         return core_ops(plane, on_chunk)
 
-    monkeypatch.setattr(module, "core_ops", counted)
+    monkeypatch.setattr(module.core_ops, "core_ops", counted)
     plane, steps, times = plane_of(events, lines), borders([(0, 15), (15, 40)]), np.array([3, 30], np.int64)
     told: list[int] = []
     sums = core_sums(plane, steps, times, lambda size, _: told.append(size))

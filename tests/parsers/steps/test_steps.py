@@ -11,7 +11,7 @@ from tests.support.build import OpSpec, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.ops.core_sums import StepBorders, core_sums
+from tpuprof.parsers.ops.core_sums import core_sums
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.grid import align
@@ -106,7 +106,7 @@ def test_every_op_inside_a_step_is_counted_once(
     tpu_plane(space, 0, ops, steps=steps)
     plane = Trace.from_bytes(space.SerializeToString()).planes[0]
     marked = marked_steps(plane)
-    borders = StepBorders(marked.start_ps, marked.end_ps)
+    borders = (marked.start_ps, marked.end_ps)
     times = core_step_times(marked, core_sums(plane, borders, np.zeros(0, np.int64)))
     for n, (_, begin, end) in enumerate(steps):
         for part, category in ((INFEED, "infeed"), (COMPUTE, "loop fusion")):

@@ -16,7 +16,7 @@ from tpuprof.parsers.base.intervals import Intervals, distinct, union
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
-from tpuprof.parsers.ops.core_sums import CoreSums, StepBorders, core_sums
+from tpuprof.parsers.ops.core_sums import CoreSums, core_sums
 from tpuprof.parsers.steps.markers import CoreSteps
 from tpuprof.parsers.steps.times import (
     ASYNC_DONE,
@@ -62,7 +62,7 @@ def ops_of(
 def sums_of(core: Plane, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, CoreSums]:
     """The borders of spans in order, and the core's sums with these spans as steps."""
     times = distinct(np.concatenate([start, end]))
-    return times, core_sums(core, StepBorders(start, end), times)
+    return times, core_sums(core, (start, end), times)
 
 
 def core_step_times(steps: CoreSteps, core: Plane, waits: Intervals | None = None) -> CoreStepTimes:
@@ -71,7 +71,7 @@ def core_step_times(steps: CoreSteps, core: Plane, waits: Intervals | None = Non
 
 def device_durations(start: np.ndarray, end: np.ndarray, core: Plane) -> np.ndarray:
     times, _ = sums_of(core, start, end)
-    sums = core_sums(core, StepBorders(start[:0], end[:0]), times)
+    sums = core_sums(core, (start[:0], end[:0]), times)
     return durations_of_times(start, end, times, sums.device_times)
 
 

@@ -6,24 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals
-from tpuprof.parsers.formats.xspace.core import _core
-from tpuprof.parsers.formats.xspace.core.types import (
-    Buffer,
-    EventColumns,
-    EventFields,
-    Fields,
-    Nesting,
-    Scan,
-    StatFields,
-    as_bytes,
-    as_int64,
-    as_keys,
-    check_columns,
-    check_key_count,
-    check_spans,
-    check_start,
-    check_wanted,
-)
+from tpuprof.parsers.formats.xspace.core import _core, types
 
 if not hasattr(_core, "subtract"):  # an editable installation keeps its module when the source moves on
     raise ImportError("the compiled core is older than this code")
@@ -36,10 +19,10 @@ _FIRST_LANES = 8
 _FREE = np.iinfo(np.int64).min  # when a lane that nothing was in is free
 
 
-def split_fields(buf: Buffer, start: int = 0) -> Fields:
+def split_fields(buf: types.Buffer, start: int = 0) -> types.Fields:
     """See `core.split_fields`."""
-    data = as_bytes(buf)
-    check_start(len(data), start)
+    data = types.as_bytes(buf)
+    types.check_start(len(data), start)
     parts = []
     offset, status = start, _FULL
     while status == _FULL:
@@ -50,43 +33,45 @@ def split_fields(buf: Buffer, start: int = 0) -> Fields:
         count, offset, status = _core.split(data, number, wire, begin, end, offset)
         parts.append((number[:count], wire[:count], begin[:count], end[:count]))
     if len(parts) == 1:
-        return Fields(*parts[0], offset, status)
+        return types.Fields(*parts[0], offset, status)
     numbers, wires, begins, ends = zip(*parts, strict=True)
-    return Fields(
+    return types.Fields(
         np.concatenate(numbers), np.concatenate(wires), np.concatenate(begins), np.concatenate(ends), offset, status
     )
 
 
-def decode_events(buf: Buffer, begin: Int64s, end: Int64s) -> EventFields:
+def decode_events(buf: types.Buffer, begin: Int64s, end: Int64s) -> types.EventFields:
     """See `core.decode_events`."""
-    data, begin, end = as_bytes(buf), as_int64(begin, "begin"), as_int64(end, "end")
-    check_spans(len(data), begin, end)
+    data, begin, end = types.as_bytes(buf), types.as_int64(begin, "begin"), types.as_int64(end, "end")
+    types.check_spans(len(data), begin, end)
     n = len(begin)
     metadata_id, offset, duration = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     flags = np.empty(n, np.uint8)
     _core.events(data, begin, end, metadata_id, offset, duration, flags)
-    return EventFields(metadata_id, offset, duration, flags)
+    return types.EventFields(metadata_id, offset, duration, flags)
 
 
-def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> StatFields:
+def stat_columns(buf: types.Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> types.StatFields:
     """See `core.stat_columns`."""
-    data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
-    begin, end = as_int64(begin, "begin"), as_int64(end, "end")
-    check_spans(len(data), begin, end)
-    check_wanted(wanted)
+    data, wanted = types.as_bytes(buf), types.as_int64(wanted, "wanted")
+    begin, end = types.as_int64(begin, "begin"), types.as_int64(end, "end")
+    types.check_spans(len(data), begin, end)
+    types.check_wanted(wanted)
     shape = (len(wanted), len(begin))
     kind, value, length = np.empty(shape, np.uint8), np.empty(shape, np.int64), np.empty(shape, np.int64)
     _core.stats(data, begin, end, wanted, kind, value, length, stats_field)
-    return StatFields(kind, value, length)
+    return types.StatFields(kind, value, length)
 
 
-def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int) -> Scan:
+def scan_events(
+    buf: types.Buffer, base: int, start: int, wanted: Int64s, columns: types.EventColumns, place: int
+) -> types.Scan:
     """See `core.scan_events`."""
-    data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
-    check_wanted(wanted)
-    check_columns(columns, len(wanted), place)
+    data, wanted = types.as_bytes(buf), types.as_int64(wanted, "wanted")
+    types.check_wanted(wanted)
+    types.check_columns(columns, len(wanted), place)
     to = columns
-    return Scan(
+    return types.Scan(
         *_core.scan(
             data,
             wanted,
@@ -106,18 +91,18 @@ def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: Eve
     )
 
 
-def nest(start: Int64s, end: Int64s) -> Nesting:
+def nest(start: Int64s, end: Int64s) -> types.Nesting:
     """See `core.nest`."""
-    start, end = as_int64(start, "start"), as_int64(end, "end")
+    start, end = types.as_int64(start, "start"), types.as_int64(end, "end")
     n = len(start)
     parent, depth, self_ps = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
     _core.nest(start, end, parent, depth, self_ps)
-    return Nesting(parent, depth, self_ps)
+    return types.Nesting(parent, depth, self_ps)
 
 
 def lanes(start: Int64s, end: Int64s) -> NDArray[np.int32]:
     """See `core.lanes`."""
-    start, end = as_int64(start, "start"), as_int64(end, "end")
+    start, end = types.as_int64(start, "start"), types.as_int64(end, "end")
     lane = np.empty(len(start), np.int32)
     tree = np.full(2 * _FIRST_LANES, _FREE, np.int64)
     done = _core.lanes(start, end, lane, tree, 0)
@@ -142,8 +127,8 @@ def _twice(tree: Int64s) -> Int64s:
 
 def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
     """See `core.subtract`."""
-    start, end = as_int64(start, "start"), as_int64(end, "end")
-    less_start, less_end = as_int64(less_start, "less_start"), as_int64(less_end, "less_end")
+    start, end = types.as_int64(start, "start"), types.as_int64(end, "end")
+    less_start, less_end = types.as_int64(less_start, "less_start"), types.as_int64(less_end, "less_end")
     room = len(start) + len(less_start)
     out_start, out_end = np.empty(room, np.int64), np.empty(room, np.int64)
     count = _core.subtract(start, end, less_start, less_end, out_start, out_end)
@@ -152,8 +137,8 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     """See `core.sum_by_key`."""
-    keys, values = as_keys(keys), as_int64(values, "values")
-    check_key_count(keys, values, k)
+    keys, values = types.as_keys(keys), types.as_int64(values, "values")
+    types.check_key_count(keys, values, k)
     out = np.zeros(k, np.int64)
     _core.sum_by_key(keys, values, out)
     return out
@@ -161,8 +146,8 @@ def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
 
 def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     """See `core.min_by_key`."""
-    keys, values = as_keys(keys), as_int64(values, "values")
-    check_key_count(keys, values, k)
+    keys, values = types.as_keys(keys), types.as_int64(values, "values")
+    types.check_key_count(keys, values, k)
     out = np.full(k, np.iinfo(np.int64).max, np.int64)
     _core.min_by_key(keys, values, out)
     return out

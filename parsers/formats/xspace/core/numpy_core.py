@@ -13,37 +13,11 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base import intervals
 from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
-from tpuprof.parsers.formats.xspace.core import scalar
+from tpuprof.parsers.formats.xspace.core import scalar, types
 from tpuprof.parsers.formats.xspace.core.lanes import lanes
 from tpuprof.parsers.formats.xspace.core.nest import nest
 from tpuprof.parsers.formats.xspace.core.scalar import MAX_FIELD_NUMBER
 from tpuprof.parsers.formats.xspace.core.split import split
-from tpuprof.parsers.formats.xspace.core.types import (
-    EVENT_MALFORMED,
-    FULL,
-    HAS_OCCURRENCES,
-    HAS_OFFSET,
-    HAS_TEXT,
-    INCOMPLETE,
-    KIND_ABSENT,
-    KIND_EMPTY,
-    OK,
-    WIDE_ID,
-    Buffer,
-    EventColumns,
-    EventFields,
-    Fields,
-    Scan,
-    StatFields,
-    as_bytes,
-    as_int64,
-    as_keys,
-    check_columns,
-    check_key_count,
-    check_spans,
-    check_start,
-    check_wanted,
-)
 from tpuprof.parsers.formats.xspace.core.words import FAULT, FIXED64, LEN, VARINT, Step, Words, read_fields
 
 __all__ = [
@@ -70,9 +44,9 @@ _UINT32_MAX = (1 << 32) - 1
 # Key of a field: its row of the output, and the flag that it sets.
 _EVENT_KEYS = {
     1 << 3 | VARINT: (0, 0),
-    2 << 3 | VARINT: (1, HAS_OFFSET),
+    2 << 3 | VARINT: (1, types.HAS_OFFSET),
     3 << 3 | VARINT: (2, 0),
-    5 << 3 | VARINT: (1, HAS_OCCURRENCES),
+    5 << 3 | VARINT: (1, types.HAS_OCCURRENCES),
 }
 _STAT_ID = 1 << 3 | VARINT
 _STAT_KEYS = (
@@ -86,10 +60,10 @@ _STAT_KEYS = (
 )
 
 
-def split_fields(buf: Buffer, start: int = 0) -> Fields:
+def split_fields(buf: types.Buffer, start: int = 0) -> types.Fields:
     """See `core.split_fields`."""
-    data = as_bytes(buf)
-    check_start(len(data), start)
+    data = types.as_bytes(buf)
+    types.check_start(len(data), start)
     return split(data, start)
 
 
@@ -159,7 +133,7 @@ def _fields_with(
     key = fields.number.astype(np.int64) << 3 | fields.wire
     chosen = np.flatnonzero(np.isin(key[: len(key) - past], list(keys)))
     spans = (key[chosen], fields.begin[chosen] + start, fields.end[chosen] + start)
-    return list(zip(*(column.tolist() for column in spans), strict=True)), past or fields.status != OK
+    return list(zip(*(column.tolist() for column in spans), strict=True)), past or fields.status != types.OK
 
 
 def _number(data: NDArray[np.uint8], start: int, stop: int) -> int:
@@ -170,18 +144,18 @@ def _number(data: NDArray[np.uint8], start: int, stop: int) -> int:
 # --- events ---
 
 
-def decode_events(buf: Buffer, begin: Int64s, end: Int64s) -> EventFields:
+def decode_events(buf: types.Buffer, begin: Int64s, end: Int64s) -> types.EventFields:
     """See `core.decode_events`."""
-    data = as_bytes(buf)
-    begin, end = as_int64(begin, "begin"), as_int64(end, "end")
-    check_spans(len(data), begin, end)
+    data = types.as_bytes(buf)
+    begin, end = types.as_int64(begin, "begin"), types.as_int64(end, "end")
+    types.check_spans(len(data), begin, end)
     words = Words(data)
     n = len(begin)
     columns = (np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64))
     flags = np.zeros(n, np.uint8)
     for block in _blocks(n):
         _event_block(words, begin[block], end[block], tuple(column[block] for column in columns), flags[block])
-    return EventFields(*columns, flags)
+    return types.EventFields(*columns, flags)
 
 
 def _event_block(
@@ -197,7 +171,7 @@ def _event_block(
             columns[row][rows] = step.value[chosen]
             if flag:
                 flags[rows] = flag
-        flags[together.faulty] |= EVENT_MALFORMED
+        flags[together.faulty] |= types.EVENT_MALFORMED
     for i in together.rows.tolist():
         *values, flags[i] = _event(words.data, int(begin[i]), int(end[i]))
         for column, value in zip(columns, values, strict=True):
@@ -213,30 +187,30 @@ def _event(data: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int, in
         row, flag = _EVENT_KEYS[key]
         values[row] = _number(data, begin, end)
         flags = flag or flags
-    return values[0], values[1], values[2], flags | (EVENT_MALFORMED if broken else 0)
+    return values[0], values[1], values[2], flags | (types.EVENT_MALFORMED if broken else 0)
 
 
 # --- stats ---
 
 
-def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> StatFields:
+def stat_columns(buf: types.Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> types.StatFields:
     """See `core.stat_columns`."""
-    data = as_bytes(buf)
-    begin, end, wanted = as_int64(begin, "begin"), as_int64(end, "end"), as_int64(wanted, "wanted")
-    check_spans(len(data), begin, end)
-    check_wanted(wanted)
+    data = types.as_bytes(buf)
+    begin, end, wanted = types.as_int64(begin, "begin"), types.as_int64(end, "end"), types.as_int64(wanted, "wanted")
+    types.check_spans(len(data), begin, end)
+    types.check_wanted(wanted)
     shape = (len(wanted), len(begin))
-    out = StatFields(np.zeros(shape, np.uint8), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+    out = types.StatFields(np.zeros(shape, np.uint8), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
     if not len(wanted) or not 1 <= stats_field <= MAX_FIELD_NUMBER:
         return out
     words = Words(data)
     for block in _blocks(len(begin)):
-        part = StatFields(out.kind[:, block], out.value[:, block], out.length[:, block])
+        part = types.StatFields(out.kind[:, block], out.value[:, block], out.length[:, block])
         _stat_block(words, begin[block], end[block], key=stats_field << 3 | LEN, wanted=wanted, out=part)
     return out
 
 
-def _stat_block(words: Words, begin: Int64s, end: Int64s, *, key: int, wanted: Int64s, out: StatFields) -> None:
+def _stat_block(words: Words, begin: Int64s, end: Int64s, *, key: int, wanted: Int64s, out: types.StatFields) -> None:
     """Fills the columns for one block of messages."""
     together = _Together(words, begin, end)
     for step in together.steps(_FEW):
@@ -249,21 +223,21 @@ def _stat_block(words: Words, begin: Int64s, end: Int64s, *, key: int, wanted: I
         spans = np.array(fields, np.int64).reshape(-1, 3)
         ids, kind, value, length = _stats(words, spans[:, 1].copy(), spans[:, 2].copy())
         for row, stat_id in enumerate(wanted.tolist()):
-            for first in np.flatnonzero((ids == stat_id) & (kind != KIND_ABSENT))[:1]:
+            for first in np.flatnonzero((ids == stat_id) & (kind != types.KIND_ABSENT))[:1]:
                 out.kind[row, i], out.value[row, i], out.length[row, i] = kind[first], value[first], length[first]
 
 
 _StatArrays = tuple[Int64s, NDArray[np.uint8], Int64s, Int64s]
 
 
-def _put_stats(stats: _StatArrays, rows: Int64s, wanted: Int64s, out: StatFields) -> None:
+def _put_stats(stats: _StatArrays, rows: Int64s, wanted: Int64s, out: types.StatFields) -> None:
     """Writes one stat of each of these messages where its id is wanted and has not come before."""
     ids, kind, value, length = stats
     for row, stat_id in enumerate(wanted.tolist()):
         chosen = np.flatnonzero(ids == stat_id)
         if len(chosen):
             to = rows[chosen]
-            new = (out.kind[row, to] == KIND_ABSENT) & (kind[chosen] != KIND_ABSENT)
+            new = (out.kind[row, to] == types.KIND_ABSENT) & (kind[chosen] != types.KIND_ABSENT)
             if not new.all():
                 chosen, to = chosen[new], to[new]
             out.kind[row, to] = kind[chosen]
@@ -275,7 +249,7 @@ def _stats(words: Words, begin: Int64s, end: Int64s) -> _StatArrays:
     """Ids, kinds (`KIND_ABSENT` where malformed), values and lengths of XStats."""
     n = len(begin)
     ids, value, length = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    kind = np.full(n, KIND_EMPTY, np.uint8)
+    kind = np.full(n, types.KIND_EMPTY, np.uint8)
     together = _Together(words, begin, end)
     for step in together.steps(_FEW):
         chosen = _with_key(step, _STAT_ID)
@@ -292,7 +266,7 @@ def _stats(words: Words, begin: Int64s, end: Int64s) -> _StatArrays:
             else:
                 value[rows] = step.value[chosen]
                 length[rows] = 0
-        kind[together.faulty] = KIND_ABSENT
+        kind[together.faulty] = types.KIND_ABSENT
     for i in together.rows.tolist():
         ids[i], kind[i], value[i], length[i] = _stat(words.data, int(begin[i]), int(end[i]))
     return ids, kind, value, length
@@ -300,7 +274,7 @@ def _stats(words: Words, begin: Int64s, end: Int64s) -> _StatArrays:
 
 def _stat(data: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int, int, int]:
     """Id, kind (`KIND_ABSENT` when malformed), value and length of one XStat."""
-    stat_id, kind, value, length = 0, KIND_EMPTY, 0, 0
+    stat_id, kind, value, length = 0, types.KIND_EMPTY, 0, 0
     fields, broken = _fields_with(data, start, stop, frozenset({_STAT_ID, *_STAT_KEYS}))
     for key, begin, end in fields:
         if key == _STAT_ID:
@@ -313,18 +287,20 @@ def _stat(data: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int, int
             value = _number(data, begin, end)
         else:
             value = int.from_bytes(data[begin:end].tobytes(), "little", signed=True)
-    return stat_id, KIND_ABSENT if broken else kind, value, length
+    return stat_id, types.KIND_ABSENT if broken else kind, value, length
 
 
 # --- all at once ---
 
 
-def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int) -> Scan:
+def scan_events(
+    buf: types.Buffer, base: int, start: int, wanted: Int64s, columns: types.EventColumns, place: int
+) -> types.Scan:
     """See `core.scan_events`; the work of `split_fields`, `decode_events` and `stat_columns`."""
-    data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
-    check_start(len(data), start)
-    check_wanted(wanted)
-    check_columns(columns, len(wanted), place)
+    data, wanted = types.as_bytes(buf), types.as_int64(wanted, "wanted")
+    types.check_start(len(data), start)
+    types.check_wanted(wanted)
+    types.check_columns(columns, len(wanted), place)
     fields = split_fields(data, start)
     begin, end, following, status = _whole_events(fields, start, len(data), len(columns.flags) - place)
     events = decode_events(data, begin, end)
@@ -332,38 +308,44 @@ def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: Eve
         wide = np.flatnonzero(events.metadata_id != events.metadata_id.astype(np.int32))
         if len(wide):
             first = int(wide[0])
-            following, status = _tag_before(fields, start, int(begin[first])), WIDE_ID
+            following, status = _tag_before(fields, start, int(begin[first])), types.WIDE_ID
             begin, end = begin[:first], end[:first]
             events = decode_events(data, begin, end)
     stats = stat_columns(data, begin, end, _EVENT_STATS, wanted)
     seen = _write(columns, place, base, begin, end, events, stats)
-    return Scan(len(begin), following, status, seen)
+    return types.Scan(len(begin), following, status, seen)
 
 
-def _whole_events(fields: Fields, start: int, size: int, room: int) -> tuple[Int64s, Int64s, int, int]:
+def _whole_events(fields: types.Fields, start: int, size: int, room: int) -> tuple[Int64s, Int64s, int, int]:
     """The events that are complete and that the columns have room for; where to go on, and why to stop."""
     chosen = (fields.number == _LINE_EVENTS) & (fields.wire == LEN)
     following, status = fields.next, fields.status
     if len(chosen) and chosen[-1] and fields.end[-1] > size:
-        following, status = _tag_before(fields, start, int(fields.begin[-1])), INCOMPLETE
+        following, status = _tag_before(fields, start, int(fields.begin[-1])), types.INCOMPLETE
         chosen[-1] = False
     every = bool(chosen.all())
     begin = fields.begin if every else fields.begin[chosen]
     end = fields.end if every else fields.end[chosen]
     if len(begin) > room:
-        following, status = _tag_before(fields, start, int(begin[room])), FULL
+        following, status = _tag_before(fields, start, int(begin[room])), types.FULL
         begin, end = begin[:room], end[:room]
     return begin, end, following, status
 
 
-def _tag_before(fields: Fields, start: int, begin: int) -> int:
+def _tag_before(fields: types.Fields, start: int, begin: int) -> int:
     """The start of the field whose payload begins at `begin`."""
     index = int(np.searchsorted(fields.begin, begin))
     return int(fields.end[index - 1]) if index else start
 
 
 def _write(
-    columns: EventColumns, place: int, base: int, begin: Int64s, end: Int64s, events: EventFields, stats: StatFields
+    columns: types.EventColumns,
+    place: int,
+    base: int,
+    begin: Int64s,
+    end: Int64s,
+    events: types.EventFields,
+    stats: types.StatFields,
 ) -> int:
     """Puts decoded events into the columns; returns the flags seen."""
     to = slice(place, place + len(begin))
@@ -381,7 +363,7 @@ def _write(
     if has_text:
         columns.stat_length[:, to] = np.minimum(stats.length, _UINT32_MAX)
     seen = int(np.bitwise_or.reduce(events.flags)) if len(events.flags) else 0
-    return seen | (HAS_TEXT if has_text else 0)
+    return seen | (types.HAS_TEXT if has_text else 0)
 
 
 # --- intervals ---
@@ -399,14 +381,14 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
 
 
 def _check_keys(keys: NDArray[np.integer], values: Int64s, k: int) -> None:
-    check_key_count(keys, values, k)
+    types.check_key_count(keys, values, k)
     if len(keys) and (int(keys.min()) < 0 or int(keys.max()) >= k):
         raise ValueError(f"a key lies outside [0, {k})")
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     """See `core.sum_by_key`."""
-    keys, values = as_keys(keys), as_int64(values, "values")
+    keys, values = types.as_keys(keys), types.as_int64(values, "values")
     _check_keys(keys, values, k)
     out = np.zeros(k, np.int64)
     np.add.at(out, keys, values)
@@ -415,7 +397,7 @@ def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
 
 def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     """See `core.min_by_key`."""
-    keys, values = as_keys(keys), as_int64(values, "values")
+    keys, values = types.as_keys(keys), types.as_int64(values, "values")
     _check_keys(keys, values, k)
     out = np.full(k, np.iinfo(np.int64).max, np.int64)
     np.minimum.at(out, keys, values)

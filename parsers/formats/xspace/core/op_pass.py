@@ -131,9 +131,6 @@ class OpPass:
             if 8 * needed >= 7 * len(rows):
                 self._outputs[index] = _larger(rows, used, max(2 * len(rows), 2 * needed))
 
-    def _output(self, index: int) -> Int64s:
-        return self._outputs[index][: int(self._state[_OUTPUTS + index])]
-
     @property
     def events(self) -> int:
         """How many events there were."""
@@ -154,35 +151,16 @@ class OpPass:
         """Whether there are two events, and one of all has another start by the device's clock."""
         return self.events > 1 and bool(self._state[_TWO_CLOCKS])
 
-    @property
-    def cells(self) -> Int64s:
-        """int64[m, 3]: step << 32 | metadata id, self time, events; a step and op may have several rows."""
-        return self._output(0)
+    def outputs(self) -> list[Int64s]:
+        """Rows of columns, each int64[m, k].
 
-    @property
-    def busy(self) -> Int64s:
-        """int64[m, 2]: disjoint spans in which an op ran."""
-        return self._output(1)
-
-    @property
-    def working(self) -> Int64s:
-        """int64[m, 2]: disjoint spans in which an op on duty ran."""
-        return self._output(2)
-
-    @property
-    def off(self) -> Int64s:
-        """int64[m, 2]: spans of the ops off duty."""
-        return self._output(3)
-
-    @property
-    def inside(self) -> Int64s:
-        """int64[m, 2]: spans of the ops on duty that begin while others wait, or just where they end or begin."""
-        return self._output(4)
-
-    @property
-    def reduces(self) -> Int64s:
-        """int64[m, 3]: step, id and duration of each all-reduce inside a step."""
-        return self._output(5)
+        Returns:
+            `cells` (step << 32 | metadata id, self time, events; a step and op may have several rows); the spans
+            `busy` and `working` (disjoint: an op ran, one on duty ran), `off` (ops off duty) and `inside` (ops on duty
+            that begin while others wait, or just where they begin or end); `reduces` (step, id and duration of each
+            all-reduce inside a step).
+        """
+        return [rows[: int(count)] for rows, count in zip(self._outputs, self._state[_OUTPUTS:], strict=True)]
 
 
 def _larger(rows: Int64s, used: int, count: int) -> Int64s:

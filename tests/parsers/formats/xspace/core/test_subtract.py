@@ -40,6 +40,7 @@ def test_what_is_left_is_what_no_other_covers(core: Core, spans: Spans, others: 
 
 @pytest.mark.parametrize("spans", [[(5, 5)], [(5, 4)], [(0, 3), (2, 5)], [(4, 5), (0, 1)]])
 def test_other_intervals_are_refused(core: Core, spans: Spans) -> None:
-    for sides in ((spans, []), ([], spans)):
+    none: Spans = []
+    for first, second in ((spans, none), (none, spans)):
         with pytest.raises(ValueError, match="disjoint"):
-            core.subtract(*columns(sides[0]), *columns(sides[1]))
+            core.subtract(*columns(first), *columns(second))
