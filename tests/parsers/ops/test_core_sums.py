@@ -160,7 +160,7 @@ def test_what_the_pass_cannot_take_goes_by_columns(
         by_columns.append(plane)
         return core_ops(plane, on_chunk)
 
-    monkeypatch.setattr(module.core_ops, "core_ops", counted)
+    monkeypatch.setattr("tpuprof.parsers.ops.core_ops.core_ops", counted)
     plane, steps, times = plane_of(events, lines), borders([(0, 15), (15, 40)]), np.array([3, 30], np.int64)
     told: list[int] = []
     sums = core_sums(plane, steps, times, lambda size, _: told.append(size))
