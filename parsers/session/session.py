@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.hosts.op_summary import OpSummary, summarise_ops
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
-from tpuprof.parsers.hosts.reader import HostReader, Summary
 from tpuprof.parsers.ops.device import shortcoming
 
 if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: each report starts with its own alone
     from concurrent.futures import Executor
 
     from tpuprof.parsers.formats.hlo.programs import HloModules
+    from tpuprof.parsers.hosts.op_summary import OpSummary
+    from tpuprof.parsers.hosts.reader import HostReader
     from tpuprof.parsers.hosts.summary import HostSummary
     from tpuprof.parsers.hosts.work import Work
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
@@ -51,6 +51,7 @@ OnPartial: TypeAlias = "Callable[[Overview, int, int], None]"
 """Receives a page over some hosts, how many these are, and how many there are in all."""
 
 _Part = TypeVar("_Part")
+_Summary = TypeVar("_Summary", bound="OpSummary")
 
 
 class Session:
@@ -78,7 +79,6 @@ class Session:
         self._is_cancelled = is_cancelled
         self._executor = executor
         self._scheduler = scheduler
-        self._op_reader = self._reader_of(summarise_ops)
         self._modules: dict[str, HloModules] = {}
         self._programs: dict[str, frozenset[int]] = {}
         self._overviews: dict[str | None, Overview] = {}
@@ -88,8 +88,17 @@ class Session:
         self._compiled: dict[str | None, CompiledModules] = {}
         self._host_memory: dict[str, HostMemory] = {}
 
-    def _reader_of(self, work: Work[Summary]) -> HostReader[Summary]:
+    def _reader_of(self, work: Work[_Summary]) -> HostReader[_Summary]:
+        from tpuprof.parsers.hosts.reader import HostReader  # noqa: PLC0415
+
         return HostReader(work, self._on_progress, self._is_cancelled, self._executor, self._scheduler)
+
+    @cached_property
+    def _op_reader(self) -> HostReader[OpSummary]:
+        """What each host adds to the pages of ops."""
+        from tpuprof.parsers.hosts.op_summary import summarise_ops  # noqa: PLC0415
+
+        return self._reader_of(summarise_ops)
 
     @cached_property
     def _reader(self) -> HostReader[HostSummary]:
@@ -382,8 +391,8 @@ class Session:
         return "_reader" in vars(self)
 
     def _read(
-        self, reader: HostReader[Summary], host: str | None, on_host: Callable[[int], None] | None = None
-    ) -> tuple[list[Summary], list[str]]:
+        self, reader: HostReader[_Summary], host: str | None, on_host: Callable[[int], None] | None = None
+    ) -> tuple[list[_Summary], list[str]]:
         """The same of any kind of summary."""
         files = self._chosen(host)
         reader.read(files, on_host or (lambda _: None))
@@ -435,11 +444,11 @@ class Session:
         return known
 
 
-def _readable(reader: HostReader[Summary], files: Sequence[HostFile]) -> list[Summary]:
+def _readable(reader: HostReader[_Summary], files: Sequence[HostFile]) -> list[_Summary]:
     return [reader.summaries[file.path] for file in files if file.path in reader.summaries]
 
 
-def _failed(reader: HostReader[Summary], files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
+def _failed(reader: HostReader[_Summary], files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
     """The hosts that can't be read, and why."""
     return [(file, reader.failed[file.path]) for file in files if file.path in reader.failed]
 
