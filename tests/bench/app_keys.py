@@ -1,0 +1,96 @@
+"""How long a user waits in the app: for the first figure, the timeline, and a tab that is there already.
+
+    python tests/bench/app_keys.py PROFILE [--repeat 3]
+
+It runs in a pseudo terminal of 120x40, as a user's own. A screen counts as there when its words have arrived: the
+device on the overview, a track of ops on the timeline.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import pty
+import re
+import select
+import statistics
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+_ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07]*\x07")
+
+
+class Terminal:
+    """The app in a terminal of its own, and what it has written since it was last asked."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._fd, inner = pty.openpty()
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        environment = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+        self._process = subprocess.Popen(
+            command, stdin=inner, stdout=inner, stderr=inner, env=environment, start_new_session=True
+        )
+        os.close(inner)
+        self._begun = time.perf_counter()
+
+    def press(self, keys: str) -> None:
+        """Types keys, from which on it counts the time."""
+        os.write(self._fd, keys.encode())
+        self._begun = time.perf_counter()
+
+    def until(self, words: bytes, limit: float = 60.0) -> float:
+        """Seconds from the last key, or the start, until these words are on the screen.
+
+        Raises:
+            TimeoutError: they never are.
+        """
+        written = b""
+        while time.perf_counter() - self._begun < limit:
+            if select.select([self._fd], [], [], 0.05)[0]:
+                written += os.read(self._fd, 65536)
+                if re.search(words, _ESCAPES.sub(b"", written)):
+                    return time.perf_counter() - self._begun
+        raise TimeoutError(f"never wrote {words!r}: {_ESCAPES.sub(b'', written)[-300:]!r}")
+
+    def close(self) -> None:
+        """Ends the app."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._fd)
+
+
+def waits(profile: str) -> dict[str, float]:
+    """The waits of one run, by name."""
+    terminal = Terminal([str(Path(sys.executable).parent / "tpuprof-tui"), profile])
+    try:
+        out = {"command to first figure": terminal.until(rb"TPU v\d")}
+        time.sleep(1)
+        terminal.press("4")
+        out["key to timeline"] = terminal.until(rb"XLA Ops")
+        time.sleep(1)
+        terminal.press("1")
+        out["key to a tab that is there"] = terminal.until(rb"TPU v\d|[Ss]tep time")
+    finally:
+        terminal.close()
+    return out
+
+
+def main() -> None:
+    """Runs the app some times and prints medians."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("profile")
+    parser.add_argument("--repeat", type=int, default=3)
+    arguments = parser.parse_args()
+    runs = [waits(arguments.profile) for _ in range(arguments.repeat)]
+    for name in runs[0]:
+        times = [run[name] for run in runs]
+        print(f"{name}: {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f})")
+
+
+if __name__ == "__main__":
+    main()
