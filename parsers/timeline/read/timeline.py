@@ -112,14 +112,14 @@ def read_timeline(
         batches = _batches(_event_lines(trace))
         done = pool.map(lambda batch: [_read_line(plane, index, on_chunk) for plane, index in batch], batches)
         lines = [line for batch in done for line in batch]
-    by_plane: dict[int, list[_Read]] = {}
-    for line in lines:
-        if len(line.track):
-            by_plane.setdefault(line.track.plane_index, []).append(line)
-    with_counters = {plane.index for plane in trace.planes if any(_is_counter(line) for line in plane.lines)}
-    planes = [plane for plane in trace.planes if plane.index in by_plane or plane.index in with_counters]
-    sections = [_section(plane, by_plane.get(plane.index, ())) for plane in planes]
-    sections = [section for section in sections if section.tracks or section.counters]
+        by_plane: dict[int, list[_Read]] = {}
+        for line in lines:
+            if len(line.track):
+                by_plane.setdefault(line.track.plane_index, []).append(line)
+        with_counters = {plane.index for plane in trace.planes if any(_is_counter(line) for line in plane.lines)}
+        planes = [plane for plane in trace.planes if plane.index in by_plane or plane.index in with_counters]
+        made = pool.map(lambda plane: _section(plane, by_plane.get(plane.index, ())), planes)
+        sections = [section for section in made if section.tracks or section.counters]
     sections.sort(key=lambda section: _SECTIONS.index(section.kind))
     first, last = _hull(sections)
     lost = tuple(dict.fromkeys((*_losses(trace, sum(line.track.malformed for line in lines)), *_dropped(sections))))
