@@ -10,6 +10,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.support.made.big_table import big_page
 from tests.support.made.op_views import pages_of

@@ -12,8 +12,12 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.parsers.timeline.build import timeline
 from tpuprof.parsers.timeline.model import EventNames, Track

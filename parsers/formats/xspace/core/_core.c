@@ -1,4 +1,4 @@
-/* The wire-decoding core in C. What the functions do is written down in core.py; here is how.
+/* The wire-decoding core in C. What the functions do is written down in api.py and op_pass.py; here is how.
  *
  * The loops run without the GIL over buffers that Python owns. They trust nothing: lengths and alignment are checked on
  * entry, outputs may not overlap anything, and every span, key and byte position is checked where it is used, from a
@@ -1305,7 +1305,7 @@ static PyModuleDef_Slot slots[] = {{0, NULL}};
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "_core",
-    .m_doc = "Loops of the wire-decoding core; see core_c.py.",
+    .m_doc = "Loops of the wire-decoding core; see c_core.py.",
     .m_size = 0,
     .m_methods = functions,
     .m_slots = slots,

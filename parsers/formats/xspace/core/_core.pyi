@@ -1,4 +1,4 @@
-"""Loops in C over buffers that the caller provides; see _core.c and core_c.py."""
+"""Loops in C over buffers that the caller provides; see _core.c and c_core.py."""
 
 import numpy as np
 from numpy.typing import NDArray
