@@ -70,13 +70,13 @@ def _milliseconds(text: str) -> int:
 
 def run_report(args: argparse.Namespace) -> int:
     """Prints or writes one page."""
+    gc.disable()  # one page and out: nothing that it makes is cyclic, and collecting takes a tenth of a short run
     page = page_named(args.page)
     if page is None:
         raise ProfileError("usage", f"There is no page {args.page}.", f"one of: {', '.join(PAGE_NAMES)}", EXIT_USAGE)
     if args.describe:
         return _describe(args, page)
     _check_options(args, page)
-    gc.disable()  # one page and out: nothing that it makes is cyclic, and collecting takes a tenth of a short run
     args.path = common.existing(args.path)
     logdir, only_hlo = _opened(args.path, page)
     common.check_output(args, logdir)
