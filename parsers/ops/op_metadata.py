@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, distinct
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, distinct, positions
 from tpuprof.parsers.formats.xspace.core.api import decode_events
 from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED
 from tpuprof.parsers.formats.xspace.metadata import (
@@ -117,11 +117,10 @@ class MetadataStats:
         kind, value, length = self._column(name)
         body, stats = self._source.events.body, self._source.stats
         wanted = {word.encode() for word in words}
-        known = np.zeros(len(self._known), np.bool_)
-        for reference in distinct(value[kind == KIND_REF]).tolist():
-            entry = stats.row(reference)
-            if entry is not None and stats.name(entry) in words:
-                known |= (kind == KIND_REF) & (value == reference)
+        references = distinct(value[kind == KIND_REF])
+        entries = zip(references.tolist(), stats.rows(references).tolist(), strict=True)
+        chosen = [reference for reference, entry in entries if entry >= 0 and stats.name(entry) in words]
+        known = (kind == KIND_REF) & (positions(value, np.array(chosen, np.int64)) >= 0)
         for row in np.flatnonzero((kind == KIND_STR) | (kind == KIND_BYTES)).tolist():
             begin = int(value[row])
             known[row] = body[begin : begin + int(length[row])] in wanted

@@ -166,9 +166,9 @@ class Session:
         """All HLO ops, of one host or of all; errors as for `overview`."""
         from tpuprof.parsers.pages.ops.ops import ops_page  # noqa: PLC0415
 
+        summaries, notes = self._ops_summarised(host)
         known = self._ops.get(host)
-        if known is None:
-            summaries, notes = self._ops_summarised(host)
+        if known is None or known.hosts != tuple(summary.host for summary in summaries):  # a file may have changed
             page = ops_page(summaries)
             known = self._ops[host] = replace(page, warnings=(*page.warnings, *notes))
         return known
@@ -354,10 +354,8 @@ class Session:
         distinct: list[HloModules] = []
         seen: set[int] = set()
         for file in chosen:
-            is_whole = self._has_reader and file.path in self._reader.summaries
-            if not (is_whole or file.path in self._op_reader.summaries) or (
-                distinct and seen.issuperset(self._programs.get(file.path, {-1}))
-            ):
+            reader = self._reader if self._has_reader and self._reader.knows(file) else self._op_reader
+            if file.path not in reader.summaries or (distinct and seen.issuperset(self._programs.get(file.path, {-1}))):
                 continue
             self._poll(0, 0)
             try:

@@ -123,3 +123,32 @@ def test_a_timeline_with_steps_is_not_the_one_without() -> None:
     assert without.steps == () and session.timeline(with_steps=False) is without
     assert len(session.timeline().steps) == 20
     assert session.timeline() is session.timeline()
+
+
+def test_a_page_of_ops_alone_reads_the_ops_alone(tmp_path: Path) -> None:
+    space = XSpace()
+    tpu_plane(space, 0, [("fusion.1", "loop fusion", n * 10, 5) for n in range(50)])
+    host = PlaneBuilder(space, "/host:CPU", 9)
+    thread = host.line("python")
+    for n in range(200):
+        host.event(thread, host.event_id("work"), n * 10, 5)
+    logdir = run_folder(tmp_path, host0=space.SerializeToString())
+    seen: list[Progress] = []
+    opened = Session(open_logdir(str(logdir)).find_run(None), seen.append)
+    ops = opened.ops()
+    assert seen[-1].events_done == 50
+    opened.op_profile()
+    assert seen[-1].events_done == 50
+    opened.overview()
+    assert seen[-1].events_done == 250
+    assert opened.ops() is ops
+
+
+def test_a_host_that_breaks_between_two_pages_is_in_neither_half_of_the_second(tmp_path: Path) -> None:
+    logdir = run_folder(tmp_path, host0=host_bytes(100), host1=host_bytes(200))
+    opened = session(logdir)
+    assert opened.ops().hosts == ("host0", "host1")
+    next(logdir.rglob("host1.xplane.pb")).write_bytes(b"\xff" * 300)
+    assert opened.roofline().program.total_ps.tolist() == session(logdir).roofline().program.total_ps.tolist()
+    assert opened.ops().hosts == ("host0",)
+    assert any("host1" in warning and "left out" in warning for warning in opened.ops().warnings)

@@ -1049,6 +1049,8 @@ INLINE void end_step(OpSums *to) {
     int64_t step = to->state[STEP_OF_SUMS];
     for (int64_t i = 0; i < to->state[TOUCHED]; i++) {
         int32_t id = to->touched[i];
+        if (UNLIKELY(id < 0 || id >= to->ids))
+            continue; /* a caller's nonsense */
         put(to, CELLS, step << 32 | id, to->step_self[id], to->step_count[id]);
         to->step_self[id] = to->step_count[id] = 0;
     }
@@ -1059,6 +1061,8 @@ INLINE void end_step(OpSums *to) {
 INLINE void close_event(OpSums *to) {
     const int64_t *event = to->stack.cells + STACK_COLUMNS * --to->state[DEPTH];
     int64_t self = event[STACK_SELF] < 0 ? 0 : event[STACK_SELF], id = event[STACK_ID];
+    if (UNLIKELY(id < 0 || id >= to->ids))
+        return; /* a caller's nonsense */
     to->self[id] += self;
     if (event[STACK_STEP] < 0)
         return;
@@ -1259,10 +1263,6 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
     }
     fits = fits && state[DEPTH] >= 0 && state[DEPTH] <= to.stack.room && state[TOUCHED] >= 0 && state[TOUCHED] <= ids &&
            state[TIME] >= 0 && state[STEP] >= -1 && state[STEP] < (steps ? steps : 1);
-    for (int64_t i = 0; fits && i < state[DEPTH]; i++)
-        fits = to.stack.cells[STACK_COLUMNS * i + STACK_ID] >= 0 && to.stack.cells[STACK_COLUMNS * i + STACK_ID] < ids;
-    for (int64_t i = 0; fits && i < state[TOUCHED]; i++)
-        fits = to.touched[i] >= 0 && to.touched[i] < ids;
     for (int i = ROWS; i < NUMBERS; i++)
         fits = fits && number[i] >= -1 && (number[i] < 0 || (number[i] + 1) * capacity <= v[3].len);
     if (!fits) {
