@@ -327,14 +327,7 @@ class Plane:
     def stat_value(self, stat: xplane_pb2.XStat) -> StatValue:
         """Value of a decoded stat; a reference becomes the text it stands for."""
         kind = stat.WhichOneof("value")
-        if kind is None:
-            return None
-        if kind == "str_value":
-            return text(stat.str_value)
-        if kind == "ref_value":
-            return self._referenced(stat.ref_value)
-        value: StatValue = getattr(stat, kind)
-        return value
+        return self._stat_value(stat.DESCRIPTOR.fields_by_name[kind].number, getattr(stat, kind)) if kind else None
 
     def _referenced(self, metadata_id: int) -> str | None:
         row = self.stat_metadata.row(metadata_id) if metadata_id < 2**63 else None

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from textual.pilot import Pilot
 from textual.strip import Strip
@@ -48,6 +49,8 @@ from tpuprof.tui.pages.ops.view import OpsTab
 from tpuprof.tui.pages.overview.view import OverviewTab
 from tpuprof.tui.pages.timeline.view import TimelineTab
 from tpuprof.tui.terminal.detect import detect
+
+T = TypeVar("T")
 
 GOLDEN = Path(__file__).parents[2] / "tui" / "golden"
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/nowhere"}
@@ -212,39 +215,36 @@ def make_app(
     )
 
 
+def _tab(app: TpuprofApp, name: str, kind: type[T]) -> T:
+    """The app's tab of that name."""
+    tab = app.main.tabs[name]
+    assert isinstance(tab, kind)
+    return tab
+
+
 def overview_tab(app: TpuprofApp) -> OverviewTab:
     """The tab of that name."""
-    tab = app.main.tabs["overview"]
-    assert isinstance(tab, OverviewTab)
-    return tab
+    return _tab(app, "overview", OverviewTab)
 
 
 def input_tab(app: TpuprofApp) -> InputPipelineTab:
     """The tab of that name."""
-    tab = app.main.tabs["input"]
-    assert isinstance(tab, InputPipelineTab)
-    return tab
+    return _tab(app, "input", InputPipelineTab)
 
 
 def ops_tab(app: TpuprofApp) -> OpsTab:
     """The tab of that name."""
-    tab = app.main.tabs["op-profile"]
-    assert isinstance(tab, OpsTab)
-    return tab
+    return _tab(app, "op-profile", OpsTab)
 
 
 def timeline_tab(app: TpuprofApp) -> TimelineTab:
     """The tab of that name."""
-    tab = app.main.tabs["timeline"]
-    assert isinstance(tab, TimelineTab)
-    return tab
+    return _tab(app, "timeline", TimelineTab)
 
 
 def memory_tab(app: TpuprofApp) -> MemoryTab:
     """The tab of that name."""
-    tab = app.main.tabs["memory"]
-    assert isinstance(tab, MemoryTab)
-    return tab
+    return _tab(app, "memory", MemoryTab)
 
 
 @asynccontextmanager
