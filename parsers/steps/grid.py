@@ -98,6 +98,8 @@ class StepGrid:
 
     def take(self, rows: NDArray[np.intp]) -> StepGrid:
         """Some of the steps, in their order."""
+        if np.array_equal(rows, np.arange(len(self))):  # each of many hosts has them all
+            return self
         return replace(
             self,
             names=tuple(self.names[row] for row in rows.tolist()),
@@ -306,7 +308,7 @@ def _overlap(grids: Sequence[StepGrid], index: Sequence[NDArray[np.intp]]) -> in
     """Time in which all hosts run the same step, over all steps."""
     if not len(index[0]):
         return 0
-    spans = [_spans(grid.take(rows)) for grid, rows in zip(grids, index, strict=True)]
+    spans = [(start[rows], end[rows]) for (start, end), rows in zip(map(_spans, grids), index, strict=True)]
     common = np.min([end for _, end in spans], axis=0) - np.max([start for start, _ in spans], axis=0)
     return int(np.maximum(common, 0).sum())
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, medians
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes
@@ -133,17 +134,19 @@ def straggling(budget: Budget) -> Claim:
     steps = budget.steps
     if steps is None or len(steps) < _LEAST_STEPS or len(steps.class_ps) < 2:
         return Claim()
-    candidates = list(filter(None, (_late(steps, *cores) for cores in _hosts(steps))))
+    waits = _Waits(steps)
+    maybe = waits.maybe_late()
+    candidates = list(filter(None, (_late(waits, *cores) for cores in _hosts(steps, maybe))))
     if not candidates:
-        cores = [(f"Core {short(steps.core(core))}", np.array([core])) for core in range(len(steps.class_ps))]
-        candidates = list(filter(None, (_late(steps, *core) for core in cores)))
-        if not 0 < len(candidates) <= max(1, len(cores) // _FEW):
+        cores = [(f"Core {short(steps.core(core))}", np.array([core])) for core in maybe.tolist()]
+        candidates = list(filter(None, (_late(waits, *core) for core in cores)))
+        if not 0 < len(candidates) <= max(1, len(steps.class_ps) // _FEW):
             return Claim()
     late = max(candidates, key=lambda late: late.worth_ps)
     if late.worth_ps < _LEAST_WAIT * budget.whole_ps:
         return Claim()
     busy, others = float(late.busy_ps.mean()), float(late.others_ps.mean())
-    excess = {kind: -float(_longer(steps.of(kind), late.rows).mean()) for kind in _BUSY}
+    excess = {kind: -float(RankedTimes(steps.of(kind)).longer(late.rows).mean()) for kind in _BUSY}
     most = max(_BUSY, key=lambda kind: excess[kind])
     finding = budget.finding(
         "straggler",
@@ -164,33 +167,84 @@ def straggling(budget: Budget) -> Claim:
     return Claim(finding, in_collectives, worth - in_collectives)
 
 
-def _hosts(steps: StepTimes) -> Iterator[tuple[str, Rows]]:
-    """Label and cores of each host with several cores; a host with one core is late as that core."""
+def _hosts(steps: StepTimes, late: Rows) -> Iterator[tuple[str, Rows]]:
+    """Label and cores of each host with several cores that may all be late; a host with one is late as that core."""
     hosts = steps.grid.hosts[: len(steps.class_ps)]
-    for host in np.unique(hosts).tolist():
+    cores, late_cores = np.bincount(hosts), np.bincount(hosts[late], minlength=int(hosts.max()) + 1)
+    for host in np.flatnonzero((cores > 1) & (cores == late_cores) & (cores < len(hosts))).tolist():
         rows = np.flatnonzero(hosts == host)
-        if 1 < len(rows) < len(steps.class_ps):
-            yield f"Host {short(steps.core(int(rows[0])).rpartition(':')[0]) or host}", rows
+        yield f"Host {short(steps.core(int(rows[0])).rpartition(':')[0]) or host}", rows
 
 
-def _longer(values: Floats, rows: Rows) -> Floats:
-    """float64[steps]: by how much other cores take longer in something than some cores."""
-    more: Floats = medians(np.delete(values, rows, axis=0)) - values[rows].mean(axis=0)
-    return more
+class RankedTimes:
+    """Times by core and step, ranked once: the median of all other cores then costs the same for each of many cores.
+
+    Args:
+        values: float64[cores, steps].
+    """
+
+    def __init__(self, values: Floats) -> None:
+        self.values = values
+        order = np.argsort(values, axis=0, kind="stable")
+        self.ordered: Floats = np.take_along_axis(values, order, axis=0)
+        self._rank = np.empty_like(order)
+        np.put_along_axis(self._rank, order, np.arange(len(order))[:, None], axis=0)
+
+    def others(self, rows: Rows) -> Floats:
+        """float64[steps]: the median of all cores but some."""
+        middle, is_odd = divmod(len(self.values) - len(rows), 2)
+        left_out = np.sort(self._rank[rows], axis=0)
+        upper = self._of_others(middle, left_out)
+        return upper if is_odd else (self._of_others(middle - 1, left_out) + upper) / 2
+
+    def _of_others(self, place: int, left_out: Rows) -> Floats:
+        """float64[steps]: the value at one place in the order of those that are not left out; these by their ranks."""
+        places = np.full(left_out.shape[1], place)
+        for rank in left_out:
+            places += rank <= places
+        found: Floats = self.ordered[places, np.arange(len(places))]
+        return found
+
+    def longer(self, rows: Rows) -> Floats:
+        """float64[steps]: by how much other cores take longer than some cores."""
+        return self.others(rows) - self.values[rows].mean(axis=0)
 
 
-def _late(steps: StepTimes, label: str, rows: Rows) -> _Late | None:
+class _Waits:
+    """How long each core computes, and how long it waits, ranked when they are asked for."""
+
+    def __init__(self, steps: StepTimes) -> None:
+        self._steps = steps
+        self.busy = RankedTimes(steps.of(*_BUSY))
+
+    @cached_property
+    def collective(self) -> RankedTimes:
+        return RankedTimes(self._steps.of("collective"))
+
+    @cached_property
+    def idle(self) -> RankedTimes:
+        return RankedTimes(self._steps.gaps)
+
+    def maybe_late(self) -> Rows:
+        """The cores that may be late: compared with the least that the median of the others can be."""
+        hosts = self._steps.grid.hosts[: len(self.busy.values)]
+        fewest = len(hosts) - np.maximum(1, np.bincount(hosts)[hosts])  # others of a core, or of its whole host
+        least = self.busy.ordered[np.maximum(0, fewest - 1) // 2]
+        late = (least >= 0) & (self.busy.values >= BUSIER * least)
+        return np.flatnonzero(late.sum(axis=1) >= _MOST_STEPS * late.shape[1])
+
+
+def _late(waits: _Waits, label: str, rows: Rows) -> _Late | None:
     """How late some cores are; None where they are not late."""
-    busy = steps.of(*_BUSY)
-    others = medians(np.delete(busy, rows, axis=0))
-    late = (others > 0) & (busy[rows] >= BUSIER * others).all(axis=0)
+    busy, others = waits.busy.values[rows], waits.busy.others(rows)
+    late = (others > 0) & (busy >= BUSIER * others).all(axis=0)
     if late.sum() < _MOST_STEPS * len(late):
         return None
-    excess = -_longer(busy, rows)
-    collective, idle = _longer(steps.of("collective"), rows), _longer(steps.gaps, rows)
-    waits = collective + idle
-    if not 0 < _MOSTLY * excess.sum() <= waits.sum():
+    excess = -waits.busy.longer(rows)
+    collective, idle = waits.collective.longer(rows), waits.idle.longer(rows)
+    lost = collective + idle
+    if not 0 < _MOSTLY * excess.sum() <= lost.sum():
         return None  # nobody waits for it: it may have another task
     in_collectives, in_gaps = max(0.0, float(collective.mean())), max(0.0, float(idle.mean()))
-    worth = float(min(excess.mean(), waits.mean()))
-    return _Late(label, rows, int(late.sum()), busy[rows].mean(axis=0), others, in_collectives, in_gaps, worth)
+    worth = float(min(excess.mean(), lost.mean()))
+    return _Late(label, rows, int(late.sum()), busy.mean(axis=0), others, in_collectives, in_gaps, worth)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import US, Op, Times, evidence, found, grid, the
+from tpuprof.parsers.base.intervals import medians
+from tpuprof.parsers.pages.findings.between_cores import RankedTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, Place
 
 COLLECTIVES = [
@@ -136,3 +140,18 @@ def test_a_host_with_one_late_core_is_not_late_itself() -> None:
 def test_two_steps_tell_nothing() -> None:
     times = np.asarray(one(12))[:, :2]
     assert found("straggler", evidence(grid({"compute": times, "idle": 120 - times}, cores=8, steps=2))) is None
+
+
+@given(st.data())
+def test_the_median_of_the_others_is_theirs_alone(data: st.DataObject) -> None:
+    """Ranks give what leaving out the rows and sorting again would; ties and several rows included."""
+    count, steps = data.draw(st.integers(2, 9)), data.draw(st.integers(1, 4))
+    values = np.array(data.draw(st.lists(st.integers(0, 5), min_size=count * steps, max_size=count * steps)), float)
+    values = values.reshape(count, steps)
+    rows = np.array(sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1, max_size=count - 1))))
+    assert RankedTimes(values).others(rows).tolist() == medians(np.delete(values, rows, axis=0)).tolist()
+
+
+def test_half_of_the_cores_busier_by_design_are_no_stragglers() -> None:
+    """Two stages of a pipeline: each busy core is later than the median of the others."""
+    assert found("straggler", cores(np.repeat([[100.0], [130.0]] * 20, 10, axis=1), whole=140, count=40)) is None
