@@ -23,9 +23,10 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is copied in a test is written to no home folder; processes of tests need not compile the program each."""
+    """What a test copies or keeps is written to no home folder; processes of tests need not compile all each."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        for folder in ("STATE", "CACHE"):
+            monkeypatch.setenv(f"XDG_{folder}_HOME", str(tmp_path_factory.mktemp(folder.lower())))
         monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         yield
 

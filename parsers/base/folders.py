@@ -9,16 +9,14 @@ NAME = "tpuprof-tui"
 
 def cache_folder() -> str:
     """``$XDG_CACHE_HOME/tpuprof-tui``, by default below ``~/.cache``: what can be had again."""
-    return _own("user_cache_dir")
+    return _own("XDG_CACHE_HOME", ".cache")
 
 
 def state_folder() -> str:
     """``$XDG_STATE_HOME/tpuprof-tui``, by default below ``~/.local/state``: what is kept between runs."""
-    return _own("user_state_dir")
+    return _own("XDG_STATE_HOME", ".local/state")
 
 
-def _own(kind: str) -> str:
-    """Never below the current folder, which may be a logdir: platformdirs before 4.12 takes relative variables."""
-    from platformdirs.unix import Unix  # noqa: PLC0415 - takes 10 ms, and most commands keep nothing
-
-    return os.path.join(os.path.expanduser("~"), getattr(Unix(NAME, appauthor=False), kind))
+def _own(variable: str, default: str) -> str:
+    """Never below the current folder, which may be a logdir: a relative path is one of the home folder."""
+    return os.path.join(os.path.expanduser("~"), os.environ.get(variable, "").strip() or default, NAME)

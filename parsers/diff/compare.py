@@ -131,7 +131,7 @@ def _measured(
         return measure_whole(run.ops, run.runs if basis == "module run" else 1)
     hosts = [run.files[summary.host] for summary in run.summaries if summary.steps is not None]
     meter = Meter(hosts, on_progress, is_cancelled)
-    return measure_steps(run.ops, run.summaries, run.files, bounds, meter, decoding_threads())
+    return measure_steps(run.ops, run.summaries, run.files, bounds, meter, decoding_threads(), run.session.cache)
 
 
 # --- the comparison ------------------------------------------------------------------------------------------------

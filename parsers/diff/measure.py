@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Meter
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -122,6 +124,7 @@ def measure_steps(
     bounds: Bounds,
     meter: Meter,
     workers: int = 1,
+    cache: HostCache | None = None,
 ) -> Measured:
     """The times of a run by typical step.
 
@@ -130,6 +133,7 @@ def measure_steps(
         files: the hosts' files, by the host's name.
         bounds: how long a typical step takes on its slowest core.
         meter: receives the progress on the files of the hosts that take part, in their order.
+        cache: where the times of a host are kept from one comparison to the next.
 
     Raises:
         ProfileError: a file can't be read any more.
@@ -148,16 +152,18 @@ def measure_steps(
         whole += np.bincount(batch, grid.duration_ps[:, steps].sum(axis=0).astype(np.float64), minlength=number)
         parts = _Parts(steps, batch, number)
         meter.begin(number_of_host)
-        for table, core_time, core_count in _cores(files[name], grid, parts, meter, workers):
-            rows = [known[key] for key in _keys(table)]
+        for keys, core_time, core_count in _kept_cores(files[name], grid, parts, meter, workers, cache):
+            rows = [known[key] for key in keys]
             np.add.at(time, rows, core_time)
             np.add.at(count, rows, core_count)
     return Measured(ops, time, count.sum(axis=1) / max(1.0, float(units.sum())), whole, np.maximum(units, 1.0))
 
 
-def _keys(table: OpTable) -> list[OpKey]:
+def _keys(table: OpTable) -> tuple[OpKey, ...]:
     columns = zip(table.has_ids.tolist(), table.program_id.tolist(), table.symbol_id.tolist(), table.name, strict=True)
-    return [(program, symbol, "") if has_ids else (program, -1, name) for has_ids, program, symbol, name in columns]
+    return tuple(
+        (program, symbol, "") if has_ids else (program, -1, name) for has_ids, program, symbol, name in columns
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +175,23 @@ class _Parts:
     number: int
 
 
-_CoreTimes = tuple[OpTable, Int64s, Int64s]
+_CoreTimes = tuple[tuple[OpKey, ...], Int64s, Int64s]
+
+
+def _kept_cores(
+    file: HostFile, grid: StepGrid, parts: _Parts, meter: Meter, workers: int, cache: HostCache | None
+) -> Sequence[_CoreTimes]:
+    """`_cores`, from the cache where it has them for these steps and batches."""
+    if cache is None:
+        return _cores(file, grid, parts, meter, workers)
+    steps = crc32(parts.steps.tobytes(), crc32(parts.batch.tobytes()))
+    slot = cache.slot((file,), f"times of steps {steps:08x} in {parts.number} batches")
+    known = cache.get(slot)
+    if isinstance(known, tuple):
+        return known
+    times = tuple(_cores(file, grid, parts, meter, workers))
+    cache.put(slot, times)
+    return times
 
 
 def _cores(file: HostFile, grid: StepGrid, parts: _Parts, meter: Meter, workers: int) -> list[_CoreTimes]:
@@ -195,7 +217,7 @@ def _core_times(plane: Plane, begin: Int64s, end: Int64s, parts: _Parts, on_chun
     cell = ops.events.key[inside].astype(np.int64) * parts.number + parts.batch[step[inside]]
     rows, number = len(ops.table), parts.number
     time = sum_by_key(cell, ops.events.self_ps[inside], rows * number).reshape(rows, number)
-    return ops.table, time, np.bincount(cell, minlength=rows * number).astype(np.int64).reshape(rows, number)
+    return _keys(ops.table), time, np.bincount(cell, minlength=rows * number).astype(np.int64).reshape(rows, number)
 
 
 def _marks(cores: Sequence[Plane], grid: StepGrid) -> list[CoreSteps]:

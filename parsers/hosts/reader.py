@@ -22,6 +22,7 @@ from tpuprof.parsers.ops.op_metadata import OpSource
 if TYPE_CHECKING:  # multiprocessing, which one host does without
     from concurrent.futures import Executor
 
+    from tpuprof.parsers.hosts.cache import HostCache, Slot
     from tpuprof.parsers.hosts.pool import PoolMeter, Task
     from tpuprof.parsers.hosts.work import Work
 
@@ -35,11 +36,12 @@ class HostReader(Generic[Summary]):
     """Reads hosts and keeps their summaries.
 
     Args:
-        work: makes the summary of one host's file.
+        kind: the class of the summaries; work: makes the summary of one host's file.
         on_progress: called often, on any thread.
         is_cancelled: called while it reads.
         executor: reads the hosts where it is given; it must be able to call this package's functions by name.
         scheduler: address of a Dask scheduler whose workers read the hosts; they must see the same paths.
+        cache: summaries of files that were read before, and will be again.
 
     Attributes:
         summaries, failed: the outcome of each host, by path.
@@ -47,12 +49,15 @@ class HostReader(Generic[Summary]):
 
     def __init__(
         self,
+        kind: type[Summary],
         work: Work[Summary],
         on_progress: OnProgress,
         is_cancelled: Callable[[], bool],
         executor: Executor | None = None,
         scheduler: str | None = None,
+        cache: HostCache | None = None,
     ) -> None:
+        self._kind = kind
         self._work = work
         self.summaries: dict[str, Summary] = {}
         self.failed: dict[str, ProfileError] = {}
@@ -60,6 +65,8 @@ class HostReader(Generic[Summary]):
         self._is_cancelled = is_cancelled
         self._executor = executor
         self._scheduler = scheduler
+        self._cache = cache
+        self._slots: dict[str, Slot | None] = {}
         self._sources: dict[tuple[bytes, bytes], OpSource] = {}
 
     def knows(self, file: HostFile) -> bool:
@@ -78,13 +85,29 @@ class HostReader(Generic[Summary]):
         """
         if self._is_cancelled():
             raise Cancelled
-        todo = [place for place, file in enumerate(files) if not self.knows(file)]
+        todo = [place for place, file in enumerate(files) if not (self.knows(file) or self._recalls(file))]
         for done, (index, outcome) in enumerate(self._outcomes(files, todo) if todo else (), 1):
+            file = files[index]
             if isinstance(outcome, ProfileError):
-                self.failed[files[index].path] = outcome
+                self.failed[file.path] = outcome
             else:
-                self.summaries[files[index].path] = self._sharing(outcome)
+                self.summaries[file.path] = self._sharing(outcome)
+                if self._cache is not None:
+                    self._cache.put(self._slots[file.path], outcome)
             on_host(len(files) - len(todo) + done)
+        if self._cache is not None:
+            self._cache.trim()
+
+    def _recalls(self, file: HostFile) -> bool:
+        """Takes a host's summary from the cache, where it has it."""
+        if self._cache is None:
+            return False
+        slot = self._slots[file.path] = self._cache.slot((file,), self._kind.__name__)
+        summary = self._cache.get(slot)
+        if not isinstance(summary, self._kind):
+            return False
+        self.summaries[file.path] = self._sharing(summary)
+        return True
 
     def _outcomes(self, files: Sequence[HostFile], todo: Sequence[int]) -> Iterator[tuple[int, Summary | ProfileError]]:
         """Yields each host's index and outcome, in the order in which they are done."""

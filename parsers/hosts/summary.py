@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, subtract
+from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, has_infeed, summarise_core
 from tpuprof.parsers.hosts.op_summary import OpSummary, op_summary
@@ -53,6 +54,7 @@ class HostSummary(OpSummary):
         profile_duration_ps: the duration that the profiler recorded, else from the first to the last device event,
             else None.
         mxu_percent, hbm_percent: hardware counters that the host plane may hold.
+        hlo_programs: program id to the name of each compiled HLO module that the profile holds.
     """
 
     duty: tuple[ChipDuty, ...]
@@ -67,6 +69,7 @@ class HostSummary(OpSummary):
     profile_duration_ps: int | None
     mxu_percent: float | None
     hbm_percent: float | None
+    hlo_programs: Mapping[int, str]
 
 
 def summarise_file(path: str, host: str, watch: Watch, threads: int) -> HostSummary:
@@ -132,6 +135,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         profile_duration_ps=_profile_duration(_plane_stats(trace, devices.ENVIRONMENT_PLANE), summaries),
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
+        hlo_programs=dict(HloModules.of(trace).names),
     )
 
 

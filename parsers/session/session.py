@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
@@ -20,6 +19,7 @@ if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: e
     from concurrent.futures import Executor
 
     from tpuprof.parsers.formats.hlo.programs import HloModules
+    from tpuprof.parsers.hosts.cache import HostCache
     from tpuprof.parsers.hosts.op_summary import OpSummary
     from tpuprof.parsers.hosts.reader import HostReader
     from tpuprof.parsers.hosts.summary import HostSummary
@@ -36,22 +36,13 @@ if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: e
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
     from tpuprof.parsers.pages.overview.model import Overview
+    from tpuprof.parsers.session.partials import OnPartial, Partials
     from tpuprof.parsers.timeline.model import StepSpan, Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
 
-PARTIAL_AFTER_SECONDS = 0.15
-"""After this time it makes a page over the hosts that are read so far, unless all are."""
-
-PARTIAL_EVERY_SECONDS = 0.5
-"""Pages over some hosts are at least this far apart; making them takes at most a quarter of the time."""
-
-_PARTIAL_REST = 3
-
-OnPartial: TypeAlias = "Callable[[Overview, int, int], None]"
-"""Receives a page over some hosts, how many these are, and how many there are in all."""
-
 _Part = TypeVar("_Part")
 _Summary = TypeVar("_Summary", bound="OpSummary")
+_Page = TypeVar("_Page")
 
 
 class Session:
@@ -63,6 +54,7 @@ class Session:
         is_cancelled: called between chunks; when it returns True the work stops with `parsers.base.errors.Cancelled`.
         executor, scheduler: where hosts are summarised, see `HostReader`; without either, this process does it, or
             several where there is enough to do (`parsers.hosts.plan`).
+        cache: where what was read of hosts is kept from one session to the next; None to keep none.
     """
 
     def __init__(
@@ -73,14 +65,18 @@ class Session:
         *,
         executor: Executor | None = None,
         scheduler: str | None = None,
+        cache: HostCache | None = None,
     ) -> None:
         self.run = run
         self._on_progress = on_progress
         self._is_cancelled = is_cancelled
         self._executor = executor
         self._scheduler = scheduler
+        self.cache = cache
+        self._readers: list[HostReader[Any]] = []
+        self._whole_reader: HostReader[HostSummary] | None = None
         self._modules: dict[str, HloModules] = {}
-        self._programs: dict[str, frozenset[int]] = {}
+        self._programs: dict[str, Iterable[int]] = {}
         self._overviews: dict[str | None, Overview] = {}
         self._ops: dict[str | None, OpsPage] = {}
         self._timeline: tuple[tuple[str, bool], Timeline] | None = None
@@ -88,24 +84,29 @@ class Session:
         self._compiled: dict[str | None, CompiledModules] = {}
         self._host_memory: dict[str, HostMemory] = {}
 
-    def _reader_of(self, work: Work[_Summary]) -> HostReader[_Summary]:
+    def _reader_of(self, kind: type[_Summary], work: Work[_Summary]) -> HostReader[_Summary]:
         from tpuprof.parsers.hosts.reader import HostReader  # noqa: PLC0415
 
-        return HostReader(work, self._on_progress, self._is_cancelled, self._executor, self._scheduler)
+        where = self._executor, self._scheduler
+        reader = HostReader(kind, work, self._on_progress, self._is_cancelled, *where, self.cache)
+        self._readers.append(reader)
+        return reader
 
     @cached_property
     def _op_reader(self) -> HostReader[OpSummary]:
         """What each host adds to the pages of ops."""
-        from tpuprof.parsers.hosts.op_summary import summarise_ops  # noqa: PLC0415
+        from tpuprof.parsers.hosts.op_summary import OpSummary, summarise_ops  # noqa: PLC0415
 
-        return self._reader_of(summarise_ops)
+        return self._reader_of(OpSummary, summarise_ops)
 
-    @cached_property
+    @property
     def _reader(self) -> HostReader[HostSummary]:
         """What each host adds to all pages."""
-        from tpuprof.parsers.hosts.summary import summarise_file  # noqa: PLC0415
+        if self._whole_reader is None:
+            from tpuprof.parsers.hosts.summary import HostSummary, summarise_file  # noqa: PLC0415
 
-        return self._reader_of(summarise_file)
+            self._whole_reader = self._reader_of(HostSummary, summarise_file)
+        return self._whole_reader
 
     def overview(self, host: str | None = None) -> Overview:
         """The overview of one host, or of all hosts merged when `host` is None.
@@ -128,17 +129,40 @@ class Session:
         Raises:
             ProfileError, Cancelled: as for `overview`.
         """
-        return self._overview(host, _Partials(self._overview_so_far, self._chosen(host), on_partial))
+        from tpuprof.parsers.session.partials import Partials  # noqa: PLC0415
 
-    def _overview(self, host: str | None, partials: _Partials | None) -> Overview:
-        from tpuprof.parsers.pages.overview.overview import overview  # noqa: PLC0415
+        return self._overview(host, Partials(self._overview_so_far, self._chosen(host), on_partial))
 
+    def _overview(self, host: str | None, partials: Partials | None) -> Overview:
         known = self._overviews.get(host)
         if known is None:
-            summaries, notes = self._summarised(host, partials)
-            page = overview(summaries, self._modules_of(host))
-            known = self._overviews[host] = replace(page, warnings=(*page.warnings, *notes))
+            known = self._overviews[host] = self._kept("overview", host, lambda: self._new_overview(host, partials))
         return known
+
+    def _new_overview(self, host: str | None, partials: Partials | None) -> Overview:
+        from tpuprof.parsers.pages.overview.overview import overview  # noqa: PLC0415
+
+        summaries, notes = self._summarised(host, partials)
+        page = overview(summaries, self._modules_of(host))
+        return replace(page, warnings=(*page.warnings, *notes))
+
+    def _kept(self, name: str, host: str | None, make: Callable[[], _Page]) -> _Page:
+        """A page that the hosts' files alone decide: from the cache where it has it."""
+        if self.cache is None:
+            return make()
+        files = self._chosen(host)
+        problems = [problem.sentence for problem in self.run.problems]
+        slot = self.cache.slot(files, f"page {name} {problems}")
+        page = cast("_Page | None", self.cache.get(slot))  # what `make` gave once
+        if page is None:
+            page = make()
+            readers = self._op_reader, self._whole_reader
+            if not any(
+                _failed(reader, files) for reader in readers if reader is not None
+            ):  # that may be over next time
+                self.cache.put(slot, page)
+                self.cache.trim()
+        return page
 
     def _overview_so_far(self, files: Sequence[HostFile], done: int) -> Overview | None:
         """The overview of those of some hosts that are read; None where none is readable so far."""
@@ -164,14 +188,20 @@ class Session:
 
     def ops(self, host: str | None = None) -> OpsPage:
         """All HLO ops, of one host or of all; errors as for `overview`."""
+        known = self._ops.get(host)
+        if known is None:
+            known = self._kept("ops", host, lambda: self._new_ops(host))
+        if self._is_whole(host) and known.hosts != tuple(summary.host for summary in self._summarised(host)[0]):
+            known = self._new_ops(host)  # a file has changed
+        self._ops[host] = known
+        return known
+
+    def _new_ops(self, host: str | None) -> OpsPage:
         from tpuprof.parsers.pages.ops.ops import ops_page  # noqa: PLC0415
 
         summaries, notes = self._ops_summarised(host)
-        known = self._ops.get(host)
-        if known is None or known.hosts != tuple(summary.host for summary in summaries):  # a file may have changed
-            page = ops_page(summaries)
-            known = self._ops[host] = replace(page, warnings=(*page.warnings, *notes))
-        return known
+        page = ops_page(summaries)
+        return replace(page, warnings=(*page.warnings, *notes))
 
     def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
         """The op profile's trees; errors as for `overview`."""
@@ -354,8 +384,7 @@ class Session:
         distinct: list[HloModules] = []
         seen: set[int] = set()
         for file in chosen:
-            reader = self._reader if self._has_reader and self._reader.knows(file) else self._op_reader
-            if file.path not in reader.summaries or (distinct and seen.issuperset(self._programs.get(file.path, {-1}))):
+            if not self._is_summarised(file) or (distinct and seen.issuperset(self._programs_of(file))):
                 continue
             self._poll(0, 0)
             try:
@@ -367,6 +396,16 @@ class Session:
                 distinct.append(modules)
                 seen.update(modules.names)
         return tuple(distinct)
+
+    def _is_summarised(self, file: HostFile) -> bool:
+        whole = self._whole_reader
+        known = whole.summaries if whole is not None and whole.knows(file) else self._op_reader.summaries
+        return file.path in known
+
+    def _programs_of(self, file: HostFile) -> Iterable[int]:
+        """The programs that a summarised host's file holds; one that none has where only opening it would tell."""
+        whole = self._whole_reader.summaries.get(file.path) if self._whole_reader is not None else None
+        return self._programs.get(file.path, (-1,)) if whole is None else whole.hlo_programs
 
     def summaries(self, host: str | None = None) -> Sequence[HostSummary]:
         """What each readable host adds to the pages, in the order of the hosts; errors as for `overview`."""
@@ -380,13 +419,11 @@ class Session:
 
     def _ops_summarised(self, host: str | None) -> tuple[Sequence[OpSummary], list[str]]:
         """What the pages of ops need of the hosts; from the whole summaries where there are some already."""
-        known = self._has_reader and all(map(self._reader.knows, self._chosen(host)))
-        return self._summarised(host) if known else self._read(self._op_reader, host)
+        return self._summarised(host) if self._is_whole(host) else self._read(self._op_reader, host)
 
-    @property
-    def _has_reader(self) -> bool:
-        """Whether a page has asked for more than ops."""
-        return "_reader" in vars(self)
+    def _is_whole(self, host: str | None) -> bool:
+        """Whether more than ops has been asked for of all these hosts."""
+        return self._whole_reader is not None and all(map(self._whole_reader.knows, self._chosen(host)))
 
     def _read(
         self, reader: HostReader[_Summary], host: str | None, on_host: Callable[[int], None] | None = None
@@ -438,7 +475,7 @@ class Session:
         if known is None:
             with closing(Trace.open(file.path)) as trace:
                 known = HloModules.of(trace)
-            self._programs[file.path] = frozenset(known.names)
+            self._programs[file.path] = tuple(known.names)
         return known
 
 
@@ -446,7 +483,7 @@ def _readable(reader: HostReader[_Summary], files: Sequence[HostFile]) -> list[_
     return [reader.summaries[file.path] for file in files if file.path in reader.summaries]
 
 
-def _failed(reader: HostReader[_Summary], files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
+def _failed(reader: HostReader[Any], files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
     """The hosts that can't be read, and why."""
     return [(file, reader.failed[file.path]) for file in files if file.path in reader.failed]
 
@@ -468,30 +505,3 @@ def _shortcoming(file: HostFile) -> int:
             return shortcoming(trace)
     except ProfileError:
         return 2
-
-
-class _Partials:
-    """Makes pages over the hosts that are read so far, so rarely that it hardly delays the whole."""
-
-    def __init__(
-        self,
-        page: Callable[[Sequence[HostFile], int], Overview | None],
-        files: Sequence[HostFile],
-        on_partial: OnPartial,
-    ) -> None:
-        self._page = page
-        self._files = files
-        self._on_partial = on_partial
-        self._due = time.monotonic() + PARTIAL_AFTER_SECONDS
-
-    def __call__(self, done: int) -> None:
-        """Makes a page when one is due; `done` hosts are known."""
-        begun = time.monotonic()
-        if done >= len(self._files) or begun < self._due:
-            return
-        page = self._page(self._files, done)
-        if page is None:
-            return
-        self._on_partial(page, done, len(self._files))
-        now = time.monotonic()
-        self._due = now + max(PARTIAL_EVERY_SECONDS, _PARTIAL_REST * (now - begun))

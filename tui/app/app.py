@@ -75,7 +75,7 @@ class MainScreen(AppScreen):
         self.detail = LineCanvas(look, lambda width, _: [self.tab.detail_line(width)], id="detail")
         self.rule = LineCanvas(look, lambda _, height: gutter_lines(height, self.look.glyphs), id="rule")
         self.jumps = Jumps(self)
-        self.comparisons = Comparisons(self, options.scheduler)
+        self.comparisons = Comparisons(self, options)
         self.shown = Shown(self, path, options, find, open_session)
         self.captures = Captures(self, self.shown, options.demo, options.only_hlo)
         self.lists = Lists(self, self.shown, None if options.only_hlo else self.comparisons.compare, now)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.hosts.progress import Progress
     from tpuprof.parsers.session.pages import Pages
+    from tpuprof.parsers.session.session import Session
 
 PROGRESS_SECONDS = 0.15
 """At most one progress message in this time, however fast chunks come."""
@@ -90,12 +91,22 @@ def find_runs(path: str) -> Logdir:
 
 
 def open_session(
-    run: Run, on_progress: ProgressCallback, is_cancelled: Callable[[], bool], scheduler: str | None = None
-) -> Pages:
-    """`parsers.session.session.Session`, imported when called; a Dask scheduler's workers may read the hosts."""
+    run: Run,
+    on_progress: ProgressCallback,
+    is_cancelled: Callable[[], bool],
+    scheduler: str | None = None,
+    cache: bool = False,
+) -> Session:
+    """`parsers.session.session.Session`, imported when called.
+
+    Args:
+        scheduler: a Dask scheduler whose workers read the hosts.
+        cache: whether what is read is kept for the next time.
+    """
+    from tpuprof.parsers.hosts.cache import HostCache  # noqa: PLC0415 - brings numpy
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415 - brings numpy and protobuf
 
-    return Session(run, on_progress, is_cancelled, scheduler=scheduler)
+    return Session(run, on_progress, is_cancelled, scheduler=scheduler, cache=HostCache() if cache else None)
 
 
 def find_hlo(path: str) -> Logdir:

@@ -24,6 +24,7 @@ class AppOptions:
         device: type of the TPU that these are for, where the user said so.
         latest: the newest run is to be opened whenever one comes.
         scheduler: address of a Dask scheduler whose workers read the hosts.
+        cache: whether what is read of hosts is kept for the next time.
     """
 
     ascii: bool | None = None
@@ -37,3 +38,4 @@ class AppOptions:
     device: str | None = None
     latest: bool = False
     scheduler: str | None = None
+    cache: bool = True

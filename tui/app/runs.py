@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.app.listings import host_choices
+from tpuprof.tui.app.loader import open_session
+from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.shown import Shown
 from tpuprof.tui.app.stage import Stage
 from tpuprof.tui.pages import load_above
@@ -192,16 +194,16 @@ class Compared:
 
 
 class Comparisons:
-    """Compares runs, one pair at a time; the workers of a Dask `scheduler` may read the hosts.
+    """Compares runs, one pair at a time; `options` say how their hosts are read.
 
     Attributes:
         words: what the footer says while runs are compared; empty while none are.
     """
 
-    def __init__(self, stage: Stage, scheduler: str | None) -> None:
+    def __init__(self, stage: Stage, options: AppOptions) -> None:
         self.words = ""
         self._stage = stage
-        self._scheduler = scheduler
+        self._options = options
         self._job = threading.Event()
         """Set when the comparison is given up."""
 
@@ -227,10 +229,10 @@ class Comparisons:
 
     def _work(self, before: Run, after: Run, job: threading.Event) -> None:
         from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - brings the parsers
-        from tpuprof.parsers.session.session import Session  # noqa: PLC0415
 
         try:
-            sessions = [Session(run, is_cancelled=job.is_set, scheduler=self._scheduler) for run in (before, after)]
+            reading = partial(open_session, scheduler=self._options.scheduler, cache=self._options.cache)
+            sessions = [reading(run, lambda _: None, job.is_set) for run in (before, after)]
             diff: Diff | ProfileError = compare(sessions[0], sessions[1], is_cancelled=job.is_set)
         except ProfileError as error:
             diff = error

@@ -19,10 +19,10 @@ def run_app(path: str, *, options: AppOptions) -> int:
     from tpuprof.tui.app.loader import find_hlo, open_hlo_session, open_session  # noqa: PLC0415
 
     if options.only_hlo:
-        session = partial(open_hlo_session, device=options.device)
-        app = TpuprofApp(path, options, terminal, find=find_hlo, open_session=session)
+        of_hlo = partial(open_hlo_session, device=options.device)
+        app = TpuprofApp(path, options, terminal, find=find_hlo, open_session=of_hlo)
     else:
-        session = partial(open_session, scheduler=options.scheduler)
+        session = partial(open_session, scheduler=options.scheduler, cache=options.cache)
         app = TpuprofApp(path, options, terminal, open_session=session)
     app.run(mouse=terminal.mouse)
     return app.return_code or 0

@@ -111,10 +111,14 @@ def add_choice_of_profile(
     parser.add_argument("--host", metavar="HOST", help="one host only (default: all merged; of the timeline the first)")
 
 
-def add_scheduler(parser: argparse.ArgumentParser) -> None:
-    """Who reads the hosts."""
-    workers = "read the hosts on the workers of a Dask cluster, host:port; they must see the same paths"
+def add_reading(
+    parser: argparse.ArgumentParser,
+    workers: str = "read the hosts on the workers of a Dask cluster, host:port; they must see the same paths",
+) -> None:
+    """Who reads the hosts, and whether what was read is kept."""
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
+    again = "read the files again, and keep nothing of them in the user's cache folder"
+    parser.add_argument("--no-cache", dest="cache", action="store_false", help=again)
 
 
 def whole_number(text: str, least: int = 0, most: int | None = None) -> int:

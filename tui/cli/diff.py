@@ -46,7 +46,7 @@ def diff_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentP
     parser.add_argument("--run-b", metavar="RUN", help="name of B's run, or its beginning (default: the newest)")
     parser.add_argument("--host", metavar="HOST", help="one host of both only (default: all merged)")
     workers = "read the hosts on the workers of a Dask cluster, host:port, all but the ops of steps; same paths there"
-    parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
+    common.add_reading(parser, workers)
     common.add_report(parser, parser, FORMATS)
     rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
     parser.add_argument("--limit", type=common.whole_number, default=0, metavar="N", help=rows)
@@ -138,10 +138,12 @@ def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Ru
 
 def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
     from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
+    from tpuprof.parsers.hosts.cache import HostCache  # noqa: PLC0415
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415
 
+    cache = HostCache() if args.cache else None
     with common.decoding_shown() as on_progress:
-        sessions = [Session(run, on_progress, scheduler=args.scheduler) for run in (before, after)]
+        sessions = [Session(run, on_progress, scheduler=args.scheduler, cache=cache) for run in (before, after)]
         return compare(sessions[0], sessions[1], args.host, on_progress)
 
 

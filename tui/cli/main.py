@@ -129,7 +129,7 @@ def _app_parser() -> argparse.ArgumentParser:
     common.add_choice_of_profile(parser)
     latest = "open the newest run whenever one comes; wait for one where there is none yet"
     parser.add_argument("--latest", action="store_true", help=latest)
-    common.add_scheduler(parser)
+    common.add_reading(parser)
     common.add_screen(parser)
     common.add_debug(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
@@ -163,7 +163,8 @@ def _app(args: argparse.Namespace) -> int:
 
         say_so = cache(lambda: note(f"waiting for a run at {args.path}; ctrl+C ends it"))  # once
         wait_for_run(args.path, on_wait=lambda _: say_so())
-    return _screen(args, "overview", "the overview", demo=demo, latest=args.latest, scheduler=args.scheduler)
+    reading = {"scheduler": args.scheduler, "cache": args.cache}
+    return _screen(args, "overview", "the overview", demo=demo, latest=args.latest, **reading)
 
 
 def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> int:  # noqa: ANN401 - of `AppOptions`

@@ -34,7 +34,7 @@ def report_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> 
     parser = common.new_parser(parser_class, "report", what)
     parser.add_argument("page", metavar="PAGE", help=", ".join(PAGE_NAMES))
     common.add_choice_of_profile(parser)
-    common.add_scheduler(parser)
+    common.add_reading(parser)
     formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz"
     parser.add_argument("--format", choices=_TIMELINE_FORMATS, default="text", help=formats)
     rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
@@ -137,9 +137,11 @@ def _printed(args: argparse.Namespace, page: Page, logdir: Logdir, only_hlo: boo
     with common.decoding_shown() as on_progress:
 
         def session(run: Run) -> Session:
+            from tpuprof.parsers.hosts.cache import HostCache  # noqa: PLC0415 - numpy
             from tpuprof.parsers.session.session import Session  # noqa: PLC0415 - numpy and protobuf
 
-            return Session(run, on_progress, scheduler=args.scheduler)
+            cache = HostCache() if args.cache else None
+            return Session(run, on_progress, scheduler=args.scheduler, cache=cache)
 
         look, options = common.report_look(args), {name: getattr(args, name) for name in page.options}
         asked = Asked(logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo)

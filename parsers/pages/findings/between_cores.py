@@ -207,7 +207,8 @@ class RankedTimes:
 
     def longer(self, rows: Rows) -> Floats:
         """float64[steps]: by how much other cores take longer than some cores."""
-        return self.others(rows) - self.values[rows].mean(axis=0)
+        more: Floats = self.others(rows) - self.values[rows].mean(axis=0)
+        return more
 
 
 class _Waits:

@@ -31,7 +31,7 @@ from tpuprof.parsers.hosts.progress import Meter, Progress, Watch
 from tpuprof.parsers.hosts.summary import summarise, summarise_file
 from tpuprof.parsers.hosts.work import Board, do_work
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session import session as session_module
+from tpuprof.parsers.session import partials
 from tpuprof.parsers.session.session import Session
 
 
@@ -261,9 +261,9 @@ def test_what_is_no_fault_of_the_file_is_no_failed_host(tmp_path: Path) -> None:
 
 
 def test_pages_over_the_first_hosts_come_while_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "PARTIAL_AFTER_SECONDS", 0.0)
-    monkeypatch.setattr(session_module, "PARTIAL_EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(session_module, "_PARTIAL_REST", 0)
+    monkeypatch.setattr(partials, "PARTIAL_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(partials, "PARTIAL_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(partials, "_PARTIAL_REST", 0)
     folder = logdir(tmp_path, 4, "a_broken_one")
     seen: list[tuple[Overview, int, int]] = []
     page = opened(folder).overview_as_read(None, lambda *found: seen.append(found))
@@ -276,15 +276,15 @@ def test_pages_over_the_first_hosts_come_while_others_are_read(tmp_path: Path, m
 
 
 def test_a_page_that_is_soon_there_has_no_partial_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "PARTIAL_AFTER_SECONDS", 1e9)
+    monkeypatch.setattr(partials, "PARTIAL_AFTER_SECONDS", 1e9)
     seen: list[int] = []
     opened(logdir(tmp_path)).overview_as_read(None, lambda page, done, total: seen.append(done))
     assert seen == []
 
 
 def test_partial_pages_come_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "PARTIAL_AFTER_SECONDS", 0.0)
-    monkeypatch.setattr(session_module, "PARTIAL_EVERY_SECONDS", 1e9)
+    monkeypatch.setattr(partials, "PARTIAL_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(partials, "PARTIAL_EVERY_SECONDS", 1e9)
     seen: list[int] = []
     opened(logdir(tmp_path)).overview_as_read(None, lambda page, done, total: seen.append(done))
     assert seen == [1]

@@ -158,7 +158,7 @@ def test_a_capture_warns_once_before_it_is_left() -> None:
 
 def test_a_comparison_that_is_given_up_opens_no_screen() -> None:
     stage = PlainStage()
-    comparisons = Comparisons(stage, None)
+    comparisons = Comparisons(stage, AppOptions(cache=False))
     comparisons.compare(OLDER, NEWEST)
     assert comparisons.words == "Comparing train_a with train_b; Esc cancels"
     comparisons.stop()

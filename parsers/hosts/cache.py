@@ -1,0 +1,208 @@
+"""The second look: summaries of hosts' files, and pages made of them, in the user's cache folder.
+
+An entry is good for files as they were (path, size, inode, times) and for the code that made it. What is damaged,
+foreign or out of date is no entry; then the files are read as if there were none. Entries hold numbers, names and
+texts of profiles, so that only the user may read them. Nothing is ever written beside a profile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from tpuprof.parsers.base.folders import cache_folder
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import HostFile
+
+BOUND = 1_000_000_000
+"""Bytes that all entries may take together."""
+
+LEAST_BYTES = 2_000_000
+"""Files smaller than this are read in no time."""
+
+SETTLED_SECONDS = 2.0
+"""A file that changed less than this ago may change once more without a trace in its times."""
+
+_MAGIC = b"tpuprof of hosts"
+_HEAD = Struct(f"<{len(_MAGIC)}sIIQ")  # magic, checksum of the rest, bytes of the key, bytes of the content
+_PARSERS = os.path.dirname(os.path.dirname(__file__))
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where something about files is kept.
+
+    Attributes:
+        files: the files; what: what is kept of them.
+        name: the entry's file name. A new entry replaces the one before, whatever state of the files that was of.
+        key: what an entry must say to be of the files as they were when this slot was made.
+    """
+
+    files: Sequence[HostFile]
+    what: str
+    name: str
+    key: str
+
+
+class HostCache:
+    """What was read of hosts' files, by all processes of this user.
+
+    Args:
+        now: seconds since 1970.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self.folder = os.path.join(cache_folder(), "hosts")
+        self._now = now
+        self._code = ""
+        self._texts: dict[str, bytes] = {}
+        self._has_written = False
+
+    def slot(self, files: Sequence[HostFile], what: str) -> Slot | None:
+        """Where something about files is kept; None where one is remote or still being written, or all are small."""
+        try:
+            states = [os.stat(file.path) for file in files]
+        except OSError:
+            return None
+        latest = self._now() - SETTLED_SECONDS
+        if any(max(state.st_mtime, state.st_ctime) > latest for state in states):
+            return None
+        if sum(state.st_size for state in states) < LEAST_BYTES:
+            return None
+        self._code = self._code or code_version()
+        place = _encoded(f"{what} {[(file.host, os.path.realpath(file.path)) for file in files]}")
+        name = f"{crc32(place):08x}{crc32(place[::-1]):08x}"  # of what share it, one is lost
+        times = [(state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns) for state in states]
+        return Slot(files, what, name, f"{place!r} {times} {self._code}")
+
+    def get(self, slot: Slot | None) -> object | None:
+        """What is kept there; None where there is no good entry."""
+        if slot is None:
+            return None
+        from tpuprof.parsers.hosts.codec import DAMAGED, decode  # noqa: PLC0415 - small files do without
+
+        try:
+            return decode(_content(self._read(slot.name), slot.key), self._text)
+        except (OSError, *DAMAGED):
+            return None
+
+    def put(self, slot: Slot | None, value: object) -> None:
+        """Keeps something, unless a file has changed since the slot was made; silent where that can't be done."""
+        if slot is None or self.slot(slot.files, slot.what) != slot:
+            return
+        from tpuprof.parsers.hosts.codec import encode  # noqa: PLC0415
+
+        with contextlib.suppress(OSError):
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            self._write(slot.name, slot.key, encode(value, self._keep))
+            self._has_written = True
+
+    def trim(self) -> None:
+        """Removes the entries that were used longest ago, where this process has written some and all are too many."""
+        if not self._has_written:
+            return
+        self._has_written = False
+        entries = []
+        with contextlib.suppress(OSError), os.scandir(self.folder) as found:
+            for entry in found:
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    entries.append((max(status.st_atime, status.st_mtime), status.st_size, entry.path))
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
+            if total <= BOUND:
+                break
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+                total -= size
+
+    # --- texts that hosts share
+
+    def _keep(self, text: bytes) -> str:
+        from hashlib import sha256  # noqa: PLC0415 - takes 5 ms, and small programs do without
+
+        name = f"text-{sha256(text).hexdigest()}"
+        if not os.path.exists(os.path.join(self.folder, name)):
+            self._write(name, name, text)
+        return name
+
+    def _text(self, name: str) -> bytes:
+        if name not in self._texts:
+            if not (name.startswith("text-") and name[5:].isalnum()):
+                raise ValueError(name)
+            self._texts[name] = bytes(_content(self._read(name), name))
+        return self._texts[name]
+
+    # --- files
+
+    def _read(self, name: str) -> bytes:
+        """A file of this user's own.
+
+        Raises:
+            OSError: it can't be read, or is not to be trusted.
+        """
+        descriptor = os.open(os.path.join(self.folder, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_size > BOUND:
+                raise PermissionError(name)
+            with contextlib.suppress(OSError):
+                os.utime(descriptor, ns=(time.time_ns(), status.st_mtime_ns))
+            return file.read(status.st_size)
+
+    def _write(self, name: str, key: str, data: bytes) -> None:
+        """Puts a whole file in place, or none: readers never see a part of it."""
+        partial = os.path.join(self.folder, f"{name}.{os.getpid()}-{threading.get_ident()}")
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            with open(os.open(partial, flags, 0o600), "wb") as file:
+                file.write(_head(_encoded(key), memoryview(data)))
+                file.write(_encoded(key))
+                file.write(data)
+            os.replace(partial, os.path.join(self.folder, name))
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(partial)
+            raise
+
+
+def code_version() -> str:
+    """What tells the code that makes summaries from any other: sizes and times of the files of `parsers`."""
+    facts = []
+    for folder, folders, names in os.walk(_PARSERS):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in names:
+            status = os.stat(os.path.join(folder, name))
+            facts.append((name, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return f"{len(facts)}-{crc32(_encoded(repr(sorted(facts)))):08x}"
+
+
+def _head(key: bytes, data: memoryview) -> bytes:
+    checksum = crc32(data, crc32(key, crc32(_HEAD.pack(_MAGIC, 0, len(key), len(data)))))
+    return _HEAD.pack(_MAGIC, checksum, len(key), len(data))
+
+
+def _content(entry: bytes, key: str) -> memoryview:
+    """What an entry holds.
+
+    Raises:
+        ValueError: it is damaged, or of another key.
+    """
+    wanted = _encoded(key)
+    data = memoryview(entry)[_HEAD.size + len(wanted) :]
+    if entry[: _HEAD.size + len(wanted)] != _head(wanted, data) + wanted:
+        raise ValueError(key)
+    return data
+
+
+def _encoded(key: str) -> bytes:
+    return key.encode("utf-8", "surrogateescape")

@@ -1,0 +1,311 @@
+"""The second look: what was read is not read again, and an entry that is not good loses nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.support.made.many_hosts import profiles, steady, write_run
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.diff.compare import compare
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts import cache as cache_module
+from tpuprof.parsers.hosts import op_summary as op_summary_module
+from tpuprof.parsers.hosts import summary as summary_module
+from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.cli.main import main
+
+
+def later() -> float:
+    """A minute from now: the files of a test have settled by then."""
+    return time.time() + 60
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A cache folder of its own, in which small files count."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
+    return tmp_path / "cache" / "tpuprof-tui" / "hosts"
+
+
+@pytest.fixture
+def logdir(tmp_path: Path) -> Path:
+    """Three hosts."""
+    return write_run(tmp_path / "log", profiles({f"host{at}": steady(1000 + at) for at in range(3)}))
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The hosts whose files were read, in order."""
+    done: list[str] = []
+
+    def counted(work: Callable[..., object], path: str, host: str, *rest: object) -> object:
+        done.append(host)
+        return work(path, host, *rest)
+
+    for module, name in ((summary_module, "summarise_file"), (op_summary_module, "summarise_ops")):
+        monkeypatch.setattr(module, name, partial(counted, getattr(module, name)))
+    return done
+
+
+def session(logdir: Path, cache: HostCache | None = None) -> Session:
+    return Session(open_logdir(str(logdir)).find_run(None), cache=HostCache(later) if cache is None else cache)
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir())
+
+
+def test_what_was_read_is_not_read_again(logdir: Path, reads: list[str]) -> None:
+    first = session(logdir)
+    pages = first.overview(), first.ops(), first.hosts(), first.input_pipeline()
+    assert sorted(reads) == ["host0", "host1", "host2"]
+    second = session(logdir)
+    again = second.overview(), second.ops(), second.hosts(), second.input_pipeline()
+    assert len(reads) == 3
+    assert (pages[0], pages[3]) == (again[0], again[3])
+    assert repr((pages[1], pages[2])) == repr((again[1], again[2]))
+
+
+def test_a_kept_page_opens_no_file(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = session(logdir).overview()
+
+    def never(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Trace, "open", never)
+    assert session(logdir).overview() == page
+
+
+def test_a_new_host_is_read_alone(logdir: Path, reads: list[str]) -> None:
+    session(logdir).overview()
+    run = next(logdir.glob("plugins/profile/*"))
+    shutil.copyfile(run / "host0.xplane.pb", run / "host7.xplane.pb")
+    reads.clear()
+    assert session(logdir).overview().hosts == ("host0", "host1", "host2", "host7")
+    assert reads == ["host7"]
+
+
+def test_a_file_that_changed_is_read_again(logdir: Path, reads: list[str]) -> None:
+    session(logdir).overview()
+    run = next(logdir.glob("plugins/profile/*"))
+    other = profiles({"host1": steady(5000)})["host1"]
+    times = os.stat(run / "host1.xplane.pb")
+    (run / "host1.xplane.pb").write_bytes(other)
+    os.utime(run / "host1.xplane.pb", ns=(times.st_atime_ns, times.st_mtime_ns))  # the inode and the size may be equal
+    reads.clear()
+    assert session(logdir).overview("host1").steps[0].duration_ps > 5000
+    assert reads == ["host1"]
+
+
+def test_a_file_that_is_still_written_is_not_kept(logdir: Path, folder: Path) -> None:
+    session(logdir, HostCache()).overview()
+    assert not folder.exists()
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_kept(logdir: Path, folder: Path) -> None:
+    cache = HostCache(later)
+    files = open_logdir(str(logdir)).find_run(None).hosts[:1]
+    slot = cache.slot(files, "something")
+    os.utime(files[0].path)
+    cache.put(slot, Peaks())
+    assert not folder.exists()
+
+
+def test_other_code_makes_other_entries(logdir: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    session(logdir).overview()
+    monkeypatch.setattr(cache_module, "code_version", lambda: "a newer one")
+    session(logdir).overview()
+    assert len(reads) == 6
+
+
+def test_the_code_has_a_version_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "a.py").write_text("1")
+    monkeypatch.setattr(cache_module, "_PARSERS", str(tmp_path))
+    before = cache_module.code_version()
+    assert cache_module.code_version() == before
+    (tmp_path / "pages" / "a.py").write_text("2")
+    os.utime(tmp_path / "pages" / "a.py", (1, 1))
+    assert cache_module.code_version() != before
+
+
+@pytest.mark.parametrize("size", [0, 10, 40, 200, -1])
+def test_a_cut_entry_loses_nothing(logdir: Path, folder: Path, reads: list[str], size: int) -> None:
+    page = session(logdir).overview()
+    for entry in entries(folder):
+        entry.write_bytes(entry.read_bytes()[:size])
+    reads.clear()
+    assert session(logdir).overview() == page
+    assert len(reads) == 3
+    assert session(logdir).overview() == page  # whole again
+    assert len(reads) == 3
+
+
+def test_a_flipped_bit_anywhere_is_seen(logdir: Path, folder: Path) -> None:
+    cache = HostCache(later)
+    files = open_logdir(str(logdir)).find_run(None).hosts[:1]
+    cache.put(cache.slot(files, "peaks"), Peaks(1.0, 2.0))
+    (entry,) = entries(folder)
+    good = entry.read_bytes()
+    assert cache.get(cache.slot(files, "peaks")) == Peaks(1.0, 2.0)
+    for place in range(len(good)):
+        entry.write_bytes(good[:place] + bytes([good[place] ^ 4]) + good[place + 1 :])
+        assert cache.get(cache.slot(files, "peaks")) is None
+
+
+def test_an_entry_of_something_else_is_none(logdir: Path, folder: Path) -> None:
+    cache = HostCache(later)
+    first, second, _ = open_logdir(str(logdir)).find_run(None).hosts
+    cache.put(cache.slot([first], "peaks"), Peaks(1.0))
+    (entry,) = entries(folder)
+    place = cache.slot([second], "peaks")
+    assert place is not None
+    entry.rename(folder / place.name)
+    assert cache.get(place) is None
+
+
+def test_what_others_can_reach_is_not_trusted(logdir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = HostCache(later)
+    slot = cache.slot(open_logdir(str(logdir)).find_run(None).hosts[:1], "peaks")
+    assert slot is not None
+    cache.put(slot, Peaks(1.0))
+    entry = folder / slot.name
+    moved = entry.rename(folder / "elsewhere")
+    entry.symlink_to(moved)
+    assert cache.get(slot) is None
+    entry.unlink()
+    entry.mkdir()
+    assert cache.get(slot) is None
+    cache.put(slot, Peaks(1.0))  # nor is there a traceback
+    entry.rmdir()
+    moved.rename(entry)
+    assert cache.get(slot) == Peaks(1.0)
+    monkeypatch.setattr(os, "getuid", lambda: os.stat(entry).st_uid + 1)
+    assert cache.get(slot) is None
+
+
+def test_only_the_user_may_read_entries(logdir: Path, folder: Path) -> None:
+    session(logdir).overview()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(entry.stat().st_mode) for entry in entries(folder)} == {0o600}
+
+
+def test_a_folder_that_cannot_be_written_loses_nothing(logdir: Path, folder: Path, reads: list[str]) -> None:
+    folder.parent.parent.mkdir()
+    folder.parent.write_text("a file where the folder should be")
+    assert len(session(logdir).overview().hosts) == 3
+    assert len(session(logdir).overview().hosts) == 3
+    assert len(reads) == 6
+
+
+def test_hosts_share_the_texts_of_their_program(
+    logdir: Path, folder: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tpuprof.parsers.hosts.codec.LARGE", 1)
+    page = session(logdir).overview()
+    texts = list(folder.glob("text-*"))
+    assert len(texts) < 6  # two metadata maps a host would be six
+    for entry in entries(folder):
+        if not entry.name.startswith("text-") and b"Overview" in entry.read_bytes():
+            entry.unlink()
+    reads.clear()
+    assert session(logdir).overview() == page
+    assert not reads
+    texts[0].unlink()
+    for entry in entries(folder):
+        if b"Overview" in entry.read_bytes():
+            entry.unlink()
+    assert session(logdir).overview() == page
+    assert len(reads) == 3
+
+
+def test_a_host_that_failed_is_tried_again(logdir: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    work = summary_module.summarise_file
+
+    def out_of_memory(*args: object) -> object:
+        if args[1] == "host1":
+            raise ProfileError("memory", "host1 could not be read: this machine's memory was not enough for it.", "")
+        return work(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(summary_module, "summarise_file", out_of_memory)
+    assert session(logdir).overview().hosts == ("host0", "host2")
+    monkeypatch.setattr(summary_module, "summarise_file", work)
+    reads.clear()
+    assert session(logdir).overview().hosts == ("host0", "host1", "host2")
+    assert reads == ["host1"]
+
+
+def test_all_entries_together_are_bounded(logdir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = HostCache(later)
+    files = open_logdir(str(logdir)).find_run(None).hosts
+    for number in range(5):
+        slot = cache.slot(files[:1], f"entry {number}")
+        assert slot is not None
+        cache.put(slot, ("x" * 1000, number))
+        os.utime(folder / slot.name, (number, number))
+    size = max(entry.stat().st_size for entry in entries(folder))
+    assert cache.get(cache.slot(files[:1], "entry 0")) is not None  # used just now
+    monkeypatch.setattr(cache_module, "BOUND", 2 * size)
+    cache.trim()
+    left = [number for number in range(5) if cache.get(cache.slot(files[:1], f"entry {number}")) is not None]
+    assert left == [0, 4]
+
+
+def test_writers_at_the_same_time_leave_whole_entries(logdir: Path) -> None:
+    caches = [HostCache(later) for _ in range(4)]
+    files = open_logdir(str(logdir)).find_run(None).hosts[:1]
+    slots = [cache.slot(files, "something") for cache in caches]
+    assert len(set(slots)) == 1
+    seen: set[object] = set()
+
+    def write(number: int) -> None:
+        for _ in range(30):
+            caches[number].put(slots[number], (number, "x" * 5000 * number))
+            seen.add(caches[number].get(slots[number]))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen <= {(number, "x" * 5000 * number) for number in range(4)}
+
+
+def test_a_comparison_decodes_the_ops_of_steps_once(
+    logdir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = write_run(tmp_path / "other", profiles({f"host{at}": steady(1100 + at) for at in range(3)}))
+    first = compare(session(logdir), session(other))
+
+    def never(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("tpuprof.parsers.diff.measure.core_ops", never)
+    assert repr(compare(session(logdir), session(other))) == repr(first)
+
+
+def test_the_command_line_keeps_summaries_unless_told_not_to(
+    logdir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cache_module, "SETTLED_SECONDS", 0.0)
+    inside = sorted(path.name for path in logdir.rglob("*"))
+    printed = []
+    for arguments in (["--no-cache"], [], [], ["--no-cache"]):
+        assert main(["report", "overview", str(logdir), "--format", "json", *arguments]) == 0
+        printed.append(capsys.readouterr().out)
+        assert folder.exists() == (len(printed) > 1)
+    assert len(set(printed)) == 1
+    assert sorted(path.name for path in logdir.rglob("*")) == inside  # nothing beside the profiles
