@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+"""As the command line does: threads that wait for each other's small products take the time of all tests."""
+
 SHARED = Path(__file__).parents[2] / "shared"
 
 

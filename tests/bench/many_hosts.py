@@ -1,11 +1,16 @@
 """How long the overview of many hosts takes, and how much memory, with one process and with several.
 
     python tests/bench/many_hosts.py [--hosts 64] [--size 50MB] [--distinct 3] [--workers 1 2 4] [--keep]
+    python tests/bench/many_hosts.py --merge 1024
 
 Makes a few distinct profiles with the demo script and copies them until there are enough (3.2 GB by default, below
 `.work`, removed at the end unless kept), then makes the overview in a fresh process for each number of workers; `auto`
 is what the program would choose. Prints wall time, when the first partial overview was there, CPU time of all
-processes, peak memory of the parent and of the largest worker.
+processes, peak memory of the parent and of the largest worker. The second look is the overview once more, from what the
+first one left in the cache.
+
+`--merge` makes pages of so many hosts from summaries alone: those of the demo, each host's a copy with other names and
+times. Nothing is read or decoded.
 """
 
 from __future__ import annotations
@@ -13,10 +18,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pickle
+import resource
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+import time
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -24,16 +33,23 @@ if __name__ == "__main__":
 
 from tests.demo.make_profile import parse_size, write_profile
 from tests.demo.profile.timeline import DemoSpec
+from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, available_cores
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.pages.hosts.hosts import hosts_page
+from tpuprof.parsers.pages.ops.ops import ops_page
+from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.tui.demo import demo_path
 
 WORK = Path(__file__).parent / ".work"
 ONE_RUN = """
 import json, multiprocessing, resource, sys, time
 from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.session.session import Session
 if __name__ == "__main__":
     begin, partials = time.perf_counter(), []
-    session = Session(open_logdir(sys.argv[1]).find_run(None))
+    session = Session(open_logdir(sys.argv[1]).find_run(None), cache=HostCache())
     page = session.overview_as_read(None, lambda *_: partials.append(time.perf_counter() - begin))
     wall = time.perf_counter() - begin
     for child in multiprocessing.active_children():
@@ -75,14 +91,49 @@ def logdir(hosts: int, size: str, distinct: int) -> Path:
     return folder
 
 
-def measured(folder: Path, workers: str) -> Figures:
-    """The overview once, in a fresh process."""
-    environment = {**os.environ, WORKERS_VARIABLE: "" if workers == "auto" else workers}
+def measured(folder: Path, workers: str, is_second: bool = False) -> Figures:
+    """The overview once, in a fresh process; a second look finds what the one before has left."""
+    cache = WORK / "cache"
+    if not is_second:
+        shutil.rmtree(cache, ignore_errors=True)
+    environment = {
+        "XDG_CACHE_HOME": str(cache),
+        **os.environ,
+        WORKERS_VARIABLE: "" if workers == "auto" else workers,
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     command = [sys.executable, "-c", ONE_RUN, str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     wall, first, cpu, parent, worker, hosts, partials = json.loads(done.stdout)
     unit = 1e6 if sys.platform == "darwin" else 1e3
+    workers += " again" if is_second else ""
     return Figures(workers, hosts, wall, first[0] if first else None, partials, cpu, parent / unit, worker / unit)
+
+
+def merge(hosts: int) -> None:
+    """Makes pages of many hosts' summaries; prints CPU seconds, and the peak memory so far."""
+    with closing(Trace.open(demo_path())) as trace:
+        one = summarise(trace, "host0")
+    summaries = [_host(one, number) for number in range(hosts)]
+    print(f"{hosts} hosts' summaries: {hosts * len(pickle.dumps(one)) / 1e6:,.0f} MB pickled, {_peak():,.0f} MB")
+    for name, page in (("overview", overview), ("hosts", lambda all_: hosts_page(all_, [])), ("ops", ops_page)):
+        begin = time.process_time()
+        page(summaries)
+        print(f"{name}: {time.process_time() - begin:.2f} s, {_peak():,.0f} MB")
+
+
+def _host(summary: HostSummary, number: int) -> HostSummary:
+    """The same host under another name, with arrays of its own and steps that begin a little later."""
+    copied: HostSummary = pickle.loads(pickle.dumps(summary))
+    assert copied.steps is not None
+    names = tuple(name.replace("host0", f"host{number}") for name in copied.steps.core_names)
+    steps = replace(copied.steps, core_names=names, start_ps=copied.steps.start_ps + 1000 * number)
+    return replace(copied, host=f"host{number}", steps=steps)
+
+
+def _peak() -> float:
+    """Megabytes that this process took at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 def main() -> None:
@@ -93,19 +144,17 @@ def main() -> None:
     parser.add_argument("--distinct", type=int, default=3)
     parser.add_argument("--workers", nargs="+", default=["1", "2", "4", "auto"])
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--merge", type=int, metavar="HOSTS", help="make pages of so many hosts' summaries instead")
     given = parser.parse_args()
+    if given.merge:
+        merge(given.merge)
+        return
     folder = logdir(given.hosts, given.size, given.distinct)
     print(f"{given.hosts} hosts of {given.size}, {available_cores()} cores, load {os.getloadavg()[0]:.1f}")
     try:
-        for workers in given.workers:
-            print(
-                json.dumps(
-                    {
-                        k: round(v, 2) if isinstance(v, float) else v
-                        for k, v in asdict(measured(folder, workers)).items()
-                    }
-                )
-            )
+        for workers, is_second in [(workers, False) for workers in given.workers] + [(given.workers[-1], True)]:
+            figures = asdict(measured(folder, workers, is_second)).items()
+            print(json.dumps({key: round(value, 2) if isinstance(value, float) else value for key, value in figures}))
     finally:
         if not given.keep:
             shutil.rmtree(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 
 import numpy as np
@@ -309,3 +310,22 @@ def test_whatever_the_numbers_nothing_is_negative(
         assert all(0 < one.overlap_ps <= found.idle.gap_ps for one in found.idle.activities)
     assert all(0 <= one.idle_ps <= one.duration_ps for one in found.compilations)
     assert all(0 <= chip.active_ps <= chip.total_ps for chip in found.duty)
+
+
+def test_a_summary_is_small_and_grows_with_steps_and_ops_alone() -> None:
+    """What crosses from process to process, in bytes: columns by step and core, and the metadata; nothing by event."""
+    sizes = {}
+    for steps, events in ((10, 4), (10, 40), (40, 4)):
+        space = XSpace()
+        for core in range(2):
+            ops = [
+                (f"fusion.{event % 4}", "loop fusion", (step * events + event) * 100, 80)
+                for step in range(steps)
+                for event in range(events)
+            ]
+            marks = [(str(step), step * events * 100, (step + 1) * events * 100) for step in range(steps)]
+            tpu_plane(space, core, ops, steps=marks)
+        sizes[steps, events] = len(pickle.dumps(summarise(Trace.from_bytes(space.SerializeToString()), "host")))
+    assert abs(sizes[10, 40] - sizes[10, 4]) < 200
+    assert 0 < sizes[40, 4] - sizes[10, 4] < 2 * 30 * 400
+    assert sizes[10, 4] < 20_000
