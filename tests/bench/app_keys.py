@@ -18,8 +18,10 @@ import statistics
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07]*\x07")
@@ -64,9 +66,9 @@ class Terminal:
         os.close(self._fd)
 
 
-def waits(profile: str) -> dict[str, float]:
+def waits(profile: str, *options: str) -> dict[str, float]:
     """The waits of one run, by name."""
-    terminal = Terminal([str(Path(sys.executable).parent / "tpuprof-tui"), profile])
+    terminal = Terminal([str(Path(sys.executable).parent / "tpuprof-tui"), profile, *options])
     try:
         out = {"command to first figure": terminal.until(rb"TPU v\d")}
         time.sleep(1)
@@ -86,10 +88,17 @@ def main() -> None:
     parser.add_argument("profile")
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
-    runs = [waits(arguments.profile) for _ in range(arguments.repeat)]
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["XDG_CACHE_HOME"] = cache
+        _print("first look", [waits(arguments.profile, "--no-cache") for _ in range(arguments.repeat)])
+        waits(arguments.profile)  # what it leaves is there at the second look
+        _print("second look", [waits(arguments.profile) for _ in range(arguments.repeat)])
+
+
+def _print(look: str, runs: Sequence[dict[str, float]]) -> None:
     for name in runs[0]:
         times = [run[name] for run in runs]
-        print(f"{name}: {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f})")
+        print(f"{look}, {name}: {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f})")
 
 
 if __name__ == "__main__":
