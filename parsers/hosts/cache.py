@@ -68,7 +68,12 @@ class HostCache:
         self._has_written = False
 
     def slot(self, files: Sequence[HostFile], what: str) -> Slot | None:
-        """Where something about files is kept; None where one is remote or still being written, or all are small."""
+        """Where something about files is kept; None where one is remote or still being written, or all are small.
+
+        None as well where the user has no home folder: nothing is kept below the current one.
+        """
+        if not os.path.isabs(self.folder):
+            return None
         try:
             states = [os.stat(file.path) for file in files]
         except OSError:

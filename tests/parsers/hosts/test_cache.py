@@ -211,6 +211,15 @@ def test_a_folder_that_cannot_be_written_loses_nothing(logdir: Path, folder: Pat
     assert len(reads) == 6
 
 
+def test_without_a_home_nothing_is_kept(logdir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.chdir(tmp_path)
+    inside = sorted(tmp_path.rglob("*"))
+    assert len(session(logdir).overview().hosts) == 3
+    assert sorted(tmp_path.rglob("*")) == inside
+
+
 def test_hosts_share_the_texts_of_their_program(
     logdir: Path, folder: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,11 +174,11 @@ def test_the_screen_gets_path_and_options(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setenv("TERM", "xterm-256color")
     assert cli.main([]) == 7
-    assert cli.main(["logs", "--ascii", "--color", "256", "--no-mouse", "--run", "r", "--host", "h"]) == 7
+    assert cli.main(["logs", "--ascii", "--color", "256", "--no-mouse", "--run", "r", "--host", "h", "--no-cache"]) == 7
     assert cli.main(["demo", "--mouse"]) == 7
     assert calls == [
         (".", AppOptions()),
-        ("logs", AppOptions(ascii=True, color="256", mouse=False, run="r", host="h")),
+        ("logs", AppOptions(ascii=True, color="256", mouse=False, run="r", host="h", cache=False)),
         (demo_path(), AppOptions(mouse=True, demo=True)),
     ]
 

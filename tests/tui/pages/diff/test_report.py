@@ -28,6 +28,7 @@ from tpuprof.parsers.base.errors import (
 )
 from tpuprof.parsers.diff.model import Diff
 from tpuprof.parsers.diff.regression import Regression, regression
+from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.diff import diff_parser, run_diff
 from tpuprof.tui.pages import command_named
@@ -221,18 +222,18 @@ def test_different_programs_do_not_pass_either(tmp_path: Path, capsys: pytest.Ca
     assert " DIFFERENT " in words and "typical" in words and "SLOWER" not in words
 
 
-def test_workers_of_a_cluster_read_the_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str | None] = []
+def test_options_say_how_the_hosts_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str | None, bool]] = []
     plain = Session.__init__
 
-    def init(self: Session, *arguments: Any, scheduler: str | None = None) -> None:
-        asked.append(scheduler)
+    def init(self: Session, *arguments: Any, scheduler: str | None = None, cache: HostCache | None = None) -> None:
+        asked.append((scheduler, cache is not None))
         plain(self, *arguments)
 
     monkeypatch.setattr(Session, "__init__", init)
     a, b = written(tmp_path, "a", BASE), written(tmp_path, "b", SLOWER)
-    assert run(a, b, "--json", "--scheduler", "127.0.0.1:9") == EXIT_OK and run(a, b, "--json") == EXIT_OK
-    assert asked == ["127.0.0.1:9"] * 2 + [None] * 2
+    assert run(a, b, "--json", "--scheduler", "127.0.0.1:9") == EXIT_OK and run(a, b, "--json", "--no-cache") == EXIT_OK
+    assert asked == [("127.0.0.1:9", True)] * 2 + [(None, False)] * 2
 
 
 @pytest.mark.parametrize("text", ["5 percent", "-1", "", "nan", "%", "1e3", "٥"])
