@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tpuprof.parsers.base.record import dataclass
 
 EXIT_OK = 0
 EXIT_USAGE = 2

@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.model import Address, CaptureOptions

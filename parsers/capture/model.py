@@ -6,10 +6,10 @@ import contextlib
 import ipaddress
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, Problem, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 
 LONGEST_MS = 600_000

@@ -13,9 +13,10 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.capture import errors, model
 from tpuprof.parsers.capture.client import Answer, Call, Server, look_at, profile_request, read_answer

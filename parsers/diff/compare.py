@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.diff import model, noise
 from tpuprof.parsers.diff.cautions import cautions, different_programs
 from tpuprof.parsers.diff.match import Pair, matched

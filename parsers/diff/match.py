@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.diff.measure import Op
 from tpuprof.parsers.diff.model import MatchedBy

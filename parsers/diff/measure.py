@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, place
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.diff.noise import MOST_BATCHES, Bounds, Estimate, estimate, within
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name

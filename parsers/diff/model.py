@@ -13,10 +13,10 @@ Accounting, exact but for rounding:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.diff.noise import Estimate, noise_floor
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.model import StepTime

@@ -23,12 +23,12 @@ layout, another neighbour on the network.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, median
+from tpuprof.parsers.base.record import dataclass
 
 CONFIDENCE = 0.95
 MOST_BATCHES = 32

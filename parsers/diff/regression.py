@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.diff.model import Diff
 
 Outcome = Literal["slower", "passed", "unknown"]

@@ -9,9 +9,10 @@ import os
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, natural_key
 
 NO_HOST_NAME = "(no host name)"

@@ -15,12 +15,13 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from urllib.parse import unquote
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, natural_key, printable
 from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, KINDS, MAGIC, Folder, SearchLimits, Walk, absolute

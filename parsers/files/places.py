@@ -9,9 +9,10 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.folder_search import NO_HOST_NAME, SearchLimits, Walk, host_name, kind_of, names_in
 

@@ -14,9 +14,10 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, MAGIC, Folder, SearchLimits, Walk, is_profile

@@ -13,12 +13,12 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 from tpuprof.parsers.base.folders import cache_folder
+from tpuprof.parsers.base.record import dataclass
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import HostFile

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
 from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Watch

@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
-from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from typing import Generic, TextIO
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.hosts.progress import HostAtWork, OnProgress, Progress

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import HostFile
 
 

@@ -8,12 +8,12 @@ Events add up by event metadata within a core, and by (program id, symbol id) ac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, nesting_order, no_ints
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTable

@@ -8,13 +8,13 @@ and so does everything where the compiled core is absent. Both give the same sum
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, distinct, is_sorted, no_ints, place, union
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import op_pass, sum_by_key
 from tpuprof.parsers.formats.xspace.core.types import HAS_OCCURRENCES
 from tpuprof.parsers.formats.xspace.events import ColumnRoom, StatColumn

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from itertools import count, repeat
 from operator import contains
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 
 Mask = NDArray[np.bool_]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from tpuprof.parsers.base.record import dataclass
 
 UNKNOWN_TYPE = "Unknown"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, distinct, positions
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import decode_events
 from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED
 from tpuprof.parsers.formats.xspace.metadata import (

@@ -8,11 +8,10 @@ efficiency leaves out VMEM on devices whose VMEM is not merged with CMEM, althou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.device import HOLDS_OPS, Peaks
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable

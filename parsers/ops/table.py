@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.device import op_class
 from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource

@@ -10,12 +10,13 @@ sessions over the time from its first start to its last end, summed over hosts; 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
 from tpuprof.parsers.steps.requests.requests import HostRequests

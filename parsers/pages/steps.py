@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.steps.grid import StepGrid, join_hosts
 from tpuprof.parsers.steps.model import StepSource, StepTime

@@ -13,13 +13,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.files.remote.urls import scheme_of
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules, module_name

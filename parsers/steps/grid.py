@@ -13,13 +13,14 @@ spans overlap most.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, place, ranges
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.steps.markers import CoreSteps
 from tpuprof.parsers.steps.model import StepBreakdown, StepSource

@@ -9,12 +9,12 @@ inferred: a step is the time from one start of the busiest HLO module to its nex
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, MODULES_LINE, STEPS_LINE, device_spans, event_spans
 

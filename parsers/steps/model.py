@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from tpuprof.parsers.base.record import dataclass
 
 StepSource = Literal["steps", "modules"]
 """Where step times come from: markers of the `Steps` line, or periods of the `XLA Modules` line (inferred)."""

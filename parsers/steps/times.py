@@ -8,12 +8,13 @@ Ops are placed by the clock that steps are marked on; their durations are by the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, covered, distinct, place
 from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.core_sums import CoreSums, StepCells
 from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from math import isnan
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace

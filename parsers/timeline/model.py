@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, union_length
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.op_metadata import OpSource
 
 CLASSES: tuple[OpClass, ...] = get_args(OpClass)

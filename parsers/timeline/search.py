@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints, ranges
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track, TrackId

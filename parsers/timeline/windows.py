@@ -9,13 +9,13 @@ with a thousand.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, covered, ranges
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
 from tpuprof.parsers.timeline.model import CLASSES, RateTrack, Timeline, Track
 

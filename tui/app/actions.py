@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.pages import TABS, Tab
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.remote.urls import scheme_of, shown
 from tpuprof.tui.app.loader import Request

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from tpuprof.parsers.base.record import dataclass
 
 ColorChoice = Literal["auto", "truecolor", "256", "16", "never"]
 COLOR_CHOICES: tuple[ColorChoice, ...] = ("auto", "truecolor", "256", "16", "never")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from textual.message import Message
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Popup
 from tpuprof.tui.widgets.tab import Tab
@@ -23,7 +23,7 @@ class Part(Protocol[N_contra]):
         """Takes what one of its workers has told; on the screen's thread."""
 
 
-@dataclass
+@dataclass()
 class Report(Message):
     """What a worker tells its part."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.app.capture import Captures
 from tpuprof.tui.app.listings import changed_run_sentence, new_run_sentence
 from tpuprof.tui.app.loader import Request

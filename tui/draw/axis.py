@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.timeline.model import StepSpan
 from tpuprof.tui.draw.layout import Canvas, clean
 from tpuprof.tui.draw.spans import Glyphs, Line

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.layout import Canvas, clean, fit

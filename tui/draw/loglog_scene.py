@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import StyleKey
 
 if TYPE_CHECKING:

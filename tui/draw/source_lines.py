@@ -11,8 +11,8 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.layout import clean, fit
 from tpuprof.tui.draw.spans import Glyphs, Line, Span

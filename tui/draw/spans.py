@@ -7,10 +7,11 @@ pair of fills is the key.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
 
 ClassStyle = Literal[
     "class.compute", "class.vector", "class.copy", "class.collective", "class.host", "class.idle", "class.unknown"

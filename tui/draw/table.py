@@ -7,8 +7,9 @@ that fit beside the first ones, which always show, are drawn; a shift leaves som
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import cut, cut_middle, fit
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 

@@ -7,9 +7,10 @@ imported when they are asked for: a report loads no other page, and no screen.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.base.record import dataclass
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import Buffer, Buffers
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.fills import FILL, HELD_IN_BAND, USED_IN_BAND

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.report.fields import Field, Figure

@@ -10,11 +10,12 @@ A page has figures, of which there is one each, and tables, whose fields have a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, Column

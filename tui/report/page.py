@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from tpuprof.parsers.base.record import dataclass
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run

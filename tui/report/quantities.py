@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, nested, object_table
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 

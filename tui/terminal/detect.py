@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from tpuprof.parsers.base.record import dataclass
 
 ColorMode = Literal["truecolor", "256", "16", "mono"]
 

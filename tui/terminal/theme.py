@@ -8,13 +8,14 @@ without colours bold, reverse and underline do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, get_args
 
 from rich.color import Color
 from rich.style import Style
 
 from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE
 from tpuprof.tui.draw.spans import Fill, Pair, StyleKey
 from tpuprof.tui.terminal.detect import ColorMode

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from textual.events import Resize
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.columns import Cursor, Frame
 from tpuprof.tui.draw.layout import fit

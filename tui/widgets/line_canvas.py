@@ -8,7 +8,6 @@ slow connection a cursor step costs some hundred bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -19,6 +18,7 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
 from tpuprof.tui.terminal.detect import Terminal
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, Palette, palette

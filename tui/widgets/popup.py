@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from textual.geometry import Region, Size
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan

@@ -13,7 +13,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -24,6 +24,7 @@ from textual.events import Key, Paste, Resize
 from textual.message import Message
 from textual.screen import Screen
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
@@ -68,7 +69,7 @@ class ScreenApp(App[Any]):
                 loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
 
 
-@dataclass
+@dataclass()
 class Yanked(Message):
     """A text was copied: to tmux too, and to a file (`where`: its path, or why not)."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import count, size
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from textual.message import Message
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.terminal.theme import AnyLine
@@ -177,14 +177,14 @@ class Tab(LineCanvas):
         return lines
 
 
-@dataclass
+@dataclass()
 class OpenPopup(Message):
     """Something is to be opened above the page."""
 
     popup: Popup
 
 
-@dataclass
+@dataclass()
 class OpenScreen(Message):
     """A screen of the registry of pages is to be opened, which shows `content`."""
 
@@ -192,7 +192,7 @@ class OpenScreen(Message):
     content: object
 
 
-@dataclass
+@dataclass()
 class Pointed(Message):
     """Something else than a key has moved the cursor, or has brought another page; `said` is what to say of it."""
 

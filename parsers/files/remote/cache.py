@@ -15,9 +15,9 @@ import errno
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.places import reason
 from tpuprof.parsers.files.remote import files as drivers

@@ -15,11 +15,11 @@ import re
 import stat
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto import hlo_pb2
 
 COMBINE = -(2**63)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import unpack
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, positions
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import split_fields, stat_columns
 from tpuprof.parsers.formats.xspace.core.types import StatFields
 from tpuprof.parsers.formats.xspace.walk import FIXED64, LEN, VARINT, text, varint

@@ -11,7 +11,6 @@ A profile that was cut off at any byte still gives every event before the cut; `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.intervals import Int64s, no_ints
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import core_name, scan_events
 from tpuprof.parsers.formats.xspace.core.types import FULL, INCOMPLETE, MALFORMED, WIDE_ID
 from tpuprof.parsers.formats.xspace.events import EVENTS_FIELD, ColumnRoom, Events, StatColumn

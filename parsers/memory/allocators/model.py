@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints
+from tpuprof.parsers.base.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

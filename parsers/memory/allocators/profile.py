@@ -14,13 +14,13 @@ of equal ones; capacity is stack, heap and free memory together at that moment. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.memory.allocators.at_peak import in_use_at

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import Buffer
 
 OomKind = Literal["compile", "load", "runtime"]

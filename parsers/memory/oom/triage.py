@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, SPACE_NAMES, Category, SpaceMemory, space_name
 from tpuprof.parsers.memory.oom.model import Advice, Estimate, Need, OomKind, OomReport, Toggle
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, in_nesting_order, union
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import add
 from typing import Literal, get_args
 
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, in_nesting_order, no_ints, place, positions, union
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
 from tpuprof.parsers.ops.framework_op import parse_framework_op

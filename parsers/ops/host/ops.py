@@ -27,11 +27,11 @@ XProf also derives `is_eager` for ops that TensorFlow runs inside `EagerKernelEx
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, in_nesting_order, no_ints, positions, union_length
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace import metadata
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.events import StatColumn

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes
 from tpuprof.parsers.pages.findings.finding import Finding, Place

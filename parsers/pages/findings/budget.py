@@ -7,7 +7,6 @@ core waits for another is in the other's time as well. Time by op is known only 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, Place
 from tpuprof.parsers.pages.words import sentence_name, share, tail, time
 from tpuprof.parsers.steps.grid import StepGrid

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.host.input_events import InputCategory, XprofCategory
 from tpuprof.parsers.pages.overview.model import Bottleneck
 from tpuprof.parsers.steps.model import StepTime

@@ -10,12 +10,12 @@ HBM's here, so it calls ops HBM-bound that work in VMEM).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, work_of

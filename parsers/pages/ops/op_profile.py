@@ -15,12 +15,12 @@ XProf's page is `op_profile_builder.cc`. It differs on purpose in these points:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, work_of

@@ -8,13 +8,13 @@ not ``main``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import Rates, table_rates

@@ -8,11 +8,11 @@ own steps and not the longest core's step times their number, and an op that sta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, feeds, rates, work_of
 from tpuprof.parsers.pages.common import why_no_ops

@@ -7,10 +7,10 @@ Times are picoseconds and sizes bytes until they are drawn. A figure that the pr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.steps.model import GenericBreakdown, SparseCoreTime, StepBreakdown, StepTime
 
 if TYPE_CHECKING:  # for types only: an overview starts sooner without them

@@ -7,11 +7,11 @@ of a host have the group of the node around them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, distinct, nesting_order, numbered, opens, shared
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.ops.host.events import Ends
 from tpuprof.parsers.steps.groups.links import CoreLinks, LineLinks, by_key

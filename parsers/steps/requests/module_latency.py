@@ -8,11 +8,11 @@ time. Where none of these does so for half of the runs, each core ran on its own
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Columns, Int64s, covered, no_ints, positions, union
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import MODULES_LINE

@@ -19,11 +19,12 @@ Where a profile has no request events, as of plain JAX, there are the runs of HL
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, no_ints, positions
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
 from tpuprof.parsers.formats.xspace.trace import Plane

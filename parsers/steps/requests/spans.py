@@ -9,7 +9,6 @@ runtime does from the event that issues a transfer to the one that says it is do
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -27,6 +26,7 @@ from tpuprof.parsers.base.intervals import (
     ranges,
     union,
 )
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans

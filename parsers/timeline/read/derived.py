@@ -11,7 +11,6 @@ that it has merged so far, gaps included, which grows without end; here the limi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, is_sorted, nesting_order
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import lanes, self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op

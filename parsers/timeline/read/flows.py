@@ -13,13 +13,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, no_ints, numbered, opens
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE
 from tpuprof.parsers.ops.device import is_gpu, is_tensor_core

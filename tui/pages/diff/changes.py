@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.diff.model import Change, Diff, OpChange
 from tpuprof.tui.pages.diff.words import Kind
 

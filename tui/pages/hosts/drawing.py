@@ -6,11 +6,11 @@ Numbers in, lines out; where the reader is stands in `HostsState`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, HostSteps, LeftOut, Part, Verdict
 from tpuprof.tui.draw.bars import whole_cells

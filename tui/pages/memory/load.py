@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import MemoryPage, ModuleLabel, SpaceMemory
 from tpuprof.parsers.pages.memory import CompiledModules, first_space
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.model import Advice, OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, space_words
 from tpuprof.tui.report.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows

@@ -7,9 +7,10 @@ is there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.source_lines import SourceExcerpt
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.card import op_card

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.model import Step
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.columns import Columns, columns_of, graph_lines, names_line

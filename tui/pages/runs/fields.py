@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import UNKNOWN, age, duration, utc
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Span

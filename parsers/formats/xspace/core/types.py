@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals
+from tpuprof.parsers.base.record import dataclass
 
 Buffer = bytes | bytearray | memoryview | NDArray[np.uint8]
 """Bytes to decode: contiguous, at most one dimension of single bytes."""

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import round_up
 from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, largest_first
 from tpuprof.parsers.memory.oom.model import Advice, AdviceKind

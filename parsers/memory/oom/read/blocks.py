@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.read.clean import clean_lines, origin, without_digits
 from tpuprof.parsers.memory.oom.read.draft import Draft
 from tpuprof.parsers.memory.oom.read.forms import ANCHORS, BEGINNING, HEADLESS, INTERESTING, LEADS, Piece, pieces

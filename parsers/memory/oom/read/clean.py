@@ -11,8 +11,9 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.read.stream import LONGEST_LINE, Line
 
 _ANSI = re.compile(

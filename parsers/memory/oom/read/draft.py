@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.read.entries import Entry, allocation_entry, loose_entry, read_part, stack_entry
 from tpuprof.parsers.memory.oom.read.forms import SIZE, TABLES, Piece, Printed, exactly, printed
 

@@ -6,8 +6,9 @@ Sizes are printed in binary multiples and rounded: ``27.81G``, ``980.0K``, ``0B`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
+
+from tpuprof.parsers.base.record import dataclass
 
 SIZE = r"[0-9]{1,20}(?:\.[0-9]{1,6})?[BKMGTPE](?!i?B)"
 """Expression for a printed size, without groups. ``2.5GiB`` is none: other programs write that."""

@@ -6,8 +6,9 @@ has to print next, or the foremost one's, if such a line can follow there; where
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.read.draft import Draft
 from tpuprof.parsers.memory.oom.read.forms import Piece
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import codecs
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
 
 from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.base.record import dataclass
 
 LONGEST_LINE = 1 << 20
 _BEFORE, _LINES_BEFORE = 1 << 16, 20

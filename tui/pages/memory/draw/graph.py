@@ -7,11 +7,11 @@ its size on the graph's axis.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.draw.buffers import fills
 from tpuprof.tui.draw.buffers.sizes import UNITS, binary_size, limit_size

@@ -6,12 +6,11 @@ only the cursor's buffers over it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, ranges
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.buffers.sizes import binary_size

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.tui.draw.buffers.sizes import binary_size

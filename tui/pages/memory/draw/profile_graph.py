@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, ModuleRuns
 from tpuprof.tui.draw.axis import cells_at, tick_line, ticks
 from tpuprof.tui.draw.buffers.sizes import binary_size

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, MemoryPage, ModulePeaks, SpaceMemory, space_name
 from tpuprof.parsers.memory.modules.groups import Group, padding_of, scope_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size

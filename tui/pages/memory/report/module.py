@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SPACE_NAMES, MemoryPage, SpaceMemory, space_name
 from tpuprof.parsers.pages.memory import CompiledModules, first_space

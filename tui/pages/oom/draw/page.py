@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, filled, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.buffers.sizes import binary_short

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.pages.ops.fields import common

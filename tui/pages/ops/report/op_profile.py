@@ -11,12 +11,13 @@ can read them: what lies below is counted in `hidden_children`, and a warning sa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from json import JSONEncoder
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
 from tpuprof.tui.draw.format import count, share

@@ -7,13 +7,13 @@ how much of it is covered. No event of a cell is ever left out without a trace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, ranges
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.timeline.model import CLASSES, Track, TrackKind
 from tpuprof.parsers.timeline.windows import LaneWindow
 from tpuprof.tui.draw.spans import CLASS_LETTER, FILLS, Fill, Glyphs

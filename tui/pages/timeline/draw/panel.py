@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isnan
 
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.device import HOLDS_OPS
 from tpuprof.parsers.timeline.details import event_beside, op_facts, self_time
 from tpuprof.parsers.timeline.model import RateTrack, Timeline, Track

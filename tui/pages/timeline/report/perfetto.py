@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, ranges
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE, KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.formats.xspace.walk import text
