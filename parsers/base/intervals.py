@@ -76,6 +76,17 @@ def positions(values: NDArray[np.integer], among: Int64s) -> Int64s:
     return np.where(among[nearest] == values, nearest, -1).astype(np.int64)
 
 
+def is_among(values: NDArray[np.integer], others: Sequence[int] | Int64s) -> Bools:
+    """bool[n]: whether each value is one of others, which are in any order. (numpy's own may import its masked arrays.)"""
+    return positions(values, distinct(np.asarray(others, np.int64))) >= 0
+
+
+def without(values: Int64s, others: Int64s) -> Int64s:
+    """The distinct values that are none of others, ascending."""
+    values = distinct(values)
+    return values[~is_among(values, others)]
+
+
 def shared(values: Int64s, others: Int64s) -> Int64s:
     """The distinct values that both arrays have, ascending."""
     values, others = distinct(values), distinct(others)

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, place, ranges
+from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, place, ranges, without
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.steps.markers import CoreSteps
@@ -252,7 +252,7 @@ def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> tuple[StepGrid, Int6
     ]
     if not cut:
         return grid, op_count
-    kept = np.setdiff1d(np.arange(len(grid)), cut)
+    kept = without(np.arange(len(grid)), np.array(cut, np.int64))
     return replace(grid.take(kept), incomplete=(*grid.incomplete, *sentences)), op_count[:, kept]
 
 
@@ -358,7 +358,7 @@ def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
     sparse_core = grid.part_ps[:, :, SPARSE_CORE_WAIT].max(axis=0).astype(np.float64)
     idle = np.maximum(0.0, step - compute - slowest_infeed - mean_outfeed - sparse_core)
     percent = 100.0 * infeed / np.maximum(step, 1.0)
-    reduce_compute, reduce_sync = _all_reduce(grid)
+    reduce_compute, reduce_sync = all_reduce_times(grid)
     columns = (
         compute,
         active.mean(axis=0),
@@ -376,7 +376,7 @@ def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
     return tuple(map(StepBreakdown, *(column.tolist() for column in columns)))
 
 
-def _all_reduce(grid: StepGrid) -> tuple[Floats, Floats]:
+def all_reduce_times(grid: StepGrid) -> tuple[Floats, Floats]:
     """Compute and synchronisation time of all-reduces in each step, on the core whose all-reduces take longest."""
     count, cores = len(grid), len(grid.all_reduce)
     core = np.repeat(np.arange(cores), [len(step) for step, _, _ in grid.all_reduce])

@@ -90,9 +90,9 @@ def _marks(plane: Plane, line_name: str, stats: Sequence[str] = ()) -> _Marks:
         events = line.events(stats)
         start, end = event_spans(line, events)
         spans.append((start, end, *device_spans(events, start, end)))
-        ids = events.metadata_id.tolist()
-        named = {number: plane.event_metadata.label(number) for number in set(ids)}
-        names += [named[number] for number in ids]
+        ids, which = np.unique(events.metadata_id, return_inverse=True)
+        named = plane.event_metadata.labels(ids.astype(np.int64))
+        names += [named[number] for number in which.tolist()]
     if not spans:
         none = no_ints()
         return _Marks([], none, none, none, none, np.zeros(0, np.intp))

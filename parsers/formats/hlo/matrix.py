@@ -14,12 +14,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from math import gcd, prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_bits, round_up
-from tpuprof.parsers.formats.proto import hlo_pb2
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
+
 
 ROWS = 8
 """Rows that a matrix unit takes at a time: the sublanes of a vector register."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import shape_text
-from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.walk import text
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
+
 
 _WRAPPERS = frozenset((b"fusion", b"call", b"async-start", b"async-update", b"async-done"))
 _WITH_DIMENSIONS = frozenset((b"broadcast", b"concatenate", b"reduce", b"reverse", b"transpose"))

@@ -14,9 +14,13 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from math import prod
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.proto import hlo_pb2
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
+
 
 COMBINE = -(2**63)
 """A tile dimension, ``*`` in text, that merges a dimension with the next more minor one; rare, and not sized here."""

@@ -93,6 +93,15 @@ class MetadataTable:
         row = self.row(metadata_id)
         return (self.name(row) if row is not None else "") or f"event {metadata_id}"
 
+    def labels(self, metadata_ids: Int64s) -> list[str]:
+        """The label of each id."""
+        rows = self.rows(metadata_ids)
+        known = rows[rows >= 0]
+        spans = zip(self.name_begin[known].tolist(), self.name_end[known].tolist(), strict=True)
+        names = iter([text(self.body[begin:end]) for begin, end in spans])
+        each = zip(metadata_ids.tolist(), rows.tolist(), strict=True)
+        return [(next(names) if row >= 0 else "") or f"event {number}" for number, row in each]
+
     def display_name(self, row: int) -> str:
         """Display name of a row (for an HLO op: its short name), often empty."""
         return text(self.body[self.display_begin[row] : self.display_end[row]])

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes
 from tpuprof.parsers.pages.findings.finding import Finding, Place
 from tpuprof.parsers.pages.words import sentence_name, share, short, time
-from tpuprof.parsers.steps.grid import breakdowns
+from tpuprof.parsers.steps.grid import all_reduce_times
 
 LEAST_COLLECTIVE = 0.05
 """Every program waits a little for other cores; less than this share is rarely worth hiding."""
@@ -100,9 +100,7 @@ def _all_reduces(budget: Budget) -> tuple[float, float]:
     steps = budget.steps
     if steps is None or len(steps.grid.all_reduce) < 2:  # one core alone does not tell for whom it waits
         return 0.0, 0.0
-    parts = breakdowns(steps.grid)
-    transfer = sum(part.all_reduce_compute_ps for part in parts) / len(parts)
-    sync = sum(part.all_reduce_sync_ps for part in parts) / len(parts)
+    transfer, sync = (sum(times.tolist()) / len(steps.grid) for times in all_reduce_times(steps.grid))
     return (transfer, sync) if math.isfinite(transfer + sync) and min(transfer, sync) >= 0 else (0.0, 0.0)
 
 

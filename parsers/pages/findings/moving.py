@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import without
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.ops.table import OpTable
@@ -66,7 +67,7 @@ def layout_copies(budget: Budget, offloaded: Rows) -> Finding | None:
         offloaded: rows that move data to or from the host; another finding counts them.
     """
     table = budget.evidence.table
-    rows = np.setdiff1d(_of_categories(table, budget.rows["copy"], _LAYOUT), offloaded)
+    rows = without(_of_categories(table, budget.rows["copy"], _LAYOUT), offloaded)
     rows = rows[np.argsort(-table.self_ps[rows], kind="stable")]
     op_ps = budget.op_ps(rows, "copy")
     worth = float(op_ps.sum())

@@ -22,7 +22,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints, opens
+from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, is_among, no_ints, opens
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
@@ -215,7 +215,7 @@ def _starts(host: HostEvents, lines: Sequence[links.LineLinks], names: links.Nam
     for key, thread, line in zip(first, host.threads, lines, strict=False):
         rows = line.roots
         step, has = thread.stat("id").integers_at(rows)
-        free = ~(has & np.isin(step, of_data))
+        free = ~(has & is_among(step, of_data))
         parts.append((rows + key, line.level, line.start_ps[rows], line.end_ps[rows], free.astype(np.int64)))
     keys, level, start, end, free = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-end, start, -level))
@@ -252,8 +252,8 @@ def _taken(graph: Graph, starts: _Starts) -> tuple[Int64s, Int64s]:
     """
     nodes = np.searchsorted(graph.keys, starts.keys)
     rank, are_loops = np.arange(len(nodes)), starts.parts is not None
-    free = starts.free & (are_loops | ~np.isin(nodes, graph.looped))  # and that no other of their level leads to
-    levels = np.unique(starts.level)[::-1][:MOST_LEVELS]
+    free = starts.free & (are_loops | ~is_among(nodes, graph.looped))  # and that no other of their level leads to
+    levels = distinct(starts.level)[::-1][:MOST_LEVELS]
     low = None
     for level in [] if are_loops else levels.tolist():
         peers = rank[(starts.level <= level) if level == levels[-1] else (starts.level == level)]
@@ -308,14 +308,14 @@ def _root_table(host: HostEvents, lines: Sequence[links.LineLinks], keys: Int64s
     first = places(lines)
     of_thread = np.searchsorted(first, keys, side="right") - 1
     out: list[Root | None] = [None] * len(keys)
-    for index in np.unique(of_thread).tolist():
+    for index in distinct(of_thread).tolist():
         thread = host.threads[index]
         groups = np.flatnonzero(of_thread == index)
         rows = keys[groups] - first[index]
         iteration, has_iteration = _numbers(thread, "iter_num").integers_at(rows)
         step, has_step = _numbers(thread, "step_num").integers_at(rows)
         known, step_num = has_iteration | has_step, np.where(has_iteration, iteration, step)
-        names = {event: host.name(event) for event in np.unique(thread.metadata_id[rows]).tolist()}
+        names = {event: host.name(event) for event in distinct(thread.metadata_id[rows]).tolist()}
         columns = (groups, thread.metadata_id[rows], step_num, known, thread.start_ps[rows], thread.end_ps[rows])
         for group, event, number, is_known, begin, end in zip(*(column.tolist() for column in columns), strict=True):
             out[group] = Root(group, names[event], number if is_known else None, index, begin, end)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, no_ints, opens
+from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, is_among, no_ints, opens, without
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core_ops import MODULES_LINE
@@ -140,7 +140,7 @@ def _by_rule(thread: HostThread, rule: _Rule, names: Names, events: Sequence[str
     """The ends that a rule makes of other stats. Only events that have all of these count."""
     ids = [names[name] for name in events if name in names]
     rows = thread.stat(rule.stats[0]).rows
-    rows = rows[np.isin(thread.metadata_id[rows], ids)]
+    rows = rows[is_among(thread.metadata_id[rows], ids)]
     columns, have = [], np.ones(len(rows), np.bool_)
     for stat in rule.stats:
         values, has = thread.stat(stat).integers_at(rows)
@@ -162,7 +162,7 @@ def _mixed(columns: Sequence[Int64s]) -> Int64s:
 
 def _replaced(ends: Ends, by: Ends) -> Ends:
     """Replaces the ends of the events that have new ones."""
-    return Ends.joined([ends.take(~np.isin(ends.rows, by.rows)), by]) if len(by) else ends
+    return Ends.joined([ends.take(~is_among(ends.rows, by.rows)), by]) if len(by) else ends
 
 
 def _roots(thread: HostThread, names: Names) -> tuple[Int64s, Int64s]:
@@ -173,8 +173,8 @@ def _roots(thread: HostThread, names: Names) -> tuple[Int64s, Int64s]:
         if name in names:
             named = thread.rows_of([names[name]])
             if name == _ROOT_LEVELS[0][0]:  # the others' levels replace the events' own
-                named = named[~np.isin(named, rows)]
-            kept = ~np.isin(rows, named)
+                named = named[~is_among(named, rows)]
+            kept = ~is_among(rows, named)
             rows = np.concatenate([rows[kept], named])
             level = np.concatenate([level[kept], np.full(len(named), of_name)])
     order = np.argsort(rows)
@@ -187,7 +187,7 @@ def tf_data_steps(threads: Sequence[HostThread], names: Names) -> Int64s:
     steps = [no_ints()]
     for thread in threads if ids else ():
         stat = thread.stat("id")
-        steps.append(stat.values.integers()[np.isin(thread.metadata_id[stat.rows], ids)])
+        steps.append(stat.values.integers()[is_among(thread.metadata_id[stat.rows], ids)])
     return distinct(np.concatenate(steps))
 
 
@@ -241,8 +241,8 @@ def loop_iterations(
         step, _ = stat.integers_at(rows)
         parts.append((np.full(len(rows), index), rows, step, iteration, thread.start_ps[rows], thread.end_ps[rows]))
     of_thread, rows, step, iteration, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
-    loops = np.setdiff1d(step[iteration != 0], left_out)
-    chosen = np.flatnonzero(np.isin(step, loops))
+    loops = without(step[iteration != 0], left_out)
+    chosen = np.flatnonzero(is_among(step, loops))
     if not len(chosen):
         return None
     by_iteration = chosen[np.lexsort((-end[chosen], start[chosen], iteration[chosen], step[chosen]))]

@@ -11,7 +11,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Columns, Int64s, covered, no_ints, positions, union
+from tpuprof.parsers.base.intervals import (
+    Columns,
+    Int64s,
+    covered,
+    distinct,
+    is_among,
+    median,
+    no_ints,
+    positions,
+    union,
+)
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key
 from tpuprof.parsers.formats.xspace.trace import Plane
@@ -138,7 +148,7 @@ class _Launches:
             ends, ordinal = thread.producers(), thread.stat("device_ordinal")
             kinds.append((ends.kind, ends.id, thread.start_ps[ends.rows]))
             run, has = thread.stat("run_id").integers_at(ordinal.rows)
-            has &= np.isin(thread.metadata_id[ordinal.rows], ids)
+            has &= is_among(thread.metadata_id[ordinal.rows], ids)
             starts = thread.start_ps[ordinal.rows[has]]
             runs.append((ordinal.values.integers()[has], run[has] & RUN_ID_BITS, starts))
         return cls(_first_of_each(kinds), _first_of_each(runs))
@@ -159,7 +169,7 @@ def _first_of_each(parts: Sequence[tuple[Int64s, ...]]) -> dict[int, tuple[Int64
     """For each value of the first column: the second one's values, ascending, and the least of the third for each."""
     by, number, start = (np.concatenate(column) for column in zip(*parts, strict=True))
     out = {}
-    for value in np.unique(by).tolist():
+    for value in distinct(by).tolist():
         ids, which = np.unique(number[by == value], return_inverse=True)
         out[value] = ids, min_by_key(which, start[by == value], len(ids))
     return out
@@ -210,7 +220,7 @@ def _numbers(parts: Sequence[_CoreRuns], every: _CoreRuns) -> Int64s | None:
         np.concatenate([np.arange(len(part)) for part in parts]),
         np.concatenate([np.arange(longest - len(part), longest) for part in parts]),
     ]
-    if all(len(np.unique(part.run_id)) == len(part) and (part.run_id >= 0).all() for part in parts):
+    if all(len(distinct(part.run_id)) == len(part) and (part.run_id >= 0).all() for part in parts):
         candidates.insert(0, every.run_id)
     scores = [_together(number, every.start, every.end) for number in candidates]
     best = int(np.argmax(scores))
@@ -227,4 +237,4 @@ def _together(number: Int64s, start: Int64s, end: Int64s) -> float:
     first, last = min_by_key(which, start, n), -min_by_key(which, -end, n)
     last_start, first_end = -min_by_key(which, -start, n), min_by_key(which, end, n)
     share = np.maximum(first_end - last_start, 0) / np.maximum(last - first, 1)
-    return float(np.median(share[shared]))
+    return median(share[shared])

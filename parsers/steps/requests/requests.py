@@ -23,7 +23,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, no_ints, positions
+from tpuprof.parsers.base.intervals import Int64s, distinct, in_nesting_order, is_among, no_ints, positions, without
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
@@ -159,8 +159,8 @@ def _request_rows(thread: HostThread, names: _Names) -> Int64s:
     """Events of a thread that make their groups requests."""
     stat = thread.stat(_ROOT)
     level = stat.values.integers()
-    is_server = (level == 1) & np.isin(thread.metadata_id[stat.rows], names.server)
-    return np.union1d(thread.rows_of(names.requests), stat.rows[(level == -1) | is_server])
+    is_server = (level == 1) & is_among(thread.metadata_id[stat.rows], names.server)
+    return distinct(np.concatenate([thread.rows_of(names.requests), stat.rows[(level == -1) | is_server]]))
 
 
 # --- requests with groups ------------------------------------------------------------------------------------------
@@ -171,8 +171,8 @@ def _find(host: HostEvents, names: _Names, groups: Groups) -> Int64s:
     groups_of_requests, batches = [no_ints()], [no_ints()]
     for thread, group in spans.grouped_threads(host, groups):
         groups_of_requests.append(group[_request_rows(thread, names)])
-        batches.append(group[np.isin(thread.metadata_id, names.batches)])
-    return np.setdiff1d(np.concatenate(groups_of_requests), np.append(np.concatenate(batches), -1))
+        batches.append(group[is_among(thread.metadata_id, names.batches)])
+    return without(np.concatenate(groups_of_requests), np.append(np.concatenate(batches), -1))
 
 
 def _grouped(host: HostEvents, names: _Names, groups: Groups, cores: Sequence[Plane], requests: Int64s) -> HostRequests:
@@ -196,7 +196,7 @@ def _grouped(host: HostEvents, names: _Names, groups: Groups, cores: Sequence[Pl
         device_ps=device_ps[order],
         to_device_ps=to_ps[order],
         from_device_ps=from_ps[order],
-        batches=len(np.unique(batch.group)),
+        batches=len(distinct(batch.group)),
         has_device=len(device) > 0,
         has_transfers=len(to_device) + len(from_device) > 0,
         is_grouped=True,
@@ -220,7 +220,7 @@ def _hulls(host: HostEvents, names: _Names, groups: Groups, requests: Int64s) ->
 def _models(host: HostEvents, groups: Groups, members: spans.Membership) -> tuple[tuple[str, ...], Int64s]:
     """The models' names, and which of them each request asked, by its own events or else by its batch's."""
     names: dict[str, int] = {}
-    owners = np.union1d(members.found, members.child)
+    owners = distinct(np.concatenate([members.found, members.child]))
     model_of = np.full(len(owners), -1, np.int64)
     for thread, group in spans.grouped_threads(host, groups):
         model, index = _model_numbers(host, thread, names), positions(group[thread.stat(MODEL_ID).rows], owners)
@@ -240,7 +240,7 @@ def _model_numbers(host: HostEvents, thread: HostThread, names: dict[str, int]) 
     """Number of the model that each event with a `model_id` names, -1 for none; it adds new names to `names`."""
     column = thread.stat(MODEL_ID).values
     texts = host.plane.texts(column)
-    for row in np.flatnonzero(np.isin(column.kind, (KIND_INT64, KIND_UINT64))).tolist():
+    for row in np.flatnonzero(is_among(column.kind, (KIND_INT64, KIND_UINT64))).tolist():
         texts[row] = str(int(column.value[row]))
     return np.array([names.setdefault(text, len(names)) if text else -1 for text in texts], np.int64)
 

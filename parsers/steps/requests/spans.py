@@ -18,6 +18,7 @@ from tpuprof.parsers.base.intervals import (
     Int64s,
     covered,
     in_nesting_order,
+    is_among,
     no_ints,
     numbered,
     opens,
@@ -206,7 +207,7 @@ def _linked_events(thread: HostThread, group: Int64s, ids: Int64s) -> _Linked:
     stat = thread.stat("_c")
     rows = stat.rows
     linked = _Linked(stat.values.integers(), group[rows], thread.start_ps[rows], thread.end_ps[rows])
-    return linked.take(np.isin(thread.metadata_id[rows], ids) & (linked.group >= 0))
+    return linked.take(is_among(thread.metadata_id[rows], ids) & (linked.group >= 0))
 
 
 def _from_issue_to_done(issues: _Linked, dones: _Linked) -> Spans:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import count, duration, flop_rate, percent
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
+from tpuprof.tui.pages.overview.steps import median_ps
 
 
 def op_line(op: TopOp, width: int, glyphs: Glyphs) -> Line:
@@ -60,7 +59,7 @@ def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Li
 
 def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     """A step's time by part, and how it compares with the others."""
-    middle = median(other.duration_ps for other in page.steps)
+    middle = median_ps(page.steps)
     rows = [
         ("duration", f"{duration(step.duration_ps, glyphs.is_ascii)}, of its slowest core"),
         ("median of all steps", duration(middle, glyphs.is_ascii)),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from statistics import median
 
+import numpy as np
+
+from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.model import Step
 from tpuprof.parsers.steps.model import GenericBreakdown
@@ -38,35 +40,70 @@ class Part:
     size: float
 
 
-def step_parts(step: Step) -> list[Part]:
-    """A step's time by part, from the bottom of its column up; what the profile does not break down is busy.
+_Names = tuple[tuple[StyleKey, str], ...]
 
-    Host transfers are part of a breakdown's idle time, so they are taken out of it here.
+_WHOLE: _Names = (("busy", "busy"),)
+_GENERIC: _Names = (
+    ("busy", "compute"),
+    ("busy", "device to device"),
+    ("class.collective", "collectives"),
+    ("class.host", "input"),
+    ("class.host", "output"),
+    ("class.idle", "other"),
+)
+_BROKEN_DOWN: _Names = (
+    ("busy", "busy"),
+    ("class.collective", "all-reduce"),
+    ("class.host", "input"),
+    ("class.host", "output"),
+    ("class.host", "SparseCore"),
+    ("class.host", "host transfer"),
+    ("class.idle", "idle"),
+)
+
+
+def _sizes(step: Step) -> tuple[_Names, tuple[float, ...]]:
+    """What a step's time may go to, from the bottom of its column up, and the picoseconds of each; none is 0 or less.
+
+    What the profile does not break down is busy. Host transfers are part of a breakdown's idle time, so they are taken
+    out of it here.
     """
     parts = step.breakdown
     if parts is None:
-        return [Part("busy", "busy", float(step.duration_ps))]
+        return _WHOLE, (float(step.duration_ps),)
     if isinstance(parts, GenericBreakdown):
-        in_order = [
-            Part("busy", "compute", parts.device_compute_ps),
-            Part("busy", "device to device", parts.device_to_device_ps),
-            Part("class.collective", "collectives", parts.device_collectives_ps),
-            Part("class.host", "input", parts.input_ps),
-            Part("class.host", "output", parts.output_ps),
-            Part("class.idle", "other", parts.all_other_ps),
-        ]
-    else:
-        reduced = min(parts.all_reduce_compute_ps + parts.all_reduce_sync_ps, parts.compute_ps)
-        in_order = [
-            Part("busy", "busy", parts.compute_ps - reduced),
-            Part("class.collective", "all-reduce", reduced),
-            Part("class.host", "input", parts.infeed_ps),
-            Part("class.host", "output", parts.outfeed_ps),
-            Part("class.host", "SparseCore", parts.sparse_core_ps),
-            Part("class.host", "host transfer", parts.host_transfer_ps),
-            Part("class.idle", "idle", max(0.0, parts.idle_ps - parts.host_transfer_ps)),
-        ]
-    return [part for part in in_order if part.size > 0]
+        return _GENERIC, (
+            parts.device_compute_ps,
+            parts.device_to_device_ps,
+            parts.device_collectives_ps,
+            parts.input_ps,
+            parts.output_ps,
+            parts.all_other_ps,
+        )
+    reduced = min(parts.all_reduce_compute_ps + parts.all_reduce_sync_ps, parts.compute_ps)
+    return _BROKEN_DOWN, (
+        parts.compute_ps - reduced,
+        reduced,
+        parts.infeed_ps,
+        parts.outfeed_ps,
+        parts.sparse_core_ps,
+        parts.host_transfer_ps,
+        max(0.0, parts.idle_ps - parts.host_transfer_ps),
+    )
+
+
+def step_parts(step: Step) -> list[Part]:
+    """A step's time by part, from the bottom of its column up."""
+    return [Part(key, word, size) for (key, word), size in zip(*_sizes(step), strict=True) if size > 0]
+
+
+def median_ps(steps: Sequence[Step]) -> float:
+    """The median of the durations of steps, of which there is at least one."""
+    return _median(step.duration_ps for step in steps)
+
+
+def _median(values: Iterable[float]) -> float:
+    return median(np.array([*values], np.float64))
 
 
 def _cell(parts: Sequence[Part], low: float, high: float) -> tuple[StyleKey, float]:
@@ -115,7 +152,7 @@ def step_graph(steps: Sequence[Step], width: int, height: int, glyphs: Glyphs, c
 
 def _wanted_names(steps: Sequence[Step], columns: Columns, cursor: int | None) -> list[tuple[int, StyleKey]]:
     """Steps to name, the most important first, and the style of their names."""
-    middle = median(step.duration_ps for step in steps)
+    middle = median_ps(steps)
     slow = [index for index in columns.shown if steps[index].duration_ps >= SLOW * middle]
     slow.sort(key=lambda index: -steps[index].duration_ps)
     wanted: list[tuple[int, StyleKey]] = [(cursor, "cursor")] if cursor is not None else []
@@ -126,7 +163,7 @@ def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: G
     """One line on the step under the cursor, else on the slowest one."""
     if not steps:
         return fit([], width, glyphs)
-    middle = median(step.duration_ps for step in steps)
+    middle = median_ps(steps)
     index = cursor if cursor is not None else max(range(len(steps)), key=lambda n: steps[n].duration_ps)
     step = steps[index]
     times = step.duration_ps / middle if middle else 1.0
@@ -149,9 +186,9 @@ def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: G
 
 def _by_excess(steps: Sequence[Step], index: int) -> list[Part]:
     """The parts of a step, first what it has most above the median step."""
-    sizes = [{part.word: part.size for part in step_parts(step)} for step in steps]
     mine = step_parts(steps[index])
-    usual = {part.word: median(other.get(part.word, 0.0) for other in sizes) for part in mine}
+    sizes = [{word: size for (_, word), size in zip(*_sizes(step), strict=True)} for step in steps]
+    usual = {part.word: _median(max(0.0, other.get(part.word, 0.0)) for other in sizes) for part in mine}
     return sorted(mine, key=lambda part: usual[part.word] - part.size)
 
 
