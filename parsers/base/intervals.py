@@ -77,7 +77,7 @@ def positions(values: NDArray[np.integer], among: Int64s) -> Int64s:
 
 
 def is_among(values: NDArray[np.integer], others: Sequence[int] | Int64s) -> Bools:
-    """bool[n]: whether each value is one of others, which are in any order. (numpy's own may import its masked arrays.)"""
+    """bool[n]: whether each value is one of others, in any order. (numpy's own may import its masked arrays.)"""
     return positions(values, distinct(np.asarray(others, np.int64))) >= 0
 
 

@@ -6,9 +6,10 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
 
 from tpuprof.parsers.files.remote.urls import shown
 from tpuprof.tui.app import actions
@@ -29,8 +30,11 @@ from tpuprof.tui.widgets.chrome import FootKey, gutter_lines, is_too_small, keys
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.popup import Choice, Chooser, Reader
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
-from tpuprof.tui.widgets.states import Searching
+from tpuprof.tui.widgets.states import Searching, state_lines
 from tpuprof.tui.widgets.tab import OpenPopup, OpenScreen, Pointed, Tab
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 SHORT = 28
 """Rows below which the line on what is under the cursor gives way to the page."""
@@ -40,7 +44,8 @@ class MainScreen(AppScreen):
     """The tabs under a header: the stage of the app's parts.
 
     Attributes:
-        tabs, tab_name: all tabs by name, in their order, and the name of the one that is shown.
+        tabs, tab_name: all tabs by name, in their order, and the name of the one that is shown. One plain tab stands
+            for all until the first frame is painted.
         shown: what they show.
     """
 
@@ -69,9 +74,10 @@ class MainScreen(AppScreen):
     ) -> None:
         look = Look.of(terminal)
         super().__init__(look, environ, id="_default")
-        self.tabs: dict[str, Tab] = {tab.name: tab.load_view()(look, id=f"tab-{tab.name}") for tab in TABS}
+        # What the tabs show with is imported when the first frame stands.
+        self._searching = Tab(look, partial(self._draw_searching, path), classes="-shown")
+        self.tabs: Mapping[str, Tab] = dict.fromkeys(TAB_NAMES, self._searching)
         self.tab_name = TAB_NAMES[options.tab]
-        self.tab.add_class("-shown")
         self.detail = LineCanvas(look, lambda width, _: [self.tab.detail_line(width)], id="detail")
         self.rule = LineCanvas(look, lambda _, height: gutter_lines(height, self.look.glyphs), id="rule")
         self.jumps = Jumps(self)
@@ -138,11 +144,29 @@ class MainScreen(AppScreen):
     @property
     def page_canvases(self) -> Sequence[LineCanvas]:
         """The tabs, the line on what is under the cursor, and the rule over one of them."""
-        return (*self.tabs.values(), self.detail, self.rule)
+        return (*dict.fromkeys(self.tabs.values()), self.detail, self.rule)
 
     def on_mount(self) -> None:
-        """Draws the first frame, and only then starts to look for profiles."""
-        self.tabs[FIRST].show_state(Searching(shown(self.shown.path)))
+        """Draws the first frame, and only then loads the tabs and starts to look for profiles."""
+        self.call_after_refresh(self._begin)
+
+    def _draw_searching(self, path: str, width: int, height: int) -> Sequence[AnyLine]:
+        return state_lines(Searching(shown(path)), width, height, self.look.glyphs)
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        """Paints, where a widget comes or goes, what that changes, and not the whole screen."""
+        return super().refresh(*regions, repaint=repaint and not layout, layout=layout, recompose=recompose)
+
+    async def _begin(self) -> None:
+        """Puts the tabs in the place of what stood there in the first frame, unless a key has ended the app by now."""
+        if not self.is_attached:
+            return
+        tabs = {tab.name: tab.load_view()(self.look, id=f"tab-{tab.name}") for tab in TABS}
+        await self.mount(*tabs.values(), before=self.detail)
+        size, self.tabs = self._searching.size, tabs
+        self.tab.prepare(*size)
+        self.tab.add_class("-shown")
+        self._searching.remove_class("-shown").remove()
         self.call_after_refresh(self.shown.begin)
 
     def on_unmount(self) -> None:

@@ -71,8 +71,9 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         *,
         background: AnyKey = "text",
         id: str | None = None,
+        classes: str | None = None,
     ) -> None:
-        super().__init__(id=id)
+        super().__init__(id=id, classes=classes)
         self._clicked = clicked
         self._scrolled = scrolled
         self.look = look

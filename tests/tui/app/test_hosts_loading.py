@@ -78,7 +78,7 @@ def test_the_screen_shows_the_first_hosts_and_goes_on_loading() -> None:
 
     async def run() -> None:
         async with app.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: overview_tab(app).has_page)
+            await until(pilot, lambda: app.main.shown.has_overview)
             assert app.main.shown.is_loading
             pages.let_go.set()
             await until(pilot, lambda: not app.main.shown.is_loading)

@@ -45,7 +45,7 @@ def play(logdir: Path, act: Act, options: AppOptions | None = None) -> None:
     async def run() -> None:
         app = TpuprofApp(str(logdir), options or AppOptions(), detect(ENVIRONMENT), environ=ENVIRONMENT)
         async with app.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: overview_tab(app).has_page)
+            await until(pilot, lambda: app.main.shown.has_overview)
             await act(app, pilot)
 
     asyncio.run(run())

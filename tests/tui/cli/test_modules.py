@@ -1,15 +1,15 @@
-"""What a report imports: its own page, and nothing of others. Start-up is half of a short report's time."""
+"""What a report and the first frame of the app import: what they show, and nothing of others. That is half a wait."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.tui.cli.calls import Done, modules_of
+from tests.tui.cli.calls import Done, modules_of, run
 from tpuprof.parsers.base.errors import EXIT_OK
 
 MOST = {
     **{"runs": 43, "ops": 86, "op-profile": 95, "framework-ops": 111, "roofline": 112, "overview": 121},
-    **{"input": 125, "hosts": 106, "inference": 122, "timeline": 125, "memory": 99, "memory-profile": 100},
+    **{"input": 125, "hosts": 106, "inference": 122, "timeline": 88, "memory": 99, "memory-profile": 100},
 }
 """How many modules of ours each report may import, of the demo as JSON; a few more than it does."""
 
@@ -26,6 +26,23 @@ NOT_FOR_OPS = (
     "capture",
 )
 """Folders and modules of `tpuprof.parsers` that a report of ops has no use for."""
+
+MOST_OF_FIRST_FRAME = 43
+"""How many modules of ours are imported when the app's first frame is painted."""
+
+FIRST_FRAME = """
+import asyncio, sys
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+async def run():
+    app = TpuprofApp("demo", AppOptions())
+    app.main._begin = lambda: app.exit(list(sys.modules))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+    print(*app.return_value)
+asyncio.run(run())
+"""
+"""Prints them, and leaves before the app goes on."""
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +68,13 @@ def test_a_report_of_ops_imports_nothing_of_other_pages(page: str, modules: dict
     assert not wrong
     assert not modules[page].modules & {"numpy.ma", "textual", "rich", "grpc", "multiprocessing"}
     assert page != "ops" or "google.protobuf" not in modules[page].modules
+
+
+def test_the_first_frame_needs_neither_numpy_nor_pages() -> None:
+    done = run(program=FIRST_FRAME)
+    modules = done.stdout.decode().split()
+    ours = [name for name in modules if name.startswith("tpuprof.")]
+    assert "tpuprof.tui.app.app" in ours and "textual.app" in modules, done.stderr
+    assert len(ours) <= MOST_OF_FIRST_FRAME, f"{len(ours)}: {ours}"
+    assert not {"numpy", "google.protobuf", "json"} & {*modules}
+    assert not [name for name in ours if name.startswith(("tpuprof.tui.pages.", "tpuprof.parsers.formats"))]
