@@ -18,7 +18,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from urllib.parse import unquote
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
@@ -161,6 +160,8 @@ def is_remote(query: str) -> bool:
 def local_path(query: str) -> str:
     """A query as a local path, whatever it leads to: ``~`` and ``file://`` resolved, slashes at the end gone."""
     if scheme_of(query) == "file" and not os.path.lexists(query):
+        from urllib.parse import unquote  # noqa: PLC0415 - for such addresses alone
+
         query = unquote(query.partition("://")[2], errors="surrogateescape").replace("\0", "")
     return os.path.expanduser(query).rstrip("/") or "/"
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from urllib.parse import quote
 
 from tpuprof.parsers.base.text import printable
 
@@ -72,4 +71,6 @@ def request_url(url: str) -> str:
     """The URL as a server takes it: what may not stand in a web address is quoted, what is quoted stays."""
     if not is_http(url):
         return url
+    from urllib.parse import quote  # noqa: PLC0415 - for web addresses alone
+
     return quote(url.partition("#")[0], safe="%/:=&?~+!$,;'@()*[]-._", errors="surrogateescape")
