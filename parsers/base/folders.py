@@ -18,5 +18,6 @@ def state_folder() -> str:
 
 
 def _own(variable: str, default: str) -> str:
-    """Never below the current folder, which may be a logdir: a relative path is one of the home folder."""
-    return os.path.join(os.path.expanduser("~"), os.environ.get(variable, "").strip() or default, NAME)
+    """As XDG has it, a relative path counts as none: it would lead below the current folder, which may be a logdir."""
+    given = os.environ.get(variable, "")
+    return os.path.join(given if os.path.isabs(given) else os.path.join(os.path.expanduser("~"), default), NAME)

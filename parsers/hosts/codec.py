@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 _SIZE_BYTES = 8  # of the tree's size
 _DTYPES = ("|b1", "<i8", "<u8", "<f8", "|i1", "<i2", "<i4")
 _SMALLER = (np.int8, np.int16, np.int32)
+
+_SCALARS = {type(None), bool, int, float, str}
+_MANY = 4
 
 LARGE = 1 << 16
 """Bytes of a text of metadata from which on it is kept apart: all hosts of a program have the same."""
@@ -38,7 +42,7 @@ class _Writer:
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if isinstance(value, tuple):
-            return [self.plain(item) for item in value]
+            return self._tuple(value)
         if isinstance(value, np.ndarray):
             return {"array": self._array(value)}
         if isinstance(value, bytes):
@@ -47,8 +51,20 @@ class _Writer:
             return {"map": [[self.plain(key), self.plain(item)] for key, item in value.items()]}
         if not is_dataclass(value):
             raise TypeError(type(value).__name__)
-        number = self.classes.setdefault(_class_name(type(value)), len(self.classes))
-        return {"record": number, "of": [self.plain(getattr(value, field.name)) for field in fields(value)]}
+        return {"record": self._class(type(value)), "of": [self.plain(getattr(value, of.name)) for of in fields(value)]}
+
+    def _class(self, of_class: type) -> int:
+        return self.classes.setdefault(_class_name(of_class), len(self.classes))
+
+    def _tuple(self, values: tuple[object, ...]) -> object:
+        """A list; of many records of one class, such as steps, the columns."""
+        kinds = set(map(type, values))
+        if kinds <= _SCALARS:
+            return list(values)
+        if len(kinds) > 1 or len(values) < _MANY or not (is_dataclass(values[0]) and fields(values[0])):
+            return [self.plain(item) for item in values]
+        columns = [self._tuple(tuple(map(attrgetter(of.name), values))) for of in fields(values[0])]
+        return {"records": self._class(type(values[0])), "columns": columns}
 
     def _array(self, values: NDArray[Any]) -> list[object]:
         small = values
@@ -90,11 +106,16 @@ class _Reader:
     def value(self, plain: Any) -> Any:  # noqa: ANN401 - what JSON holds
         """What `_Writer.plain` was given."""
         if isinstance(plain, list):
-            return tuple([item if type(item) is str else self.value(item) for item in plain])
+            return tuple(plain if set(map(type, plain)) <= _SCALARS else map(self.value, plain))
         if not isinstance(plain, dict):
             return plain
         if "record" in plain:
-            return self._record(plain["record"], plain["of"])
+            made, names = self._classes[plain["record"]]
+            return made(**dict(zip(names, map(self.value, plain["of"]), strict=True)))
+        if "records" in plain:
+            made, names = self._classes[plain["records"]]
+            columns = [self.value(column) for column in plain["columns"]]
+            return tuple([made(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)])
         if "array" in plain:
             return self._array(*plain["array"])
         if "map" in plain:
@@ -103,10 +124,6 @@ class _Reader:
             return self._kept(plain["kept"])
         begin, size = plain["bytes"]
         return self._bytes(begin, size).tobytes()
-
-    def _record(self, number: int, values: list[Any]) -> object:
-        made, names = self._classes[number]
-        return made(**dict(zip(names, map(self.value, values), strict=True)))
 
     def _array(self, dtype: str, stored: str, shape: list[int], begin: int) -> NDArray[Any]:
         if dtype not in _DTYPES or stored not in _DTYPES or min(shape, default=0) < 0:

@@ -27,6 +27,7 @@ from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.steps.duty import ChipDuty
 from tpuprof.parsers.steps.gpu.steps import GpuSummary
 from tpuprof.tui.demo import demo_path
 
@@ -105,6 +106,16 @@ arrays = st.one_of(
 def test_any_value_comes_back(value: object, array: object) -> None:
     both = (value, array, Peaks(1e12, 2.0, None, 3.5))
     assert_same(both, returned(both))
+
+
+def test_many_records_take_their_columns() -> None:
+    """Field names and classes stand once; what is inside is as any value."""
+    many = tuple(Peaks(float(number), None, 2.0, None) for number in range(100))
+    nested = tuple(ChipDuty(number, number + 1) for number in range(5)), (many, many)
+    assert_same(nested, returned(nested))
+    assert len(encode(many, no_text)) < 100 * 40
+    mixed = (Peaks(1.0), ChipDuty(1, 2), None, Peaks(2.0), Peaks(3.0))
+    assert_same(mixed, returned(mixed))
 
 
 def test_counts_take_few_bytes() -> None:
