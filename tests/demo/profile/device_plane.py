@@ -69,7 +69,7 @@ def _own_metadata(plane: PlaneWriter, plan: Template) -> list[int]:
     own = []
     for op in plan.ops:
         name = op.instruction.name.decode()
-        entry = plane.new_metadata(plan.module.text(op.instruction), name, _op_stats(plan.module, op))
+        entry = plane.new_metadata(plan.module.text(op.instruction), name, op_stats(plan.module, op))
         own.append(entry.id)
         if op.category == CHILDREN_OF:
             entry.child_id.extend(_children(plane, plan.module, op.instruction))
@@ -82,7 +82,7 @@ def _async_metadata(plane: PlaneWriter, plan: Template) -> dict[int, int]:
     for number in dict.fromkeys(plan.event_ops[start] for start, _ in plan.pairs):
         op = plan.ops[number]
         name = f"async-{op.category.removesuffix('-start').replace('custom fusion', 'collective')}"
-        ids[number] = plane.new_metadata(plan.module.text(op.instruction), name, _op_stats(plan.module, op)).id
+        ids[number] = plane.new_metadata(plan.module.text(op.instruction), name, op_stats(plan.module, op)).id
     return ids
 
 
@@ -104,7 +104,7 @@ def _children(plane: PlaneWriter, module: Module, fusion: hlo_cost.Instruction) 
             yield plane.new_metadata(module.text(inner), inner.name.decode(), stats).id
 
 
-def _op_stats(module: Module, op: Op) -> dict[str, StatValue]:
+def op_stats(module: Module, op: Op) -> dict[str, StatValue]:
     instruction = op.instruction
     breakdown = MemoryAccessBreakdown()
     for operation, space, size in (

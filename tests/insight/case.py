@@ -1,0 +1,144 @@
+"""Cases: programs with a planted problem whose worth is known, and healthy ones; and the halves they are split in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Literal
+
+from tests.insight.play import Played
+from tests.insight.scene import Scene, play
+
+Half = Literal["tuned", "held"]
+HALVES: tuple[Half, ...] = ("tuned", "held")
+
+WORTHLESS = ("memory-full", "no-device")
+"""Kinds of problems that cost no time of a step."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program to find the problem of.
+
+    Attributes:
+        kind: the finding's kind; empty for a healthy program.
+        also: kinds that are the same answer.
+        place: any of these must be in the finding's title, evidence or place.
+        scene, without: with the problem, and the same with the same noise without it.
+    """
+
+    name: str
+    kind: str
+    scene: Scene
+    without: Scene
+    place: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """All kinds that are right."""
+        return (self.kind, *self.also)
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether nothing is planted."""
+        return not self.kind
+
+    @cached_property
+    def played(self) -> Played:
+        """What happens with the problem."""
+        return play(self.scene)
+
+    @cached_property
+    def played_without(self) -> Played:
+        """What would happen without it."""
+        return self.played if self.is_healthy else play(self.without)
+
+    @cached_property
+    def truth(self) -> Truth:
+        """What the problem costs, by simulation."""
+        with_it, without = self.played, self.played_without
+        return Truth(
+            with_it.step_ps - without.step_ps,
+            with_it.capture_ps - without.capture_ps,
+            with_it.step_ps,
+            with_it.capture_ps,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What a problem costs a step, and the whole capture; and how long these take with it. Picoseconds."""
+
+    step_ps: float
+    capture_ps: float
+    whole_step_ps: float
+    whole_capture_ps: float
+
+    @property
+    def fraction(self) -> float:
+        """The problem's share of the step."""
+        return self.step_ps / self.whole_step_ps
+
+
+def problem(
+    name: str,
+    kind: str,
+    healthy: Scene,
+    place: Sequence[str],
+    also: Sequence[str] = (),
+    work: Mapping[str, Any] | None = None,
+    loop: Mapping[str, Any] | None = None,
+    chips: Mapping[str, Any] | None = None,
+    scene: Mapping[str, Any] | None = None,
+) -> Case:
+    """A case whose problem are these changes of a healthy scene: of its first program, its hosts' loop, its chips, or
+    anything else."""
+    changes: dict[str, Any] = dict(scene or {})
+    if work:
+        first: Any = healthy.work[0]
+        changes["work"] = (replace(first, **work), *healthy.work[1:])
+    if loop:
+        changes["loop"] = replace(healthy.loop, **loop)
+    if chips:
+        changes["chips"] = replace(healthy.chips, **chips)
+    return Case(name, kind, replace(healthy, **changes), healthy, tuple(place), tuple(also))
+
+
+def part_problem(
+    name: str, kind: str, healthy: Scene, part: Any, place: Sequence[str], also: Sequence[str] = (), each: bool = False
+) -> Case:
+    """A case whose problem is a bad part of its first program, once a step or in `each` layer."""
+    first: Any = healthy.work[0]
+    field = "each" if each else "once"
+
+    def having(bad: bool) -> Scene:
+        parts = (*getattr(first, field), replace(part, bad=bad))
+        return replace(healthy, work=(replace(first, **{field: parts}), *healthy.work[1:]))
+
+    return Case(name, kind, having(True), having(False), tuple(place), tuple(also))
+
+
+def fine(name: str, scene: Scene) -> Case:
+    """A healthy case."""
+    return Case(name, "", scene, scene)
+
+
+def halves(cases: Iterable[Case]) -> dict[str, Half]:
+    """The half of each case by name: of each kind, in the order of the names' hashes, every other one."""
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for case in cases:
+        kinds[case.kind].append(case.name)
+    found: dict[str, Half] = {}
+    for kind, names in kinds.items():
+        first = _hash(kind) % 2
+        for number, name in enumerate(sorted(names, key=_hash)):
+            found[name] = HALVES[(number + first) % 2]
+    return found
+
+
+def _hash(name: str) -> int:
+    return int.from_bytes(sha256(name.encode()).digest()[:8], "big")

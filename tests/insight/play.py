@@ -1,0 +1,285 @@
+"""Plays programs on the cores of several hosts: loops of hosts, input, launches, links, copies, waits and noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.demo.profile.noise import Noise
+from tests.insight.code import US, Item, Program
+
+Times = npt.NDArray[np.int64]
+
+MS = 1000 * US
+GAP_PS = 20_000
+LAUNCH_PS = 45 * US
+START_PS = 300 * MS
+"""When the first step begins, counted from the profile's start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """Work of a host's Python between two launches.
+
+    Attributes:
+        name: of its host event; ps: how long it takes; every: in which steps, `offset` first.
+        reads: it waits for the step's results first, under the event of this name.
+        before: it comes ahead of the launch.
+        hosts: which hosts do it; empty for all.
+        thread: the thread's name, where it is not the loop's own.
+    """
+
+    name: str
+    ps: float
+    every: int = 1
+    offset: int = 0
+    reads: str = ""
+    before: bool = False
+    hosts: tuple[int, ...] = ()
+    inside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What each host does step by step.
+
+    Attributes:
+        batch_ps: time to make a batch; every `slow_every`th takes `slow_ps` more. prefetch: batches made ahead.
+        fetch: name of the event in which the loop asks for a batch; empty for no input.
+        ahead: how many steps a host launches before it reads a result; 0 reads each step's at once.
+        reading: name of the event in which it reads.
+        late: how much later than the others some hosts get to their launch, (host, picoseconds).
+    """
+
+    batch_ps: float = 0.4 * MS
+    slow_every: int = 0
+    slow_ps: float = 0.0
+    prefetch: int = 2
+    fetch: str = "$data_loader.py:210 __next__"
+    put_ps: float = 0.25 * MS
+    launch_ps: float = 0.22 * MS
+    ahead: int = 1
+    reading: str = "np.asarray(jax.Array)"
+    call: str = "train_step"
+    chores: tuple[Chore, ...] = ()
+    late: tuple[tuple[int, float], ...] = ()
+    annotate: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Chips:
+    """How the chips differ.
+
+    Attributes:
+        jitter: deviation of an op's time. speed: (core, factor on the time of all its ops).
+        slow_steps: (step, factor on all times of this step).
+        ahead_ps: how much the devices' clocks run ahead of the hosts'.
+    """
+
+    jitter: float = 0.004
+    speed: tuple[tuple[int, float], ...] = ()
+    slow_steps: tuple[tuple[int, float], ...] = ()
+    ahead_ps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvent:
+    """An event on a host's thread."""
+
+    thread: str
+    name: str
+    begin: int
+    end: int
+    stats: tuple[tuple[str, int | str], ...] = ()
+
+
+@dataclass(slots=True)
+class Launch:
+    """One run of a program: begin and end on each core, and its events [event, core]; durations of 0 left none."""
+
+    program: Program
+    run_id: int
+    step: int
+    enqueued: tuple[int, ...]
+    begin: Times
+    end: Times
+    ops: npt.NDArray[np.int64]
+    starts: Times
+    durations: Times
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Played:
+    """Everything that happened; `step_ends` is [step, core]."""
+
+    launches: list[Launch]
+    step_begins: Times
+    step_ends: Times
+    events: list[list[HostEvent]]
+
+    @property
+    def step_ps(self) -> float:
+        """The mean time from the end of one step to the end of the next, on the slowest core of each."""
+        return float((self.step_ends - self.step_begins).max(axis=1).mean())
+
+    @property
+    def capture_ps(self) -> float:
+        """From the first launch's begin to the last end, mean over cores."""
+        return float((self.launches[-1].end - self.launches[0].begin).mean())
+
+
+class _Chance:
+    """Noise that hangs on what it is for, so that planting something leaves the rest as it was."""
+
+    def __init__(self, seed: int, steps: int, cores: int) -> None:
+        self.seed, self.steps, self.cores = seed, steps, cores
+        self._factors: dict[tuple[str, float], npt.NDArray[np.float64]] = {}
+
+    def factors(self, label: str, deviation: float) -> npt.NDArray[np.float64]:
+        """float64[steps, cores] around 1."""
+        key = label, deviation
+        if key not in self._factors:
+            noise = Noise(self.seed, crc32(label.encode()))
+            self._factors[key] = noise.normals(1.0, deviation, (self.steps, self.cores))
+        return self._factors[key]
+
+
+class Stage:
+    """The cores of all hosts and what is under way on them."""
+
+    def __init__(self, seed: int, steps: int, cores: int, chips: Chips) -> None:
+        self.chance, self.chips, self.cores = _Chance(seed, steps, cores), chips, cores
+        self.speed = np.ones(cores)
+        for core, factor in chips.speed:
+            self.speed[core] = factor
+        self.slow = dict(chips.slow_steps)
+
+    def run(self, program: Program, step: int, begin: Times, run_id: int, enqueued: tuple[int, ...]) -> Launch:
+        """Plays one run that begins at these times."""
+        player = _Player(self, program, step, begin)
+        player.play(program.items, ())
+        ops, starts, durations = player.columns()
+        return Launch(program, run_id, step, enqueued, begin, player.now.copy(), ops, starts, durations, player.pairs)
+
+
+class _Player:
+    """One run of a program."""
+
+    def __init__(self, stage: Stage, program: Program, step: int, begin: Times) -> None:
+        self.stage, self.program, self.step = stage, program, step
+        self.now = begin + 2 * US
+        self.engines = {"copy": self.now.copy(), "link": self.now.copy(), "host": self.now.copy()}
+        self.ready: dict[int, Times] = {}
+        self.open: dict[int, int] = {}
+        self.pairs: list[tuple[int, int]] = []
+        self.ops: list[int] = []
+        self.starts: list[Times] = []
+        self.durations: list[Times] = []
+        self.factor = stage.slow.get(step, 1.0)
+        self._lengths: dict[int, Times] = {}
+
+    def columns(self) -> tuple[npt.NDArray[np.int64], Times, Times]:
+        """Ops, begins and durations of the events in the order they were left."""
+        return np.array(self.ops), np.array(self.starts), np.array(self.durations)
+
+    def length(self, number: int, trip: int) -> Times:
+        """How long an op takes on each core."""
+        if number not in self._lengths:
+            timed = self.program.ops[number]
+            noise = self.stage.chance.factors(timed.label, self.stage.chips.jitter)[self.step]
+            ps = timed.op.duration_ps * noise * self.stage.speed * self.factor
+            if timed.load:
+                ps = ps * np.resize(timed.load, self.stage.cores)
+            self._lengths[number] = ps.astype(np.int64)
+        loads = self.program.ops[number].loads
+        if not loads:
+            return self._lengths[number]
+        return (self._lengths[number] * np.resize(loads[trip % len(loads)], self.stage.cores)).astype(np.int64)
+
+    def event(self, op: int, duration: Times) -> int:
+        """Notes an event that begins now, and lets its time pass."""
+        self.ops.append(op)
+        self.starts.append(self.now)
+        self.durations.append(duration)
+        self.now = self.now + duration + np.where(duration > 0, GAP_PS, 0)
+        return len(self.ops) - 1
+
+    def play(self, items: tuple[Item, ...], trips: tuple[int, ...]) -> None:
+        """Plays items in their order; `trips` counts the turns of the loops around them."""
+        trip = trips[-1] if trips else 0
+        for item in items:
+            if item.kind == "run":
+                self.event(item.op, self.length(item.op, trip))
+            elif item.kind == "loop":
+                self.loop(item, trips)
+            elif item.kind == "sync":
+                arrived = _meeting(self.now, self.program.ops[item.op].op.groups)
+                self.event(item.op, arrived - self.now + self.transfer(item.op))
+            elif item.kind == "start":
+                self.start(item)
+            else:
+                at = self.open.pop(item.start, None)
+                wait = np.maximum(self.ready[item.start] - self.now, 0)
+                here = self.event(item.op, wait + self.length(item.op, trip))
+                if at is not None:
+                    self.pairs.append((at, here))
+
+    def transfer(self, number: int) -> Times:
+        """Time on the wire, the same for all that take part."""
+        timed = self.program.ops[number]
+        noise = self.stage.chance.factors(f"wire {timed.label}", 2 * self.stage.chips.jitter)[self.step]
+        return np.full(self.stage.cores, int(timed.op.transfer_ps * noise[0]), np.int64)
+
+    def start(self, item: Item) -> None:
+        """Puts a transfer on its engine."""
+        timed = self.program.ops[item.op]
+        begun = np.maximum(self.engines[timed.engine], self.now)
+        if timed.op.groups:
+            begun = _meeting(begun, timed.op.groups)
+        done = begun + self.transfer(item.op)
+        self.engines[timed.engine] = done
+        if timed.route:
+            received = self.now.copy()
+            for source, target in timed.route:
+                received[target] = done[source]
+            done = received
+        self.ready[item.op] = done
+        self.open[item.op] = self.event(item.op, self.length(item.op, 0))
+
+    def loop(self, item: Item, trips: tuple[int, ...]) -> None:
+        """All turns of a loop, and its own event around them."""
+        at = len(self.ops)
+        begin = self.now
+        self.ops.append(item.op)
+        self.starts.append(begin)
+        self.durations.append(begin)
+        self.now = self.now + GAP_PS
+        simple = all(i.kind == "run" and not self.program.ops[i.op].loads for i in item.body)
+        if simple and item.body:
+            self._many_turns(item)
+        else:
+            for trip in range(item.trips):
+                self.play(item.body, (*trips, trip))
+        self.durations[at] = self.now - begin
+
+    def _many_turns(self, item: Item) -> None:
+        """The turns of a loop that only computes, all at once."""
+        lengths = np.tile([self.length(i.op, 0) for i in item.body], (item.trips, 1))
+        ends = np.cumsum(lengths + GAP_PS, axis=0)
+        self.starts += list(self.now + ends - lengths - GAP_PS)
+        self.durations += list(lengths)
+        self.ops += [i.op for i in item.body] * item.trips
+        self.now = self.now + ends[-1]
+
+
+def _meeting(now: Times, groups: tuple[tuple[int, ...], ...]) -> Times:
+    """When the last core of each group arrives."""
+    arrived = now.copy()
+    for group in groups:
+        members = list(group)
+        arrived[members] = now[members].max()
+    return arrived

@@ -1,0 +1,141 @@
+"""Asks the program why each case is slow, and compares its answers with the truth."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.insight.case import WORTHLESS, Case, Half, Truth
+from tests.insight.space import spaces
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.pages.findings.finding import Finding
+from tpuprof.parsers.session.session import Session
+
+TOLERANCE = 0.2
+"""A finding's worth may be off by this share."""
+
+LEAST_ALARM = 0.03
+"""A healthy program has no finding above this share of its step."""
+
+FALSE_ALARM_WEIGHS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a finding compares with the truth."""
+
+    cause: bool
+    place: bool
+    worth: bool
+
+    @property
+    def is_right(self) -> bool:
+        """Whether everything is."""
+        return self.cause and self.place and self.worth
+
+
+NOTHING = Verdict(False, False, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the program says of a case.
+
+    Attributes:
+        top: the verdict on its first finding; best: the best verdict on any of its findings.
+        alarms: findings of a healthy program that are above `LEAST_ALARM`.
+    """
+
+    case: Case
+    findings: tuple[Finding, ...]
+    top: Verdict
+    best: Verdict
+    alarms: tuple[Finding, ...]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the first finding is right, or a healthy program is left alone."""
+        return not self.alarms if self.case.is_healthy else self.top.is_right
+
+
+def write(case: Case, folder: Path) -> Path:
+    """Writes a case's profile as a log folder; returns its run's folder."""
+    run = folder / case.name / "plugins" / "profile" / "2025_07_01_09_00_00"
+    run.mkdir(parents=True)
+    for host, data in enumerate(spaces(case.scene, case.played)):
+        (run / f"host-{host}.xplane.pb").write_bytes(data)
+    return run
+
+
+def findings_of(case: Case, folder: Path) -> tuple[Finding, ...]:
+    """What the overview of a case's profile finds."""
+    write(case, folder)
+    (run,) = open_logdir(folder / case.name).runs
+    return Session(run).overview().findings
+
+
+def answer(case: Case) -> Answer:
+    """Asks the program about a case."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = findings_of(case, Path(folder))
+    if case.is_healthy:
+        alarms = tuple(finding for finding in found if (finding.worth_fraction or 0) > LEAST_ALARM)
+        return Answer(case, found, NOTHING, NOTHING, alarms)
+    verdicts = [verdict(case, case.truth, finding) for finding in found] or [NOTHING]
+    best = max(verdicts, key=lambda of: (of.is_right, of.cause, of.place, of.worth))
+    return Answer(case, found, verdicts[0], best, ())
+
+
+def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:
+    """Compares a finding with the truth."""
+    text = "\n".join((finding.title, *finding.evidence, finding.place.tab, finding.place.target or ""))
+    right = truth.step_ps if finding.per == "step" else truth.capture_ps
+    worth = case.kind in WORTHLESS or abs(finding.worth_ps - right) <= TOLERANCE * right
+    return Verdict(finding.kind in case.kinds, any(name in text for name in case.place) or not case.place, worth)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The result of a half: problems that are told right, of how many; healthy programs left alone, of how many."""
+
+    right: int
+    problems: int
+    quiet: int
+    healthy: int
+
+    @property
+    def points(self) -> int:
+        """Right answers less false alarms, which weigh double."""
+        return self.right - FALSE_ALARM_WEIGHS * (self.healthy - self.quiet)
+
+
+def score(answers: Iterable[Answer], halves: dict[str, Half], half: Half | None = None) -> Score:
+    """Adds up a half, or all."""
+    chosen = [one for one in answers if half is None or halves[one.case.name] == half]
+    problems = [one for one in chosen if not one.case.is_healthy]
+    healthy = [one for one in chosen if one.case.is_healthy]
+    return Score(sum(a.is_right for a in problems), len(problems), sum(a.is_right for a in healthy), len(healthy))
+
+
+def table(answers: Sequence[Answer]) -> str:
+    """A line a case: what is true, what the first finding says, and where the right one stands."""
+    return "\n".join(_row(one) for one in answers)
+
+
+def _row(one: Answer) -> str:
+    case = one.case
+    mark = "ok " if one.is_right else "BAD"
+    first = one.findings[0] if one.findings else None
+    said = "nothing" if first is None else f"{first.kind} {first.worth_fraction or 0:.1%} “{first.title}”"
+    if case.is_healthy:
+        said = "; ".join(f"{a.kind} {a.worth_fraction:.1%} “{a.title}”" for a in one.alarms) or f"quiet ({said})"
+        return f"{mark} {case.name:32} healthy            {said}"
+    why = "".join(letter if held else "-" for letter, held in zip("cpw", _flags(one.top), strict=True))
+    elsewhere = ", right one further down" if one.best.is_right and not one.top.is_right else ""
+    return f"{mark} {case.name:32} {case.kind:14} {case.truth.fraction:6.1%} {why} {said}{elsewhere}"
+
+
+def _flags(of: Verdict) -> tuple[bool, bool, bool]:
+    return of.cause, of.place, of.worth

@@ -1,0 +1,207 @@
+"""Writes what happened as a profiler would have recorded it: one XSpace a host."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.demo.profile import encode
+from tests.demo.profile.device_plane import CONSUMER_TYPE, link_id, op_stats
+from tests.demo.profile.planes import PlaneWriter, Ref, StatValue, Uint
+from tests.insight.code import US, Program
+from tests.insight.play import MS, Launch, Played
+from tests.insight.scene import Scene
+from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine
+
+START_NS = 1_751_360_400_000_000_000
+LINES_BEGIN_NS = 212_990
+
+
+def spaces(scene: Scene, played: Played) -> list[bytes]:
+    """The profile of each host."""
+    return [_space(scene, played, host) for host in range(scene.hosts)]
+
+
+def _space(scene: Scene, played: Played, host: int) -> bytes:
+    planes: list[PlaneWriter] = []
+    if scene.traced != "host":
+        planes += [_device(scene, played, host, core) for core in range(scene.cores)]
+    planes += [_metadata(scene, played), _host(scene, played, host), _environment(played)]
+    chunks = [chunk for plane in planes for chunk in plane.chunks()]
+    return b"".join(chunks) + encode.field(4, f"host-{host}".encode())
+
+
+def _device(scene: Scene, played: Played, host: int, core: int) -> PlaneWriter:
+    plane = PlaneWriter(f"/device:TPU:{core}", 2 + 8 * core)
+    plane.plane_stats(_device_stats(scene, host, core))
+    if scene.traced == "idle":
+        for name, number in (("XLA Modules", 2), ("XLA Ops", 3), ("Async XLA Ops", 4)):
+            plane.line(name, number)
+        return plane
+    at = host * scene.cores + core
+    shift = -scene.chips.ahead_ps
+    if scene.marks:
+        _steps(plane, played, at, shift)
+    _modules(plane, played, host, core, at, shift)
+    ids = {id(program): _op_ids(plane, program) for program in _programs(played)}
+    plane.add_line_bytes("XLA Ops", 3, _ops(plane, played, at, shift, ids))
+    line = plane.line("Async XLA Ops", 4)
+    if core == 0:  # as in real profiles
+        for launch in played.launches:
+            _async_ops(plane, line, launch, at, shift)
+    plane.line("Overlay", 7)
+    trace_me = plane.line("XLA TraceMe", 6)
+    for launch in played.launches:
+        begin = int(launch.begin[at]) + shift
+        plane.event(trace_me, "dependency-wait", begin + 78, begin + 1_172)
+    return plane
+
+
+def _device_stats(scene: Scene, host: int, core: int) -> dict[str, StatValue]:
+    device, number = scene.device, host * scene.cores + core
+    details = CoreDetails(device_ordinal=core, local_chip_id=core, global_chip_id=number, global_core_id=number)
+    memories = ("cmem_rd", "cmem_wr", "vmem_rd", "vmem_wr", "sram_rd", "sram_wr")
+    rates = (0.0, 0.0, device.vmem_read_bytes, device.vmem_write_bytes, device.vmem_read_bytes, device.vmem_write_bytes)
+    return {
+        "core_details": details.SerializeToString(deterministic=True),
+        "device_type_string": device.kind,
+        "peak_teraflops_per_second": device.flops / 1e12,
+        "peak_hbm_bw_gigabytes_per_second": device.hbm_bytes / 1e9,
+        **{f"peak_{name}_bw_gigabytes_per_second": rate / 1e9 for name, rate in zip(memories, rates, strict=True)},
+        "has_megacore": 0,
+        "has_merged_vmem": 1,
+    }
+
+
+def _programs(played: Played) -> list[Program]:
+    return list({id(launch.program): launch.program for launch in played.launches}.values())
+
+
+def _op_ids(plane: PlaneWriter, program: Program) -> list[int]:
+    """Metadata ids of a program's ops."""
+    ids = []
+    for timed in program.ops:
+        value = timed.op.instruction
+        stats = op_stats(program.module, timed.op)
+        ids.append(plane.new_metadata(program.module.text(value), value.name.decode(), stats).id)
+    return ids
+
+
+def _steps(plane: PlaneWriter, played: Played, at: int, shift: int) -> None:
+    line = plane.line("Steps", 1)
+    last = {launch.step: launch.run_id for launch in played.launches}
+    for step, (begin, end) in enumerate(zip(played.step_begins[:, at], played.step_ends[:, at], strict=True)):
+        launches = [launch for launch in played.launches if launch.step == step]
+        for launch in launches:  # a marker for each module, as the runtime leaves them
+            first = int(begin) if launch is launches[0] else int(launch.begin[at])
+            final = int(end) if launch.run_id == last[step] else int(launch.end[at])
+            number = 100 + step if len(launches) == 1 else launch.run_id
+            plane.event(line, str(number), first + shift, final + shift)
+
+
+def _modules(plane: PlaneWriter, played: Played, host: int, core: int, at: int, shift: int) -> None:
+    line = plane.line("XLA Modules", 2)
+    for launch in played.launches:
+        stats: dict[str, StatValue] = {
+            "run_id": Uint(launch.run_id),
+            "replica_id": 0,
+            "queue_id": Uint(0),
+            "core_type": Uint(0),
+            "_ct": CONSUMER_TYPE,
+            "_c": link_id(host, launch.run_id, core),
+        }
+        name = launch.program.module.full_name
+        plane.event(line, name, int(launch.begin[at]) + shift, int(launch.end[at]) + shift, stats)
+
+
+def _ops(plane: PlaneWriter, played: Played, at: int, shift: int, ids: dict[int, list[int]]) -> list[bytes]:
+    offset_id, duration_id = plane.stat_id("device_offset_ps"), plane.stat_id("device_duration_ps")
+    names, begins, lengths = [], [], []
+    for launch in played.launches:
+        order = np.flatnonzero(launch.durations[:, at] > 0)
+        names.append(np.array(ids[id(launch.program)])[launch.ops[order]])
+        begins.append(launch.starts[order, at] + shift)
+        lengths.append(launch.durations[order, at])
+    name, begin, length = (np.concatenate(parts).astype(np.uint64) for parts in (names, begins, lengths))
+    stats = [
+        encode.StatColumn(offset_id, encode.UINT64_VALUE, begin - np.uint64(14 * US)),
+        encode.StatColumn(duration_id, encode.UINT64_VALUE, length),
+    ]
+    return encode.events(name, begin, length, stats)
+
+
+def _async_ops(plane: PlaneWriter, line: XLine, launch: Launch, at: int, shift: int) -> None:
+    """From the issue of each asynchronous op to the end of its wait."""
+    module = launch.program.module
+    for start, done in launch.pairs:
+        begin, end = int(launch.starts[start, at]), int(launch.starts[done, at] + launch.durations[done, at])
+        of, to = (launch.program.ops[int(launch.ops[event])].op.instruction for event in (start, done))
+        stats: dict[str, StatValue] = {"hlo_op": Ref(to.name.decode()), "_a": 1, "flow": Uint(616_168_039 + 4 * start)}
+        plane.event(line, module.text(of), begin + shift, end + shift, stats)
+
+
+def _metadata(scene: Scene, played: Played) -> PlaneWriter:
+    plane = PlaneWriter("/host:metadata")
+    if scene.hlo and scene.traced == "all":
+        for program in _programs(played):
+            key = (program.module.program_id ^ 1 << 63) - (1 << 63)
+            proto: dict[str, StatValue] = {"Hlo Proto": program.module.proto_bytes}
+            plane.new_metadata(program.module.full_name, stats=proto, key=key)
+    return plane
+
+
+def _host(scene: Scene, played: Played, host: int) -> PlaneWriter:
+    plane = PlaneWriter("/host:CPU", 701)
+    lines = {}
+
+    def put(thread: str, name: str, begin: int, end: int, stats: dict[str, StatValue] | None = None) -> None:
+        if thread not in lines:
+            label = thread if "/" in thread else f"{thread}/4211"
+            lines[thread] = plane.line(label, 4211 + len(lines), timestamp_ns=LINES_BEGIN_NS)
+        plane.event(lines[thread], name, begin, end, stats)
+
+    for event in played.events[host]:
+        put(event.thread, event.name, event.begin, event.end, dict(event.stats))
+    if scene.traced == "idle":
+        return plane
+    for launch in played.launches if scene.traced == "all" else ():
+        for core in range(scene.cores):
+            begin = launch.enqueued[host] + 3 * core * US
+            queued: dict[str, StatValue] = {
+                "continuation": 1, "run_id": launch.run_id, "queue_id": 0, "device_ordinal": core, "core_type": 0,
+                "_pt": CONSUMER_TYPE, "_p": link_id(host, launch.run_id, core),
+            }  # fmt: skip
+            execute = f"py_xla_execute/{4301 + core}"
+            put(execute, "DoEnqueueProgram", begin, begin + 9 * US, queued)
+            end = int(launch.end[host * scene.cores + core])
+            put(execute, "MemoryAllocation", begin - 6 * US, begin - 5 * US, _allocation(scene, core, True))
+            done: dict[str, StatValue] = {"run_id": launch.run_id, "queue_id": 0, "device_ordinal": core}
+            callbacks = f"switchto-default-SDomainT/{4601 + core}"
+            put(callbacks, "tpu::System::Execute=>Done", end + 12 * US, end + 19 * US, done)
+            put(callbacks, "MemoryDeallocation", end + 20 * US, end + 21 * US, _allocation(scene, core, False))
+    return plane
+
+
+def _allocation(scene: Scene, core: int, is_new: bool) -> dict[str, StatValue]:
+    """What the allocator says at an allocation of the step's results, or when they are freed."""
+    capacity, size = scene.device.hbm_capacity, 1 << 20
+    reserved, used = int(scene.memory.reserved * capacity), int(scene.memory.in_use * capacity) + size * is_new
+    return {
+        "index_on_host": core,
+        "bytes_reserved": reserved,
+        "bytes_allocated": used,
+        "bytes_available": capacity - used - reserved,
+        "fragmentation": 0.002,
+        "peak_bytes_in_use": int(scene.memory.in_use * capacity) + size + reserved,
+        "requested_bytes": size,
+        "allocation_bytes": size,
+        "addr": capacity - used,
+        "id": 0,
+    }
+
+
+def _environment(played: Played) -> PlaneWriter:
+    plane = PlaneWriter("Task Environment")
+    ends = [launch.end.max() for launch in played.launches] + [event.end for part in played.events for event in part]
+    stop = (int(max(ends)) + 40 * MS) // 1000
+    plane.plane_stats({"profile_start_time": Uint(START_NS), "profile_stop_time": Uint(START_NS + stop)})
+    return plane

@@ -1,0 +1,280 @@
+"""Programs as people write them: a transformer that trains, one that serves, and a pipeline of stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.demo.profile.schedule import Device
+from tests.insight.blocks import (
+    Groups,
+    collective,
+    dense,
+    everyone,
+    finish,
+    hbm_ps,
+    kernel,
+    permute,
+    pointwise,
+    product,
+    start_collective,
+    update,
+)
+from tests.insight.code import US, Code, Program, Value, size_of
+from tests.insight.parts import Part
+
+ATTENTION_REACHED = 0.74
+"""What a good flash attention reaches of the matrix unit's peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """A step of a decoder that trains.
+
+    Attributes:
+        tokens: of each core. hidden: width of the MLP. layers, vocab: as usual; heads have 128 features.
+        attention: ``flash`` (a kernel that declares its cost), ``uncounted`` (one that does not).
+        exchange: collective of the gradients; `overlap` runs it beside the backward pass, else the step waits for it.
+        groups: who exchanges gradients; over_dcn: between slices.
+        fsdp: weights are gathered before each layer, ahead of time or, where `gather_late`, when they are needed.
+        mlp_kind, mlp_precision: of the MLP's products. remat: ``mlp``, ``full`` or empty.
+        each: parts of every layer's forward pass; once: parts of every step, after the layers.
+    """
+
+    tokens: int = 8192
+    width: int = 2048
+    hidden: int = 8192
+    layers: int = 4
+    vocab: int = 32_768
+    attention: str = "flash"
+    exchange: str = "all-reduce"
+    overlap: bool = True
+    groups: Groups = ()
+    over_dcn: bool = False
+    fsdp: bool = False
+    gather_late: bool = False
+    mlp_kind: str = "bf16"
+    mlp_precision: str = "default"
+    remat: str = ""
+    each: tuple[Part, ...] = ()
+    once: tuple[Part, ...] = ()
+    name: str = "jit_train_step"
+
+    def build(self, device: Device, cores: int) -> Program:
+        code = Code(self.name, device, cores)
+        x = code.param("bf16", self.tokens, self.width)
+        with code.at("jvp(decoder)", "model.py:30"):
+            for _ in range(self.layers):
+                if self.fsdp:
+                    self._gathered(code)
+                self._attention(code, x, "")
+                self._mlp(code, x, "")
+                for part in self.each:
+                    part.emit(code, x)
+        for part in self.once:
+            part.emit(code, x)
+        with code.at("jvp(logits)/dot_general", "model.py:66"):
+            y = dense(code, x, self.vocab, "logits_fusion")
+        with code.at("transpose(jvp(logits))/dot_general", "model.py:66"):
+            product(code, y, code.param("bf16", self.vocab, self.width), "logits_grad_fusion")
+            product(code, code.param("bf16", self.width, self.tokens), y, "logits_grad_fusion")
+        flying: list[Value] = []
+        with code.at("transpose(jvp(decoder))", "model.py:30"):
+            for _ in range(self.layers):
+                self._backward(code, x)
+                flying = self._exchange(code, flying)
+        rows = self.layers * (4 * self.width + 2 * self.hidden) + self.vocab
+        update(code, max(8, rows // cores // 5), self.width, 4)
+        for started in flying:
+            finish(code, started)
+        update(code, max(8, rows // cores // 5), self.width)
+        return code.program()
+
+    def _gathered(self, code: Code) -> None:
+        """Gathers a layer's weights."""
+        rows = (4 * self.width + 2 * self.hidden) // code.cores
+        with code.at("fsdp/all_gather", "sharding.py:25"):
+            shard = code.param("bf16", rows, self.width)
+            if self.gather_late:
+                collective(code, "all-gather", shard)
+            else:
+                started = start_collective(code, "all-gather", shard)
+        if not self.gather_late:
+            dense(code, code.param("bf16", self.tokens, self.width), self.width, "ahead_fusion")
+            dense(code, code.param("bf16", self.tokens, self.width), 2 * self.width, "ahead_fusion")
+            finish(code, started)
+        else:
+            dense(code, code.param("bf16", self.tokens, self.width), self.width, "ahead_fusion")
+            dense(code, code.param("bf16", self.tokens, self.width), 2 * self.width, "ahead_fusion")
+
+    def _attention(self, code: Code, x: Value, scope: str) -> None:
+        flops = 2 * self.tokens * 2048 * self.width
+        with code.at(f"{scope}attention/norm/mul", "attention.py:20"):
+            pointwise(code, [x], ("multiply", "multiply"), "norm_fusion")
+        with code.at(f"{scope}attention/qkv/dot_general", "attention.py:31"):
+            dense(code, x, 3 * self.width, "qkv_fusion")
+        with code.at(f"{scope}attention/flash_attention/pallas_call", "flash_attention.py:310"):
+            ps = flops / (code.device.flops * ATTENTION_REACHED) * 1e12
+            counts = (flops, 4 * size_of(x)) if self.attention == "flash" else (0, 0)
+            kernel(code, [x], "flash_attention", max(ps, hbm_ps(code, 4 * size_of(x))), *counts)
+        with code.at(f"{scope}attention/out/dot_general", "attention.py:58"):
+            dense(code, x, self.width, "attention_out_fusion")
+
+    def _mlp(self, code: Code, x: Value, scope: str) -> None:
+        x = code.param(self.mlp_kind, self.tokens, self.width) if self.mlp_kind != "bf16" else x
+        with code.at(f"{scope}mlp/up/dot_general", "mlp.py:41"):
+            y = dense(code, x, self.hidden, "mlp_up_fusion", self.mlp_precision)
+        with code.at(f"{scope}mlp/down/dot_general", "mlp.py:44"):
+            dense(code, y, self.width, "mlp_down_fusion", self.mlp_precision)
+
+    def _backward(self, code: Code, x: Value) -> None:
+        """A layer's backward pass, after what is computed again for it."""
+        if self.remat:
+            again = "checkpoint/rematted_computation/"
+            if self.remat == "full":
+                self._attention(code, x, again)
+            self._mlp(code, x, again)
+        kind, level = self.mlp_kind, self.mlp_precision
+        x = code.param(kind, self.tokens, self.width) if kind != "bf16" else x
+        rows = code.param(kind, self.width, self.tokens)
+        with code.at("mlp/down/dot_general", "mlp.py:44"):
+            y = dense(code, x, self.hidden, "mlp_down_grad_fusion", level)
+            product(code, rows, y, "mlp_down_grad_fusion", level)
+        with code.at("mlp/up/dot_general", "mlp.py:41"):
+            dense(code, y, self.width, "mlp_up_grad_fusion", level)
+            product(code, rows, y, "mlp_up_grad_fusion", level)
+        x = code.param("bf16", self.tokens, self.width)
+        flops = 5 * self.tokens * 2048 * self.width
+        with code.at("attention/flash_attention/pallas_call", "flash_attention.py:480"):
+            ps = flops / (code.device.flops * ATTENTION_REACHED) * 1e12
+            counts = (flops, 8 * size_of(x)) if self.attention == "flash" else (0, 0)
+            kernel(code, [x], "flash_attention_bwd", ps, *counts)
+        with code.at("attention/qkv/dot_general", "attention.py:31"):
+            y = dense(code, x, 3 * self.width, "qkv_grad_fusion")
+            product(code, code.param("bf16", self.width, self.tokens), y, "qkv_grad_fusion")
+        with code.at("attention/norm/mul", "attention.py:20"):
+            pointwise(code, [x, x], ("multiply", "subtract"), "norm_grad_fusion")
+
+    def _exchange(self, code: Code, flying: list[Value]) -> list[Value]:
+        """Exchanges a layer's gradients; returns what is under way."""
+        for started in flying:
+            finish(code, started)
+        if code.cores < 2 or not self.exchange:
+            return []
+        rows = (4 * self.width + 2 * self.hidden) // code.cores * code.cores
+        with code.at("gradients/psum", "train.py:95"):
+            if self.overlap:
+                gradients = code.param("bf16", rows, self.width)
+                return [start_collective(code, self.exchange, gradients, self.groups or everyone(code))]
+            gradients = code.param("bf16", rows, self.width)
+            collective(code, self.exchange, gradients, self.groups or everyone(code), self.over_dcn)
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Decode:
+    """A step that makes one token for each sequence of a batch: it reads all weights and the cache.
+
+    Attributes:
+        batch: sequences; cache_mib: of each layer. kind: type of weights. attention: ``uncounted`` as vLLM's kernels
+            are, or ``counted``. model_parallel: cores share each layer and add up their results.
+    """
+
+    batch: int = 64
+    width: int = 4096
+    hidden: int = 14_336
+    layers: int = 6
+    cache_mib: int = 24
+    kind: str = "bf16"
+    attention: str = "uncounted"
+    model_parallel: bool = True
+    vocab: int = 32_768
+    each: tuple[Part, ...] = ()
+    once: tuple[Part, ...] = ()
+    name: str = "jit_step_fun"
+
+    def build(self, device: Device, cores: int) -> Program:
+        code = Code(self.name, device, cores)
+        share = cores if self.model_parallel else 1
+        x = code.param(self.kind, self.batch, self.width)
+        with code.at("decoder", "llama.py:120"):
+            for _ in range(self.layers):
+                with code.at("self_attn/qkv_proj/dot_general", "llama.py:160"):
+                    dense(code, x, self.width * 3 // 2 // share, "qkv_fusion", pad=False, out="bf16")
+                size = self.cache_mib << 20
+                with code.at("self_attn/ragged_paged_attention/pallas_call", "kernel.py:740"):
+                    counts = (8 * size, size) if self.attention == "counted" else (0, 0)
+                    kernel(code, [x], "RPA-bq_32-bkvp_64-p_64-", hbm_ps(code, size, 0.8), *counts)
+                with code.at("self_attn/o_proj/dot_general", "llama.py:175"):
+                    dense(code, x, self.width // share, "o_proj_fusion", pad=False, out="bf16")
+                self._added(code, x)
+                with code.at("mlp/gate_up_proj/dot_general", "llama.py:82"):
+                    dense(code, x, 2 * self.hidden // share, "gate_up_fusion", pad=False, out="bf16")
+                with code.at("mlp/down_proj/dot_general", "llama.py:90"):
+                    down = code.param(self.kind, self.batch, self.hidden // share)
+                    dense(code, down, self.width, "down_fusion", pad=False, out="bf16")
+                self._added(code, x)
+                for part in self.each:
+                    part.emit(code, x)
+        for part in self.once:
+            part.emit(code, x)
+        with code.at("lm_head/dot_general", "llama.py:301"):
+            dense(code, x, self.vocab // share, "lm_head_fusion", pad=False, out="bf16")
+        return code.program()
+
+    def _added(self, code: Code, x: Value) -> None:
+        if self.model_parallel and code.cores > 1:
+            with code.at("psum", "llama.py:95"):
+                collective(code, "all-reduce", x)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Stages on cores in a row; in each turn of a loop every stage works on one microbatch, if it has one by then.
+
+    Attributes:
+        microbatches: of a step. bubbles: stages have to wait for their first microbatch.
+    """
+
+    microbatches: int = 8
+    bubbles: bool = True
+    tokens: int = 4096
+    width: int = 4096
+    hidden: int = 8192
+    name: str = "jit_train_step"
+
+    def build(self, device: Device, cores: int) -> Program:
+        code = Code(self.name, device, cores)
+        route = tuple((stage, (stage + 1) % cores) for stage in range(cores))
+        turns = self.microbatches + (cores - 1 if self.bubbles else 0)
+        busy = tuple(
+            tuple(float(not self.bubbles or 0 <= turn - stage < self.microbatches) for stage in range(cores))
+            for turn in range(turns)
+        )
+        x = code.param("bf16", self.tokens, self.width)
+        for scope in ("jvp(pipeline)/while", "transpose(jvp(pipeline))/while"):
+            work = 1 if scope.startswith("jvp") else 2
+            with code.at(scope, "pipeline.py:70"), code.loop(turns, x) as inside:
+                with code.at("body/ppermute", "pipeline.py:51"):
+                    finish(code, permute(code, inside, route))
+                with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
+                    for _ in range(work):
+                        y = dense(code, inside, self.hidden, "stage_up_fusion")
+                        dense(code, y, self.width, "stage_down_fusion")
+        update(code, self.hidden, self.width)
+        return code.program()
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A program so small that launching it takes longer than running it."""
+
+    us: float = 60.0
+    name: str = "jit_multiply"
+
+    def build(self, device: Device, cores: int) -> Program:
+        code = Code(self.name, device, cores)
+        x = code.param("bf16", 1024, 1024)
+        with code.at("update/mul", "trainer.py:140"):
+            value = code.emit("multiply", x.shape, [x, x])
+            code.run(value, self.us * US)
+        return code.program()
