@@ -15,6 +15,7 @@ from tests.insight.code import (
     OVERHEAD_PS,
     PASSES,
     PCIE_BYTES,
+    US,
     VECTOR_LANES,
     Code,
     Groups,
@@ -63,13 +64,15 @@ def product(
     n = dims_of(right)[-1]
     operands = [left, right, *also]
     with code.fused(operands) as inside:
-        shape = array(out or kind_of(left.shape), *((batch,) if len(dims_of(left)) > 2 else ()), m, n)
+        dims = (*((batch,) if len(dims_of(left)) > 2 else ()), m, n)
+        space = left.shape.layout.memory_space
+        shape = array(out or kind_of(left.shape), *dims, space=space)
         root = code.emit("convolution", shape, inside[:2])
         _as_product(root, batch if len(dims_of(left)) > 2 else 0, precision)
         for other in inside[2:]:
             root = code.emit("add", shape, [root, other])
     value = code.fusion(root, operands, "kOutput", base)
-    moved = hbm_ps(code, size_of(*operands, value))
+    moved = hbm_ps(code, 0 if space else size_of(*operands, value))
     return code.run(value, max(matrix_ps(code, m, k, n, batch, precision, pad), moved) + OVERHEAD_PS)
 
 
@@ -213,6 +216,21 @@ def finish(code: Code, started: Value, base: str = "") -> Value:
     opcode = started.opcode.decode().replace("-start", "-done")
     shape = started.shape
     return code.done(opcode, started, shape.tuple_shapes[1] if shape.tuple_shapes else shape, base)
+
+
+def across_slices(code: Code, value: Value, transfer_ps: float) -> Value:
+    """Sends an array to another slice and waits for that one's, over the data centre's network: the hosts carry it."""
+    sent = code.emit("send", tuple_of(value.shape, array("u32"), scalar("pred")), [value])
+    back = code.emit("recv", tuple_of(value.shape, array("u32"), scalar("pred")), [sent])
+    done = code.emit("recv-done", value.shape, [back])
+    for part in (sent, back, done):
+        part.is_host_transfer = True
+        part.channel_id = 900
+        part.frontend_attributes.map["_xla_host_transfer_handler_name"] = b"xla_megascale_runtime"
+        part.frontend_attributes.map["_xla_host_transfer_rendezvous"] = b"all-reduce.7"
+    for part in (sent, back):
+        code.run(part, 4 * US, f"host {part.opcode.decode()}", 0, Traffic())
+    return code.run(done, transfer_ps, "host recv-done", 0, Traffic())
 
 
 def permute(code: Code, value: Value, route: Groups) -> Value:

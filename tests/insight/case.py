@@ -47,6 +47,11 @@ class Case:
         """Whether nothing is planted."""
         return not self.kind
 
+    @property
+    def has_plain_steps(self) -> bool:
+        """Whether a step is one run of one program."""
+        return len(self.scene.turns) == 1 and len(self.scene.turns[0]) == 1
+
     @cached_property
     def played(self) -> Played:
         """What happens with the problem."""
@@ -109,11 +114,16 @@ def problem(
 
 
 def part_problem(
-    name: str, kind: str, healthy: Scene, part: Any, place: Sequence[str], also: Sequence[str] = (), each: bool = False
+    name: str,
+    kind: str,
+    healthy: Scene,
+    part: Any,
+    place: Sequence[str],
+    also: Sequence[str] = (),
+    field: Literal["first", "each", "once"] = "once",
 ) -> Case:
-    """A case whose problem is a bad part of its first program, once a step or in `each` layer."""
+    """A case whose problem is a bad part of its first program: ahead of all, in `each` layer, or once after them."""
     first: Any = healthy.work[0]
-    field = "each" if each else "once"
 
     def having(bad: bool) -> Scene:
         parts = (*getattr(first, field), replace(part, bad=bad))

@@ -78,7 +78,7 @@ class Timed:
         load: factor on its time by core, repeated over the cores; no entry for none.
         loads: the same for each turn of the loop that it is in; 0 leaves the op out.
         route: pairs of cores, from and to, of a permutation.
-        passed_on: how a collective's groups repeat over all cores: size of a block of cores.
+        rotates: `load` moves on by a core with each step.
     """
 
     op: Op
@@ -87,6 +87,7 @@ class Timed:
     load: tuple[float, ...] = ()
     loads: tuple[tuple[float, ...], ...] = ()
     route: Groups = ()
+    rotates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ class Code:
         self._by_id: dict[int, Value] = {}
         self.load: tuple[float, ...] = ()
         self.loads: tuple[tuple[float, ...], ...] = ()
+        self.rotates = False
         self._open("main")
         self.proto.entry_computation_id = self._scopes[0].computation.id
 
@@ -154,12 +156,14 @@ class Code:
         self._where = before
 
     @contextmanager
-    def only_on(self, load: tuple[float, ...] = (), loads: tuple[tuple[float, ...], ...] = ()) -> Iterator[None]:
+    def only_on(
+        self, load: tuple[float, ...] = (), loads: tuple[tuple[float, ...], ...] = (), rotates: bool = False
+    ) -> Iterator[None]:
         """Ops inside take these factors on their time, by core, or by turn of a loop and core."""
-        before = self.load, self.loads
-        self.load, self.loads = load, loads
+        before = self.load, self.loads, self.rotates
+        self.load, self.loads, self.rotates = load, loads, rotates
         yield
-        self.load, self.loads = before
+        self.load, self.loads, self.rotates = before
 
     def _frame(self, source: str) -> int:
         if source not in self._frames:
@@ -221,9 +225,9 @@ class Code:
         self._by_id[value.id] = value
         return value
 
-    def bitcast(self, value: Value, *dims: int) -> Value:
-        """The same bytes under another shape."""
-        return self.emit("bitcast", array(kind_of(value.shape), *dims), [value])
+    def bitcast(self, value: Value, *dims: int, space: int = 0) -> Value:
+        """The same bytes under another shape; it is free, and leaves no event."""
+        return self.emit("bitcast", array(kind_of(value.shape), *dims, space=space), [value])
 
     def _register(self, value: Value, timed: Timed) -> int:
         self._op_of[value.id] = len(self._ops)
@@ -262,7 +266,7 @@ class Code:
             value, category, -1 if flops is None else flops, traffic or _UNCOUNTED, round(ps), 0, round(transfer_ps),
             False, groups,
         )  # fmt: skip
-        return Timed(op, f"{key}#{self._labels[key]}", engine, self.load, self.loads, route)
+        return Timed(op, f"{key}#{self._labels[key]}", engine, self.load, self.loads, route, self.rotates)
 
     # ---- asynchronous ops and collectives ---------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from tests.demo.profile.hlo_cost import Traffic
 from tests.insight.blocks import (
     HOST,
     VMEM,
+    across_slices,
     arrive,
     collective,
     dense,
@@ -25,7 +26,19 @@ from tests.insight.blocks import (
     product,
     relayout,
 )
-from tests.insight.code import HBM_REACHED, OVERHEAD_PS, US, VECTOR_LANES, Code, Value, array, dims_of, size_of
+from tests.insight.code import (
+    DCN_BYTES,
+    DCN_LATENCY_PS,
+    HBM_REACHED,
+    OVERHEAD_PS,
+    US,
+    VECTOR_LANES,
+    Code,
+    Value,
+    array,
+    dims_of,
+    size_of,
+)
 
 
 class Part(Protocol):
@@ -191,7 +204,7 @@ class Relayouts:
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """Matrix products of these sizes; of no more than their own work where they are not bad."""
+    """Matrix products of these sizes, of arrays in HBM or in VMEM; no more than their own work where they are not bad."""
 
     m: int
     k: int
@@ -201,6 +214,7 @@ class Products:
     bad: bool = True
     precision: str = "default"
     kind: str = "bf16"
+    on_chip: bool = False
     base: str = "head_fusion"
     scope: str = "heads/dot_general"
     source: str = "heads.py:52"
@@ -209,8 +223,10 @@ class Products:
         with code.at(self.scope, self.source):
             first = (self.batch,) if self.batch > 1 else ()
             for _ in range(self.count):
-                left = code.param(self.kind if self.bad else "bf16", *first, self.m, self.k)
-                right = code.param(self.kind if self.bad else "bf16", *first, self.k, self.n)
+                kind = self.kind if self.bad else "bf16"
+                left, right = code.param(kind, *first, self.m, self.k), code.param(kind, *first, self.k, self.n)
+                if self.on_chip:
+                    left, right = (code.bitcast(value, *dims_of(value), space=VMEM) for value in (left, right))
                 product(code, left, right, self.base, self.precision if self.bad else "default", pad=self.bad)
         return x
 
@@ -369,6 +385,7 @@ class Experts:
     bad: bool = True
     hidden: int = 4096
     tokens: int = 4096
+    rotates: bool = False
     scope: str = "moe"
     source: str = "moe.py:90"
 
@@ -379,11 +396,28 @@ class Experts:
         with code.at(f"{self.scope}/dispatch/all_to_all", self.source):
             sent = collective(code, "all-to-all", sent, groups)
         even = sum(self.load) / len(self.load)
-        with code.at(f"{self.scope}/experts/ragged_dot", self.source), code.only_on(self.load if self.bad else (even,)):
+        load = self.load if self.bad else (even,)
+        with code.at(f"{self.scope}/experts/ragged_dot", self.source), code.only_on(load, rotates=self.rotates):
             up = dense(code, sent, self.hidden, "expert_fusion")
             down = dense(code, up, width, "expert_fusion")
         with code.at(f"{self.scope}/combine/all_to_all", self.source):
             collective(code, "all-to-all", down, groups)
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenSlices:
+    """Gradients that go to another slice over the data centre's network; the program waits where it is bad."""
+
+    bad: bool = True
+    mib: int = 64
+    scope: str = "gradients/psum"
+    source: str = "train.py:95"
+
+    def emit(self, code: Code, x: Value) -> Value:
+        with code.at(self.scope, self.source):
+            value = code.param("bf16", self.mib << 9, 1024)
+            across_slices(code, value, size_of(value) / DCN_BYTES * 1e12 + DCN_LATENCY_PS if self.bad else 2 * US)
         return x
 
 

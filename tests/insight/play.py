@@ -29,7 +29,7 @@ class Chore:
         reads: it waits for the step's results first, under the event of this name.
         before: it comes ahead of the launch.
         hosts: which hosts do it; empty for all.
-        thread: the thread's name, where it is not the loop's own.
+        inside: the event around it.
     """
 
     name: str
@@ -193,12 +193,14 @@ class _Player:
             noise = self.stage.chance.factors(timed.label, self.stage.chips.jitter)[self.step]
             ps = timed.op.duration_ps * noise * self.stage.speed * self.factor
             if timed.load:
-                ps = ps * np.resize(timed.load, self.stage.cores)
+                load = np.resize(timed.load, self.stage.cores)
+                ps = ps * (np.roll(load, self.step) if timed.rotates else load)
             self._lengths[number] = ps.astype(np.int64)
         loads = self.program.ops[number].loads
         if not loads:
             return self._lengths[number]
-        return (self._lengths[number] * np.resize(loads[trip % len(loads)], self.stage.cores)).astype(np.int64)
+        parts: Times = (self._lengths[number] * np.resize(loads[trip % len(loads)], self.stage.cores)).astype(np.int64)
+        return parts
 
     def event(self, op: int, duration: Times) -> int:
         """Notes an event that begins now, and lets its time pass."""

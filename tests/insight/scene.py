@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,6 +11,9 @@ import numpy as np
 from tests.demo.profile.schedule import Device
 from tests.insight.code import US, V5E, Program
 from tests.insight.play import GAP_PS, LAUNCH_PS, START_PS, Chips, HostEvent, Launch, Loop, Played, Stage, Times
+
+WARM = 2
+"""Steps before the capture begins, so that it shows a program under way."""
 
 _NOTICE_PS = 60 * US
 """From the end of a run to the host's notice of it."""
@@ -37,7 +41,8 @@ class Scene:
     Attributes:
         work: the programs; turns: which of them step after step, repeated; hosts, cores: of each host.
         marks: whether cores have a Steps line; hlo: whether the modules are in the profile.
-        traced: what the profile holds: ``all``, ``host`` (no device planes) or ``idle`` (device planes without events).
+        traced: what the profile holds: ``all``; ``host``, no device planes; else the devices ran nothing at all, and
+            this is what the host did meanwhile.
     """
 
     work: tuple[Workload, ...]
@@ -65,12 +70,16 @@ def play(scene: Scene) -> Played:
     ends: list[Times] = []
     previous = np.full(total, START_PS, np.int64)
     begins: list[Times] = []
-    for step in range(scene.steps):
+    run_id = 3
+    for step in range(-WARM, scene.steps):
         for host in hosts:
             host.prepare(step)
+        if step == 0:
+            _begin_capture(hosts)
+            launches.clear()
         begins.append(previous + GAP_PS)
         for number in scene.turns[step % len(scene.turns)]:
-            run_id = len(launches) + 4
+            run_id += 1
             enqueued = tuple(host.launch(run_id) for host in hosts)
             begin = np.maximum(np.repeat(enqueued, scene.cores) + LAUNCH_PS, previous + GAP_PS)
             launch = stage.run(programs[number], step, begin, run_id, enqueued)
@@ -79,7 +88,16 @@ def play(scene: Scene) -> Played:
         ends.append(previous)
         for host in hosts:
             host.follow(step, ends)
-    return Played(launches, np.array(begins), np.array(ends), [host.events for host in hosts])
+    for host in hosts:
+        host.finish()
+    return Played(launches, np.array(begins[WARM:]), np.array(ends[WARM:]), [host.events for host in hosts])
+
+
+def _begin_capture(hosts: Sequence[_Host]) -> None:
+    """Forgets what the hosts did before the capture began."""
+    for host in hosts:
+        host.events.clear()
+        host.begun = host.now
 
 
 class _Host:
@@ -90,6 +108,7 @@ class _Host:
         self.chance = stage.chance
         self.now = START_PS
         self.step_begin = START_PS
+        self.begun = START_PS
         self.made: list[int] = []
         self.taken: list[int] = []
         self.events: list[HostEvent] = []
@@ -109,7 +128,7 @@ class _Host:
         self.step_begin = self.now
         if loop.fetch:
             self._produce(step)
-            taken = max(self.now, self.made[step]) + 30 * US
+            taken = max(self.now, self.made[-1]) + 30 * US
             self.event(loop.fetch, self.now, taken)
             self.taken.append(taken)
             self.now = taken
@@ -128,11 +147,11 @@ class _Host:
     def _produce(self, step: int) -> None:
         loop = self.loop
         ps = self.vary("batch", loop.batch_ps, step)
-        if loop.slow_every and step % loop.slow_every == loop.slow_every - 1:
+        if step >= 0 and loop.slow_every and step % loop.slow_every == loop.slow_every - 1:
             ps += int(loop.slow_ps)
-        begin = self.made[-1] if self.made else START_PS - 20 * 1000 * US
-        if step >= loop.prefetch:
-            begin = max(begin, self.taken[step - loop.prefetch])
+        begin = self.made[-1] if self.made else START_PS - ps
+        if len(self.made) >= loop.prefetch:
+            begin = max(begin, self.taken[len(self.made) - loop.prefetch])
         self.made.append(begin + ps)
         self.event("$dataset.py:77 make_batch", begin, begin + ps, "loader-worker/5120")
 
@@ -148,27 +167,37 @@ class _Host:
     def follow(self, step: int, ends: list[Times]) -> None:
         """Reads a result, if an earlier step's, and does what is to be done after a launch."""
         loop = self.loop
-        of = step - loop.ahead
-        if of >= 0:
-            self._read(loop.reading, ends[of])
+        if loop.ahead < len(ends):
+            self._read(loop.reading, ends[-1 - loop.ahead])
         self._chores(step, before=False, ends=ends)
         if loop.annotate:
             self.event("train", self.step_begin, self.now, step_num=100 + step, _r=1)
         self.now += 12 * US
 
+    def finish(self) -> None:
+        """Adds what goes on all the time, on the loop's thread and on others."""
+        self.event("$trainer.py:201 fit", self.begun - 100 * US, self.now + 40 * US)
+        self.event("$threading.py:323 wait", self.begun - 900 * US, self.now + 700 * US, "Thread-2/5301")
+        for number, begin in enumerate(range(self.begun, self.now, 40_000 * US)):
+            self.event("$heartbeat.py:33 beat", begin, begin + (150 + number % 7) * US, "Thread-3/5302")
+
     def _read(self, name: str, end: Times) -> None:
-        done = max(self.now, int(end[self.own].max()) + _NOTICE_PS) + 15 * US
+        noticed = max(self.now, int(end[self.own].max()) + _NOTICE_PS)
+        done = noticed + 15 * US
         self.event(name, self.now, done)
+        if "asarray" in name:
+            transfer = "tpu::System::TransferFromDevice=>IssueEvent=>Done"
+            self.event(transfer, noticed, noticed + 12 * US, "EventFDAsyncWorker/3118", size=512)
         self.now = done
 
     def _chores(self, step: int, before: bool, ends: list[Times]) -> None:
         for chore in self.loop.chores:
-            if chore.before != before or step % chore.every != chore.offset:
+            if chore.before != before or step % chore.every != chore.offset or (step < 0 and chore.every > 1):
                 continue
             if chore.hosts and self.number not in chore.hosts:
                 continue
             if chore.reads:
-                self._read(chore.reads, ends[step])
+                self._read(chore.reads, ends[-1])
             ps = self.vary(chore.name, chore.ps, step)
             if chore.inside:
                 self.event(chore.inside, self.now, self.now + ps)

@@ -91,8 +91,10 @@ def answer(case: Case) -> Answer:
 def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:
     """Compares a finding with the truth."""
     text = "\n".join((finding.title, *finding.evidence, finding.place.tab, finding.place.target or ""))
-    right = truth.step_ps if finding.per == "step" else truth.capture_ps
-    worth = case.kind in WORTHLESS or abs(finding.worth_ps - right) <= TOLERANCE * right
+    said, right = finding.worth_ps, truth.step_ps if finding.per == "step" else truth.capture_ps
+    if not case.has_plain_steps:  # what a step is may be seen otherwise
+        said, right = finding.worth_fraction, truth.fraction
+    worth = case.kind in WORTHLESS or abs(said - right) <= TOLERANCE * right
     return Verdict(finding.kind in case.kinds, any(name in text for name in case.place) or not case.place, worth)
 
 

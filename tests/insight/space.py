@@ -6,14 +6,17 @@ import numpy as np
 
 from tests.demo.profile import encode
 from tests.demo.profile.device_plane import CONSUMER_TYPE, link_id, op_stats
+from tests.demo.profile.hlo_module import shape_bytes
 from tests.demo.profile.planes import PlaneWriter, Ref, StatValue, Uint
 from tests.insight.code import US, Program
-from tests.insight.play import MS, Launch, Played
+from tests.insight.play import MS, START_PS, Launch, Played
 from tests.insight.scene import Scene
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine
 
 START_NS = 1_751_360_400_000_000_000
 LINES_BEGIN_NS = 212_990
+HOSTS_APART_PS = 3_700 * US
+"""Each host's profile starts so much later than that of the one before."""
 
 
 def spaces(scene: Scene, played: Played) -> list[bytes]:
@@ -25,7 +28,7 @@ def _space(scene: Scene, played: Played, host: int) -> bytes:
     planes: list[PlaneWriter] = []
     if scene.traced != "host":
         planes += [_device(scene, played, host, core) for core in range(scene.cores)]
-    planes += [_metadata(scene, played), _host(scene, played, host), _environment(played)]
+    planes += [_metadata(scene, played), _host(scene, played, host), _environment(played, host)]
     chunks = [chunk for plane in planes for chunk in plane.chunks()]
     return b"".join(chunks) + encode.field(4, f"host-{host}".encode())
 
@@ -33,12 +36,12 @@ def _space(scene: Scene, played: Played, host: int) -> bytes:
 def _device(scene: Scene, played: Played, host: int, core: int) -> PlaneWriter:
     plane = PlaneWriter(f"/device:TPU:{core}", 2 + 8 * core)
     plane.plane_stats(_device_stats(scene, host, core))
-    if scene.traced == "idle":
+    if scene.traced != "all":
         for name, number in (("XLA Modules", 2), ("XLA Ops", 3), ("Async XLA Ops", 4)):
             plane.line(name, number)
         return plane
     at = host * scene.cores + core
-    shift = -scene.chips.ahead_ps
+    shift = -scene.chips.ahead_ps - host * HOSTS_APART_PS
     if scene.marks:
         _steps(plane, played, at, shift)
     _modules(plane, played, host, core, at, shift)
@@ -151,19 +154,22 @@ def _metadata(scene: Scene, played: Played) -> PlaneWriter:
 
 def _host(scene: Scene, played: Played, host: int) -> PlaneWriter:
     plane = PlaneWriter("/host:CPU", 701)
-    lines = {}
+    lines: dict[str, XLine] = {}
+    origin = host * HOSTS_APART_PS
 
     def put(thread: str, name: str, begin: int, end: int, stats: dict[str, StatValue] | None = None) -> None:
         if thread not in lines:
             label = thread if "/" in thread else f"{thread}/4211"
             lines[thread] = plane.line(label, 4211 + len(lines), timestamp_ns=LINES_BEGIN_NS)
-        plane.event(lines[thread], name, begin, end, stats)
+        plane.event(lines[thread], name, begin - origin, end - origin, stats)
 
+    if scene.traced not in ("all", "host"):
+        put("python", "$trainer.py:201 fit", START_PS, START_PS + 900 * MS)
+        put("python", scene.traced, START_PS + MS, START_PS + 880 * MS)
+        return plane
     for event in played.events[host]:
         put(event.thread, event.name, event.begin, event.end, dict(event.stats))
-    if scene.traced == "idle":
-        return plane
-    for launch in played.launches if scene.traced == "all" else ():
+    for launch in played.launches:
         for core in range(scene.cores):
             begin = launch.enqueued[host] + 3 * core * US
             queued: dict[str, StatValue] = {
@@ -178,7 +184,26 @@ def _host(scene: Scene, played: Played, host: int) -> PlaneWriter:
             callbacks = f"switchto-default-SDomainT/{4601 + core}"
             put(callbacks, "tpu::System::Execute=>Done", end + 12 * US, end + 19 * US, done)
             put(callbacks, "MemoryDeallocation", end + 20 * US, end + 21 * US, _allocation(scene, core, False))
+    for begin, end, size in _between_slices(scene, played, host):
+        stats: dict[str, StatValue] = {
+            "dcn_label": "all-reduce.7", "dcn_source_slice_id": 1, "dcn_destination_slice_id": 0, "dcn_chunk": 0,
+            "payload_size_bytes": size, "duration_us": (end - begin) // US,
+        }  # fmt: skip
+        put("megascale/7001", "MegaScale: Communication Transport Receive", begin, end, stats)
     return plane
+
+
+def _between_slices(scene: Scene, played: Played, host: int) -> list[tuple[int, int, int]]:
+    """Begin, end and bytes of what the host's first core received from other slices."""
+    found = []
+    for launch in played.launches if scene.traced == "all" else ():
+        for row, op in enumerate(launch.ops.tolist()):
+            value = launch.program.ops[op].op.instruction
+            if value.opcode == b"recv-done" and "_xla_host_transfer_handler_name" in value.frontend_attributes.map:
+                begin = int(launch.starts[row, host * scene.cores])
+                end = begin + int(launch.durations[row, host * scene.cores])
+                found.append((begin, end, shape_bytes(value.shape)))
+    return found
 
 
 def _allocation(scene: Scene, core: int, is_new: bool) -> dict[str, StatValue]:
@@ -199,9 +224,10 @@ def _allocation(scene: Scene, core: int, is_new: bool) -> dict[str, StatValue]:
     }
 
 
-def _environment(played: Played) -> PlaneWriter:
+def _environment(played: Played, host: int) -> PlaneWriter:
     plane = PlaneWriter("Task Environment")
     ends = [launch.end.max() for launch in played.launches] + [event.end for part in played.events for event in part]
-    stop = (int(max(ends)) + 40 * MS) // 1000
-    plane.plane_stats({"profile_start_time": Uint(START_NS), "profile_stop_time": Uint(START_NS + stop)})
+    start = START_NS + host * HOSTS_APART_PS // 1000
+    stop = START_NS + (int(max(ends)) + 40 * MS) // 1000
+    plane.plane_stats({"profile_start_time": Uint(start), "profile_stop_time": Uint(stop)})
     return plane

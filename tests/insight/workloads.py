@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from tests.demo.profile.schedule import Device
 from tests.insight.blocks import (
-    Groups,
     collective,
     dense,
     everyone,
@@ -19,7 +18,7 @@ from tests.insight.blocks import (
     start_collective,
     update,
 )
-from tests.insight.code import US, Code, Program, Value, size_of
+from tests.insight.code import US, Code, Groups, Program, Value, size_of
 from tests.insight.parts import Part
 
 ATTENTION_REACHED = 0.74
@@ -36,8 +35,10 @@ class Train:
         exchange: collective of the gradients; `overlap` runs it beside the backward pass, else the step waits for it.
         groups: who exchanges gradients; over_dcn: between slices.
         fsdp: weights are gathered before each layer, ahead of time or, where `gather_late`, when they are needed.
-        mlp_kind, mlp_precision: of the MLP's products. remat: ``mlp``, ``full`` or empty.
-        each: parts of every layer's forward pass; once: parts of every step, after the layers.
+        mlp_kind, mlp_precision: of the MLP's products. remat: what is computed again: ``mlp``, ``full``, ``compiler`` (of
+            its own accord, an MLP) or nothing. scanned: layers are turns of a loop.
+        trains: not only the forward pass.
+        each: parts of every layer's forward pass; first, once: parts of every step, ahead of the layers and after.
     """
 
     tokens: int = 8192
@@ -55,6 +56,9 @@ class Train:
     mlp_kind: str = "bf16"
     mlp_precision: str = "default"
     remat: str = ""
+    scanned: bool = False
+    trains: bool = True
+    first: tuple[Part, ...] = ()
     each: tuple[Part, ...] = ()
     once: tuple[Part, ...] = ()
     name: str = "jit_train_step"
@@ -62,32 +66,49 @@ class Train:
     def build(self, device: Device, cores: int) -> Program:
         code = Code(self.name, device, cores)
         x = code.param("bf16", self.tokens, self.width)
-        with code.at("jvp(decoder)", "model.py:30"):
-            for _ in range(self.layers):
-                if self.fsdp:
-                    self._gathered(code)
-                self._attention(code, x, "")
-                self._mlp(code, x, "")
-                for part in self.each:
-                    part.emit(code, x)
+        for part in self.first:
+            part.emit(code, x)
+        with code.at("jvp(decoder)" if self.trains else "decoder", "model.py:30"):
+            if self.scanned:
+                with code.at("while", "model.py:30"), code.loop(self.layers, x), code.at("body", "model.py:30"):
+                    self._layer(code, x)
+            for _ in range(0 if self.scanned else self.layers):
+                self._layer(code, x)
         for part in self.once:
             part.emit(code, x)
-        with code.at("jvp(logits)/dot_general", "model.py:66"):
+        with code.at("jvp(logits)/dot_general" if self.trains else "logits/dot_general", "model.py:66"):
             y = dense(code, x, self.vocab, "logits_fusion")
+        if self.trains:
+            self._trained(code, x, y)
+        return code.program()
+
+    def _layer(self, code: Code, x: Value) -> None:
+        if self.fsdp:
+            self._gathered(code)
+        self._attention(code, x, "")
+        self._mlp(code, x, "")
+        for part in self.each:
+            part.emit(code, x)
+
+    def _trained(self, code: Code, x: Value, y: Value) -> None:
+        """The backward pass and the update."""
         with code.at("transpose(jvp(logits))/dot_general", "model.py:66"):
             product(code, y, code.param("bf16", self.vocab, self.width), "logits_grad_fusion")
             product(code, code.param("bf16", self.width, self.tokens), y, "logits_grad_fusion")
         flying: list[Value] = []
         with code.at("transpose(jvp(decoder))", "model.py:30"):
-            for _ in range(self.layers):
-                self._backward(code, x)
-                flying = self._exchange(code, flying)
+            if self.scanned:
+                with code.at("while", "model.py:30"), code.loop(self.layers, x), code.at("body", "model.py:30"):
+                    before = self._exchange(code, [], 4 * self.width)  # of the layer before
+                    for started in self._backward(code, x, before):
+                        finish(code, started)
+            for _ in range(0 if self.scanned else self.layers):
+                flying = self._backward(code, x, flying)
         rows = self.layers * (4 * self.width + 2 * self.hidden) + self.vocab
-        update(code, max(8, rows // cores // 5), self.width, 4)
+        update(code, max(8, rows // code.cores // 5), self.width, 4)
         for started in flying:
             finish(code, started)
-        update(code, max(8, rows // cores // 5), self.width)
-        return code.program()
+        update(code, max(8, rows // code.cores // 5), self.width)
 
     def _gathered(self, code: Code) -> None:
         """Gathers a layer's weights."""
@@ -119,16 +140,18 @@ class Train:
         with code.at(f"{scope}attention/out/dot_general", "attention.py:58"):
             dense(code, x, self.width, "attention_out_fusion")
 
-    def _mlp(self, code: Code, x: Value, scope: str) -> None:
+    def _mlp(self, code: Code, x: Value, scope: str, ending: str = "") -> None:
         x = code.param(self.mlp_kind, self.tokens, self.width) if self.mlp_kind != "bf16" else x
         with code.at(f"{scope}mlp/up/dot_general", "mlp.py:41"):
-            y = dense(code, x, self.hidden, "mlp_up_fusion", self.mlp_precision)
+            y = dense(code, x, self.hidden, f"mlp_up_fusion{ending}", self.mlp_precision)
         with code.at(f"{scope}mlp/down/dot_general", "mlp.py:44"):
-            dense(code, y, self.width, "mlp_down_fusion", self.mlp_precision)
+            dense(code, y, self.width, f"mlp_down_fusion{ending}", self.mlp_precision)
 
-    def _backward(self, code: Code, x: Value) -> None:
-        """A layer's backward pass, after what is computed again for it."""
-        if self.remat:
+    def _backward(self, code: Code, x: Value, flying: list[Value]) -> list[Value]:
+        """A layer's backward pass, after what is computed again for it; returns what is exchanged by then."""
+        if self.remat == "compiler":
+            self._mlp(code, x, "", ".remat")
+        elif self.remat:
             again = "checkpoint/rematted_computation/"
             if self.remat == "full":
                 self._attention(code, x, again)
@@ -142,6 +165,7 @@ class Train:
         with code.at("mlp/up/dot_general", "mlp.py:41"):
             dense(code, y, self.width, "mlp_up_grad_fusion", level)
             product(code, rows, y, "mlp_up_grad_fusion", level)
+        flying = self._exchange(code, flying, 2 * self.hidden)
         x = code.param("bf16", self.tokens, self.width)
         flops = 5 * self.tokens * 2048 * self.width
         with code.at("attention/flash_attention/pallas_call", "flash_attention.py:480"):
@@ -153,14 +177,15 @@ class Train:
             product(code, code.param("bf16", self.width, self.tokens), y, "qkv_grad_fusion")
         with code.at("attention/norm/mul", "attention.py:20"):
             pointwise(code, [x, x], ("multiply", "subtract"), "norm_grad_fusion")
+        return self._exchange(code, flying, 4 * self.width)
 
-    def _exchange(self, code: Code, flying: list[Value]) -> list[Value]:
-        """Exchanges a layer's gradients; returns what is under way."""
+    def _exchange(self, code: Code, flying: list[Value], rows: int) -> list[Value]:
+        """Exchanges gradients of so many rows of weights; returns what is under way."""
         for started in flying:
             finish(code, started)
         if code.cores < 2 or not self.exchange:
             return []
-        rows = (4 * self.width + 2 * self.hidden) // code.cores * code.cores
+        rows = rows // code.cores * code.cores
         with code.at("gradients/psum", "train.py:95"):
             if self.overlap:
                 gradients = code.param("bf16", rows, self.width)
@@ -255,10 +280,14 @@ class Pipeline:
             work = 1 if scope.startswith("jvp") else 2
             with code.at(scope, "pipeline.py:70"), code.loop(turns, x) as inside:
                 with code.at("body/ppermute", "pipeline.py:51"):
-                    finish(code, permute(code, inside, route))
+                    started = permute(code, inside, route)
                 with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
                     for _ in range(work):
                         y = dense(code, inside, self.hidden, "stage_up_fusion")
+                with code.at("body/ppermute", "pipeline.py:51"):
+                    finish(code, started)
+                with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
+                    for _ in range(work):
                         dense(code, y, self.width, "stage_down_fusion")
         update(code, self.hidden, self.width)
         return code.program()

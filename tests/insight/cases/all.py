@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from tests.insight.case import halves
-from tests.insight.cases.first import CASES as FIRST
+from tests.insight.cases.cores import CASES as CORES
+from tests.insight.cases.healthy import CASES as HEALTHY
+from tests.insight.cases.matrix import CASES as MATRIX
+from tests.insight.cases.memory import CASES as MEMORY
+from tests.insight.cases.waiting import CASES as WAITING
 
-CASES = (*FIRST,)
+CASES = (*WAITING, *CORES, *MATRIX, *MEMORY, *HEALTHY)
 
 HALF_OF = halves(CASES)

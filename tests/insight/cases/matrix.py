@@ -1,0 +1,211 @@
+"""Problems of the matrix unit: precision, padding, kernels, work done twice or on the wrong unit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.insight.case import part_problem, problem
+from tests.insight.cases.scenes import (
+    DECODE_V5E,
+    SCANNED_V6E,
+    SHORT_V5E,
+    SHORT_V5P,
+    TRAIN_V4,
+    TRAIN_V5E,
+    TRAIN_V5P,
+    TRAIN_V6E,
+)
+from tests.insight.code import V5P
+from tests.insight.parts import Kernel, Products, VectorProduct
+from tests.insight.scene import Scene
+from tests.insight.workloads import Train
+
+PRECISION = (
+    problem(
+        "mlp-in-f32-highest-v5p",
+        "precision",
+        Scene((Train(layers=3),), V5P, seed=51),
+        ["mlp"],
+        work={"mlp_kind": "f32", "mlp_precision": "highest"},
+    ),
+    part_problem(
+        "scores-in-f32-highest-v5e",
+        "precision",
+        TRAIN_V5E,
+        Products(
+            2048,
+            1024,
+            2048,
+            kind="f32",
+            precision="highest",
+            count=2,
+            scope="loss/scores/dot_general",
+            source="loss.py:33",
+            base="scores_fusion",
+        ),
+        ["scores"],
+        field="each",
+    ),
+    part_problem(
+        "distances-in-f32-high-v6e",
+        "precision",
+        TRAIN_V6E,
+        Products(
+            8192,
+            2048,
+            4096,
+            kind="f32",
+            precision="high",
+            count=6,
+            scope="knn/dot_general",
+            source="knn.py:70",
+            base="distance_fusion",
+        ),
+        ["knn", "distance_fusion"],
+    ),
+    part_problem(
+        "preconditioner-in-f32-highest-v4",
+        "precision",
+        TRAIN_V4,
+        Products(
+            2048,
+            2048,
+            2048,
+            kind="f32",
+            precision="highest",
+            count=16,
+            scope="shampoo/dot_general",
+            source="shampoo.py:210",
+            base="precondition_fusion",
+        ),
+        ["shampoo", "precondition_fusion"],
+    ),
+)
+
+PADDING = (
+    part_problem(
+        "heads-of-64-v5e",
+        "padding",
+        SHORT_V5E,
+        Products(
+            1024, 64, 1024, batch=32, count=24, on_chip=True, base="scores_fusion", scope="attention/scores/dot_general"
+        ),
+        ["scores"],
+        field="each",
+    ),
+    part_problem(
+        "heads-of-128-v6e",
+        "padding",
+        TRAIN_V6E,
+        Products(
+            1024,
+            128,
+            1024,
+            batch=48,
+            count=20,
+            on_chip=True,
+            base="scores_fusion",
+            scope="attention/scores/dot_general",
+        ),
+        ["scores"],
+        field="each",
+    ),
+    part_problem(
+        "capacity-of-136-in-60-clones-v5p",
+        "padding",
+        SHORT_V5P,
+        Products(
+            16_384,
+            1024,
+            136,
+            count=60,
+            on_chip=True,
+            base="expert_fusion",
+            scope="experts/dot_general",
+            source="moe.py:61",
+        ),
+        ["expert"],
+        field="once",
+    ),
+    part_problem(
+        "classes-of-144-in-200-clones-v4",
+        "padding",
+        TRAIN_V4,
+        Products(
+            16_384,
+            136,
+            144,
+            count=200,
+            on_chip=True,
+            base="classifier_fusion",
+            scope="classifier/dot_general",
+            source="head.py:9",
+        ),
+        ["classifier"],
+    ),
+)
+
+SLOW_KERNEL = (
+    part_problem("kernel-at-5-percent-v6e", "slow-kernel", TRAIN_V6E, Kernel(0.05), ["custom_attention"]),
+    part_problem(
+        "kernel-at-10-percent-in-each-layer-v5e",
+        "slow-kernel",
+        TRAIN_V5E,
+        Kernel(0.1, flops=0.08e12, base="fused_rope", scope="rope/pallas_call", source="rope.py:64"),
+        ["rope"],
+        field="each",
+    ),
+    part_problem(
+        "kernel-at-4-percent-of-hbm-v5p",
+        "slow-kernel",
+        TRAIN_V5P,
+        Kernel(
+            0.04, flops=1e9, size=1 << 30, times=2, base="paged_copy", scope="pages/pallas_call", source="pages.py:31"
+        ),
+        ["pages", "paged_copy"],
+    ),
+    part_problem(
+        "kernel-at-8-percent-12-times-v4",
+        "slow-kernel",
+        TRAIN_V4,
+        Kernel(0.08, flops=0.02e12, times=12, base="block_sparse", scope="sparse/pallas_call", source="sparse.py:88"),
+        ["sparse"],
+    ),
+    part_problem(
+        "kernel-at-6-percent-decode-v5e",
+        "slow-kernel",
+        DECODE_V5E,
+        Kernel(0.06, flops=1e9, size=24 << 20, base="dequantize", scope="quant/pallas_call", source="quant.py:17"),
+        ["quant"],
+        field="each",
+    ),
+)
+
+RECOMPUTATION = (
+    problem("remat-of-mlp-v5e", "recomputation", TRAIN_V5E, ["remat", "checkpoint"], work={"remat": "mlp"}),
+    problem("remat-of-layers-v5p", "recomputation", TRAIN_V5P, ["remat", "checkpoint"], work={"remat": "full"}),
+    problem(
+        "remat-of-scanned-layers-v6e", "recomputation", SCANNED_V6E, ["remat", "checkpoint"], work={"remat": "full"}
+    ),
+    problem("remat-by-the-compiler-v4", "recomputation", TRAIN_V4, ["remat"], work={"remat": "compiler"}),
+)
+
+VECTOR_WORK = (
+    part_problem(
+        "product-by-multiply-and-sum-v5e",
+        "vector-work",
+        TRAIN_V5E,
+        VectorProduct(m=8192, k=1024, n=1024),
+        ["multiply_reduce_fusion", "similarity"],
+    ),
+    part_problem(
+        "product-by-multiply-and-sum-in-layers-v5p",
+        "vector-work",
+        replace(TRAIN_V5P, marks=False),
+        VectorProduct(m=16_384, k=1024, n=2048),
+        ["multiply_reduce_fusion", "similarity"],
+        field="each",
+    ),
+)
+
+CASES = (*PRECISION, *PADDING, *SLOW_KERNEL, *RECOMPUTATION, *VECTOR_WORK)
