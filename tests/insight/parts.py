@@ -204,7 +204,7 @@ class Relayouts:
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """Matrix products of these sizes, of arrays in HBM or in VMEM; no more than their own work where they are not bad."""
+    """Matrix products of these sizes, of arrays in HBM or VMEM; no more than their own work where they are not bad."""
 
     m: int
     k: int

@@ -47,7 +47,8 @@ class Loop:
     """What each host does step by step.
 
     Attributes:
-        batch_ps: time to make a batch; every `slow_every`th takes `slow_ps` more. prefetch: batches made ahead.
+        batch_ps: time to make a batch; every `slow_every`th takes `slow_ps` more, on `slow_hosts` or on all.
+        prefetch: batches made ahead.
         fetch: name of the event in which the loop asks for a batch; empty for no input.
         ahead: how many steps a host launches before it reads a result; 0 reads each step's at once.
         reading: name of the event in which it reads.
@@ -57,6 +58,7 @@ class Loop:
     batch_ps: float = 0.4 * MS
     slow_every: int = 0
     slow_ps: float = 0.0
+    slow_hosts: tuple[int, ...] = ()
     prefetch: int = 2
     fetch: str = "$data_loader.py:210 __next__"
     put_ps: float = 0.25 * MS

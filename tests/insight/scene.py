@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from tests.insight.play import GAP_PS, LAUNCH_PS, START_PS, Chips, HostEvent, La
 
 WARM = 2
 """Steps before the capture begins, so that it shows a program under way."""
+
+EXECUTE_TYPE, EXECUTE_LINK = 7, 4_294_967_296
+"""What ties a call to the thread that carries it out, as in real profiles; the link grows with the run's id."""
 
 _NOTICE_PS = 60 * US
 """From the end of a run to the host's notice of it."""
@@ -72,11 +75,11 @@ def play(scene: Scene) -> Played:
     begins: list[Times] = []
     run_id = 3
     for step in range(-WARM, scene.steps):
-        for host in hosts:
-            host.prepare(step)
         if step == 0:
             _begin_capture(hosts)
             launches.clear()
+        for host in hosts:
+            host.prepare(step)
         begins.append(previous + GAP_PS)
         for number in scene.turns[step % len(scene.turns)]:
             run_id += 1
@@ -118,7 +121,7 @@ class _Host:
         """A time of the host's with its noise."""
         return int(ps * max(0.2, self.chance.factors(f"host {what}", deviation)[step, self.own.start]))
 
-    def event(self, name: str, begin: int, end: int, thread: str = "python", **stats: Any) -> None:
+    def event(self, name: str, begin: int, end: int, thread: str = "python", **stats: int) -> None:
         """Adds an event."""
         self.events.append(HostEvent(thread, name, begin, end, tuple(stats.items())))
 
@@ -147,7 +150,8 @@ class _Host:
     def _produce(self, step: int) -> None:
         loop = self.loop
         ps = self.vary("batch", loop.batch_ps, step)
-        if step >= 0 and loop.slow_every and step % loop.slow_every == loop.slow_every - 1:
+        mine = not loop.slow_hosts or self.number in loop.slow_hosts
+        if mine and step >= 0 and loop.slow_every and step % loop.slow_every == loop.slow_every - 1:
             ps += int(loop.slow_ps)
         begin = self.made[-1] if self.made else START_PS - ps
         if len(self.made) >= loop.prefetch:
@@ -160,7 +164,9 @@ class _Host:
         ps = self.vary("launch", self.loop.launch_ps, run_id % self.scene.steps)
         self.event(f"PjitFunction({self.loop.call})", self.now, self.now + ps)
         self.event("ParseArguments", self.now + ps // 20, self.now + ps // 5)
-        self.event("PjRtCApiLoadedExecutable::Execute", self.now + ps // 4, self.now + ps - ps // 20)
+        execute = "PjRtCApiLoadedExecutable::Execute"
+        begin, end = self.now + ps // 4, self.now + ps - ps // 20
+        self.event(execute, begin, end, _pt=EXECUTE_TYPE, _p=EXECUTE_LINK + run_id)
         self.now += ps
         return self.now - ps // 10
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.insight.case import WORTHLESS, Case, Half, Truth
 from tests.insight.space import spaces
-from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.session.session import Session
 
@@ -72,8 +72,13 @@ def write(case: Case, folder: Path) -> Path:
 def findings_of(case: Case, folder: Path) -> tuple[Finding, ...]:
     """What the overview of a case's profile finds."""
     write(case, folder)
+    return Session(open_run(case, folder)).overview().findings
+
+
+def open_run(case: Case, folder: Path) -> Run:
+    """The run that `write` wrote."""
     (run,) = open_logdir(folder / case.name).runs
-    return Session(run).overview().findings
+    return run
 
 
 def answer(case: Case) -> Answer:

@@ -10,7 +10,7 @@ from tests.demo.profile.hlo_module import shape_bytes
 from tests.demo.profile.planes import PlaneWriter, Ref, StatValue, Uint
 from tests.insight.code import US, Program
 from tests.insight.play import MS, START_PS, Launch, Played
-from tests.insight.scene import Scene
+from tests.insight.scene import EXECUTE_LINK, EXECUTE_TYPE, Scene
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine
 
 START_NS = 1_751_360_400_000_000_000
@@ -177,6 +177,9 @@ def _host(scene: Scene, played: Played, host: int) -> PlaneWriter:
                 "_pt": CONSUMER_TYPE, "_p": link_id(host, launch.run_id, core),
             }  # fmt: skip
             execute = f"py_xla_execute/{4301 + core}"
+            called: dict[str, StatValue] = {"_ct": EXECUTE_TYPE, "_c": EXECUTE_LINK + launch.run_id}
+            prepare = "TfrtTpuLoadedExecutable::ExecutePrepare"
+            put(execute, prepare, begin - 8 * US, begin + 12 * US, called)
             put(execute, "DoEnqueueProgram", begin, begin + 9 * US, queued)
             end = int(launch.end[host * scene.cores + core])
             put(execute, "MemoryAllocation", begin - 6 * US, begin - 5 * US, _allocation(scene, core, True))

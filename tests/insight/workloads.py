@@ -35,8 +35,8 @@ class Train:
         exchange: collective of the gradients; `overlap` runs it beside the backward pass, else the step waits for it.
         groups: who exchanges gradients; over_dcn: between slices.
         fsdp: weights are gathered before each layer, ahead of time or, where `gather_late`, when they are needed.
-        mlp_kind, mlp_precision: of the MLP's products. remat: what is computed again: ``mlp``, ``full``, ``compiler`` (of
-            its own accord, an MLP) or nothing. scanned: layers are turns of a loop.
+        mlp_kind, mlp_precision: of the MLP's products. scanned: layers are turns of a loop.
+        remat: what is computed again: ``mlp``, ``full``, ``compiler`` (of its own accord, an MLP) or nothing.
         trains: not only the forward pass.
         each: parts of every layer's forward pass; first, once: parts of every step, ahead of the layers and after.
     """

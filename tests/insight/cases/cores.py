@@ -12,13 +12,17 @@ from tests.insight.cases.scenes import (
     TRAIN_V5E,
     TRAIN_V5P,
     TRAIN_V6E,
+    UNCOUNTED_V6E,
     chore,
 )
 from tests.insight.code import V5E, V5P, V6E
-from tests.insight.parts import BetweenSlices, Experts, OnSome
-from tests.insight.play import MS
+from tests.insight.parts import BetweenSlices, Experts, Lookup, OnSome
+from tests.insight.play import MS, Loop
 from tests.insight.scene import Scene
 from tests.insight.workloads import Pipeline, Train
+
+BLOCKING = Loop(ahead=0)
+"""A loop that reads each result before it goes on."""
 
 COLLECTIVE = (
     problem("all-reduce-exposed-v5e", "collective", TRAIN_V5E, ["all-reduce"], work={"overlap": False}),
@@ -37,20 +41,28 @@ STRAGGLER = (
         ["imbalance"],
     ),
     problem(
-        "straggler-host-late-2-hosts-v5e",
+        "straggler-host-tokenizes-2-hosts-v5e",
         "straggler",
-        TRAIN_2_HOSTS,
+        replace(TRAIN_2_HOSTS, loop=BLOCKING),
         ["host-1"],
         ["host", "idle"],
-        loop={"ahead": 0, "chores": chore("$tokenizer.py:18 tokenize", 9, before=True, hosts=(1,))},
+        loop={"chores": chore("$tokenizer.py:18 tokenize", 9, before=True, hosts=(1,))},
     ),
     problem(
         "straggler-host-late-4-hosts-v4",
         "straggler",
-        TRAIN_V4,
+        replace(TRAIN_V4, loop=BLOCKING),
         ["host-2"],
         ["host", "idle"],
-        loop={"ahead": 0, "late": ((2, 6 * MS),)},
+        loop={"late": ((2, 6 * MS),)},
+    ),
+    problem(
+        "straggler-input-of-host-1-v5e",
+        "straggler",
+        TRAIN_2_HOSTS,
+        ["host-1"],
+        ["input"],
+        loop={"slow_every": 1, "slow_ps": 100 * MS, "slow_hosts": (1,)},
     ),
 )
 
@@ -115,4 +127,28 @@ DCN = (
     ),
 )
 
-CASES = (*COLLECTIVE, *STRAGGLER, *SLOW_CORE, *PIPELINE, *IMBALANCE, *DCN)
+BESIDE_UNCOUNTED = (
+    problem(
+        "all-reduce-exposed-beside-uncounted-kernels-v6e",
+        "collective",
+        UNCOUNTED_V6E,
+        ["all-reduce"],
+        work={"overlap": False},
+    ),
+    part_problem(
+        "gather-beside-uncounted-kernels-v6e",
+        "latency-bound",
+        UNCOUNTED_V6E,
+        Lookup(rows=98_304, ns_a_row=80),
+        ["gather"],
+    ),
+    problem(
+        "slow-core-beside-uncounted-kernels-v6e",
+        "slow-core",
+        UNCOUNTED_V6E,
+        ["host-0:2", "core 2", "TPU:2"],
+        chips={"speed": ((2, 1.12),)},
+    ),
+)
+
+CASES = (*BESIDE_UNCOUNTED, *COLLECTIVE, *STRAGGLER, *SLOW_CORE, *PIPELINE, *IMBALANCE, *DCN)

@@ -13,15 +13,17 @@ from tests.insight.cases.scenes import (
     PREFILL,
     SCANNED_V6E,
     SERVING,
+    SMALL_TRAIN,
     TRAIN_2_HOSTS,
     TRAIN_V4,
     TRAIN_V5E,
     TRAIN_V5P,
     TRAIN_V6E,
+    UNCOUNTED_V6E,
     UNMARKED,
     chore,
 )
-from tests.insight.code import V4, V5P, V6E
+from tests.insight.code import V4, V5P
 from tests.insight.parts import Activations, Experts, Infeed, Kernel, Lookup, OnSome, Prefetch, Products
 from tests.insight.play import MS, Chips, Loop
 from tests.insight.scene import Memory, Scene
@@ -100,22 +102,8 @@ CASES = (
         "healthy-kernels-near-the-roof-v5p",
         Scene((Train(layers=3, each=(Kernel(0.85, flops=2e12, base="grouped_matmul"),)),), V5P, cores=4, seed=84),
     ),
-    fine(
-        "healthy-uncounted-kernels-dominate-v6e",
-        Scene(
-            (
-                Train(
-                    layers=3,
-                    attention="uncounted",
-                    each=(Kernel(0.6, counted=False, flops=6e12, base="quantized_matmul_kernel"),),
-                ),
-            ),
-            V6E,
-            cores=4,
-            seed=85,
-            marks=False,
-        ),
-    ),
+    fine("healthy-uncounted-kernels-dominate-v6e", UNCOUNTED_V6E),
+    fine("healthy-optimizer-heavy-v5e", SMALL_TRAIN),
     fine(
         "healthy-one-core-a-little-busier-v4",
         replace(TRAIN_V4, seed=86, work=(Train(tokens=4096, once=(OnSome((1.0, 1.05), m=512),)),)),

@@ -127,19 +127,21 @@ COPY_WAIT = (
 )
 
 UNFUSED = (
-    part_problem("augmentation-unfused-v5e", "unfused", TRAIN_V5E, Chain(7, rows=65_536, width=2048), ["augment"]),
+    part_problem(
+        "augmentation-unfused-v5e", "unfused", TRAIN_V5E, Chain(count=7, rows=65_536, width=2048), ["augment"]
+    ),
     part_problem(
         "augmentation-unfused-f32-v5p",
         "unfused",
         TRAIN_V5P,
-        Chain(6, rows=131_072, width=8192, kind="f32"),
+        Chain(count=6, rows=131_072, width=8192, kind="f32"),
         ["augment"],
     ),
     part_problem(
         "activation-unfused-v4",
         "unfused",
         TRAIN_V4,
-        Chain(5, rows=16_384, width=8192, scope="mlp/gelu", source="mlp.py:43"),
+        Chain(count=5, rows=16_384, width=8192, scope="mlp/gelu", source="mlp.py:43"),
         ["gelu", "mlp.py"],
         field="each",
     ),

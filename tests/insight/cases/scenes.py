@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.insight.code import V4, V5E, V5P, V6E
-from tests.insight.parts import Chain, Lookup, Relayouts
+from tests.insight.parts import Chain, Kernel, Lookup, Relayouts
 from tests.insight.play import MS, Chips, Chore, Loop
 from tests.insight.scene import Scene
 from tests.insight.workloads import Decode, Train
@@ -40,6 +40,23 @@ SMALL_TRAIN = Scene(
 )
 """Steps of a few milliseconds on one core."""
 
+UNCOUNTED_V6E = Scene(
+    (
+        Train(
+            tokens=16_384,
+            layers=3,
+            attention="uncounted",
+            each=(
+                Kernel(counted=False, bad=False, flops=6e12, base="quantized_matmul_kernel", scope="quant/pallas_call"),
+            ),
+        ),
+    ),
+    V6E,
+    seed=24,
+    marks=False,
+)
+"""More than half of the time is in kernels that declare no work."""
+
 ALONE = Loop(fetch="", call="step_fun", annotate=False)
 DECODE_V5E = Scene((Decode(model_parallel=False),), V5E, cores=1, seed=21, steps=24, loop=ALONE, marks=False)
 DECODE_V6E = Scene(
@@ -49,7 +66,8 @@ PREFILL = Train(
     tokens=4096, width=4096, hidden=14_336, layers=2, trains=False, attention="uncounted", name="jit_prefill"
 )
 SERVING = Scene(
-    (Decode(model_parallel=False, name="jit_decode"), PREFILL), V6E, cores=1, seed=23, steps=24, loop=ALONE, marks=False,
+    (Decode(model_parallel=False, name="jit_decode"), PREFILL), V6E, cores=1, seed=23, steps=24, loop=ALONE,
+    marks=False,
     turns=((0,), (0,), (1,), (0,)),
 )  # fmt: skip
 

@@ -1,0 +1,151 @@
+"""What must hold of the bench itself: truths are simulated, plants change nothing else, profiles are sound."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.insight.case import WORTHLESS, Case
+from tests.insight.cases.all import CASES, HALF_OF
+from tests.insight.code import Timed
+from tests.insight.play import Played
+from tests.insight.scene import play
+from tests.insight.score import open_run, write
+from tests.insight.space import spaces
+from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
+from tpuprof.parsers.session.session import Session
+
+KINDS = {
+    "input", "collective", "idle", "compilation", "straggler", "slow-step", "host-offload", "copy", "padding",
+    "memory-bound", "precision", "slow-kernel", "latency-bound", "recomputation", "tiny-loop", "copy-wait", "unfused",
+    "slow-core", "pipeline", "imbalance", "dcn", "host", "serving", "memory-full", "no-device", "vector-work",
+}  # fmt: skip
+WRITTEN = [case for case in CASES if case.scene.traced == "all"][::4]
+"""Cases whose profiles are looked at closely."""
+
+
+def test_cases_are_many_and_split_evenly() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert sum(not case.is_healthy for case in CASES) >= 40
+    assert sum(case.is_healthy for case in CASES) >= 20
+    assert {case.kind for case in CASES} == KINDS | {""}
+    for kind in KINDS | {""}:
+        halves = Counter(HALF_OF[case.name] for case in CASES if case.kind == kind)
+        assert abs(halves["tuned"] - halves["held"]) <= 1, kind
+
+
+def test_problems_are_worth_what_a_user_would_care_for() -> None:
+    for case in CASES:
+        if case.is_healthy or case.kind in WORTHLESS:
+            assert case.truth.step_ps == 0
+        else:
+            assert 0.02 <= case.truth.fraction <= 0.70, case.name
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.is_healthy][::3], ids=lambda case: case.name)
+def test_a_plant_changes_nothing_else(case: Case) -> None:
+    """Ops that take the same without noise take the same with noise, on every core in every step."""
+    if case.scene.chips != case.without.chips:
+        pytest.skip("the chips are what differs")
+    ours, theirs = _lengths(case.played), _lengths(case.played_without)
+    same = {label for label in ours.keys() & theirs.keys() if ours[label][0] == theirs[label][0]}
+    assert len(same) >= len(theirs) / 3
+    for label in same:
+        assert np.array_equal(ours[label][1], theirs[label][1]), label
+    changed = {label.split("|")[0] for label in ours.keys() ^ same} | {l.split("|")[0] for l in theirs.keys() ^ same}
+    assert len(changed) <= 12, changed
+
+
+def _lengths(played: Played) -> dict[str, tuple[object, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]]:
+    """Of each op that only computes: what it takes undisturbed and its load, and the durations of its events."""
+    found: dict[str, list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]] = {}
+    timed_of: dict[str, Timed] = {}
+    for launch in played.launches:
+        for row, op in enumerate(launch.ops.tolist()):
+            timed = launch.program.ops[op]
+            if not timed.op.transfer_ps and timed.op.category not in ("while",) and not _waits(timed):
+                label = f"{launch.program.module.name}|{timed.label}"
+                found.setdefault(label, []).append(launch.durations[row])
+                timed_of[label] = timed
+    return {
+        label: (
+            (timed_of[label].op.duration_ps, timed_of[label].load, timed_of[label].loads, len(rows)),
+            np.array(rows),
+        )
+        for label, rows in found.items()
+    }
+
+
+def _waits(timed: Timed) -> bool:
+    return timed.op.instruction.opcode.endswith(b"-done")
+
+
+def test_no_op_is_faster_than_its_chip() -> None:
+    for case in CASES:
+        device = case.scene.device
+        for program in {id(launch.program): launch.program for launch in case.played.launches}.values():
+            for timed in program.ops:
+                op = timed.op
+                if op.transfer_ps or op.duration_ps < 100_000 or _waits(timed):
+                    continue
+                least = max(op.flops / device.flops, op.traffic.hbm / device.hbm_bytes) * 1e12
+                assert op.duration_ps >= least, (case.name, timed.label)
+
+
+@pytest.mark.parametrize("case", WRITTEN, ids=lambda case: case.name)
+def test_profiles_hold_what_was_simulated(case: Case) -> None:
+    """Steps, runs and ops of the file are those of the simulation; ops follow each other or lie inside each other."""
+    for host, data in enumerate(spaces(case.scene, case.played)):
+        space = XSpace.FromString(data)
+        planes = [plane for plane in space.planes if plane.name.startswith(b"/device:TPU")]
+        assert len(planes) == case.scene.cores
+        for core, plane in enumerate(planes):
+            at = host * case.scene.cores + core
+            spans = _spans(plane, b"XLA Modules")
+            assert len(spans) == len(case.played.launches)
+            if case.scene.marks and case.has_plain_steps:
+                durations = np.diff(_spans(plane, b"Steps"), axis=1)[:, 0]
+                assert np.array_equal(durations, (case.played.step_ends - case.played.step_begins)[:, at])
+            ops = _spans(plane, b"XLA Ops")
+            assert len(ops) == sum(int((launch.durations[:, at] > 0).sum()) for launch in case.played.launches)
+            run = np.searchsorted(spans[:, 0], ops[:, 0], side="right") - 1
+            assert (ops[:, 1] <= spans[run, 1]).all()
+            _check_nested(ops)
+
+
+def _spans(plane: XPlane, name: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """int64[events, 2]: begin and end, in order."""
+    (line,) = (line for line in plane.lines if line.name == name)
+    return np.array([(event.offset_ps, event.offset_ps + event.duration_ps) for event in line.events], np.int64)
+
+
+def _check_nested(spans: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> None:
+    around: list[int] = []
+    for begin, end in spans[np.lexsort((-spans[:, 1], spans[:, 0]))].tolist():
+        while around and around[-1] <= begin:
+            around.pop()
+        assert not around or end <= around[-1]
+        around.append(end)
+
+
+@pytest.mark.parametrize("case", WRITTEN[::3], ids=lambda case: case.name)
+def test_the_program_reads_profiles_without_complaint(case: Case, tmp_path: Path) -> None:
+    write(case, tmp_path)
+    run = open_run(case, tmp_path)
+    page = Session(run).overview()
+    assert not run.problems
+    assert page.warnings == ()
+    assert page.environment.device_core_count == case.scene.hosts * case.scene.cores
+    assert page.environment.host_count == case.scene.hosts
+    time = page.performance.step_time
+    assert time is not None
+    if case.has_plain_steps:
+        assert abs(time.average_ps - case.truth.whole_step_ps) <= 0.02 * case.truth.whole_step_ps
+
+
+def test_the_same_scene_gives_the_same_bytes() -> None:
+    for case in CASES[::30]:
+        assert spaces(case.scene, play(case.scene)) == spaces(case.scene, play(case.scene))
