@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tests.insight.case import HALVES
 from tests.insight.cases.all import CASES, HALF_OF
+from tests.insight.cases.case import HALVES
 from tests.insight.score import Answer, Score, answer, score, table, write
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.insight.case import WORTHLESS, Case, Half, Truth
-from tests.insight.space import spaces
+from tests.insight.cases.case import WORTHLESS, Case, Half, Truth
+from tests.insight.simulator.space import spaces
 from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.session.session import Session

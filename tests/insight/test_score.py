@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.insight.case import HALVES, Half
 from tests.insight.cases.all import CASES, HALF_OF
+from tests.insight.cases.case import HALVES, Half
 from tests.insight.score import answer, score
 
 LEAST: dict[Half, tuple[int, int]] = {"tuned": (18, 13), "held": (16, 14)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.insight.case import halves
+from tests.insight.cases.case import halves
 from tests.insight.cases.cores import CASES as CORES
 from tests.insight.cases.healthy import CASES as HEALTHY
 from tests.insight.cases.matrix import CASES as MATRIX

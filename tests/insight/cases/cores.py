@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.insight.case import part_problem, problem
+from tests.insight.cases.case import part_problem, problem
 from tests.insight.cases.scenes import (
     FSDP_V5P,
     TRAIN_2_HOSTS,
@@ -15,11 +15,11 @@ from tests.insight.cases.scenes import (
     UNCOUNTED_V6E,
     chore,
 )
-from tests.insight.code import V5E, V5P, V6E
-from tests.insight.parts import BetweenSlices, Experts, Lookup, OnSome
-from tests.insight.play import MS, Loop
-from tests.insight.scene import Scene
-from tests.insight.workloads import Pipeline, Train
+from tests.insight.simulator.code import V5E, V5P, V6E
+from tests.insight.simulator.parts import BetweenSlices, Experts, Lookup, OnSome
+from tests.insight.simulator.play import MS, Loop
+from tests.insight.simulator.scene import Scene
+from tests.insight.simulator.workloads import Pipeline, Train
 
 BLOCKING = Loop(ahead=0)
 """A loop that reads each result before it goes on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.insight.case import fine
+from tests.insight.cases.case import fine
 from tests.insight.cases.scenes import (
     ALONE,
     DECODE_V5E,
@@ -23,11 +23,11 @@ from tests.insight.cases.scenes import (
     UNMARKED,
     chore,
 )
-from tests.insight.code import V4, V5P
-from tests.insight.parts import Activations, Experts, Infeed, Kernel, Lookup, OnSome, Prefetch, Products
-from tests.insight.play import MS, Chips, Loop
-from tests.insight.scene import Memory, Scene
-from tests.insight.workloads import Decode, Pipeline, Train
+from tests.insight.simulator.code import V4, V5P
+from tests.insight.simulator.parts import Activations, Experts, Infeed, Kernel, Lookup, OnSome, Prefetch, Products
+from tests.insight.simulator.play import MS, Chips, Loop
+from tests.insight.simulator.scene import Memory, Scene
+from tests.insight.simulator.workloads import Decode, Pipeline, Train
 
 CASES = (
     fine("healthy-train-v5e", TRAIN_V5E),
@@ -104,6 +104,32 @@ CASES = (
     ),
     fine("healthy-uncounted-kernels-dominate-v6e", UNCOUNTED_V6E),
     fine("healthy-optimizer-heavy-v5e", SMALL_TRAIN),
+    fine(
+        "healthy-generates-in-a-loop-v6e",
+        replace(DECODE_V6E, steps=6, work=(Decode(model_parallel=False, batch=128, cache_mib=96, tokens=48),)),
+    ),
+    fine("healthy-reads-each-loss-of-long-steps-v5e", replace(TRAIN_V5E, seed=88, loop=Loop(ahead=0))),
+    fine(
+        "healthy-compiles-in-the-background-v5p",
+        replace(
+            TRAIN_V5P,
+            seed=89,
+            loop=Loop(chores=chore("backend_compile_and_load", 300, every=5, offset=2, thread="compile-ahead/6001")),
+        ),
+    ),
+    fine(
+        "healthy-saves-in-the-background-v4",
+        replace(
+            TRAIN_V4,
+            seed=90,
+            loop=Loop(chores=chore("$async_checkpointer.py:99 save", 90, every=4, offset=1, thread="async-save/6002")),
+        ),
+    ),
+    fine("healthy-recomputes-norms-only-v5e", replace(TRAIN_V5E, seed=91, work=(Train(remat="norms"),))),
+    fine(
+        "healthy-one-step-a-little-longer-v6e",
+        replace(TRAIN_V6E, seed=92, steps=14, chips=Chips(slow_steps=((6, 1.3),))),
+    ),
     fine(
         "healthy-one-core-a-little-busier-v4",
         replace(TRAIN_V4, seed=86, work=(Train(tokens=4096, once=(OnSome((1.0, 1.05), m=512),)),)),

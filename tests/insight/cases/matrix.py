@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.insight.case import part_problem, problem
+from tests.insight.cases.case import part_problem, problem
 from tests.insight.cases.scenes import (
+    COPIES_V5E,
     DECODE_V5E,
+    EXPOSED_V5P,
     SCANNED_V6E,
     SHORT_V5E,
     SHORT_V5P,
@@ -15,10 +17,10 @@ from tests.insight.cases.scenes import (
     TRAIN_V5P,
     TRAIN_V6E,
 )
-from tests.insight.code import V5P
-from tests.insight.parts import Kernel, Products, VectorProduct
-from tests.insight.scene import Scene
-from tests.insight.workloads import Train
+from tests.insight.simulator.code import V5P
+from tests.insight.simulator.parts import Kernel, Products, VectorProduct
+from tests.insight.simulator.scene import Scene
+from tests.insight.simulator.workloads import Train
 
 PRECISION = (
     problem(
@@ -208,4 +210,44 @@ VECTOR_WORK = (
     ),
 )
 
-CASES = (*PRECISION, *PADDING, *SLOW_KERNEL, *RECOMPUTATION, *VECTOR_WORK)
+BESIDE_OTHERS = (
+    part_problem(
+        "kernel-at-5-percent-beside-copies-v5e", "slow-kernel", COPIES_V5E, Kernel(0.05), ["custom_attention"]
+    ),
+    problem(
+        "remat-beside-exposed-collectives-v5p",
+        "recomputation",
+        EXPOSED_V5P,
+        ["remat", "checkpoint"],
+        work={"remat": "full"},
+    ),
+    part_problem(
+        "f32-highest-beside-exposed-collectives-v5p",
+        "precision",
+        EXPOSED_V5P,
+        Products(
+            4096,
+            4096,
+            4096,
+            kind="f32",
+            precision="highest",
+            count=8,
+            scope="muon/dot_general",
+            source="muon.py:48",
+            base="orthogonalize_fusion",
+        ),
+        ["muon", "orthogonalize_fusion"],
+    ),
+    part_problem(
+        "heads-of-64-beside-copies-v5e",
+        "padding",
+        COPIES_V5E,
+        Products(
+            1024, 64, 1024, batch=32, count=60, on_chip=True, base="scores_fusion", scope="attention/scores/dot_general"
+        ),
+        ["scores"],
+        field="each",
+    ),
+)
+
+CASES = (*BESIDE_OTHERS, *PRECISION, *PADDING, *SLOW_KERNEL, *RECOMPUTATION, *VECTOR_WORK)

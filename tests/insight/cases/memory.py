@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.insight.case import part_problem
+from tests.insight.cases.case import part_problem
 from tests.insight.cases.scenes import DECODE_V6E, SHORT_V5P, TRAIN_V4, TRAIN_V5E, TRAIN_V5P, TRAIN_V6E
-from tests.insight.code import V5E
-from tests.insight.parts import (
+from tests.insight.simulator.code import V5E
+from tests.insight.simulator.parts import (
     Activations,
     Callback,
     Chain,
@@ -18,8 +18,8 @@ from tests.insight.parts import (
     Slices,
     TinyLoop,
 )
-from tests.insight.scene import Scene
-from tests.insight.workloads import Train
+from tests.insight.simulator.scene import Scene
+from tests.insight.simulator.workloads import Train
 
 LATENCY = (
     part_problem("gather-of-embeddings-v5e", "latency-bound", TRAIN_V5E, Lookup(rows=131_072), ["gather"]),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.insight.code import V4, V5E, V5P, V6E
-from tests.insight.parts import Chain, Kernel, Lookup, Relayouts
-from tests.insight.play import MS, Chips, Chore, Loop
-from tests.insight.scene import Scene
-from tests.insight.workloads import Decode, Train
+from tests.insight.simulator.code import V4, V5E, V5P, V6E
+from tests.insight.simulator.parts import Chain, Kernel, Lookup, Relayouts
+from tests.insight.simulator.play import MS, Chips, Chore, Loop
+from tests.insight.simulator.scene import Scene
+from tests.insight.simulator.workloads import Decode, Train
 
 SMALL = (
     Relayouts(count=1, rows=2048, scope="loss/transpose", source="loss.py:18"),
@@ -35,6 +35,10 @@ FSDP_V5P = Scene(
 SCANNED_V6E = Scene((Train(tokens=16_384, layers=6, scanned=True, once=SMALL),), V6E, cores=8, seed=17, steps=8)
 SHORT_V5E = Scene((Train(tokens=2048, once=SMALL),), V5E, seed=19)
 SHORT_V5P = Scene((Train(tokens=2048, width=4096, hidden=8192, layers=3, once=SMALL),), V5P, seed=20)
+COPIES_V5E = Scene((Train(each=(Relayouts(count=4, rows=4096),)),), V5E, seed=25)
+EXPOSED_V5P = Scene((Train(width=4096, hidden=8192, layers=3, overlap=False),), V5P, seed=26)
+"""Programs that lose some percent to layout copies, or to exposed collectives, with and without what is planted."""
+
 SMALL_TRAIN = Scene(
     (Train(tokens=2048, width=1024, hidden=4096, layers=3, vocab=8192),), V5E, cores=1, seed=18, steps=20
 )

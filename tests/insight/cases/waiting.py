@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.insight.case import part_problem, problem
+from tests.insight.cases.case import part_problem, problem
 from tests.insight.cases.scenes import (
     DECODE_V5E,
     DECODE_V6E,
@@ -18,11 +18,11 @@ from tests.insight.cases.scenes import (
     UNMARKED,
     chore,
 )
-from tests.insight.code import V4, V5E
-from tests.insight.parts import Infeed
-from tests.insight.play import MS, Chips, Loop
-from tests.insight.scene import Memory, Scene
-from tests.insight.workloads import Small, Train
+from tests.insight.simulator.code import V4, V5E
+from tests.insight.simulator.parts import Infeed
+from tests.insight.simulator.play import MS, Chips, Loop
+from tests.insight.simulator.scene import Memory, Scene
+from tests.insight.simulator.workloads import Small, Train
 
 BLOCKING = Loop(ahead=0)
 CLOCK_AHEAD = Chips(ahead_ps=600_000_000)

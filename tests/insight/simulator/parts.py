@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tests.demo.profile.hlo_cost import Traffic
-from tests.insight.blocks import (
+from tests.insight.simulator.blocks import (
     HOST,
     VMEM,
     across_slices,
@@ -26,7 +26,7 @@ from tests.insight.blocks import (
     product,
     relayout,
 )
-from tests.insight.code import (
+from tests.insight.simulator.code import (
     DCN_BYTES,
     DCN_LATENCY_PS,
     HBM_REACHED,

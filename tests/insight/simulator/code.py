@@ -259,7 +259,8 @@ class Code:
         groups: Groups = (),
         route: Groups = (),
     ) -> Timed:
-        key = f"{self._where[0]}|{value.name.decode().split('.')[0]}"
+        scope = self._where[0].replace("checkpoint/", "")  # the same op with a policy and without
+        key = f"{scope}|{value.name.decode().split('.')[0]}"
         self._labels[key] += 1
         # Categories, FLOPs and bytes are filled in when the module is whole.
         op = Op(

@@ -8,9 +8,9 @@ from tests.demo.profile import encode
 from tests.demo.profile.device_plane import CONSUMER_TYPE, link_id, op_stats
 from tests.demo.profile.hlo_module import shape_bytes
 from tests.demo.profile.planes import PlaneWriter, Ref, StatValue, Uint
-from tests.insight.code import US, Program
-from tests.insight.play import MS, START_PS, Launch, Played
-from tests.insight.scene import EXECUTE_LINK, EXECUTE_TYPE, Scene
+from tests.insight.simulator.code import US, Program
+from tests.insight.simulator.play import MS, START_PS, Launch, Played
+from tests.insight.simulator.scene import EXECUTE_LINK, EXECUTE_TYPE, Scene
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine
 
 START_NS = 1_751_360_400_000_000_000

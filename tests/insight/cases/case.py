@@ -9,8 +9,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, Literal
 
-from tests.insight.play import Played
-from tests.insight.scene import Scene, play
+from tests.insight.simulator.play import Played
+from tests.insight.simulator.scene import Scene, play
 
 Half = Literal["tuned", "held"]
 HALVES: tuple[Half, ...] = ("tuned", "held")

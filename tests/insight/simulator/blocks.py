@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import ceil, prod
 
 from tests.demo.profile.hlo_cost import Traffic
-from tests.insight.code import (
+from tests.insight.simulator.code import (
     DCN_BYTES,
     DCN_LATENCY_PS,
     HBM_REACHED,

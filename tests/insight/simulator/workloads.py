@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.demo.profile.schedule import Device
-from tests.insight.blocks import (
+from tests.insight.simulator.blocks import (
     collective,
     dense,
     everyone,
@@ -18,8 +18,8 @@ from tests.insight.blocks import (
     start_collective,
     update,
 )
-from tests.insight.code import US, Code, Groups, Program, Value, size_of
-from tests.insight.parts import Part
+from tests.insight.simulator.code import US, Code, Groups, Program, Value, size_of
+from tests.insight.simulator.parts import Part
 
 ATTENTION_REACHED = 0.74
 """What a good flash attention reaches of the matrix unit's peak."""
@@ -36,7 +36,7 @@ class Train:
         groups: who exchanges gradients; over_dcn: between slices.
         fsdp: weights are gathered before each layer, ahead of time or, where `gather_late`, when they are needed.
         mlp_kind, mlp_precision: of the MLP's products. scanned: layers are turns of a loop.
-        remat: what is computed again: ``mlp``, ``full``, ``compiler`` (of its own accord, an MLP) or nothing.
+        remat: what is computed again: ``mlp``, ``full``, ``norms``, ``compiler`` (an MLP, of its own accord).
         trains: not only the forward pass.
         each: parts of every layer's forward pass; first, once: parts of every step, ahead of the layers and after.
     """
@@ -85,8 +85,9 @@ class Train:
     def _layer(self, code: Code, x: Value) -> None:
         if self.fsdp:
             self._gathered(code)
-        self._attention(code, x, "")
-        self._mlp(code, x, "")
+        kept = "checkpoint/" if self.remat in ("mlp", "full", "norms") else ""
+        self._attention(code, x, kept)
+        self._mlp(code, x, kept)
         for part in self.each:
             part.emit(code, x)
 
@@ -129,8 +130,7 @@ class Train:
 
     def _attention(self, code: Code, x: Value, scope: str) -> None:
         flops = 2 * self.tokens * 2048 * self.width
-        with code.at(f"{scope}attention/norm/mul", "attention.py:20"):
-            pointwise(code, [x], ("multiply", "multiply"), "norm_fusion")
+        self._norm(code, x, scope)
         with code.at(f"{scope}attention/qkv/dot_general", "attention.py:31"):
             dense(code, x, 3 * self.width, "qkv_fusion")
         with code.at(f"{scope}attention/flash_attention/pallas_call", "flash_attention.py:310"):
@@ -139,6 +139,10 @@ class Train:
             kernel(code, [x], "flash_attention", max(ps, hbm_ps(code, 4 * size_of(x))), *counts)
         with code.at(f"{scope}attention/out/dot_general", "attention.py:58"):
             dense(code, x, self.width, "attention_out_fusion")
+
+    def _norm(self, code: Code, x: Value, scope: str) -> None:
+        with code.at(f"{scope}attention/norm/mul", "attention.py:20"):
+            pointwise(code, [x], ("multiply", "multiply"), "norm_fusion")
 
     def _mlp(self, code: Code, x: Value, scope: str, ending: str = "") -> None:
         x = code.param(self.mlp_kind, self.tokens, self.width) if self.mlp_kind != "bf16" else x
@@ -155,7 +159,10 @@ class Train:
             again = "checkpoint/rematted_computation/"
             if self.remat == "full":
                 self._attention(code, x, again)
-            self._mlp(code, x, again)
+            elif self.remat == "norms":
+                self._norm(code, x, again)
+            if self.remat != "norms":
+                self._mlp(code, x, again)
         kind, level = self.mlp_kind, self.mlp_precision
         x = code.param(kind, self.tokens, self.width) if kind != "bf16" else x
         rows = code.param(kind, self.width, self.tokens)
@@ -202,6 +209,7 @@ class Decode:
     Attributes:
         batch: sequences; cache_mib: of each layer. kind: type of weights. attention: ``uncounted`` as vLLM's kernels
             are, or ``counted``. model_parallel: cores share each layer and add up their results.
+        tokens: that one run makes, in a loop.
     """
 
     batch: int = 64
@@ -212,6 +220,7 @@ class Decode:
     kind: str = "bf16"
     attention: str = "uncounted"
     model_parallel: bool = True
+    tokens: int = 1
     vocab: int = 32_768
     each: tuple[Part, ...] = ()
     once: tuple[Part, ...] = ()
@@ -221,6 +230,23 @@ class Decode:
         code = Code(self.name, device, cores)
         share = cores if self.model_parallel else 1
         x = code.param(self.kind, self.batch, self.width)
+        if self.tokens > 1:
+            with (
+                code.at("generate/while", "generate.py:55"),
+                code.loop(self.tokens, x),
+                code.at("body", "generate.py:55"),
+            ):
+                self._layers(code, x)
+        else:
+            self._layers(code, x)
+        for part in self.once:
+            part.emit(code, x)
+        with code.at("lm_head/dot_general", "llama.py:301"):
+            dense(code, x, self.vocab // share, "lm_head_fusion", pad=False, out="bf16")
+        return code.program()
+
+    def _layers(self, code: Code, x: Value) -> None:
+        share = code.cores if self.model_parallel else 1
         with code.at("decoder", "llama.py:120"):
             for _ in range(self.layers):
                 with code.at("self_attn/qkv_proj/dot_general", "llama.py:160"):
@@ -240,11 +266,6 @@ class Decode:
                 self._added(code, x)
                 for part in self.each:
                     part.emit(code, x)
-        for part in self.once:
-            part.emit(code, x)
-        with code.at("lm_head/dot_general", "llama.py:301"):
-            dense(code, x, self.vocab // share, "lm_head_fusion", pad=False, out="bf16")
-        return code.program()
 
     def _added(self, code: Code, x: Value) -> None:
         if self.model_parallel and code.cores > 1:

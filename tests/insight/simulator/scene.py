@@ -9,8 +9,19 @@ from typing import Protocol
 import numpy as np
 
 from tests.demo.profile.schedule import Device
-from tests.insight.code import US, V5E, Program
-from tests.insight.play import GAP_PS, LAUNCH_PS, START_PS, Chips, HostEvent, Launch, Loop, Played, Stage, Times
+from tests.insight.simulator.code import US, V5E, Program
+from tests.insight.simulator.play import (
+    GAP_PS,
+    LAUNCH_PS,
+    START_PS,
+    Chips,
+    HostEvent,
+    Launch,
+    Loop,
+    Played,
+    Stage,
+    Times,
+)
 
 WARM = 2
 """Steps before the capture begins, so that it shows a program under way."""
@@ -205,6 +216,9 @@ class _Host:
             if chore.reads:
                 self._read(chore.reads, ends[-1])
             ps = self.vary(chore.name, chore.ps, step)
+            if chore.thread:
+                self.event(chore.name, self.now, self.now + ps, chore.thread)
+                continue
             if chore.inside:
                 self.event(chore.inside, self.now, self.now + ps)
             self.event(chore.name, self.now + ps // 100, self.now + ps - ps // 100)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.demo.profile.noise import Noise
-from tests.insight.code import US, Item, Program
+from tests.insight.simulator.code import US, Item, Program
 
 Times = npt.NDArray[np.int64]
 
@@ -29,7 +29,7 @@ class Chore:
         reads: it waits for the step's results first, under the event of this name.
         before: it comes ahead of the launch.
         hosts: which hosts do it; empty for all.
-        inside: the event around it.
+        inside: the event around it. thread: another one that does it while the loop goes on; empty for the loop's own.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Chore:
     before: bool = False
     hosts: tuple[int, ...] = ()
     inside: str = ""
+    thread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
