@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from tests.insight.simulator.space import spaces
 from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.session.session import Session
+
+_WORD = re.compile(r"[\w.-]*\w")
 
 TOLERANCE = 0.2
 """A finding's worth may be off by this share."""
@@ -100,7 +103,8 @@ def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:
     if not case.has_plain_steps:  # what a step is may be seen otherwise
         said, right = finding.worth_fraction, truth.fraction
     worth = case.kind in WORTHLESS or abs(said - right) <= TOLERANCE * right
-    return Verdict(finding.kind in case.kinds, any(name in text for name in case.place) or not case.place, worth)
+    placed = any(name in text for name in case.place) or not case.op_names.isdisjoint(_WORD.findall(text))
+    return Verdict(finding.kind in case.kinds, placed, worth)
 
 
 @dataclass(frozen=True, slots=True)

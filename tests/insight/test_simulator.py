@@ -13,7 +13,7 @@ from tests.insight.cases.case import WORTHLESS, Case
 from tests.insight.score import open_run, write
 from tests.insight.simulator.code import Timed
 from tests.insight.simulator.play import Played
-from tests.insight.simulator.scene import play
+from tests.insight.simulator.scene import compiled, play
 from tests.insight.simulator.space import spaces
 from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
 from tpuprof.parsers.session.session import Session
@@ -86,7 +86,7 @@ def _waits(timed: Timed) -> bool:
 def test_no_op_is_faster_than_its_chip() -> None:
     for case in CASES:
         device = case.scene.device
-        for program in {id(launch.program): launch.program for launch in case.played.launches}.values():
+        for program in compiled(case.scene):
             for timed in program.ops:
                 op = timed.op
                 if op.transfer_ps or op.duration_ps < 100_000 or _waits(timed):

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from tests.insight.simulator.play import Played
-from tests.insight.simulator.scene import Scene, play
+from tests.insight.simulator.scene import Scene, compiled, play
 
 Half = Literal["tuned", "held"]
 HALVES: tuple[Half, ...] = ("tuned", "held")
@@ -26,7 +26,7 @@ class Case:
     Attributes:
         kind: the finding's kind; empty for a healthy program.
         also: kinds that are the same answer.
-        place: any of these must be in the finding's title, evidence or place.
+        place: any of these must be in the finding's title, evidence or place, or the name of an op from there.
         scene, without: with the problem, and the same with the same noise without it.
     """
 
@@ -46,6 +46,18 @@ class Case:
     def is_healthy(self) -> bool:
         """Whether nothing is planted."""
         return not self.kind
+
+    @cached_property
+    def op_names(self) -> frozenset[str]:
+        """Names of the ops whose framework name or source line has the place; not those that are a plain word."""
+        names = set()
+        for program in compiled(self.scene):
+            for timed in program.ops:
+                value = timed.op.instruction
+                where = (value.metadata.op_name.decode(), *program.module.stack(value))
+                if any(part in text for part in self.place for text in where):
+                    names.add(value.name.decode())
+        return frozenset(names - {"fusion", "copy"})
 
     @property
     def has_plain_steps(self) -> bool:

@@ -37,7 +37,7 @@ STRAGGLER = (
         "straggler",
         TRAIN_V5E,
         OnSome((0.02, 0.02, 1.0, 0.02), shared=False, m=16_384, n=16_384),
-        ["host-0:2", "core 2", "TPU:2", "aux_loss", "router_fusion"],
+        ["host-0:2", "core 2", "TPU:2", "aux_loss"],
         ["imbalance"],
     ),
     problem(
@@ -140,7 +140,7 @@ BESIDE_UNCOUNTED = (
         "latency-bound",
         UNCOUNTED_V6E,
         Lookup(rows=98_304, ns_a_row=80),
-        ["gather"],
+        ["token_embed", "embedding.py"],
     ),
     problem(
         "slow-core-beside-uncounted-kernels-v6e",

@@ -43,9 +43,9 @@ PRECISION = (
             count=2,
             scope="loss/scores/dot_general",
             source="loss.py:33",
-            base="scores_fusion",
+            base="fusion",
         ),
-        ["scores"],
+        ["scores", "heads.py"],
         field="each",
     ),
     part_problem(
@@ -61,9 +61,9 @@ PRECISION = (
             count=6,
             scope="knn/dot_general",
             source="knn.py:70",
-            base="distance_fusion",
+            base="fusion",
         ),
-        ["knn", "distance_fusion"],
+        ["knn"],
     ),
     part_problem(
         "preconditioner-in-f32-highest-v4",
@@ -78,9 +78,9 @@ PRECISION = (
             count=16,
             scope="shampoo/dot_general",
             source="shampoo.py:210",
-            base="precondition_fusion",
+            base="convolution_add_fusion",
         ),
-        ["shampoo", "precondition_fusion"],
+        ["shampoo"],
     ),
 )
 
@@ -89,10 +89,8 @@ PADDING = (
         "heads-of-64-v5e",
         "padding",
         SHORT_V5E,
-        Products(
-            1024, 64, 1024, batch=32, count=24, on_chip=True, base="scores_fusion", scope="attention/scores/dot_general"
-        ),
-        ["scores"],
+        Products(1024, 64, 1024, batch=32, count=24, on_chip=True, base="fusion", scope="attention/scores/dot_general"),
+        ["scores", "heads.py"],
         field="each",
     ),
     part_problem(
@@ -106,10 +104,10 @@ PADDING = (
             batch=48,
             count=20,
             on_chip=True,
-            base="scores_fusion",
+            base="fusion",
             scope="attention/scores/dot_general",
         ),
-        ["scores"],
+        ["scores", "heads.py"],
         field="each",
     ),
     part_problem(
@@ -122,11 +120,11 @@ PADDING = (
             136,
             count=60,
             on_chip=True,
-            base="expert_fusion",
+            base="fusion",
             scope="experts/dot_general",
             source="moe.py:61",
         ),
-        ["expert"],
+        ["experts/dot_general", "moe.py"],
         field="once",
     ),
     part_problem(
@@ -139,11 +137,11 @@ PADDING = (
             144,
             count=200,
             on_chip=True,
-            base="classifier_fusion",
+            base="fusion",
             scope="classifier/dot_general",
             source="head.py:9",
         ),
-        ["classifier"],
+        ["classifier", "head.py"],
     ),
 )
 
@@ -198,14 +196,14 @@ VECTOR_WORK = (
         "vector-work",
         TRAIN_V5E,
         VectorProduct(m=8192, k=1024, n=1024),
-        ["multiply_reduce_fusion", "similarity"],
+        ["similarity"],
     ),
     part_problem(
         "product-by-multiply-and-sum-in-layers-v5p",
         "vector-work",
         replace(TRAIN_V5P, marks=False),
         VectorProduct(m=16_384, k=1024, n=2048),
-        ["multiply_reduce_fusion", "similarity"],
+        ["similarity"],
         field="each",
     ),
 )
@@ -234,18 +232,16 @@ BESIDE_OTHERS = (
             count=8,
             scope="muon/dot_general",
             source="muon.py:48",
-            base="orthogonalize_fusion",
+            base="convolution_add_fusion",
         ),
-        ["muon", "orthogonalize_fusion"],
+        ["muon"],
     ),
     part_problem(
         "heads-of-64-beside-copies-v5e",
         "padding",
         COPIES_V5E,
-        Products(
-            1024, 64, 1024, batch=32, count=60, on_chip=True, base="scores_fusion", scope="attention/scores/dot_general"
-        ),
-        ["scores"],
+        Products(1024, 64, 1024, batch=32, count=60, on_chip=True, base="fusion", scope="attention/scores/dot_general"),
+        ["scores", "heads.py"],
         field="each",
     ),
 )

@@ -22,7 +22,9 @@ from tests.insight.simulator.scene import Scene
 from tests.insight.simulator.workloads import Train
 
 LATENCY = (
-    part_problem("gather-of-embeddings-v5e", "latency-bound", TRAIN_V5E, Lookup(rows=131_072), ["gather"]),
+    part_problem(
+        "gather-of-embeddings-v5e", "latency-bound", TRAIN_V5E, Lookup(rows=131_072), ["token_embed", "embedding.py"]
+    ),
     part_problem(
         "scatter-add-of-gradients-v6e",
         "latency-bound",
@@ -43,7 +45,7 @@ LATENCY = (
         "latency-bound",
         SHORT_V5P,
         Slices(count=150, us=9),
-        ["dynamic-slice", "dynamic_slice"],
+        ["cache"],
         field="each",
     ),
     part_problem(
@@ -51,7 +53,7 @@ LATENCY = (
         "latency-bound",
         DECODE_V6E,
         Slices(count=12, us=11, opcode="dynamic-update-slice", scope="cache/dynamic_update_slice"),
-        ["dynamic-update-slice", "dynamic_update_slice"],
+        ["cache"],
         field="each",
     ),
     part_problem(
@@ -67,35 +69,44 @@ LATENCY = (
             scope="features/gather",
             source="features.py:40",
         ),
-        ["gather", "features"],
+        ["features"],
     ),
 )
 
 TINY_LOOP = (
-    part_problem("recurrence-of-2000-turns-v5e", "tiny-loop", TRAIN_V5E, TinyLoop(trips=2000), ["while", "scan"]),
+    part_problem("recurrence-of-2000-turns-v5e", "tiny-loop", TRAIN_V5E, TinyLoop(trips=2000), ["ssm", "scan.py"]),
     part_problem(
         "sampling-of-400-turns-decode-v6e",
         "tiny-loop",
         replace(DECODE_V6E, steps=12),
         TinyLoop(trips=400, us=2.2, scope="sampler/while", source="sampler.py:77"),
-        ["while", "sampler", "scan"],
+        ["sampler"],
     ),
     part_problem(
         "recurrence-in-each-layer-v5p",
         "tiny-loop",
         TRAIN_V5P,
         TinyLoop(trips=900, us=5.0),
-        ["while", "scan"],
+        ["ssm", "scan.py"],
         field="each",
     ),
 )
 
 COPY = (
     part_problem(
-        "transposes-in-each-layer-v5e", "copy", TRAIN_V5E, Relayouts(count=6), ["copy", "transpose"], field="each"
+        "transposes-in-each-layer-v5e",
+        "copy",
+        TRAIN_V5E,
+        Relayouts(count=6),
+        ["transpose", "attention.py:77"],
+        field="each",
     ),
     part_problem(
-        "transposes-once-v6e", "copy", TRAIN_V6E, Relayouts(count=8, rows=32_768, width=4096), ["copy", "transpose"]
+        "transposes-once-v6e",
+        "copy",
+        TRAIN_V6E,
+        Relayouts(count=8, rows=32_768, width=4096),
+        ["transpose", "attention.py:77"],
     ),
 )
 

@@ -10,7 +10,7 @@ from tests.insight.simulator.workloads import Decode, Train
 
 SMALL = (
     Relayouts(count=1, rows=2048, scope="loss/transpose", source="loss.py:18"),
-    Lookup(rows=1500, scope="labels/gather", source="loss.py:12", base="label_gather_fusion"),
+    Lookup(rows=1500, scope="labels/gather", source="loss.py:12", base="gather_custom_fusion"),
     Chain(count=2, rows=2048, scope="metrics/mul", source="metrics.py:9"),
 )
 """What every program has a little of; together less than 1 % of a step."""

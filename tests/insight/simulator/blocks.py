@@ -156,6 +156,9 @@ def kernel(
     shape = array(kind_of(operands[0].shape), *(dims or dims_of(operands[0])))
     value = code.emit("custom-call", shape, operands, base)
     value.custom_call_target = b"tpu_custom_call"
+    if flops or size:
+        cost = f'"cost_estimate":{{"flops":"{flops}","transcendentals":"0","bytes_accessed":"{size}"}}'
+        value.backend_config = f'{{"custom_call_config":{{{cost}}}}}'.encode()
     return code.run(value, ps, "custom-call", flops, Traffic(size * 2 // 3, size - size * 2 // 3))
 
 

@@ -7,6 +7,7 @@ module in the profile agree. What an op takes follows from its shapes and the ch
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -44,8 +45,7 @@ DCN_BYTES, DCN_LATENCY_PS = 12.5e9, 80 * US
 PCIE_BYTES = 14e9
 
 _TYPES = {name: number for number, (name, _) in ELEMENT_TYPES.items()}
-_PRECISION = {"default": 0, "high": 1, "highest": 2}
-_VMEM, _HOST_SPACE = 1, 5
+_NUMBER = re.compile(r"\.\d+$")
 
 
 class Built(Module):
@@ -66,6 +66,17 @@ class Built(Module):
         self.computations = {c.id: c for c in self.module.computations}
         self.instructions = {i.id: i for c in self.module.computations for i in c.instructions}
         self.symbols = {key: index + 1 for index, key in enumerate(self.instructions)}
+
+    def _text(self, instruction: Value) -> str:
+        text = super()._text(instruction)
+        if instruction.is_host_transfer:
+            known = sorted(instruction.frontend_attributes.map.items())
+            attributes = ",".join(f'{key}="{value.decode()}"' for key, value in known)
+            text += f", is_host_transfer=true, frontend_attributes={{{attributes}}}"
+        if instruction.source_target_pairs:
+            pairs = ",".join(f"{{{pair.source},{pair.target}}}" for pair in instruction.source_target_pairs)
+            text += f", source_target_pairs={{{pairs}}}"
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +112,7 @@ class Item:
     body: tuple[Item, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """A finished module with its ops in the order they run."""
 
@@ -260,7 +271,7 @@ class Code:
         route: Groups = (),
     ) -> Timed:
         scope = self._where[0].replace("checkpoint/", "")  # the same op with a policy and without
-        key = f"{scope}|{value.name.decode().split('.')[0]}"
+        key = f"{scope}|{_NUMBER.sub('', value.name.decode())}"
         self._labels[key] += 1
         # Categories, FLOPs and bytes are filled in when the module is whole.
         op = Op(
@@ -321,6 +332,7 @@ class Code:
         yield inside
         body = self._close(self.emit("tuple", state, [parameter]))
         loop = self.emit("while", state, [self.emit("tuple", state, [carried])], base)
+        loop.backend_config = f'{{"known_trip_count":{{"n":"{trips}"}}}}'.encode()
         loop.called_computation_ids.extend([body.id, condition.id])
         number = self._register(loop, self._op(loop, 0, 0, "while", 0, Traffic()))
         self._scopes[-1].items.append(Item("loop", number, trips=trips, body=tuple(scope.items)))

@@ -119,13 +119,13 @@ class TinyLoop:
             state = code.param("f32", 8, self.width)
             if not self.bad:
                 whole = code.param("f32", 8 * self.trips, self.width)
-                pointwise(code, [whole, whole], ("multiply", "add", "multiply"), "scan_fusion")
+                pointwise(code, [whole, whole], ("multiply", "add", "multiply"), "multiply_add_fusion")
                 return x
             with code.loop(self.trips, state, "while") as inside, code.at("body", self.source):
-                for name in ("multiply_add_fusion", "tanh_multiply_fusion", "dynamic_slice_fusion"):
+                for name in ("multiply_add_fusion", "tanh_multiply_fusion", "dynamic-slice_fusion"):
                     with code.fused([inside, inside]) as within:
                         root = code.emit("multiply", inside.shape, within)
-                    code.run(code.fusion(root, [inside, inside], "kLoop", f"scan_{name}"), self.us * US)
+                    code.run(code.fusion(root, [inside, inside], "kLoop", name), self.us * US)
         return x
 
 
@@ -146,7 +146,7 @@ class Chain:
         with code.at(self.scope, self.source):
             first = code.param(self.kind, self.rows, self.width)
             if not self.bad:
-                pointwise(code, [first], self.ops[: self.count], "augment_fusion")
+                pointwise(code, [first], self.ops[: self.count], "multiply_add_fusion")
                 return x
             value = first
             for opcode in self.ops[: self.count]:
@@ -215,7 +215,7 @@ class Products:
     precision: str = "default"
     kind: str = "bf16"
     on_chip: bool = False
-    base: str = "head_fusion"
+    base: str = "fusion"
     scope: str = "heads/dot_general"
     source: str = "heads.py:52"
 
@@ -251,9 +251,9 @@ class Prefetch:
                 started = fetch(code, weights, VMEM, self.sliced, self.slowness)
                 if self.bad:
                     arrive(code, started)
-                    dense(code, x, self.width, "prefetched_fusion")
+                    dense(code, x, self.width, "fusion")
                 else:
-                    dense(code, x, self.width, "prefetched_fusion")
+                    dense(code, x, self.width, "fusion")
                     arrive(code, started)
         return x
 
@@ -294,9 +294,11 @@ class Callback:
         with code.at(self.scope, self.source):
             token = code.emit("send", array("f32", 8, 128), [x])
             token.is_host_transfer = True
+            token.frontend_attributes.map["_xla_host_transfer_handler_name"] = b"tf_rendezvous"
             code.run(token, 3 * US, "host send", 0, Traffic())
             back = code.emit("recv-done", array("f32", 8, 128), [token])
             back.is_host_transfer = True
+            back.frontend_attributes.map["_xla_host_transfer_handler_name"] = b"tf_rendezvous"
             code.run(back, self.us * US, "host recv-done", 0, Traffic())
         return x
 
@@ -316,7 +318,7 @@ class VectorProduct:
         with code.at(self.scope, self.source):
             left, right = code.param("bf16", self.m, self.k), code.param("bf16", self.k, self.n)
             if not self.bad:
-                product(code, left, right, "similarity_fusion")
+                product(code, left, right, "fusion")
                 return x
             cube = array("bf16", self.m, self.k, self.n)
             with code.fused([left, right]) as inside:
@@ -343,7 +345,7 @@ class Activations:
     count: int = 2
     kind: str = "f32"
     reached: float = HBM_REACHED
-    base: str = "norm_fusion"
+    base: str = "multiply_rsqrt_fusion"
     scope: str = "final_norm/mul"
     source: str = "norm.py:16"
 
@@ -366,7 +368,7 @@ class OnSome:
     shared: bool = True
     m: int = 8192
     n: int = 4096
-    base: str = "router_fusion"
+    base: str = "fusion"
     scope: str = "aux_loss/dot_general"
     source: str = "aux_loss.py:20"
 
@@ -398,8 +400,8 @@ class Experts:
         even = sum(self.load) / len(self.load)
         load = self.load if self.bad else (even,)
         with code.at(f"{self.scope}/experts/ragged_dot", self.source), code.only_on(load, rotates=self.rotates):
-            up = dense(code, sent, self.hidden, "expert_fusion")
-            down = dense(code, up, width, "expert_fusion")
+            up = dense(code, sent, self.hidden, "fusion")
+            down = dense(code, up, width, "fusion")
         with code.at(f"{self.scope}/combine/all_to_all", self.source):
             collective(code, "all-to-all", down, groups)
         return x

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -38,6 +39,8 @@ class Workload(Protocol):
 
     def build(self, device: Device, cores: int) -> Program:
         """Compiles it for so many cores together."""
+
+    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +77,21 @@ class Scene:
     traced: str = "all"
 
 
+@cache
+def _compiled(work: Workload, device: Device, cores: int) -> Program:
+    return work.build(device, cores)
+
+
+def compiled(scene: Scene) -> list[Program]:
+    """The scene's programs."""
+    return [_compiled(work, scene.device, scene.hosts * scene.cores) for work in scene.work]
+
+
 def play(scene: Scene) -> Played:
     """Plays a scene from its first step to its last."""
     total = scene.hosts * scene.cores
     stage = Stage(scene.seed, scene.steps, total, scene.chips)
-    programs = [work.build(scene.device, total) for work in scene.work]
+    programs = compiled(scene)
     hosts = [_Host(scene, number, stage) for number in range(scene.hosts)]
     launches: list[Launch] = []
     ends: list[Times] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from tests.demo.profile import encode
@@ -79,12 +81,17 @@ def _programs(played: Played) -> list[Program]:
     return list({id(launch.program): launch.program for launch in played.launches}.values())
 
 
+@lru_cache(maxsize=8)
+def _stats(program: Program) -> list[dict[str, StatValue]]:
+    """Stats of a program's ops, the same on every core."""
+    return [op_stats(program.module, timed.op) for timed in program.ops]
+
+
 def _op_ids(plane: PlaneWriter, program: Program) -> list[int]:
     """Metadata ids of a program's ops."""
     ids = []
-    for timed in program.ops:
+    for timed, stats in zip(program.ops, _stats(program), strict=True):
         value = timed.op.instruction
-        stats = op_stats(program.module, timed.op)
         ids.append(plane.new_metadata(program.module.text(value), value.name.decode(), stats).id)
     return ids
 
@@ -202,7 +209,7 @@ def _between_slices(scene: Scene, played: Played, host: int) -> list[tuple[int, 
     for launch in played.launches if scene.traced == "all" else ():
         for row, op in enumerate(launch.ops.tolist()):
             value = launch.program.ops[op].op.instruction
-            if value.opcode == b"recv-done" and "_xla_host_transfer_handler_name" in value.frontend_attributes.map:
+            if value.opcode == b"recv-done" and "_xla_host_transfer_rendezvous" in value.frontend_attributes.map:
                 begin = int(launch.starts[row, host * scene.cores])
                 end = begin + int(launch.durations[row, host * scene.cores])
                 found.append((begin, end, shape_bytes(value.shape)))

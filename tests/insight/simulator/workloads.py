@@ -77,7 +77,7 @@ class Train:
         for part in self.once:
             part.emit(code, x)
         with code.at("jvp(logits)/dot_general" if self.trains else "logits/dot_general", "model.py:66"):
-            y = dense(code, x, self.vocab, "logits_fusion")
+            y = dense(code, x, self.vocab, "convolution_convert_fusion")
         if self.trains:
             self._trained(code, x, y)
         return code.program()
@@ -94,8 +94,8 @@ class Train:
     def _trained(self, code: Code, x: Value, y: Value) -> None:
         """The backward pass and the update."""
         with code.at("transpose(jvp(logits))/dot_general", "model.py:66"):
-            product(code, y, code.param("bf16", self.vocab, self.width), "logits_grad_fusion")
-            product(code, code.param("bf16", self.width, self.tokens), y, "logits_grad_fusion")
+            product(code, y, code.param("bf16", self.vocab, self.width), "convolution_bitcast_fusion")
+            product(code, code.param("bf16", self.width, self.tokens), y, "convolution_bitcast_fusion")
         flying: list[Value] = []
         with code.at("transpose(jvp(decoder))", "model.py:30"):
             if self.scanned:
@@ -121,35 +121,35 @@ class Train:
             else:
                 started = start_collective(code, "all-gather", shard)
         if not self.gather_late:
-            dense(code, code.param("bf16", self.tokens, self.width), self.width, "ahead_fusion")
-            dense(code, code.param("bf16", self.tokens, self.width), 2 * self.width, "ahead_fusion")
+            dense(code, code.param("bf16", self.tokens, self.width), self.width, "fusion")
+            dense(code, code.param("bf16", self.tokens, self.width), 2 * self.width, "fusion")
             finish(code, started)
         else:
-            dense(code, code.param("bf16", self.tokens, self.width), self.width, "ahead_fusion")
-            dense(code, code.param("bf16", self.tokens, self.width), 2 * self.width, "ahead_fusion")
+            dense(code, code.param("bf16", self.tokens, self.width), self.width, "fusion")
+            dense(code, code.param("bf16", self.tokens, self.width), 2 * self.width, "fusion")
 
     def _attention(self, code: Code, x: Value, scope: str) -> None:
         flops = 2 * self.tokens * 2048 * self.width
         self._norm(code, x, scope)
         with code.at(f"{scope}attention/qkv/dot_general", "attention.py:31"):
-            dense(code, x, 3 * self.width, "qkv_fusion")
+            dense(code, x, 3 * self.width, "fusion")
         with code.at(f"{scope}attention/flash_attention/pallas_call", "flash_attention.py:310"):
             ps = flops / (code.device.flops * ATTENTION_REACHED) * 1e12
             counts = (flops, 4 * size_of(x)) if self.attention == "flash" else (0, 0)
             kernel(code, [x], "flash_attention", max(ps, hbm_ps(code, 4 * size_of(x))), *counts)
         with code.at(f"{scope}attention/out/dot_general", "attention.py:58"):
-            dense(code, x, self.width, "attention_out_fusion")
+            dense(code, x, self.width, "convolution_add_fusion")
 
     def _norm(self, code: Code, x: Value, scope: str) -> None:
         with code.at(f"{scope}attention/norm/mul", "attention.py:20"):
-            pointwise(code, [x], ("multiply", "multiply"), "norm_fusion")
+            pointwise(code, [x], ("multiply", "multiply"), "multiply_rsqrt_fusion")
 
     def _mlp(self, code: Code, x: Value, scope: str, ending: str = "") -> None:
         x = code.param(self.mlp_kind, self.tokens, self.width) if self.mlp_kind != "bf16" else x
         with code.at(f"{scope}mlp/up/dot_general", "mlp.py:41"):
-            y = dense(code, x, self.hidden, f"mlp_up_fusion{ending}", self.mlp_precision)
+            y = dense(code, x, self.hidden, f"fusion{ending}", self.mlp_precision)
         with code.at(f"{scope}mlp/down/dot_general", "mlp.py:44"):
-            dense(code, y, self.width, f"mlp_down_fusion{ending}", self.mlp_precision)
+            dense(code, y, self.width, f"convolution_add_fusion{ending}", self.mlp_precision)
 
     def _backward(self, code: Code, x: Value, flying: list[Value]) -> list[Value]:
         """A layer's backward pass, after what is computed again for it; returns what is exchanged by then."""
@@ -167,11 +167,11 @@ class Train:
         x = code.param(kind, self.tokens, self.width) if kind != "bf16" else x
         rows = code.param(kind, self.width, self.tokens)
         with code.at("mlp/down/dot_general", "mlp.py:44"):
-            y = dense(code, x, self.hidden, "mlp_down_grad_fusion", level)
-            product(code, rows, y, "mlp_down_grad_fusion", level)
+            y = dense(code, x, self.hidden, "fusion", level)
+            product(code, rows, y, "fusion", level)
         with code.at("mlp/up/dot_general", "mlp.py:41"):
-            dense(code, y, self.width, "mlp_up_grad_fusion", level)
-            product(code, rows, y, "mlp_up_grad_fusion", level)
+            dense(code, y, self.width, "convolution_bitcast_fusion", level)
+            product(code, rows, y, "convolution_bitcast_fusion", level)
         flying = self._exchange(code, flying, 2 * self.hidden)
         x = code.param("bf16", self.tokens, self.width)
         flops = 5 * self.tokens * 2048 * self.width
@@ -180,10 +180,10 @@ class Train:
             counts = (flops, 8 * size_of(x)) if self.attention == "flash" else (0, 0)
             kernel(code, [x], "flash_attention_bwd", ps, *counts)
         with code.at("attention/qkv/dot_general", "attention.py:31"):
-            y = dense(code, x, 3 * self.width, "qkv_grad_fusion")
-            product(code, code.param("bf16", self.width, self.tokens), y, "qkv_grad_fusion")
+            y = dense(code, x, 3 * self.width, "fusion")
+            product(code, code.param("bf16", self.width, self.tokens), y, "fusion")
         with code.at("attention/norm/mul", "attention.py:20"):
-            pointwise(code, [x, x], ("multiply", "subtract"), "norm_grad_fusion")
+            pointwise(code, [x, x], ("multiply", "subtract"), "add_multiply_fusion")
         return self._exchange(code, flying, 4 * self.width)
 
     def _exchange(self, code: Code, flying: list[Value], rows: int) -> list[Value]:
@@ -242,7 +242,7 @@ class Decode:
         for part in self.once:
             part.emit(code, x)
         with code.at("lm_head/dot_general", "llama.py:301"):
-            dense(code, x, self.vocab // share, "lm_head_fusion", pad=False, out="bf16")
+            dense(code, x, self.vocab // share, "convolution_convert_fusion", pad=False, out="bf16")
         return code.program()
 
     def _layers(self, code: Code, x: Value) -> None:
@@ -250,19 +250,19 @@ class Decode:
         with code.at("decoder", "llama.py:120"):
             for _ in range(self.layers):
                 with code.at("self_attn/qkv_proj/dot_general", "llama.py:160"):
-                    dense(code, x, self.width * 3 // 2 // share, "qkv_fusion", pad=False, out="bf16")
+                    dense(code, x, self.width * 3 // 2 // share, "fusion", pad=False, out="bf16")
                 size = self.cache_mib << 20
                 with code.at("self_attn/ragged_paged_attention/pallas_call", "kernel.py:740"):
                     counts = (8 * size, size) if self.attention == "counted" else (0, 0)
                     kernel(code, [x], "RPA-bq_32-bkvp_64-p_64-", hbm_ps(code, size, 0.8), *counts)
                 with code.at("self_attn/o_proj/dot_general", "llama.py:175"):
-                    dense(code, x, self.width // share, "o_proj_fusion", pad=False, out="bf16")
+                    dense(code, x, self.width // share, "convolution_add_fusion", pad=False, out="bf16")
                 self._added(code, x)
                 with code.at("mlp/gate_up_proj/dot_general", "llama.py:82"):
-                    dense(code, x, 2 * self.hidden // share, "gate_up_fusion", pad=False, out="bf16")
+                    dense(code, x, 2 * self.hidden // share, "convolution_multiply_fusion", pad=False, out="bf16")
                 with code.at("mlp/down_proj/dot_general", "llama.py:90"):
                     down = code.param(self.kind, self.batch, self.hidden // share)
-                    dense(code, down, self.width, "down_fusion", pad=False, out="bf16")
+                    dense(code, down, self.width, "convolution_add_fusion", pad=False, out="bf16")
                 self._added(code, x)
                 for part in self.each:
                     part.emit(code, x)
@@ -304,12 +304,12 @@ class Pipeline:
                     started = permute(code, inside, route)
                 with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
                     for _ in range(work):
-                        y = dense(code, inside, self.hidden, "stage_up_fusion")
+                        y = dense(code, inside, self.hidden, "fusion")
                 with code.at("body/ppermute", "pipeline.py:51"):
                     finish(code, started)
                 with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
                     for _ in range(work):
-                        dense(code, y, self.width, "stage_down_fusion")
+                        dense(code, y, self.width, "convolution_add_fusion")
         update(code, self.hidden, self.width)
         return code.program()
 
