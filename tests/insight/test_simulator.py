@@ -15,7 +15,11 @@ from tests.insight.simulator.code import Timed
 from tests.insight.simulator.play import Played
 from tests.insight.simulator.scene import compiled, play
 from tests.insight.simulator.space import spaces
+from tests.parity.ops.test_ops import compare_ops
+from tests.parity.oracle.live import ask, has_xprof
+from tests.parity.oracle.op_fields import summary_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
+from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.session.session import Session
 
 KINDS = {
@@ -92,7 +96,8 @@ def test_no_op_is_faster_than_its_chip() -> None:
                 if op.transfer_ps or op.duration_ps < 100_000 or _waits(timed):
                     continue
                 least = max(op.flops / device.flops, op.traffic.hbm / device.hbm_bytes) * 1e12
-                assert op.duration_ps >= least, (case.name, timed.label)
+                loads = [load for row in (timed.load, *timed.loads) for load in row if load > 0]
+                assert op.duration_ps * min(loads, default=1.0) >= least, (case.name, timed.label)
 
 
 @pytest.mark.parametrize("case", WRITTEN, ids=lambda case: case.name)
@@ -144,6 +149,18 @@ def test_the_program_reads_profiles_without_complaint(case: Case, tmp_path: Path
     assert time is not None
     if case.has_plain_steps:
         assert abs(time.average_ps - case.truth.whole_step_ps) <= 0.02 * case.truth.whole_step_ps
+
+
+@pytest.mark.parametrize("case", [case for case in WRITTEN if case.scene.marks][::7], ids=lambda case: case.name)
+def test_xprof_sums_ops_as_the_program_does(case: Case, tmp_path: Path) -> None:
+    """With step markers, that is: without, XProf's percentages mix the clocks of device and trace."""
+    if not has_xprof():
+        pytest.skip("XProf is not installed here")
+    file = write(case, tmp_path) / "host-0.xplane.pb"
+    page = ops_page([summary_of(file)])
+    result = compare_ops(ask(file.read_bytes(), tmp_path / "answers")["hlo_stats"], page)
+    assert result.unexplained == []
+    assert result.compared >= 20 * len(page)
 
 
 def test_the_same_scene_gives_the_same_bytes() -> None:

@@ -182,11 +182,9 @@ SLOW_KERNEL = (
 )
 
 RECOMPUTATION = (
-    problem("remat-of-mlp-v5e", "recomputation", TRAIN_V5E, ["remat", "checkpoint"], work={"remat": "mlp"}),
-    problem("remat-of-layers-v5p", "recomputation", TRAIN_V5P, ["remat", "checkpoint"], work={"remat": "full"}),
-    problem(
-        "remat-of-scanned-layers-v6e", "recomputation", SCANNED_V6E, ["remat", "checkpoint"], work={"remat": "full"}
-    ),
+    problem("remat-of-mlp-v5e", "recomputation", TRAIN_V5E, ["remat"], work={"remat": "mlp"}),
+    problem("remat-of-layers-v5p", "recomputation", TRAIN_V5P, ["remat"], work={"remat": "full"}),
+    problem("remat-of-scanned-layers-v6e", "recomputation", SCANNED_V6E, ["remat"], work={"remat": "full"}),
     problem("remat-by-the-compiler-v4", "recomputation", TRAIN_V4, ["remat"], work={"remat": "compiler"}),
 )
 
@@ -216,7 +214,7 @@ BESIDE_OTHERS = (
         "remat-beside-exposed-collectives-v5p",
         "recomputation",
         EXPOSED_V5P,
-        ["remat", "checkpoint"],
+        ["remat"],
         work={"remat": "full"},
     ),
     part_problem(

@@ -98,7 +98,7 @@ COPY = (
         "copy",
         TRAIN_V5E,
         Relayouts(count=6),
-        ["transpose", "attention.py:77"],
+        ["attention/transpose", "attention.py:77"],
         field="each",
     ),
     part_problem(
@@ -106,7 +106,7 @@ COPY = (
         "copy",
         TRAIN_V6E,
         Relayouts(count=8, rows=32_768, width=4096),
-        ["transpose", "attention.py:77"],
+        ["attention/transpose", "attention.py:77"],
     ),
 )
 
@@ -153,7 +153,7 @@ UNFUSED = (
         "unfused",
         TRAIN_V4,
         Chain(count=5, rows=16_384, width=8192, scope="mlp/gelu", source="mlp.py:43"),
-        ["gelu", "mlp.py"],
+        ["gelu", "mlp.py:43"],
         field="each",
     ),
 )
@@ -164,7 +164,7 @@ MEMORY_BOUND = (
         "memory-bound",
         Scene((Train(layers=3),), V5E, seed=61),
         Activations(rows=32_768, count=4),
-        ["norm"],
+        ["final_norm", "norm.py"],
         ["precision"],
         field="each",
     ),
@@ -173,7 +173,7 @@ MEMORY_BOUND = (
         "memory-bound",
         TRAIN_V6E,
         Activations(rows=32_768, count=5, kind="bf16", reached=0.42),
-        ["norm"],
+        ["final_norm", "norm.py"],
         field="each",
     ),
 )

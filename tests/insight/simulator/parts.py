@@ -22,6 +22,7 @@ from tests.insight.simulator.blocks import (
     hbm_ps,
     kernel,
     lookup,
+    matrix_ps,
     pointwise,
     product,
     relayout,
@@ -361,7 +362,7 @@ class Activations:
 
 @dataclass(frozen=True, slots=True)
 class OnSome:
-    """Work that only some cores have, by factor; all have its mean where it is not bad, if `shared`."""
+    """Work that only some cores have, by factor, 0 for none; all have its mean where it is not bad, if `shared`."""
 
     load: tuple[float, ...]
     bad: bool = True
@@ -381,7 +382,10 @@ class OnSome:
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """A layer of experts, one group a core: tokens go out, are worked on, and come back."""
+    """A layer of experts, one group a core: tokens go out, are worked on by a kernel, and come back.
+
+    The kernel declares no work: it depends on how many tokens come.
+    """
 
     load: tuple[float, ...] = (1.0,)
     bad: bool = True
@@ -400,8 +404,8 @@ class Experts:
         even = sum(self.load) / len(self.load)
         load = self.load if self.bad else (even,)
         with code.at(f"{self.scope}/experts/ragged_dot", self.source), code.only_on(load, rotates=self.rotates):
-            up = dense(code, sent, self.hidden, "fusion")
-            down = dense(code, up, width, "fusion")
+            ps = matrix_ps(code, self.tokens, width, self.hidden) * 2
+            down = kernel(code, [sent], "gmm", ps)
         with code.at(f"{self.scope}/combine/all_to_all", self.source):
             collective(code, "all-to-all", down, groups)
         return x
