@@ -56,7 +56,8 @@ def _all_of(one: Answer) -> str:
 
 
 def _words(of: Score) -> str:
-    return f"{of.right} of {of.problems} right, {of.quiet} of {of.healthy} healthy left alone, {of.points} points"
+    right = f"{of.right} of {of.problems} right ({of.anywhere} with findings further down)"
+    return f"{right}, {of.quiet} of {of.healthy} healthy left alone, {of.points} points"
 
 
 if __name__ == "__main__":

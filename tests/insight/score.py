@@ -109,9 +109,13 @@ def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The result of a half: problems that are told right, of how many; healthy programs left alone, of how many."""
+    """The result of a half: problems that are told right, of how many; healthy programs left alone, of how many.
+
+    `anywhere` counts problems that some finding tells right, whichever comes first.
+    """
 
     right: int
+    anywhere: int
     problems: int
     quiet: int
     healthy: int
@@ -127,7 +131,8 @@ def score(answers: Iterable[Answer], halves: dict[str, Half], half: Half | None 
     chosen = [one for one in answers if half is None or halves[one.case.name] == half]
     problems = [one for one in chosen if not one.case.is_healthy]
     healthy = [one for one in chosen if one.case.is_healthy]
-    return Score(sum(a.is_right for a in problems), len(problems), sum(a.is_right for a in healthy), len(healthy))
+    right, anywhere = sum(a.is_right for a in problems), sum(a.best.is_right for a in problems)
+    return Score(right, anywhere, len(problems), sum(a.is_right for a in healthy), len(healthy))
 
 
 def table(answers: Sequence[Answer]) -> str:

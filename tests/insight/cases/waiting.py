@@ -239,6 +239,7 @@ NO_DEVICE = (
         "no-device",
         TRAIN_V5P,
         ["compil"],
+        ["compilation"],
         scene={"traced": "backend_compile_and_load"},
     ),
 )
