@@ -99,10 +99,11 @@ def answer(case: Case) -> Answer:
 def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:
     """Compares a finding with the truth."""
     text = "\n".join((finding.title, *finding.evidence, finding.place.tab, finding.place.target or ""))
-    said, right = finding.worth_ps, truth.step_ps if finding.per == "step" else truth.capture_ps
+    said: float | None = finding.worth_ps
+    right = truth.step_ps if finding.per == "step" else truth.capture_ps
     if not case.has_plain_steps:  # what a step is may be seen otherwise
         said, right = finding.worth_fraction, truth.fraction
-    worth = case.kind in WORTHLESS or abs(said - right) <= TOLERANCE * right
+    worth = case.kind in WORTHLESS or (said is not None and abs(said - right) <= TOLERANCE * right)
     placed = any(name in text for name in case.place) or not case.op_names.isdisjoint(_WORD.findall(text))
     return Verdict(finding.kind in case.kinds, placed, worth)
 
