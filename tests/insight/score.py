@@ -47,7 +47,8 @@ class Answer:
     """What the program says of a case.
 
     Attributes:
-        top: the verdict on its first finding; best: the best verdict on any of its findings.
+        top: the verdict on its first finding that claims time, or that need not; where the time is, is no claim.
+        best: the best verdict on any of its findings.
         alarms: findings of a healthy program that are above `LEAST_ALARM`.
     """
 
@@ -91,7 +92,8 @@ def answer(case: Case) -> Answer:
     if case.is_healthy:
         alarms = tuple(finding for finding in found if (finding.worth_fraction or 0) > LEAST_ALARM)
         return Answer(case, found, NOTHING, NOTHING, alarms)
-    verdicts = [verdict(case, case.truth, finding) for finding in found] or [NOTHING]
+    claims = [finding for finding in found if finding.worth_fraction or finding.kind in WORTHLESS]
+    verdicts = [verdict(case, case.truth, finding) for finding in claims] or [NOTHING]
     best = max(verdicts, key=lambda of: (of.is_right, of.cause, of.place, of.worth))
     return Answer(case, found, verdicts[0], best, ())
 
@@ -104,7 +106,9 @@ def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:
     if not case.has_plain_steps:  # what a step is may be seen otherwise
         said, right = finding.worth_fraction, truth.fraction
     worth = case.kind in WORTHLESS or (said is not None and abs(said - right) <= TOLERANCE * right)
-    placed = any(name in text for name in case.place) or not case.op_names.isdisjoint(_WORD.findall(text))
+    placed = (
+        not case.place or any(name in text for name in case.place) or not case.op_names.isdisjoint(_WORD.findall(text))
+    )
     return Verdict(finding.kind in case.kinds, placed, worth)
 
 

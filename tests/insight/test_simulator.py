@@ -37,8 +37,10 @@ def test_cases_are_many_and_split_evenly() -> None:
     assert sum(case.is_healthy for case in CASES) >= 20
     assert {case.kind for case in CASES} == KINDS | {""}
     for kind in KINDS | {""}:
-        halves = Counter(HALF_OF[case.name] for case in CASES if case.kind == kind)
-        assert abs(halves["tuned"] - halves["held"]) <= 1, kind
+        for harder in (False, True):
+            names = [case.name for case in CASES if case.kind == kind and case.harder == harder]
+            halves = Counter(HALF_OF[name] for name in names)
+            assert abs(halves["tuned"] - halves["held"]) <= 1, kind
 
 
 def test_problems_are_worth_what_a_user_would_care_for() -> None:

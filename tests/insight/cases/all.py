@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tests.insight.cases.case import halves
 from tests.insight.cases.cores import CASES as CORES
+from tests.insight.cases.harder import CASES as HARDER
 from tests.insight.cases.healthy import CASES as HEALTHY
 from tests.insight.cases.matrix import CASES as MATRIX
 from tests.insight.cases.memory import CASES as MEMORY
 from tests.insight.cases.waiting import CASES as WAITING
 
-CASES = (*WAITING, *CORES, *MATRIX, *MEMORY, *HEALTHY)
+CASES = (*WAITING, *CORES, *MATRIX, *MEMORY, *HEALTHY, *HARDER)
 
 HALF_OF = halves(CASES)

@@ -59,7 +59,7 @@ LATENCY = (
     part_problem(
         "gather-of-features-recommender-v4",
         "latency-bound",
-        replace(TRAIN_V4, work=(Train(tokens=2048, width=1024, hidden=4096, layers=2),)),
+        replace(TRAIN_V4, work=(Train(tokens=2048, width=1024, hidden=4096, layers=2, exchange=""),)),
         Lookup(
             rows=32_768,
             table=2_000_000,

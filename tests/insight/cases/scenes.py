@@ -40,7 +40,12 @@ EXPOSED_V5P = Scene((Train(width=4096, hidden=8192, layers=3, overlap=False),), 
 """Programs that lose some percent to layout copies, or to exposed collectives, with and without what is planted."""
 
 SMALL_TRAIN = Scene(
-    (Train(tokens=2048, width=1024, hidden=4096, layers=3, vocab=8192),), V5E, cores=1, seed=18, steps=20
+    (Train(tokens=2048, width=1024, hidden=4096, layers=3, vocab=8192),),
+    V5E,
+    cores=1,
+    seed=18,
+    steps=20,
+    loop=Loop(put_ps=0.06 * MS),
 )
 """Steps of a few milliseconds on one core."""
 

@@ -119,10 +119,10 @@ HOST = (
     problem(
         "host-reads-loss-each-step-v4",
         "host",
-        replace(SMALL_TRAIN, device=V4, marks=False, loop=UNMARKED),
+        replace(SMALL_TRAIN, device=V4, marks=False, loop=replace(SMALL_TRAIN.loop, annotate=False)),
         ["np.asarray", "TransferFromDevice"],
         ["idle"],
-        loop={"ahead": 0, "put_ps": 0.5 * MS},
+        loop={"ahead": 0},
     ),
     problem(
         "host-saves-checkpoint-v5e",

@@ -78,12 +78,14 @@ class Chips:
 
     Attributes:
         jitter: deviation of an op's time. speed: (core, factor on the time of all its ops).
+        matrix_speed: (core, factor on the time of its matrix products).
         slow_steps: (step, factor on all times of this step).
         ahead_ps: how much the devices' clocks run ahead of the hosts'.
     """
 
     jitter: float = 0.004
     speed: tuple[tuple[int, float], ...] = ()
+    matrix_speed: tuple[tuple[int, float], ...] = ()
     slow_steps: tuple[tuple[int, float], ...] = ()
     ahead_ps: int = 0
 
@@ -159,6 +161,9 @@ class Stage:
         self.speed = np.ones(cores)
         for core, factor in chips.speed:
             self.speed[core] = factor
+        self.matrix_speed = np.ones(cores)
+        for core, factor in chips.matrix_speed:
+            self.matrix_speed[core] = factor
         self.slow = dict(chips.slow_steps)
 
     def run(self, program: Program, step: int, begin: Times, run_id: int, enqueued: tuple[int, ...]) -> Launch:
@@ -195,6 +200,8 @@ class _Player:
             timed = self.program.ops[number]
             noise = self.stage.chance.factors(timed.label, self.stage.chips.jitter)[self.step]
             ps = timed.op.duration_ps * noise * self.stage.speed * self.factor
+            if timed.op.category == "convolution fusion":
+                ps = ps * self.stage.matrix_speed
             if timed.load:
                 load = np.resize(timed.load, self.stage.cores)
                 ps = ps * (np.roll(load, self.step) if timed.rotates else load)

@@ -57,7 +57,8 @@ class Scene:
 
     Attributes:
         work: the programs; turns: which of them step after step, repeated; hosts, cores: of each host.
-        marks: whether cores have a Steps line; hlo: whether the modules are in the profile.
+        marks: whether cores have a Steps line; hlo: whether the modules are in the profile; scopes: whether ops have
+            framework names and source lines; python: whether the host's Python calls were traced.
         traced: what the profile holds: ``all``; ``host``, no device planes; else the devices ran nothing at all, and
             this is what the host did meanwhile.
     """
@@ -74,6 +75,8 @@ class Scene:
     memory: Memory = field(default_factory=Memory)
     marks: bool = True
     hlo: bool = True
+    scopes: bool = True
+    python: bool = True
     traced: str = "all"
 
 

@@ -47,7 +47,7 @@ def _device(scene: Scene, played: Played, host: int, core: int) -> PlaneWriter:
     if scene.marks:
         _steps(plane, played, at, shift)
     _modules(plane, played, host, core, at, shift)
-    ids = {id(program): _op_ids(plane, program) for program in _programs(played)}
+    ids = {id(program): _op_ids(plane, program, scene.scopes) for program in _programs(played)}
     plane.add_line_bytes("XLA Ops", 3, _ops(plane, played, at, shift, ids))
     line = plane.line("Async XLA Ops", 4)
     if core == 0:  # as in real profiles
@@ -82,15 +82,17 @@ def _programs(played: Played) -> list[Program]:
 
 
 @lru_cache(maxsize=8)
-def _stats(program: Program) -> list[dict[str, StatValue]]:
+def _stats(program: Program, scopes: bool) -> list[dict[str, StatValue]]:
     """Stats of a program's ops, the same on every core."""
-    return [op_stats(program.module, timed.op) for timed in program.ops]
+    every = [op_stats(program.module, timed.op) for timed in program.ops]
+    hidden = () if scopes else ("tf_op", "source", "source_stack")
+    return [{key: value for key, value in stats.items() if key not in hidden} for stats in every]
 
 
-def _op_ids(plane: PlaneWriter, program: Program) -> list[int]:
+def _op_ids(plane: PlaneWriter, program: Program, scopes: bool) -> list[int]:
     """Metadata ids of a program's ops."""
     ids = []
-    for timed, stats in zip(program.ops, _stats(program), strict=True):
+    for timed, stats in zip(program.ops, _stats(program, scopes), strict=True):
         value = timed.op.instruction
         ids.append(plane.new_metadata(program.module.text(value), value.name.decode(), stats).id)
     return ids
@@ -175,6 +177,8 @@ def _host(scene: Scene, played: Played, host: int) -> PlaneWriter:
         put("python", scene.traced, START_PS + MS, START_PS + 880 * MS)
         return plane
     for event in played.events[host]:
+        if event.name.startswith("$") and not scene.python:
+            continue
         put(event.thread, event.name, event.begin, event.end, dict(event.stats))
     for launch in played.launches:
         for core in range(scene.cores):

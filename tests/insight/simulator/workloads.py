@@ -34,7 +34,8 @@ class Train:
         attention: ``flash`` (a kernel that declares its cost), ``uncounted`` (one that does not).
         exchange: collective of the gradients; `overlap` runs it beside the backward pass, else the step waits for it.
         groups: who exchanges gradients; over_dcn: between slices.
-        fsdp: weights are gathered before each layer, ahead of time or, where `gather_late`, when they are needed.
+        fsdp: weights are gathered before each layer, ahead of time or, where `gather_late`, when they are needed; where
+            `gather_short`, half of what is computed meanwhile comes only after them.
         mlp_kind, mlp_precision: of the MLP's products. scanned: layers are turns of a loop.
         remat: what is computed again: ``mlp``, ``full``, ``norms``, ``compiler`` (an MLP, of its own accord).
         trains: not only the forward pass.
@@ -53,6 +54,7 @@ class Train:
     over_dcn: bool = False
     fsdp: bool = False
     gather_late: bool = False
+    gather_short: bool = False
     mlp_kind: str = "bf16"
     mlp_precision: str = "default"
     remat: str = ""
@@ -120,13 +122,13 @@ class Train:
                 collective(code, "all-gather", shard)
             else:
                 started = start_collective(code, "all-gather", shard)
+        before, after = ((1,), (2,)) if self.gather_short else ((1, 2), ())
+        for columns in before:
+            dense(code, code.param("bf16", self.tokens, self.width), columns * self.width, "fusion")
         if not self.gather_late:
-            dense(code, code.param("bf16", self.tokens, self.width), self.width, "fusion")
-            dense(code, code.param("bf16", self.tokens, self.width), 2 * self.width, "fusion")
             finish(code, started)
-        else:
-            dense(code, code.param("bf16", self.tokens, self.width), self.width, "fusion")
-            dense(code, code.param("bf16", self.tokens, self.width), 2 * self.width, "fusion")
+        for columns in after:
+            dense(code, code.param("bf16", self.tokens, self.width), columns * self.width, "fusion")
 
     def _attention(self, code: Code, x: Value, scope: str) -> None:
         flops = 2 * self.tokens * 2048 * self.width
