@@ -71,9 +71,9 @@ class Case:
         """What happens with the problem."""
         return play(self.scene)
 
-    @cached_property
+    @property
     def played_without(self) -> Played:
-        """What would happen without it."""
+        """What would happen without it; it is played anew each time."""
         return self.played if self.is_healthy else play(self.without)
 
     @cached_property
