@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
+    from tpuprof.parsers.timeline.read.timeline import OnPart
 
 
 class Pages(Protocol):
@@ -40,8 +41,8 @@ class Pages(Protocol):
     def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
         """The HLO modules."""
 
-    def timeline(self, host: str | None = None) -> Timeline:
-        """All events of one host."""
+    def timeline(self, host: str | None = None, *, on_part: OnPart | None = None) -> Timeline:
+        """All events of one host; before that, what is read of them so far."""
 
     def flows(self, timeline: Timeline) -> Flows:
         """What leads from event to event."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: e
     from tpuprof.parsers.session.partials import OnPartial, Partials
     from tpuprof.parsers.timeline.model import StepSpan, Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
+    from tpuprof.parsers.timeline.read.timeline import OnPart
 
 _Part = TypeVar("_Part")
 _Summary = TypeVar("_Summary", bound="OpSummary")
@@ -240,11 +241,12 @@ class Session:
         parts = [summary.requests for summary in summaries]
         return inference(parts, page.hosts, page.environment.is_training, why_no_ops(summaries), page.warnings)
 
-    def timeline(self, host: str | None = None, with_steps: bool = True) -> Timeline:
+    def timeline(self, host: str | None = None, with_steps: bool = True, on_part: OnPart | None = None) -> Timeline:
         """All events of one host; when `host` is None, of the first with a device. It keeps only the last timeline.
 
         Args:
             with_steps: whether to add the overview's steps, for which it decodes all that the overview needs.
+            on_part: receives what is read so far, section by section, on this thread.
 
         Raises:
             ProfileError: as for `overview`.
@@ -264,7 +266,9 @@ class Session:
                 with closing(Trace.open(file.path)) as trace:
                     meter.opened(timeline_bytes(trace))
                     self._timeline = None  # never two at once
-                    made = read_timeline(trace, file.host, file.path, steps, inferred, meter.chunk, decoding_threads())
+                    made = read_timeline(
+                        trace, file.host, file.path, steps, inferred, meter.chunk, decoding_threads(), on_part
+                    )
             except ProfileError as error:
                 failures.append(error)
                 continue

@@ -217,6 +217,7 @@ class Section:
         title: such as ``Chip 2: TPU core 1``.
         plane, kind: name of the plane, and what it is.
         tracks, rates, counters: in the order of the screen.
+        is_read: false where they are still being read, and none of them is here yet.
     """
 
     title: str
@@ -225,6 +226,7 @@ class Section:
     tracks: tuple[Track, ...]
     rates: tuple[RateTrack, ...] = ()
     counters: tuple[CounterTrack, ...] = ()
+    is_read: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +244,8 @@ class Timeline:
 
     Attributes:
         host, path: the host's name, and the path of its file.
-        sections: cores first, then the host's threads, then other planes.
-        first_ps, last_ps: start of the first event and end of the last; zeros without any.
+        sections: cores first, then the host's threads, then other planes; those that are still being read at the end.
+        first_ps, last_ps: start of the first event read and end of the last; zeros without any.
         steps: the steps of the overview, in order.
         steps_are_inferred: whether steps are periods of a module and not markers.
         lost: sentences on what the capture or the file lacks; empty where nothing is known to be missing.
@@ -259,6 +261,11 @@ class Timeline:
     steps_are_inferred: bool = False
     lost: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def unread(self) -> int:
+        """How many sections are still being read."""
+        return sum(not section.is_read for section in self.sections)
 
     def step_at(self, time_ps: int) -> int | None:
         """Index of the step at an instant: the last step that began by then, if it has not ended.

@@ -108,7 +108,7 @@ class Shown:
     def load_tab(self) -> None:
         """Loads what the shown tab needs, where it is not there yet and nothing else is being loaded."""
         name = self._stage.tab_name
-        if not self._stage.tabs[name].has_page and self.has_overview and not self.is_loading:
+        if not self._stage.tabs[name].is_whole and self.has_overview and not self.is_loading:
             self.load_page(name)
 
     def load_page(self, name: str, *, of_all_hosts: bool = False) -> None:
@@ -184,7 +184,7 @@ class Shown:
     def _show(self, state: State, *, late: bool = False, waiting: bool = False) -> None:
         """Shows a state in all tabs, in those that load when they are shown, or in those with nothing to show yet."""
         for name, tab in self._stage.tabs.items():
-            if not (late and name == FIRST) and not (waiting and tab.has_page):
+            if not (late and name == FIRST) and not (waiting and tab.is_whole):
                 tab.show_state(state)
 
     def _take_page(self, news: PageReady) -> None:
@@ -222,7 +222,7 @@ class Shown:
         if name == FIRST or not self.has_overview:
             self._show(failed)
             self._stage.show_tab(FIRST)
-        elif tabs[name].has_page:
+        elif tabs[name].is_whole:
             self._stage.flash = news.error.sentence
         else:
             tabs[name].show_state(failed)

@@ -65,6 +65,11 @@ class Tab(LineCanvas):
         """Whether it shows figures."""
         return False
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of what it shows is still being read."""
+        return self.has_page
+
     def show(self, part: str, payload: Payload) -> str | None:
         """Shows a part of its page, as its `load` told it; says what came of it, None to leave what was said before."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from threading import Lock
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -78,6 +80,10 @@ _NO_KEYS = np.zeros(0, np.int32)
 _NO_NAMES = EventNames(None, (), np.zeros(0, np.uint8))
 
 
+OnPart = Callable[[Timeline], None]
+"""Receives a timeline of which some sections are still being read."""
+
+
 class _Read(NamedTuple):
     """A line: its track, yet without names; the metadata ids of its events; how many more have no place in time."""
 
@@ -88,7 +94,7 @@ class _Read(NamedTuple):
 
 def needed_bytes(trace: Trace) -> int:
     """Bytes of the lines that the timeline decodes."""
-    return sum(plane.lines[index].size for plane, index in _event_lines(trace))
+    return sum(plane.lines[index].size for plane in trace.planes for index in _event_lines(plane))
 
 
 def read_timeline(
@@ -99,56 +105,101 @@ def read_timeline(
     steps_are_inferred: bool = False,
     on_chunk: ChunkDone | None = None,
     threads: int = 1,
+    on_part: OnPart | None = None,
 ) -> Timeline:
-    """Decodes every line of a profile.
+    """Decodes every line of a profile, one section after the other.
 
     Args:
         host, path: the host's name, and the path of its file.
         steps: the overview's steps.
         on_chunk: receives the progress, on any of the threads.
         threads: how many lines are decoded at once.
+        on_part: receives, on the calling thread, what is read so far; after each section but the last.
     """
-    with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
-        batches = _batches(_event_lines(trace))
-        done = pool.map(lambda batch: [_read_line(plane, index, on_chunk) for plane, index in batch], batches)
-        lines = [line for batch in done for line in batch]
-        by_plane: dict[int, list[_Read]] = {}
-        for line in lines:
-            if len(line.track):
-                by_plane.setdefault(line.track.plane_index, []).append(line)
-        with_counters = {plane.index for plane in trace.planes if any(_is_counter(line) for line in plane.lines)}
-        planes = [plane for plane in trace.planes if plane.index in by_plane or plane.index in with_counters]
-        made = pool.map(lambda plane: _section(plane, by_plane.get(plane.index, ())), planes)
-        sections = [section for section in made if section.tracks or section.counters]
-    sections.sort(key=lambda section: _SECTIONS.index(section.kind))
-    first, last = _hull(sections)
-    lost = tuple(dict.fromkeys((*_losses(trace, sum(line.track.malformed for line in lines)), *_dropped(sections))))
-    remarks = tuple(_remarks(trace, sum(line.aggregated for line in lines)))
-    return Timeline(host, path, tuple(sections), first, last, tuple(steps), steps_are_inferred, lost, remarks)
+    planes = [_PlaneRead(plane, on_chunk) for plane in trace.planes if any(line.size for line in plane.lines)]
+    planes.sort(key=lambda read: _SECTIONS.index(read.kind))
+    made = partial(Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
+    sections: list[Section] = []
+    pool = ThreadPoolExecutor(max_workers=max(1, threads))
+    try:
+        work = [[pool.submit(read.take, batch) for batch in read.batches] for read in planes]
+        for number, (read, batches) in enumerate(zip(planes, work, strict=True), 1):
+            for batch in batches:
+                batch.result()
+            if read.section is not None:
+                sections.append(read.section)
+                if on_part is not None and number < len(planes):
+                    yet = (other.unread() for other in planes[number:])
+                    lost = tuple(dict.fromkeys(_losses(trace, 0)))
+                    on_part(made((*sections, *yet), *_hull(sections), lost=lost))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    malformed, aggregated = (sum(getattr(read, name) for read in planes) for name in ("malformed", "aggregated"))
+    lost = tuple(dict.fromkeys((*_losses(trace, malformed), *_dropped(sections))))
+    return made(tuple(sections), *_hull(sections), lost=lost, warnings=tuple(_remarks(trace, aggregated)))
+
+
+class _PlaneRead:
+    """A plane whose lines several threads read; the one that reads the last of them makes the section at once.
+
+    Attributes:
+        kind: what the plane is.
+        batches: its lines' indices, short lines together.
+        section: what its lines make; None where that is nothing, and until all of them are read.
+        malformed, aggregated: events with damaged bytes, and those that have no place in time.
+    """
+
+    def __init__(self, plane: Plane, on_chunk: ChunkDone | None) -> None:
+        self.kind = _section_kind(plane)
+        self.batches = _batches(plane) or [[]]
+        self.section: Section | None = None
+        self.malformed = self.aggregated = 0
+        self._plane = plane
+        self._on_chunk = on_chunk
+        self._lock = Lock()
+        self._lines: dict[int, _Read] = {}
+        self._batches_left = len(self.batches)
+
+    def take(self, batch: Sequence[int]) -> None:
+        """Reads some lines."""
+        lines = {index: _read_line(self._plane, index, self._on_chunk) for index in batch}
+        with self._lock:
+            self._lines |= lines
+            self._batches_left -= 1
+            if self._batches_left:
+                return
+        self.malformed = sum(line.track.malformed for line in self._lines.values())
+        self.aggregated = sum(line.aggregated for line in self._lines.values())
+        with_events = [line for _, line in sorted(self._lines.items()) if len(line.track)]
+        self._lines = {}
+        if with_events or any(_is_counter(line) for line in self._plane.lines):
+            section = _section(self._plane, with_events)
+            self.section = section if section.tracks or section.counters else None
+
+    def unread(self) -> Section:
+        """What stands for the section until it is there."""
+        return Section(_title(self._plane, self.kind), self._plane.name, self.kind, (), is_read=False)
 
 
 def _is_counter(line: Line) -> bool:
     return line.name.strip("_").startswith("counters")
 
 
-def _event_lines(trace: Trace) -> Iterator[tuple[Plane, int]]:
-    """Yields the lines whose events are drawn as slices: the plane, and the line's index in it."""
-    for plane in trace.planes:
-        for index, line in enumerate(plane.lines):
-            if line.size and not _is_counter(line):
-                yield plane, index
+def _event_lines(plane: Plane) -> Iterator[int]:
+    """Yields the indices of the lines whose events are drawn as slices."""
+    return (index for index, line in enumerate(plane.lines) if line.size and not _is_counter(line))
 
 
-def _batches(lines: Iterable[tuple[Plane, int]]) -> list[list[tuple[Plane, int]]]:
+def _batches(plane: Plane) -> list[list[int]]:
     """Puts short lines together, because handing a short line to a thread takes longer than reading it."""
-    out: list[list[tuple[Plane, int]]] = []
+    out: list[list[int]] = []
     room = 0
-    for plane, index in lines:
+    for index in _event_lines(plane):
         size = plane.lines[index].size
         if size > room:
             out.append([])
             room = _BATCH
-        out[-1].append((plane, index))
+        out[-1].append(index)
         room -= size
     return out
 

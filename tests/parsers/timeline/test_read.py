@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.build import PlaneBuilder, tpu_plane
+from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine, XSpace
 from tpuprof.parsers.formats.xspace.trace import HEAD, Trace
 from tpuprof.parsers.timeline.model import Section, StepSpan, Timeline, Track
@@ -184,6 +185,54 @@ def test_each_of_several_lines_of_ops_has_its_own_derived_tracks() -> None:
     kinds = [track.kind for track in section(space).tracks]
     assert kinds.count("ops") == 22
     assert kinds.count("framework_ops") == 8  # a damaged profile with thousands of such lines has no end otherwise
+
+
+def test_sections_come_one_after_the_other_cores_first() -> None:
+    space = XSpace()
+    plane(space, "/host:CPU", "python")
+    plane(space, "/host:metadata")
+    for number in range(3):
+        tpu_plane(space, number, [(f"fusion.{at}", "loop fusion", 10 * at, 5) for at in range(number + 2)])
+    empty = PlaneBuilder(space, "/device:GPU:0", 9)
+    empty.line("Stream #1")
+    for threads in (1, 3):
+        parts: list[Timeline] = []
+        trace = Trace.from_bytes(space.SerializeToString())
+        whole = read_timeline(trace, "host0", "p", threads=threads, on_part=parts.append)
+        titles = [one.title for one in whole.sections]
+        assert titles == ["TPU 0", "TPU 1", "TPU 2", "Host threads"] and whole.unread == 0
+        assert (
+            [[one.title for one in part.sections if one.is_read] for part in parts]
+            == [
+                titles[:1],
+                titles[:2],
+                titles[:3],
+                titles,  # the stream turns out to be empty
+            ][: len(parts)]
+        )
+        assert len(parts) >= 3 and all(part.unread for part in parts)
+        for part in parts:
+            read_of = part.sections[: len(part.sections) - part.unread]
+            assert all(one is other for one, other in zip(read_of, whole.sections, strict=False))
+            assert part.last_ps == max(track.span[1] for one in read_of for track in one.tracks)
+            assert not any(one.tracks for one in part.sections if not one.is_read)
+        assert [one.title for one in parts[0].sections[1:3]] == ["TPU 1", "TPU 2"]
+
+
+def test_who_gives_up_at_the_first_part_has_the_rest_not_read() -> None:
+    space = XSpace()
+    for number in range(40):
+        tpu_plane(space, number, [(f"fusion.{at}", "loop fusion", 10 * at, 5) for at in range(3)])
+    asked: list[int] = []
+
+    def on_chunk(size: int, _: int) -> None:
+        asked.append(size)
+        if len(asked) > 1:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        read_timeline(Trace.from_bytes(space.SerializeToString()), "host0", "p", on_chunk=on_chunk)
+    assert len(asked) < 10
 
 
 # --- events

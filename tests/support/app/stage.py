@@ -39,6 +39,7 @@ from tpuprof.parsers.session.pages import Pages
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.flows import Flows
+from tpuprof.parsers.timeline.read.timeline import OnPart
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.loader import ProgressCallback
 from tpuprof.tui.app.options import AppOptions
@@ -98,7 +99,7 @@ class OpsSession:
         """No modules."""
         return ()
 
-    def timeline(self, host: str | None = None) -> Timeline:
+    def timeline(self, host: str | None = None, *, on_part: OnPart | None = None) -> Timeline:
         """Two cores and a host thread."""
         return two_cores()
 

@@ -30,6 +30,19 @@ def two_cores() -> Timeline:
     return replace(made, sections=sections)
 
 
+def read_up_to(made: Timeline, sections: int) -> Timeline:
+    """A timeline of which only so many sections are read."""
+    read, yet = made.sections[:sections], made.sections[sections:]
+    spans = [one.span for section in read for one in section.tracks]
+    unread = tuple(Section(one.title, one.plane, one.kind, (), is_read=False) for one in yet)
+    return replace(
+        made,
+        sections=(*read, *unread),
+        first_ps=min(first for first, _ in spans),
+        last_ps=max(last for _, last in spans),
+    )
+
+
 def _steps() -> list[tuple[int, int]]:
     return list(zip(STARTS, (*STARTS[1:], 840), strict=True))
 

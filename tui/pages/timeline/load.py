@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
     from tpuprof.tui.pages import Tell
 
 
+PART_SECONDS = 0.2
+"""It shows what is read so far after this time, and then as often; a timeline that is read by then comes at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class HostTimeline:
     """The timeline of a host, how many hosts the run has, and whether the user asked for this one."""
@@ -24,12 +30,23 @@ class HostTimeline:
     is_chosen: bool
 
 
-def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
-    """Tells all events of a host; then what leads from event to event."""
-    timeline = session.timeline(host)
-    # what takes a while, and what keys need later, is made and read here, and not on the screen's thread
-    for module in ("draw.frame", "popup", "draw.event_details"):
-        import_module(f"tpuprof.tui.pages.timeline.{module}")
-    prepare(timeline)
-    tell("timeline", HostTimeline(timeline, len(run.hosts), is_chosen=host is not None))
+def load(session: Pages, run: Run, host: str | None, tell: Tell, clock: Callable[[], float] = time.monotonic) -> None:
+    """Tells all events of a host, and before that those that are read so far; then what leads from event to event."""
+    due = clock() + PART_SECONDS
+
+    def show(timeline: Timeline) -> None:
+        # what takes a while, and what keys need later, is made and read here, and not on the screen's thread
+        for module in ("draw.frame", "popup", "draw.event_details"):
+            import_module(f"tpuprof.tui.pages.timeline.{module}")
+        prepare(timeline)
+        tell("timeline", HostTimeline(timeline, len(run.hosts), is_chosen=host is not None))
+
+    def show_part(timeline: Timeline) -> None:
+        nonlocal due
+        if clock() >= due:
+            show(timeline)
+            due = clock() + PART_SECONDS
+
+    timeline = session.timeline(host, on_part=show_part)
+    show(timeline)
     tell("flows", session.flows(timeline))

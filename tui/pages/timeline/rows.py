@@ -95,7 +95,7 @@ def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[R
         return [item for item, row in enumerate(named) if everything or wanted in row.name.casefold()]
 
     items, rates, counters = chosen(section.tracks), chosen(section.rates), chosen(section.counters)
-    if not (items or rates or counters):
+    if not (items or rates or counters or (not section.is_read and wanted in section.title.casefold())):
         return
     yield Row("section", number)
     if number in folding.closed:
@@ -176,6 +176,12 @@ class RowList:
     def shows(self, track: TrackId) -> bool:
         """Whether a track has any row."""
         return track in self._first_rows
+
+    def extend(self, timeline: Timeline) -> None:
+        """The same timeline, more of which is read."""
+        is_untouched = self.folding == first_folding(self._timeline)
+        self._timeline = timeline
+        self.arrange(first_folding(timeline) if is_untouched else self.folding)
 
     def resize(self, height: int) -> None:
         """So many rows fit."""

@@ -51,6 +51,24 @@ class TimelineView:
         self.window = Window(timeline.first_ps, timeline.last_ps, 80, timeline.first_ps, timeline.last_ps).whole()
         self.cursor_ps = timeline.first_ps
 
+    def extend(self, timeline: Timeline) -> None:
+        """The same timeline, more of which is read: where one is stays, and who looked at all of it still does."""
+        before, window = self.timeline, replace(self.window, first_ps=timeline.first_ps, last_ps=timeline.last_ps)
+        self.window = window.whole() if self.window == self.window.whole() else window
+        if self.cursor_ps == before.first_ps:
+            self.cursor_ps = timeline.first_ps
+        self.timeline = timeline
+        self.rows.extend(timeline)
+        if self.matches is not None:
+            self.matches = find(timeline, self.matches.text)
+
+    @property
+    def so_far(self) -> str:
+        """Returns ``2 of 5 sections are read`` for as long as not all are."""
+        unread, sections = self.timeline.unread, len(self.timeline.sections)
+        verb = "is" if sections - unread == 1 else "are"
+        return f"{sections - unread} of {sections} sections {verb} read" if unread else ""
+
     # --- what is where
 
     def track_of(self, row: Row | None) -> tuple[TrackId, Track] | None:
@@ -417,7 +435,8 @@ class TimelineView:
         if match is None:
             return "no match"
         self.select(match)
-        return f"{counted(self.matches.total, 'event')}, {counted(self.matches.names, 'name')}"
+        found = (counted(self.matches.total, "event"), counted(self.matches.names, "name"), self.so_far)
+        return ", ".join(filter(None, found))
 
     def next_match(self, direction: int) -> str:
         """To the next (1) or previous (-1) match, around the ends."""

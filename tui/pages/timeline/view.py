@@ -16,7 +16,7 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Reader
-from tpuprof.tui.widgets.states import Searching, State, state_lines
+from tpuprof.tui.widgets.states import Decoding, Searching, State, state_lines
 from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
@@ -111,8 +111,13 @@ class TimelineTab(Tab):
         """Shows a timeline; goes to what was asked for while it was not there, and says so, or whose timeline it is."""
         from tpuprof.tui.pages.timeline.draw.frame import TimelinePage  # noqa: PLC0415 - brings numpy
 
-        self._page = TimelinePage(shown.timeline, shown.run_hosts)
+        if self._page is None or self.is_whole:
+            self._page = TimelinePage(shown.timeline, shown.run_hosts)
+        else:
+            self._page.extend(shown.timeline)
         self.redraw()
+        if not self.is_whole:
+            return ""
         wanted, self._wanted = self._wanted, None
         words = self.go_to(*wanted) if wanted is not None else ""
         if shown.run_hosts > 1 and not shown.is_chosen and not words:
@@ -120,7 +125,9 @@ class TimelineTab(Tab):
         return words
 
     def show_state(self, state: State) -> None:
-        """Shows what is going on instead."""
+        """Shows what is going on instead; progress alone leaves what is there of a timeline."""
+        if self._page is not None and isinstance(state, Decoding) and state.progress is not None:
+            return
         self._page, self._state = None, state
         self.redraw()
 
@@ -128,6 +135,11 @@ class TimelineTab(Tab):
     def has_page(self) -> bool:
         """Whether a timeline is shown."""
         return self._page is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is shown."""
+        return self._view is not None and not self._view.timeline.unread
 
     @property
     def _view(self) -> TimelineView | None:
@@ -253,8 +265,10 @@ class TimelineTab(Tab):
         view = self._view
         if view is not None and name == "mark" and view.interval is not None:
             self._measure(view.timeline, *view.interval)
+            message = view.so_far
         elif view is not None and name == "measure":
             self._measure(view.timeline, view.window.start_ps, view.window.end_ps)
+            message = view.so_far
         return message
 
     def back(self) -> bool:
@@ -266,7 +280,7 @@ class TimelineTab(Tab):
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Goes to a step, or to an op's longest run, by name; as soon as the timeline is there."""
-        if self._view is None:
+        if not self.is_whole:
             self._wanted = (what, name)
             return ""
         return self._act(lambda view: view.show_step(name) if what == "step" else view.show_op(name))

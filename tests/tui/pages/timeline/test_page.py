@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.parsers.timeline.build import timeline, track
-from tests.support.made.timelines import two_cores
+from tests.support.made.timelines import read_up_to, timeline_keys, two_cores
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.windows import prepare
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.draw.spans import BLOCK
+from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.timeline.draw import frame as timeline_frame
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
 from tpuprof.tui.pages.timeline.draw.lanes import lane_line
@@ -57,6 +57,46 @@ def test_only_rows_on_the_screen_are_drawn_and_only_when_they_change(monkeypatch
     page.view.zoom(2)
     page.lines(120, 40, BLOCK)
     assert 0 < len(calls) <= page.view.rows.height
+
+
+@pytest.mark.parametrize("keys", ["", "jjl", "jzw", "pj", "Zb"])
+def test_a_timeline_shown_section_by_section_is_in_the_end_the_one_shown_at_once(keys: str) -> None:
+    made = two_cores()
+    parts, at_once = TimelinePage(read_up_to(made, 1)), TimelinePage(made)
+    parts.lines(120, 40, BLOCK)
+    at_once.lines(120, 40, BLOCK)
+    for page in (parts, at_once):
+        for key in keys:
+            timeline_keys(page.view)[key]()
+        page.lines(120, 40, BLOCK)
+    for sections in (2, 3):
+        parts.extend(read_up_to(made, sections) if sections < 3 else made)
+        assert parts.lines(120, 40, BLOCK) != []
+    assert parts.lines(120, 40, BLOCK) == at_once.lines(120, 40, BLOCK)
+    assert parts.status_line(120, BLOCK) == at_once.status_line(120, BLOCK)
+
+
+def test_what_is_not_read_yet_says_so() -> None:
+    made = two_cores()
+    page = TimelinePage(read_up_to(made, 1))
+    rows = [plain(line) for line in page.lines(120, 40, BLOCK)]
+    (heading,) = (row for row in rows if "Chip 1" in row)
+    assert "reading" in heading and "0 tracks" not in heading
+    assert "1 of 3 sections is read" in plain(page.status_line(120, BLOCK))
+    assert page.view.search("fusion").endswith("1 of 3 sections is read")
+    total = page.view.matches.total if page.view.matches else 0
+    page.extend(made)
+    assert page.view.matches is not None and page.view.matches.total == 2 * total
+    assert page.view.so_far == "" and "sections" not in plain(page.status_line(120, BLOCK))
+
+
+def test_of_many_cores_the_first_ones_are_open_whenever_they_come() -> None:
+    made = timeline(*([track([(0, 0, 5, 0)])] for _ in range(6)))
+    page, at_once = TimelinePage(read_up_to(made, 1)), TimelinePage(made)
+    for sections in range(2, 6):
+        page.extend(read_up_to(made, sections))
+    page.extend(made)
+    assert page.view.rows.folding == at_once.view.rows.folding
 
 
 def test_a_cursors_step_changes_few_lines() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 
 import pytest
 from textual.pilot import Pilot
 
 from tests.support.app.stage import (
+    ENVIRONMENT,
+    LOGDIR,
     ReadyPages,
     check_cells,
     check_golden,
@@ -19,13 +22,23 @@ from tests.support.app.stage import (
     settled,
     strips,
     timeline_tab,
+    until,
 )
 from tests.support.made.pages import training_overview
+from tests.support.made.timelines import read_up_to, two_cores
 from tests.tui.app.test_keys import Act, play
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.timeline.model import Timeline
+from tpuprof.parsers.timeline.read.timeline import OnPart
 from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.loader import ProgressCallback
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.draw.spans import CLASS_LETTER
+from tpuprof.tui.pages.timeline import load as timeline_load
 from tpuprof.tui.pages.timeline.popup import Measured
+from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.popup import Reader
 
 STEP = ("]", "]", "j", "j", "j", ".", ".")
@@ -85,6 +98,91 @@ def test_the_whole_trace(width: int, height: int) -> None:
 
 def test_a_step_with_an_event_selected() -> None:
     check_golden("timeline-step-80x24", shown(STEP))
+
+
+class PagesByParts(ReadyPages):
+    """A session that shows a part of its timeline and waits for what the test makes of it."""
+
+    def __init__(self) -> None:
+        super().__init__(training_overview())
+        self.go_on = threading.Event()
+        self.is_cancelled: Callable[[], bool] = lambda: False
+        self.on_progress: ProgressCallback = lambda _: None
+
+    def timeline(self, host: str | None = None, *, on_part: OnPart | None = None) -> Timeline:
+        """One section of three, and then all."""
+        made = super().timeline(host)
+        assert on_part is not None
+        on_part(read_up_to(made, 1))
+        self.on_progress(Progress("host0", 0, 1, 1, 3, 4_100_000))
+        while not self.go_on.wait(0.005):
+            if self.is_cancelled():
+                raise Cancelled
+        return made
+
+
+def by_parts(monkeypatch: pytest.MonkeyPatch, act: Act) -> None:
+    """Does something to the app while one section of three is shown."""
+    pages = PagesByParts()
+    monkeypatch.setattr(timeline_load, "PART_SECONDS", 0.0)
+
+    def opened(run: Run, on_progress: ProgressCallback, is_cancelled: Callable[[], bool]) -> PagesByParts:
+        pages.on_progress, pages.is_cancelled = on_progress, is_cancelled
+        return pages
+
+    async def begun(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("4")
+        await until(pilot, lambda: "1 of 3 sections" in frame(app) and "4.1 M" in frame(app))
+        await act(app, pilot)
+        pages.go_on.set()
+        await settled(pilot)
+
+    app = TpuprofApp("~/logs", AppOptions(), detect(ENVIRONMENT), find=lambda _: LOGDIR, open_session=opened)
+    play(begun, app, 120, 40)
+
+
+def test_keys_work_on_what_is_read_and_stay_where_they_led(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "Chip 1: TPU core 0" in frame(app) and "reading" in frame(app)
+        await pilot.press("j", "j", "full_stop", "full_stop")
+        here = timeline_tab(app).selection
+        assert here is not None and not timeline_tab(app).is_whole and app.main.shown.is_loading
+        await pilot.press("slash", *"fusion", "enter")
+        assert "1 of 3 sections is read" in frame(app)
+        timeline_tab(app).go_to("op", "all-reduce.2")
+        assert timeline_tab(app).selection != "all-reduce.2", "the longest may be in what is not read yet"
+        app.main.shown.loaded = lambda: seen.append(timeline_tab(app).selection)
+
+    seen: list[str | None] = []
+    by_parts(monkeypatch, act)
+    assert seen == ["all-reduce.2"]
+
+
+def test_who_cancels_keeps_no_half_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("escape")
+        assert not timeline_tab(app).has_page and "Cancelled" in frame(app)
+
+    by_parts(monkeypatch, act)
+
+
+def test_parts_come_no_more_often_than_one_can_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, told = two_cores(), list[str]()
+    times = iter([0.0, 0.1, 0.3, 0.35, 0.4, 0.6, 0.7])
+
+    class Parts(ReadyPages):
+        def timeline(self, host: str | None = None, *, on_part: OnPart | None = None) -> Timeline:
+            assert on_part is not None
+            for _ in range(4):
+                on_part(read_up_to(made, 1))
+            return made
+
+    def tell(part: str, payload: object) -> None:
+        is_part = isinstance(payload, timeline_load.HostTimeline) and payload.timeline.unread
+        told.append("part" if is_part else part)
+
+    timeline_load.load(Parts(training_overview()), LOGDIR.runs[0], None, tell, lambda: next(times))
+    assert told == ["part", "part", "timeline", "flows"]
 
 
 def test_in_ascii() -> None:

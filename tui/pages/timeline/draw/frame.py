@@ -61,6 +61,17 @@ class TimelinePage:
     def __init__(self, timeline: Timeline, hosts: int = 1) -> None:
         self.view = TimelineView(timeline)
         self._hosts = hosts
+        self._gutter = 0
+        self._forget()
+
+    def extend(self, timeline: Timeline) -> None:
+        """Shows the same timeline, more of which is read."""
+        self.view.extend(timeline)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing is drawn yet."""
+        timeline = self.view.timeline
         self._rows: dict[object, Line] = {}
         self._map: tuple[object, TrackWindow] | None = None
         self._marks: tuple[object, NDArray[np.bool_] | None] = (None, None)
@@ -68,7 +79,6 @@ class TimelinePage:
         self._ranges: dict[object, str] = {}
         self._overall = overall_track(timeline)
         self._events = [sum(len(t) for t in section.tracks if not t.is_derived) for section in timeline.sections]
-        self._gutter = 0
 
     def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """The whole tab, in so many cells."""
@@ -83,8 +93,11 @@ class TimelinePage:
 
     def status_line(self, width: int, glyphs: Glyphs) -> Line:
         """What the capture lacks, or how many events there are."""
-        timeline = self.view.timeline
+        view, timeline = self.view, self.view.timeline
         ascii_only = glyphs.is_ascii
+        if view.so_far:
+            words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}, {view.so_far}"
+            return fit([(clean(words, ascii_only), "dim")], width, glyphs)
         if timeline.lost:
             return fit([(" incomplete: ", "warn"), (clean(timeline.lost[0][:1000], ascii_only), "dim")], width, glyphs)
         words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}"
@@ -223,6 +236,8 @@ class TimelinePage:
     def _closed(self, section: Section, canvas: _Canvas) -> Line:
         """A closed section: how busy the track is that stands for it."""
         item = main_track(section)
+        if not section.is_read:
+            return fit([("reading", "dim")], canvas.cells, canvas.glyphs)
         if item is None:
             return fit([(counted(len(section.tracks), "track"), "dim")], canvas.cells, canvas.glyphs)
         track = section.tracks[item]
@@ -234,6 +249,7 @@ class TimelinePage:
         width = canvas.gutter + canvas.cells
         gutter = gutter_line(label, max(canvas.gutter, min(len(section.title) + 5, width // 2)), glyphs)
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
+        words = words if section.is_read else "reading"
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
         rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (clean(words, glyphs.is_ascii), "dim")]
         rest.append((" " + glyphs.horizontal * width, "rule"))
