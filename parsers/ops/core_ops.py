@@ -90,12 +90,12 @@ def line_start(line: Line) -> int:
     return max(-FAR_PS, min(line.timestamp_ns * 1000, FAR_PS))
 
 
-def event_spans(line: Line, events: Events) -> Intervals:
-    """Start and end of each event on the trace's clock, in picoseconds."""
+def event_spans(line: Line, events: Events, in_place: bool = False) -> Intervals:
+    """Start and end of each event on the trace's clock, in picoseconds; `in_place` overwrites the events' columns."""
     shift = line_start(line)
     start = _within(events.offset_ps)
-    start = _within(start + np.int64(shift)) if shift else start
-    end = _lasting(events.duration_ps)
+    start = _within(np.add(start, np.int64(shift), out=start if in_place else None)) if shift else start
+    end = _lasting(events.duration_ps, in_place)
     end += start
     return start, end
 
@@ -107,12 +107,12 @@ def _within(times: Int64s) -> Int64s:
     return np.clip(times, -FAR_PS, FAR_PS)
 
 
-def _lasting(durations: Int64s) -> Int64s:
+def _lasting(durations: Int64s, in_place: bool = False) -> Int64s:
     """Copies durations, and cuts them so that none is negative and their sum is at most `MOST_PS`."""
-    if not len(durations):
-        return durations.copy()
-    is_sound = int(durations.min()) >= 0 and float(durations.sum(dtype=np.float64)) <= MOST_PS
-    return durations.copy() if is_sound else np.clip(durations, 0, MOST_PS // len(durations))
+    out = durations if in_place else durations.copy()
+    if not len(out) or (int(out.min()) >= 0 and float(out.sum(dtype=np.float64)) <= MOST_PS):
+        return out
+    return np.clip(out, 0, MOST_PS // len(out), out=out)
 
 
 def device_spans(events: Events, start: Int64s, end: Int64s) -> Intervals:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Floats, Int64s, union_length
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.core.api import busy
 from tpuprof.parsers.ops.op_metadata import OpSource
 
 CLASSES: tuple[OpClass, ...] = get_args(OpClass)
@@ -169,7 +170,7 @@ class Track:
     @cached_property
     def busy_ps(self) -> int:
         """Time in which at least one event ran."""
-        return int((self.end_ps - self.start_ps).sum()) if self.depth == 1 else busy_between(self, *self.span)
+        return busy(self.start_ps, self.end_ps, self.lanes)
 
     @cached_property
     def counts(self) -> Int64s:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, covered, ranges
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.core.api import duration_sums, work_sums
+from tpuprof.parsers.formats.xspace.core.types import KeyedSpans
 from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
 from tpuprof.parsers.timeline.model import CLASSES, RateTrack, Timeline, Track
 
@@ -27,9 +29,6 @@ LANE_EVENTS_A_BLOCK = 64
 
 _FEW_A_LANE = 200
 """With fewer events per lane on average, it is faster to go through a track of many lanes as a whole."""
-
-_CHUNK_BLOCKS = 1 << 13
-"""It sums so many blocks at a time, so that arrays on the way stay small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +188,8 @@ def mean_rate(rate: RateTrack, start_ps: int, end_ps: int) -> float:
 
 
 def prepare(timeline: Timeline) -> None:
-    """Makes the running sums of the larger tracks and the tracks' busy times, so that a screen need not wait."""
+    """Makes the running sums of the larger tracks, so that a screen need not wait."""
     for *_, track in timeline.tracks():
-        _ = track.busy_ps
         if len(track) > _LARGE:
             _class_sums(track)
             _ = track.counts
@@ -241,7 +239,11 @@ def _class_sums(track: Track) -> _Sums[np.int64]:
         sums = np.bincount(cell, time, groups * len(CLASSES))  # exact: up to 2^53 ps, two and a half hours
         return sums.astype(np.int64).reshape(groups, len(CLASSES))
 
-    return parts, _block_sums(track, "_class_sums", len(CLASSES), parts, np.int64)
+    def of_blocks() -> Int64s:
+        spans = KeyedSpans(track.start_ps, track.end_ps, track.key)
+        return duration_sums(spans, track.names.classes, len(CLASSES), LANE_EVENTS_A_BLOCK)
+
+    return parts, _running(track, "_class_sums", of_blocks)
 
 
 def _work_sums(rate: RateTrack) -> _Sums[np.float64]:
@@ -253,19 +255,19 @@ def _work_sums(rate: RateTrack) -> _Sums[np.float64]:
             work = work * (time / (rate.ops.end_ps[events] - rate.ops.start_ps[events]))
         return np.bincount(of, work, groups).astype(np.float64)[:, None]
 
-    return parts, _block_sums(rate.ops, f"_work_sums_{rate.name}", 1, parts, np.float64)
+    def of_blocks() -> Floats:
+        return work_sums(rate.ops.key, rate.work, LANE_EVENTS_A_BLOCK)[:, None]
+
+    return parts, _running(rate.ops, f"_work_sums_{rate.name}", of_blocks)
 
 
-def _block_sums(track: Track, name: str, columns: int, parts: Parts[_Number], dtype: type[_Number]) -> NDArray[_Number]:
-    """Running sums before each block, computed some blocks at a time, and once: the track keeps them by their name."""
+def _running(track: Track, name: str, of_blocks: Callable[[], NDArray[_Number]]) -> NDArray[_Number]:
+    """Sums over all events before each block, made once: the track keeps them by their name."""
     if name not in track.__dict__:
-        n = len(track)
-        blocks = n // LANE_EVENTS_A_BLOCK + 1
-        out = np.zeros((blocks + 1, columns), dtype)
-        for first in range(0, blocks, _CHUNK_BLOCKS):
-            last = min(blocks, first + _CHUNK_BLOCKS)
-            events = np.arange(first * LANE_EVENTS_A_BLOCK, min(n, last * LANE_EVENTS_A_BLOCK))
-            out[first + 1 : last + 1] = parts(events // LANE_EVENTS_A_BLOCK - first, events, last - first, None)
-        track.__dict__[name] = np.cumsum(out, axis=0, out=out)
-    sums: NDArray[_Number] = track.__dict__[name]
-    return sums
+        sums = of_blocks()
+        out = np.zeros((len(track) // LANE_EVENTS_A_BLOCK + 2, sums.shape[1]), sums.dtype)
+        np.cumsum(sums, axis=0, out=out[1 : len(sums) + 1])
+        out[len(sums) + 1 :] = out[len(sums)]
+        track.__dict__[name] = out
+    kept: NDArray[_Number] = track.__dict__[name]
+    return kept

@@ -149,6 +149,14 @@ class ColumnRoom:
             stat_length=np.zeros(shape, np.uint32),
         )
 
+    def clear(self) -> None:
+        """Holds no events again, for another line; what was made of the last ones is void."""
+        if self._wide:
+            self._wide = False
+            self.columns = self._allocate(len(self.columns.flags))
+        self.columns.kind[:] = 0
+        self.count = self.seen = 0
+
     def widen(self) -> None:
         """Makes room for metadata ids of 64 bits."""
         self._wide = True

@@ -106,7 +106,7 @@ class Line:
         Args:
             events: the line's events, with their places.
         """
-        last = int((events.begin + events.length).max()) if len(events.begin) else self.begin
+        last = int(events.begin[-1]) + int(events.length[-1]) if len(events.begin) else self.begin
         return self._read_header(last, self.end)
 
     def _read_header(self, begin: int, end: int) -> LineHeader:
@@ -143,18 +143,25 @@ class Line:
         """Start of the line's clock in nanoseconds; an event starts at ``timestamp_ns * 1000 + offset_ps``."""
         return self._head.timestamp_ns
 
-    def events(self, stats: Sequence[str] = (), on_chunk: ChunkDone | None = None, places: bool = True) -> Events:
+    def events(
+        self,
+        stats: Sequence[str] = (),
+        on_chunk: ChunkDone | None = None,
+        places: bool = True,
+        room: ColumnRoom | None = None,
+    ) -> Events:
         """Decodes the line's events, with a column for each of the stats asked for.
 
         Args:
             stats: names of stats; `Events.stats` lacks those that the plane does not define.
             on_chunk: receives the progress; an exception from it ends the decoding.
             places: whether to keep where each event lies in the file (12 bytes an event), for `Events.message`.
+            room: where to put them, made for as many stats and for places; the events are void when it is cleared.
 
         It does not cache them: the caller decides how long the columns live.
         """
         ids = self.plane.stat_ids(stats)
-        room = ColumnRoom(len(ids), places)
+        room = room or ColumnRoom(len(ids), places)
         for _ in self._scan(ids, room, on_chunk):
             pass
         return room.events(list(ids))

@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, is_sorted, nesting_order
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, is_sorted, nesting_order, no_ints
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import lanes, self_times, sum_by_key
+from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, runs, self_sums
+from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LaidEvents, Runs
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
@@ -62,24 +63,6 @@ class DerivedNames(EventNames):
         return "/".join(reversed(parts))
 
 
-class _Ops(NamedTuple):
-    """Ops in order of time, the outer first; `group` is the step or module run that each begins in, -1 for none."""
-
-    start: Int64s
-    end: Int64s
-    key: NDArray[np.int32]
-    group: NDArray[np.int32]
-
-
-class _Runs(NamedTuple):
-    """Runs of ops that merge under one label; nothing may merge across the begin of one that is `apart`."""
-
-    start: Int64s
-    end: Int64s
-    label: NDArray[np.int32]
-    apart: Bools
-
-
 class _Labels(NamedTuple):
     """What the metadata tells about each key's op.
 
@@ -102,31 +85,37 @@ class _Labels(NamedTuple):
     source_names: tuple[str, ...]
 
 
-def derived_tracks(ops: Track, grouping: Track | None) -> tuple[Track, ...]:
+def derived_tracks(ops: Track, grouping: Track | None, lane: NDArray[np.int32] | None = None) -> tuple[Track, ...]:
     """The tracks that follow from the ops of a core, without those that would be empty.
 
     Args:
         ops: the core's HLO ops.
         grouping: the core's steps, or else its module runs. No derived event spans two of them.
+        lane: int32[n]; the lanes of the ops in order of time, the outer first, where someone knows them.
     """
     source = ops.names.source
     if not len(ops) or source is None:
         return ()
     labels = _labels(source, len(ops.names))
-    start, end, key = _nesting(ops.start_ps, ops.end_ps, ops.key)
-    in_order = _Ops(start, end, key, _groups(start, grouping))
-    spent = partial(_spent, ops.names.classes, sum_by_key(key, self_times(start, end), len(ops.names)))
+    events = KeyedSpans(ops.start_ps, ops.end_ps, ops.key)
+    if lane is not None:
+        laid = LaidEvents(*events, lane, ops.lanes)
+    else:
+        laid = LaidEvents(*_nesting(events), np.zeros(0, np.int32), np.array([0, len(ops)], np.int64))
+    groups = _groups(grouping)
+    spent = partial(_spent, ops.names.classes, self_sums(laid, len(ops.names)))
     op_classes = _most(spent(labels.op, len(labels.op_names)))
     op_names = DerivedNames(None, labels.op_names, op_classes, long_names=labels.full_names)
     source_names = DerivedNames(None, labels.source_names, _most(spent(labels.source, len(labels.source_names))))
-    op_runs, source_runs = (_runs(in_order, label[key], nests=False) for label in (labels.op, labels.source))
-    copied, copies = _offloads(source, start, end, key)
+    op_runs, source_runs = (runs(laid, of, groups, _GAP, nests=False) for of in (labels.op, labels.source))
+    paths = runs(laid, labels.path, groups, _GAP, nests=True)
+    copied, copies = _offloads(source, *events)
     copy_names = DerivedNames(None, copied, np.full(len(copied), CLASSES.index("copy"), np.uint8))
     tracks = (
-        _scope_track(in_order, labels, spent(labels.path, len(labels.scopes))),
-        _track("Framework Ops", "framework_ops", _FRAMEWORK_OPS_ID, op_names, *op_runs[:3]),
-        _track("Source code", "source", _SOURCE_ID, source_names, *source_runs[:3]),
-        _track(OFFLOAD_NAME, "async", _OFFLOAD_ID, copy_names, *copies),
+        _scope_track(paths, labels, spent(labels.path, len(labels.scopes))),
+        _track("Framework Ops", "framework_ops", _FRAMEWORK_OPS_ID, op_names, KeyedSpans(*op_runs[:3])),
+        _track("Source code", "source", _SOURCE_ID, source_names, KeyedSpans(*source_runs[:3])),
+        _track(OFFLOAD_NAME, "async", _OFFLOAD_ID, copy_names, copies),
     )
     return tuple(track for track in tracks if track is not None)
 
@@ -194,74 +183,37 @@ def _most(spent: Floats) -> NDArray[np.uint8]:
 # --- the ops
 
 
-def _nesting(start: Int64s, end: Int64s, key: NDArray[np.int32]) -> tuple[Int64s, Int64s, NDArray[np.int32]]:
+def _nesting(events: KeyedSpans) -> KeyedSpans:
     """Events of several lanes in order of time, outer before inner; of equal spans those of the earlier lane first."""
-    if not is_sorted(start):
-        order = np.argsort(start, kind="stable")  # each lane is in order: it merges them
-        start, end, key = start[order], end[order], key[order]
-    tied = nesting_order(start, end)
-    return (start, end, key) if tied is None else (start[tied], end[tied], key[tied])
+    if not is_sorted(events.start):
+        order = np.argsort(events.start, kind="stable")  # each lane is in order: it merges them
+        events = events.take(order)
+    tied = nesting_order(events.start, events.end)
+    return events if tied is None else events.take(tied)
 
 
-def _groups(start: Int64s, grouping: Track | None) -> NDArray[np.int32]:
-    """int32[n]: the step or module run that each time lies in, -1 for none.
+def _groups(grouping: Track | None) -> Intervals:
+    """The steps or module runs, in order.
 
     A time at which one ends and another begins belongs to the later one; XProf counts it for the earlier.
     """
-    group = np.full(len(start), -1, np.int32)
-    if grouping is not None and grouping.depth:
-        lane = grouping.lane(0)
-        first, last = (np.searchsorted(start, times[lane]) for times in (grouping.start_ps, grouping.end_ps))
-        for number, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-            group[a:b] = number
-    return group
-
-
-def _runs(ops: _Ops, label: NDArray[np.int32], nests: bool) -> _Runs:
-    """Merges ops in a row that have one label, passing over those without one (-1).
-
-    Where labels lie in one another, `nests`, any op bridges the gap between two others.
-    """
-    has_label = label >= 0
-    if not has_label.all():
-        start, end, key, group = ops
-        ops = _Ops(start[has_label], end[has_label], key[has_label], group[has_label])
-        label = label[has_label]
-    if not len(label):
-        return _Runs(ops.start, ops.end, label, np.zeros(0, np.bool_))
-    apart = np.append(True, ops.group[1:] != ops.group[:-1])
-    begins = apart | np.append(True, label[1:] != label[:-1])
-    outside = np.flatnonzero((ops.group < 0) & ~(apart if nests else begins))
-    if len(outside):
-        reach = np.maximum.accumulate(ops.end) if nests else _reach(ops.end, begins)
-        gap = ops.start[outside] - reach[outside - 1]
-        apart[outside] = gap > _GAP * (ops.end[outside - 1] - ops.start[outside - 1])
-        begins |= apart
-    first = np.flatnonzero(begins)
-    return _Runs(ops.start[first], np.maximum.reduceat(ops.end, first), label[first], apart[first])
-
-
-def _reach(end: Int64s, begins: Bools) -> Int64s:
-    """int64[n]: the latest end so far, from each of the begins on."""
-    place = np.arange(len(end))
-    since = place - np.maximum.accumulate(np.where(begins, place, 0))
-    out, step = end.copy(), 1
-    while len(place := np.flatnonzero(since >= step)):
-        out[place] = np.maximum(out[place], out[place - step])
-        step *= 2
-    return out
+    if grouping is None or not grouping.depth:
+        return no_ints(), no_ints()
+    lane = grouping.lane(0)
+    return grouping.start_ps[lane], grouping.end_ps[lane]
 
 
 # --- the tracks
 
 
-def _scope_track(ops: _Ops, labels: _Labels, spent: Floats) -> Track | None:
-    """The name scopes, one level inside the other; `spent` is the time of each path by class.
+def _scope_track(runs: Runs, labels: _Labels, spent: Floats) -> Track | None:
+    """The name scopes, one level inside the other, from runs of ops with one path.
+
+    `spent` is the time of each path by class.
 
     An event of a level ends where an op comes whose scopes down to that level differ. So it covers the runs from one at
     which this level or one around it begins, up to the next such run.
     """
-    runs = _runs(ops, labels.path[ops.key], nests=True)
     if not len(runs.label):
         return None
     same = _shared_levels(labels.scopes, runs)
@@ -274,13 +226,11 @@ def _scope_track(ops: _Ops, labels: _Labels, spent: Floats) -> Track | None:
         scope = labels.scopes[path, level]
         of_level.insert(0, (start[scope >= 0], end[scope >= 0], scope[scope >= 0]))
     names = DerivedNames(None, labels.scope_names, _scope_classes(labels, spent), parents=labels.parents)
-    start, end, scope = (np.concatenate(column) for column in zip(*of_level, strict=True))
-    return _track(
-        "Framework Name Scope", "scopes", _SCOPES_ID, names, start, end, scope, [len(s) for s, *_ in of_level]
-    )
+    events = KeyedSpans(*(np.concatenate(column) for column in zip(*of_level, strict=True)))
+    return _track("Framework Name Scope", "scopes", _SCOPES_ID, names, events, [len(s) for s, *_ in of_level])
 
 
-def _shared_levels(scopes: NDArray[np.int32], runs: _Runs) -> NDArray[np.int32]:
+def _shared_levels(scopes: NDArray[np.int32], runs: Runs) -> NDArray[np.int32]:
     """int32[r]: how many of its scopes each run shares with the one before it; 0 where nothing may be merged."""
     same = np.zeros(len(runs.label), np.int32)
     left = np.flatnonzero(~runs.apart)
@@ -307,9 +257,7 @@ def _track(
     kind: TrackKind,
     sort_id: int,
     names: EventNames,
-    start: Int64s,
-    end: Int64s,
-    key: NDArray[np.int32],
+    events: KeyedSpans,
     lane_sizes: Sequence[int] = (),
 ) -> Track | None:
     """A derived track; None without events.
@@ -318,6 +266,7 @@ def _track(
         lane_sizes: how many of the events each lane would have, if none overlap in it. Else the events nest by time,
             those of an earlier lane outside.
     """
+    start, end, key = events
     if not len(start):
         return None
     sizes = [size for size in lane_sizes if size] or [len(start)]
@@ -325,13 +274,11 @@ def _track(
     together = (start[1:] < end[:-1]) | (start[1:] == start[:-1])
     together[bounds[1:-1] - 1] = False
     if together.any():
-        start, end, key = _nesting(start, end, key)
+        start, end, key = _nesting(events)
         lane = lanes(start, end)
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(lane))]).astype(np.int64)
-        short = lane.astype(np.uint16) if len(bounds) < 1 << 16 else lane  # numpy sorts such numbers by their digits
-        by_lane = np.argsort(short, kind="stable")
-        start, end, key = start[by_lane], end[by_lane], key[by_lane]
-    return Track(name, kind, names, start, end, key.astype(np.int32), bounds, sort_id=sort_id, is_derived=True)
+        bounds = lane_bounds(lane)
+        start, end, key = by_lane(lane, bounds, start, end, key)
+    return Track(name, kind, names, start, end, key, bounds, sort_id=sort_id, is_derived=True)
 
 
 # --- copies between a device and its host's memory
@@ -343,7 +290,7 @@ _OFFLOADS = tuple(what + end for what in (b"copy", b"dynamic-slice", b"dynamic-u
 
 def _offloads(
     source: OpSource, start: Int64s, end: Int64s, key: NDArray[np.int32]
-) -> tuple[tuple[str, ...], tuple[Int64s, Int64s, NDArray[np.int32]]]:
+) -> tuple[tuple[str, ...], KeyedSpans]:
     """Pairs the ops that start copies with those that wait for them, as XProf does (`host_offload_utils.cc`).
 
     Where several copies of one name are under way, the first to begin is the first to end.
@@ -362,7 +309,7 @@ def _offloads(
     begins = start[ops[first]]
     ends = np.maximum(begins, end[ops[last]])
     order = np.lexsort((-ends, begins))
-    return names, (begins[order], ends[order], label[first][order])
+    return names, KeyedSpans(begins[order], ends[order], label[first][order])
 
 
 def _copies(source: OpSource) -> tuple[tuple[str, ...], NDArray[np.int32], Bools]:

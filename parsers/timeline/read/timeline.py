@@ -8,17 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from threading import Lock
-from typing import NamedTuple, get_args
+from threading import Lock, local
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, nesting_order
+from tpuprof.parsers.base.intervals import nesting_order
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.proto import xplane_pb2
-from tpuprof.parsers.formats.xspace.core.api import lanes
+from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes
+from tpuprof.parsers.formats.xspace.events import ColumnRoom
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, MODULES_LINE, OPS_LINE, STEPS_LINE, Keys, event_spans
 from tpuprof.parsers.ops.device import device_info, device_ordinal, is_gpu, is_sparse_core, is_tensor_core
@@ -85,10 +86,17 @@ OnPart = Callable[[Timeline], None]
 
 
 class _Read(NamedTuple):
-    """A line: its track, yet without names; the metadata ids of its events; how many more have no place in time."""
+    """A line: its track, yet without names and keys.
+
+    Attributes:
+        ids: metadata ids of the events.
+        lane: int32[n], the lanes of the first event, the second, and so on in order of time, the outer first.
+        aggregated: how many more events have no place in time.
+    """
 
     track: Track
     ids: Keys
+    lane: NDArray[np.int32]
     aggregated: int
 
 
@@ -116,7 +124,8 @@ def read_timeline(
         threads: how many lines are decoded at once.
         on_part: receives, on the calling thread, what is read so far; after each section but the last.
     """
-    planes = [_PlaneRead(plane, on_chunk) for plane in trace.planes if any(line.size for line in plane.lines)]
+    rooms = local()
+    planes = [_PlaneRead(plane, rooms, on_chunk) for plane in trace.planes if any(line.size for line in plane.lines)]
     planes.sort(key=lambda read: _SECTIONS.index(read.kind))
     made = partial(Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
     sections: list[Section] = []
@@ -149,12 +158,13 @@ class _PlaneRead:
         malformed, aggregated: events with damaged bytes, and those that have no place in time.
     """
 
-    def __init__(self, plane: Plane, on_chunk: ChunkDone | None) -> None:
+    def __init__(self, plane: Plane, rooms: local, on_chunk: ChunkDone | None) -> None:
         self.kind = _section_kind(plane)
         self.batches = _batches(plane) or [[]]
         self.section: Section | None = None
         self.malformed = self.aggregated = 0
         self._plane = plane
+        self._rooms = rooms
         self._on_chunk = on_chunk
         self._lock = Lock()
         self._lines: dict[int, _Read] = {}
@@ -162,7 +172,10 @@ class _PlaneRead:
 
     def take(self, batch: Sequence[int]) -> None:
         """Reads some lines."""
-        lines = {index: _read_line(self._plane, index, self._on_chunk) for index in batch}
+        # each thread has a room of its own: memory that is new to the process takes longer to write than to decode
+        if not hasattr(self._rooms, "room"):
+            self._rooms.room = ColumnRoom(0, places=True)
+        lines = {index: _read_line(self._plane, index, self._rooms.room, self._on_chunk) for index in batch}
         with self._lock:
             self._lines |= lines
             self._batches_left -= 1
@@ -204,12 +217,13 @@ def _batches(plane: Plane) -> list[list[int]]:
     return out
 
 
-def _read_line(plane: Plane, index: int, on_chunk: ChunkDone | None) -> _Read:
-    """Decodes a line of a plane and sorts its events into lanes."""
+def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone | None) -> _Read:
+    """Decodes a line of a plane and sorts its events into lanes. It leaves nothing in the room."""
     line = plane.lines[index]
-    events = line.events((), on_chunk)
+    room.clear()
+    events = line.events((), on_chunk, room=room)
     tail = line.tail(events)
-    start, end = event_spans(line, events)
+    start, end = event_spans(line, events, in_place=True)
     kept: NDArray[np.intp] | slice = slice(None)
     if events.num_occurrences is not None:
         kept = np.flatnonzero(events.num_occurrences == 0)
@@ -218,18 +232,14 @@ def _read_line(plane: Plane, index: int, on_chunk: ChunkDone | None) -> _Read:
     if order is not None:
         start, end = start[order], end[order]
         kept = order if isinstance(kept, slice) else kept[order]
+    place = np.subtract(events.begin, line.begin, out=events.begin)
+    short = place.astype(np.uint32) if line.size < 1 << 32 else place
+    columns: tuple[NDArray[Any], ...] = (start, end, events.metadata_id[kept], short[kept], events.length[kept])
     lane = lanes(start, end)
-    depth = int(lane.max()) + 1 if len(lane) else 0
-    if depth > 1:
-        by_lane = np.argsort(lane, kind="stable")
-        start, end = start[by_lane], end[by_lane]
-        kept = by_lane if isinstance(kept, slice) else kept[by_lane]
-    place: NDArray[np.uint32] | Int64s = events.begin - line.begin
-    if line.size < 1 << 32:
-        place = place.astype(np.uint32)
-    ids, length = events.metadata_id[kept], events.length[kept]
-    if isinstance(kept, slice):  # the decoder's arrays have room for more
-        start, ids, length = start.copy(), ids.copy(), length.copy()
+    bounds = lane_bounds(lane)
+    # the room is used again
+    columns = by_lane(lane, bounds, *columns) if len(bounds) > 2 else tuple(column.copy() for column in columns)
+    start, end, ids, short, length = columns
     track = Track(
         name=tail.display_name or line.name or f"line {line.id}",
         kind=_kind_of(line.name, _section_kind(plane)),
@@ -237,16 +247,16 @@ def _read_line(plane: Plane, index: int, on_chunk: ChunkDone | None) -> _Read:
         start_ps=start,
         end_ps=end,
         key=_NO_KEYS,
-        lanes=np.concatenate([[0], np.cumsum(np.bincount(lane, minlength=depth))]).astype(np.int64),
+        lanes=bounds,
         plane_index=plane.index,
         line_index=index,
-        place=place[kept],
+        place=short,
         length=length,
         lost_bytes=line.lost_bytes,
         malformed=events.malformed,
         sort_id=tail.display_id or line.id,
     )
-    return _Read(track, ids, len(events) - len(start))
+    return _Read(track, ids, lane, len(events) - len(start))
 
 
 def _section(plane: Plane, lines: Sequence[_Read]) -> Section:
@@ -255,14 +265,17 @@ def _section(plane: Plane, lines: Sequence[_Read]) -> Section:
     plane_keys = PlaneKeys(plane)
     keys = [plane_keys.of(line.ids) for line in lines]
     names = event_names(plane, kind, plane_keys.lost_names())
-    tracks = [replace(line.track, names=names, key=key) for line, key in zip(lines, keys, strict=True)]
+    tracks: list[Track] = []
+    for line, key in zip(lines, keys, strict=True):
+        tracks.append(replace(line.track, names=names, key=key))
     rates: tuple[RateTrack, ...] = ()
     if kind == "core":
         groupings = (track for wanted in ("steps", "modules") for track in tracks if track.kind == wanted)
         grouping = next(groupings, None)
-        for ops in [track for track in tracks if track.kind == "ops"][:_MOST_DERIVED]:
-            tracks += derived_tracks(ops, grouping)
-            rates = rates or _rates(plane, ops)
+        ops = [(track, line.lane) for track, line in zip(tracks, lines, strict=True) if track.kind == "ops"]
+        for track, lane in ops[:_MOST_DERIVED]:
+            tracks += derived_tracks(track, grouping, lane)
+            rates = rates or _rates(plane, track)
     tracks.sort(key=lambda track: (_ORDER.index(track.kind), track.sort_id))
     return Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates, counter_tracks(plane))
 

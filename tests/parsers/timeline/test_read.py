@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
 from tests.support.build import PlaneBuilder, tpu_plane
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine, XSpace
-from tpuprof.parsers.formats.xspace.trace import HEAD, Trace
+from tpuprof.parsers.formats.xspace.trace import HEAD, Line, Trace
 from tpuprof.parsers.timeline.model import Section, StepSpan, Timeline, Track
 from tpuprof.parsers.timeline.read.timeline import needed_bytes, read_timeline
 
@@ -219,20 +221,33 @@ def test_sections_come_one_after_the_other_cores_first() -> None:
         assert [one.title for one in parts[0].sections[1:3]] == ["TPU 1", "TPU 2"]
 
 
-def test_who_gives_up_at_the_first_part_has_the_rest_not_read() -> None:
+def test_who_gives_up_gets_no_further_part(monkeypatch: pytest.MonkeyPatch) -> None:
     space = XSpace()
-    for number in range(40):
-        tpu_plane(space, number, [(f"fusion.{at}", "loop fusion", 10 * at, 5) for at in range(3)])
-    asked: list[int] = []
+    for number in range(5):
+        tpu_plane(space, number, [("fusion.1", "loop fusion", 0, 5)])
+    parts: list[Timeline] = []
 
     def on_chunk(size: int, _: int) -> None:
-        asked.append(size)
-        if len(asked) > 1:
+        if parts:
             raise Cancelled
 
+    def on_part(part: Timeline) -> None:
+        parts.append(part)
+        go_on.set()
+
+    go_on = threading.Event()
+    trace = Trace.from_bytes(space.SerializeToString())
+    read_of = Line.events
+
+    def events(line: Line, *arguments: object, **words: object) -> object:
+        if line.plane.index:
+            go_on.wait(10)  # until the first section is shown
+        return read_of(line, *arguments, **words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Line, "events", events)
     with pytest.raises(Cancelled):
-        read_timeline(Trace.from_bytes(space.SerializeToString()), "host0", "p", on_chunk=on_chunk)
-    assert len(asked) < 10
+        read_timeline(trace, "host0", "p", on_chunk=on_chunk, on_part=on_part)
+    assert [part.unread for part in parts] == [4]
 
 
 # --- events

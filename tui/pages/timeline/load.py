@@ -49,4 +49,6 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell, clock: Callable
 
     timeline = session.timeline(host, on_part=show_part)
     show(timeline)
+    for *_, track in timeline.tracks():
+        _ = track.busy_ps  # by which the tracks may be sorted
     tell("flows", session.flows(timeline))

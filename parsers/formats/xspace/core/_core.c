@@ -812,6 +812,8 @@ static PyObject *core_nest(PyObject *module, PyObject *const *args, Py_ssize_t g
 
 /* ---- lanes ---- */
 
+enum { FEW_LANES = 8 };
+
 /* Gives each event from `at` on the lowest lane that is free at its start. `tree` holds when lanes are free again: its
  * second half is the lanes, each place before those is the least of its two children, and the root is at 1. Returns how
  * far it came: to n, or to the first event for which no lane is left. Returns -1 where events are not sorted. */
@@ -823,6 +825,15 @@ static int64_t lane_loop(int64_t at, int64_t n, const int64_t *start, const int6
             return -1;
         if (stop <= from)
             stop = from == INT64_MAX ? from : from + 1;
+        if (room <= FEW_LANES) { /* one after the other is faster, and nobody asks for the rest of the tree */
+            for (node = room; node < 2 * room && tree[node] > from;)
+                node++;
+            if (UNLIKELY(node == 2 * room))
+                return i;
+            lane[i] = (int32_t)(node - room);
+            tree[node] = stop;
+            continue;
+        }
         if (UNLIKELY(tree[1] > from))
             return i;
         while (node < room) {
@@ -871,6 +882,300 @@ static PyObject *core_lanes(PyObject *module, PyObject *const *args, Py_ssize_t 
     }
     release(&a);
     return PyLong_FromLongLong(done);
+}
+
+enum { MOST_COLUMNS = 8 };
+
+typedef struct {
+    int count;
+    int wide[MOST_COLUMNS]; /* whether its items have 8 bytes, and not 4 */
+    const void *from[MOST_COLUMNS];
+    void *to[MOST_COLUMNS];
+} Table;
+
+/* Puts the rows of a table where their lanes begin, one after the other in the order given. `next` holds the next place
+ * of each lane. Returns how many it moved: all, or up to one whose lane or place is not there. */
+static int64_t by_lane_loop(int64_t n, const int32_t *lane, int64_t lanes, int64_t *next, const Table *table) {
+    Table local = *table;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = lane[i];
+        if (UNLIKELY(at < 0 || at >= lanes || next[at] < 0 || next[at] >= n))
+            return i;
+        at = next[at]++;
+        for (int c = 0; c < local.count; c++)
+            if (local.wide[c])
+                ((int64_t *)local.to[c])[at] = ((const int64_t *)local.from[c])[i];
+            else
+                ((int32_t *)local.to[c])[at] = ((const int32_t *)local.from[c])[i];
+    }
+    return n;
+}
+
+/* by_lane(lane, from..., next, to...) -> None; columns of 4 or 8 bytes, at most MOST_COLUMNS. */
+static PyObject *core_by_lane(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    int64_t done;
+    int columns = (int)(given / 2 - 1);
+    (void)module;
+    if (given < 2 || given % 2 || columns > MOST_COLUMNS) {
+        PyErr_SetString(PyExc_TypeError, "too many columns, or not as many to put them");
+        return NULL;
+    }
+    if (!acquire(&a, args, 1 + columns, 1 + columns))
+        return NULL;
+    Py_ssize_t n = a.view[0].len / 4, lanes = a.view[1 + columns].len / 8;
+    Table table = {columns, {0}, {0}, {0}};
+    int fits = holds(&a, 0, n, 4) && holds(&a, 1 + columns, lanes, 8);
+    for (int c = 0; c < columns; c++) {
+        int from = 1 + c, to = 2 + columns + c;
+        table.wide[c] = holds(&a, from, n, 8) && holds(&a, to, n, 8);
+        fits = fits && (table.wide[c] || (holds(&a, from, n, 4) && holds(&a, to, n, 4)));
+        table.from[c] = a.view[from].buf;
+        table.to[c] = a.view[to].buf;
+    }
+    if (!fits) {
+        refuse(&a, "arrays of different lengths, or not aligned");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    done = by_lane_loop(n, a.view[0].buf, lanes, a.view[1 + columns].buf, &table);
+    Py_END_ALLOW_THREADS
+    if (done != n) {
+        refuse(&a, "an event has no lane, or its lane no place");
+        return NULL;
+    }
+    release(&a);
+    Py_RETURN_NONE;
+}
+
+enum { MOST_MERGED = 16 };
+
+/* The time that at least one event of some lanes covers; each lane is in order. Returns -1 for lanes outside of n. */
+static int64_t busy_loop(int64_t n, const int64_t *start, const int64_t *end, int64_t lanes, const int64_t *bound) {
+    int64_t head[MOST_MERGED], stop[MOST_MERGED], covered = INT64_MIN;
+    uint64_t sum = 0;
+    for (int64_t lane = 0; lane < lanes; lane++) {
+        head[lane] = bound[lane];
+        stop[lane] = bound[lane + 1];
+        if (head[lane] < 0 || stop[lane] > n)
+            return -1;
+    }
+    for (;;) {
+        int64_t first = -1;
+        for (int64_t lane = 0; lane < lanes; lane++)
+            if (head[lane] < stop[lane] && (first < 0 || start[head[lane]] < start[head[first]]))
+                first = lane;
+        if (first < 0)
+            return (int64_t)sum;
+        int64_t from = start[head[first]], to = end[head[first]++];
+        from = from < covered ? covered : from;
+        if (to > from) {
+            sum += (uint64_t)to - (uint64_t)from;
+            covered = to;
+        }
+    }
+}
+
+/* busy(start, end, bounds) -> the time covered; at most MOST_MERGED lanes */
+static PyObject *core_busy(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    int64_t sum;
+    (void)module;
+    if (!expect_args(given, 3) || !acquire(&a, args, 3, 0))
+        return NULL;
+    Py_ssize_t n = a.view[0].len / 8, bounds = a.view[2].len / 8;
+    if (!holds(&a, 0, n, 8) || !holds(&a, 1, n, 8) || !holds(&a, 2, bounds, 8) || bounds < 1 ||
+        bounds > MOST_MERGED + 1) {
+        refuse(&a, "arrays of different lengths, not aligned, or too many lanes");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    sum = busy_loop(n, a.view[0].buf, a.view[1].buf, bounds - 1, a.view[2].buf);
+    Py_END_ALLOW_THREADS
+    if (sum == -1) {
+        refuse(&a, "a lane lies outside of the events");
+        return NULL;
+    }
+    release(&a);
+    return PyLong_FromLongLong(sum);
+}
+
+/* ---- the events of a line, in order of time, from its lanes ---- */
+
+typedef struct {
+    int64_t n, lanes, keys;
+    const int64_t *start, *end;
+    const int32_t *key;
+    const int32_t *lane; /* of the first event, the second, and so on; NULL where there is one lane */
+    int64_t *next;       /* of each lane: where its next event is */
+} Laid;
+
+/* Takes the arrays from view `at` on: start, end, key and lane; and `next`. */
+static int laid_events(const Arrays *a, int at, int next, Py_ssize_t keys, Laid *to) {
+    const Py_buffer *v = a->view;
+    Py_ssize_t n = v[at].len / 8, lanes = v[next].len / 8;
+    Laid laid = {n, lanes, keys, v[at].buf, v[at + 1].buf, v[at + 2].buf, v[at + 3].len ? v[at + 3].buf : NULL,
+                 v[next].buf};
+    *to = laid;
+    return holds(a, at, n, 8) && holds(a, at + 1, n, 8) && holds(a, at + 2, n, 4) &&
+           holds(a, at + 3, laid.lane ? n : 0, 4) && holds(a, next, lanes, 8);
+}
+
+/* Where event i is; -1 where the lanes or keys do not fit. */
+INLINE int64_t laid_at(const Laid *laid, int64_t i) {
+    int64_t at = i;
+    if (laid->lane) {
+        int64_t lane = laid->lane[i];
+        if (UNLIKELY(lane < 0 || lane >= laid->lanes))
+            return -1;
+        at = laid->next[lane];
+        if (UNLIKELY(at < 0 || at >= laid->n))
+            return -1;
+        laid->next[lane] = at + 1;
+    }
+    return UNLIKELY(laid->key[at] < 0 || laid->key[at] >= laid->keys) ? -1 : at;
+}
+
+typedef struct {
+    const int32_t *label; /* of each key */
+    int64_t groups;
+    const int64_t *group_start, *group_end;
+    uint64_t most_gap;
+    int nests;
+    int64_t *start, *end;
+    int32_t *run_label;
+    uint8_t *apart;
+} Runs;
+
+/* Merges events in a row; returns how many runs there are, or -1 where lanes or keys do not fit. */
+static int64_t runs_loop(const Laid *laid, const Runs *to) {
+    int64_t count = 0, group = -1, reach = 0, length = 0, label_before = -1, group_before = -1;
+    for (int64_t i = 0; i < laid->n; i++) {
+        int64_t at = laid_at(laid, i);
+        if (UNLIKELY(at < 0))
+            return -1;
+        int64_t label = to->label[laid->key[at]], start = laid->start[at], end = laid->end[at];
+        if (label < 0)
+            continue;
+        while (group + 1 < to->groups && to->group_start[group + 1] <= start)
+            group++;
+        int64_t of = group >= 0 && start < to->group_end[group] ? group : -1;
+        int is_apart = !count || of != group_before, is_new = is_apart || label != label_before;
+        int resets = to->nests ? !count : is_new;
+        if (of < 0 && !(to->nests ? is_apart : is_new) &&
+            (int64_t)((uint64_t)start - (uint64_t)reach) > (int64_t)(to->most_gap * (uint64_t)length))
+            is_apart = is_new = 1;
+        if (is_new) {
+            to->start[count] = start;
+            to->end[count] = end;
+            to->run_label[count] = (int32_t)label;
+            to->apart[count++] = (uint8_t)is_apart;
+        } else if (end > to->end[count - 1])
+            to->end[count - 1] = end;
+        reach = resets || end > reach ? end : reach;
+        length = (int64_t)((uint64_t)end - (uint64_t)start);
+        label_before = label;
+        group_before = of;
+    }
+    return count;
+}
+
+/* runs(start, end, key, lane, label, group_start, group_end, next, run_start, run_end, run_label, apart, gap, nests)
+ * -> how many runs */
+static PyObject *core_runs(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    Laid laid;
+    int64_t count;
+    (void)module;
+    if (!expect_args(given, 14))
+        return NULL;
+    Py_ssize_t gap = PyLong_AsSsize_t(args[12]), nests = PyLong_AsSsize_t(args[13]);
+    if ((gap == -1 || nests == -1) && PyErr_Occurred())
+        return NULL;
+    if (!acquire(&a, args, 7, 5))
+        return NULL;
+    const Py_buffer *v = a.view;
+    Py_ssize_t n = v[0].len / 8, keys = v[4].len / 4, groups = v[5].len / 8;
+    if (!laid_events(&a, 0, 7, keys, &laid) || !holds(&a, 4, keys, 4) || !holds(&a, 5, groups, 8) ||
+        !holds(&a, 6, groups, 8) || !holds(&a, 8, n, 8) || !holds(&a, 9, n, 8) || !holds(&a, 10, n, 4) ||
+        !holds(&a, 11, n, 1)) {
+        refuse(&a, "arrays of different lengths, or not aligned");
+        return NULL;
+    }
+    Runs to = {v[4].buf,   groups,   v[5].buf, v[6].buf,  (uint64_t)gap,
+               nests != 0, v[8].buf, v[9].buf, v[10].buf, v[11].buf};
+    Py_BEGIN_ALLOW_THREADS
+    count = runs_loop(&laid, &to);
+    Py_END_ALLOW_THREADS
+    if (count < 0) {
+        refuse(&a, "a key without a label, or lanes that do not fit");
+        return NULL;
+    }
+    release(&a);
+    return PyLong_FromLongLong(count);
+}
+
+/* Adds up self times by key, as nest tells them, but 0 for an event whose children take more time than it has. Returns
+ * 1, 0 where the stack is too small, -1 where lanes or keys do not fit, -2 where the events are not in order. */
+static int self_loop(const Laid *laid, int64_t *stack, int64_t room, int64_t *out) {
+    enum { COLUMNS = 3, END = 0, KEY = 1, SELF = 2 };
+    int64_t depth = 0, start_before = INT64_MIN, end_before = INT64_MAX;
+    for (int64_t i = 0; i <= laid->n; i++) {
+        int64_t at = i < laid->n ? laid_at(laid, i) : 0;
+        if (UNLIKELY(at < 0))
+            return -1;
+        int64_t start = i < laid->n ? laid->start[at] : 0, end = i < laid->n ? laid->end[at] : 0;
+        if (i < laid->n) {
+            if (UNLIKELY(start < start_before || (start == start_before && end > end_before)))
+                return -2;
+            start_before = start;
+            end_before = end;
+        }
+        while (depth && (i == laid->n || stack[COLUMNS * (depth - 1) + END] < end)) {
+            const int64_t *top = stack + COLUMNS * --depth;
+            if (top[SELF] > 0)
+                out[top[KEY]] = (int64_t)((uint64_t)out[top[KEY]] + (uint64_t)top[SELF]);
+        }
+        if (i == laid->n)
+            return 1;
+        if (UNLIKELY(depth == room))
+            return 0;
+        uint64_t length = (uint64_t)end - (uint64_t)start;
+        int64_t *top = stack + COLUMNS * depth++;
+        if (depth > 1)
+            top[SELF - COLUMNS] = (int64_t)((uint64_t)top[SELF - COLUMNS] - length);
+        top[END] = end;
+        top[KEY] = laid->key[at];
+        top[SELF] = (int64_t)length;
+    }
+    return 1;
+}
+
+/* self_sums(start, end, key, lane, next, stack, out) -> whether the stack has room; if not, call again with a larger
+ * one, with `next` and `out` as at first. */
+static PyObject *core_self_sums(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    Laid laid;
+    int done;
+    (void)module;
+    if (!expect_args(given, 7) || !acquire(&a, args, 4, 3))
+        return NULL;
+    const Py_buffer *v = a.view;
+    Py_ssize_t keys = v[6].len / 8, cells = v[5].len / 8;
+    if (!laid_events(&a, 0, 4, keys, &laid) || !holds(&a, 5, cells, 8) || !holds(&a, 6, keys, 8)) {
+        refuse(&a, "arrays of different lengths, or not aligned");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    done = self_loop(&laid, v[5].buf, cells / 3, v[6].buf);
+    Py_END_ALLOW_THREADS
+    if (done < 0) {
+        refuse(&a, done == -1 ? "a key outside, or lanes that do not fit"
+                              : "events must be sorted by start, then by descending end");
+        return NULL;
+    }
+    release(&a);
+    return PyBool_FromLong(done);
 }
 
 /* ---- intervals ---- */
@@ -982,6 +1287,59 @@ static PyObject *core_sum_by_key(PyObject *module, PyObject *const *args, Py_ssi
 static PyObject *core_min_by_key(PyObject *module, PyObject *const *args, Py_ssize_t given) {
     (void)module;
     return group(args, given, 1);
+}
+
+/* Adds up the events' durations by block and class, or (with `work`) their work by block. Returns how many it took. */
+static int64_t block_loop(int64_t n, int64_t block, const int64_t *start, const int64_t *end, const int32_t *key,
+                          int64_t keys, const uint8_t *class_of, int64_t classes, const double *work, void *out) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t of = key[i];
+        if (UNLIKELY(of < 0 || of >= keys))
+            return i;
+        if (work) {
+            ((double *)out)[i / block] += work[of];
+            continue;
+        }
+        if (UNLIKELY(class_of[of] >= classes))
+            return i;
+        int64_t *sum = (int64_t *)out + i / block * classes + class_of[of];
+        *sum = (int64_t)((uint64_t)*sum + (uint64_t)end[i] - (uint64_t)start[i]);
+    }
+    return n;
+}
+
+/* block_sums(start, end, key, class_of, work, out, block) -> None; adds to what `out` holds, float64[blocks] where there
+ * is work, else int64[blocks, classes]. */
+static PyObject *core_block_sums(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    int64_t done;
+    (void)module;
+    if (!expect_args(given, 7))
+        return NULL;
+    Py_ssize_t block = PyLong_AsSsize_t(args[6]);
+    if (block == -1 && PyErr_Occurred())
+        return NULL;
+    if (!acquire(&a, args, 5, 1))
+        return NULL;
+    const Py_buffer *v = a.view;
+    Py_ssize_t n = v[2].len / 4, has_work = v[4].len != 0, keys = has_work ? v[4].len / 8 : v[3].len;
+    Py_ssize_t blocks = block > 0 ? n / block + (n % block != 0) : 0, cells = v[5].len / 8;
+    Py_ssize_t classes = blocks ? cells / blocks : 1;
+    if (block <= 0 || !holds(&a, 2, n, 4) || !holds(&a, 0, has_work ? 0 : n, 8) || !holds(&a, 1, has_work ? 0 : n, 8) ||
+        !holds(&a, 4, has_work ? keys : 0, 8) || !holds(&a, 5, blocks * classes, 8) || (has_work && classes != 1)) {
+        refuse(&a, "arrays of different lengths, not aligned, or no block");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    done = block_loop(n, block, v[0].buf, v[1].buf, v[2].buf, keys, v[3].buf, classes, has_work ? v[4].buf : NULL,
+                      v[5].buf);
+    Py_END_ALLOW_THREADS
+    if (done != n) {
+        refuse(&a, "a key or class lies outside");
+        return NULL;
+    }
+    release(&a);
+    Py_RETURN_NONE;
 }
 
 /* ---- the ops of a line in one pass ---- */
@@ -1297,7 +1655,9 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
 
 static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(scan), FUNCTION(nest),
-    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_sums), FUNCTION(subtract), {NULL, NULL, 0, NULL},
+    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_sums), FUNCTION(subtract),
+    FUNCTION(by_lane), FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums),
+    {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

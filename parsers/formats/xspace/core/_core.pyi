@@ -36,6 +36,29 @@ def nest(start: _Ints, end: _Ints, parent: _Ints, depth: NDArray[np.int32], self
 def lanes(start: _Ints, end: _Ints, lane: NDArray[np.int32], tree: _Ints, at: int, /) -> int: ...
 def sum_by_key(keys: NDArray[np.integer], values: _Ints, out: _Ints, /) -> None: ...
 def min_by_key(keys: NDArray[np.integer], values: _Ints, out: _Ints, /) -> None: ...
+def by_lane(*arguments: NDArray[np.generic]) -> None: ...  # the lanes, columns, the lanes' places, the same columns
+def busy(start: _Ints, end: _Ints, bounds: _Ints, /) -> int: ...
+def runs(*arguments: NDArray[np.generic] | int) -> int: ...  # 12 arrays and 2 numbers, see _core.c
+def self_sums(
+    start: _Ints,
+    end: _Ints,
+    key: NDArray[np.int32],
+    lane: NDArray[np.int32],
+    place: _Ints,
+    stack: _Ints,
+    out: _Ints,
+    /,
+) -> bool: ...
+def block_sums(
+    start: _Ints,
+    end: _Ints,
+    key: NDArray[np.int32],
+    class_of: _Bytes,
+    work: NDArray[np.float64],
+    out: NDArray[np.generic],
+    block: int,
+    /,
+) -> None: ...
 def op_sums(*arguments: NDArray[np.generic] | int) -> tuple[int, int]: ...  # 26 arrays and 8 numbers, see _core.c
 def subtract(
     start: _Ints, end: _Ints, less_start: _Ints, less_end: _Ints, out_start: _Ints, out_end: _Ints, /

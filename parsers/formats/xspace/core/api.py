@@ -8,26 +8,31 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core.types import (
     Buffer,
     Core,
     EventColumns,
     EventFields,
     Fields,
+    KeyedSpans,
+    LaidEvents,
     Nesting,
+    Runs,
     Scan,
     StatFields,
 )
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
+
+_FEW_LANES = 4
 
 VARIABLE = "TPUPROF_CORE"
 
@@ -161,6 +166,86 @@ def lanes(start: Int64s, end: Int64s) -> NDArray[np.int32]:
     Args and errors as for `nest`.
     """
     return _core()[1].lanes(start, end)
+
+
+def lane_bounds(lane: NDArray[np.int32]) -> Int64s:
+    """int64[lanes + 1]: where each lane begins when events are put lane by lane."""
+    depth = int(lane.max()) + 1 if len(lane) else 0
+    few = depth <= _FEW_LANES  # then it is faster to count each
+    sizes = [int(np.count_nonzero(lane == number)) for number in range(depth)] if few else np.bincount(lane)
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def by_lane(lane: NDArray[np.int32], bounds: Int64s, *columns: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Puts the rows of a table lane by lane, within a lane in the order given.
+
+    Args:
+        lane: int32[n], the lane of each event, see `lanes`.
+        bounds: int64[lanes + 1], where each lane is to begin.
+        columns: int32, uint32 or int64[n], at most eight.
+
+    Raises:
+        ValueError: lengths that differ, or lanes that do not fit the bounds.
+    """
+    return _core()[1].by_lane(lane, bounds, *columns)
+
+
+def busy(start: Int64s, end: Int64s, bounds: Int64s) -> int:
+    """The time that at least one event covers, of events in lanes: each between two of the bounds, and in order."""
+    return _core()[1].busy(start, end, bounds)
+
+
+def runs(ops: LaidEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
+    """Merges events in a row that have one label, passing over those without one.
+
+    No two merge that begin in different groups. Those that begin in none merge where the gap between them is at most so
+    many times as long as the first: from the latest end of those that merge so far or, where labels lie in one another,
+    of all events so far.
+
+    Args:
+        label: int32[keys], by the events' keys; -1 for none.
+        groups: starts and ends, in order, not overlapping.
+        gap: how many times.
+        nests: whether labels lie in one another.
+
+    Raises:
+        ValueError: a key outside of the labels, or lanes that do not fit.
+    """
+    return _core()[1].runs(ops, label, groups, gap, nests)
+
+
+def self_sums(ops: LaidEvents, keys: int) -> Int64s:
+    """int64[keys]: the sums of `self_times` by key.
+
+    Raises:
+        ValueError: a key outside, lanes that do not fit, or events not in the order that `nest` wants.
+    """
+    return _core()[1].self_sums(ops, keys)
+
+
+def duration_sums(spans: KeyedSpans, classes: NDArray[np.uint8], count: int, block: int) -> Int64s:
+    """int64[blocks, count]: how long the events of each block last, by the classes of their keys.
+
+    Args:
+        classes: uint8[keys], below `count`.
+        block: so many events are a block.
+
+    Raises:
+        ValueError: a key or class outside.
+    """
+    return _core()[1].duration_sums(spans, classes, count, block)
+
+
+def work_sums(key: NDArray[np.int32], work: Floats, block: int) -> Floats:
+    """float64[blocks]: the work of the events of each block, added up in their order.
+
+    Args:
+        work: float64[keys].
+
+    Raises:
+        ValueError: a key outside.
+    """
+    return _core()[1].work_sums(key, work, block)
 
 
 def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals
+from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, union_length
 from tpuprof.parsers.formats.xspace.core import _core, types
 
-if not hasattr(_core, "subtract"):  # an editable installation keeps its module when the source moves on
+if not hasattr(_core, "block_sums"):  # an editable installation keeps its module when the source moves on
     raise ImportError("the compiled core is older than this code")
 
 _FULL = 3
@@ -16,6 +18,7 @@ _BYTES_A_FIELD = 24  # a guess at how many fields come; another block follows wh
 _LEAST_BLOCK = 1024
 
 _FIRST_LANES = 8
+_MOST_MERGED = 16
 _FREE = np.iinfo(np.int64).min  # when a lane that nothing was in is free
 
 
@@ -122,6 +125,58 @@ def _twice(tree: Int64s) -> Int64s:
         below = out[level : 2 * level]
         out[level // 2 : level] = np.minimum(below[::2], below[1::2])
         level //= 2
+    return out
+
+
+def by_lane(lane: NDArray[np.int32], bounds: Int64s, *columns: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """See `core.by_lane`."""
+    out = tuple(np.empty(len(lane), column.dtype) for column in columns)
+    _core.by_lane(lane, *(np.require(column, requirements=["C", "A"]) for column in columns), bounds[:-1].copy(), *out)
+    return out
+
+
+def busy(start: Int64s, end: Int64s, bounds: Int64s) -> int:
+    """See `core.busy`."""
+    if len(bounds) - 1 > _MOST_MERGED:
+        return union_length(start, end)
+    return _core.busy(types.as_int64(start, "start"), types.as_int64(end, "end"), types.as_int64(bounds, "bounds"))
+
+
+def runs(ops: types.LaidEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> types.Runs:
+    """See `core.runs`."""
+    n = len(ops.start)
+    # pages that stay unwritten take no memory
+    out = types.Runs(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.bool_))
+    places = ops.bounds[:-1].copy()
+    count = _core.runs(*ops[:4], label, *groups, places, *out[:3], out.apart.view(np.uint8), gap, nests)
+    columns: list[NDArray[Any]] = [column[:count].copy() for column in out]
+    return types.Runs(*columns)
+
+
+def self_sums(ops: types.LaidEvents, keys: int) -> Int64s:
+    """See `core.self_sums`."""
+    room, has_room, out = 64, False, np.zeros(keys, np.int64)
+    while not has_room:
+        out[:] = 0
+        has_room = _core.self_sums(*ops[:4], ops.bounds[:-1].copy(), np.empty(3 * room, np.int64), out)
+        room *= 2
+    return out
+
+
+def duration_sums(spans: types.KeyedSpans, classes: NDArray[np.uint8], count: int, block: int) -> Int64s:
+    """See `core.duration_sums`."""
+    out = np.zeros((-(-len(spans.start) // block), count), np.int64)
+    _core.block_sums(*spans, classes, np.zeros(0), out, block)
+    return out
+
+
+def work_sums(key: NDArray[np.int32], work: Floats, block: int) -> Floats:
+    """See `core.work_sums`."""
+    out, none = np.zeros(-(-len(key) // block)), np.zeros(0, np.int64)
+    if len(key) and not len(work):
+        raise ValueError("a key lies outside the work")
+    if len(key):
+        _core.block_sums(none, none, key, np.zeros(0, np.uint8), work, out, block)
     return out
 
 

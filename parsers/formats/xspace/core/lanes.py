@@ -1,4 +1,4 @@
-"""Puts events into lanes with numpy.
+"""Puts events into lanes, and merges runs of them, with numpy.
 
 A cluster is the events between two times at which nothing runs. Where its first event outlasts all others, it has the
 lane to itself, and the others form clusters of their own one lane further down. So it assigns lanes level by level, for
@@ -8,12 +8,13 @@ the whole line at once. Only clusters whose events overlap in part go one event 
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s
-from tpuprof.parsers.formats.xspace.core.types import as_int64
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
+from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LaidEvents, Runs, as_int64
 
 _MOST = np.iinfo(np.int64).max
 _MOST_LEVELS = 64  # deeper than that, or with few events left, one event after the other is faster
@@ -78,4 +79,66 @@ def _first_fit(start: Int64s, stop: Int64s) -> NDArray[np.int32]:
                 used += 1
             out[i] = lane
             heappush(taken, (stops, lane))
+    return out
+
+
+def by_lane(lane: NDArray[np.int32], bounds: Int64s, *columns: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """See `core.by_lane`."""
+    sizes = np.diff(bounds)
+    if {len(column) for column in columns} - {len(lane)} or np.bincount(
+        lane, minlength=len(sizes)
+    ).tolist() != sizes.tolist():
+        raise ValueError("an event has no lane, or its lane no place")
+    short = lane.astype(np.uint16) if len(bounds) < 1 << 16 else lane  # numpy sorts such numbers by their digits
+    order = np.argsort(short, kind="stable")
+    return tuple(column[order] for column in columns)
+
+
+def in_order(ops: LaidEvents, keys: int) -> KeyedSpans:
+    """Events in order of time, the outer first.
+
+    Raises:
+        ValueError: a key outside, or lanes that do not fit.
+    """
+    n = len(ops.start)
+    if {len(ops.end), len(ops.key)} != {n} or (n and (int(ops.key.min()) < 0 or int(ops.key.max()) >= keys)):
+        raise ValueError("a key outside, or columns of different lengths")
+    if not len(ops.lane):
+        return KeyedSpans(*ops[:3])
+    (place,) = by_lane(ops.lane, ops.bounds, np.arange(n))
+    order = np.empty_like(place)
+    order[place] = np.arange(n)
+    return KeyedSpans(*ops[:3]).take(order)
+
+
+def runs(ops: LaidEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
+    """See `core.runs`."""
+    start, end, key = in_order(ops, len(label))
+    group = np.full(len(start), -1, np.int32)
+    for number, (a, b) in enumerate(zip(*(np.searchsorted(start, times).tolist() for times in groups), strict=True)):
+        group[a:b] = number
+    of = label[key]
+    has_label = of >= 0
+    start, end, of, group = start[has_label], end[has_label], of[has_label], group[has_label]
+    if not len(of):
+        return Runs(start, end, of, np.zeros(0, np.bool_))
+    apart = np.append(True, group[1:] != group[:-1])
+    begins = apart | np.append(True, of[1:] != of[:-1])
+    outside = np.flatnonzero((group < 0) & ~(apart if nests else begins))
+    if len(outside):
+        reach = np.maximum.accumulate(end) if nests else _reach(end, begins)
+        apart[outside] = start[outside] - reach[outside - 1] > gap * (end[outside - 1] - start[outside - 1])
+        begins |= apart
+    first = np.flatnonzero(begins)
+    return Runs(start[first], np.maximum.reduceat(end, first), of[first], apart[first])
+
+
+def _reach(end: Int64s, begins: Bools) -> Int64s:
+    """int64[n]: the latest end so far, from each of the begins on."""
+    place = np.arange(len(end))
+    since = place - np.maximum.accumulate(np.where(begins, place, 0))
+    out, step = end.copy(), 1
+    while len(place := np.flatnonzero(since >= step)):
+        out[place] = np.maximum(out[place], out[place - step])
+        step *= 2
     return out

@@ -12,27 +12,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base import intervals
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core import scalar, types
-from tpuprof.parsers.formats.xspace.core.lanes import lanes
+from tpuprof.parsers.formats.xspace.core.lanes import by_lane, in_order, lanes, runs
 from tpuprof.parsers.formats.xspace.core.nest import nest
 from tpuprof.parsers.formats.xspace.core.scalar import MAX_FIELD_NUMBER
 from tpuprof.parsers.formats.xspace.core.split import split
 from tpuprof.parsers.formats.xspace.core.words import FAULT, FIXED64, LEN, VARINT, Step, Words, read_fields
 
 __all__ = [
+    "busy",
+    "by_lane",
     "decode_events",
+    "duration_sums",
     "lanes",
     "min_by_key",
     "nest",
+    "runs",
     "scan_events",
+    "self_sums",
     "split_fields",
     "stat_columns",
     "subtract",
     "sum_by_key",
+    "work_sums",
 ]
 
 _BLOCK = 16384  # messages decoded together: their arrays stay in the cache
+_CHUNK_BLOCKS = 1 << 13  # blocks of events that are added up together
 _FEW = 32  # messages left that are not worth decoding together
 _LONG = 4096  # bytes of a message that are not worth decoding one field at a time
 
@@ -369,6 +376,13 @@ def _write(
 # --- intervals ---
 
 
+def busy(start: Int64s, end: Int64s, bounds: Int64s) -> int:
+    """See `core.busy`."""
+    if len(bounds) < 3:
+        return int((end - start).sum())
+    return intervals.union_length(start, end)
+
+
 def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
     """See `core.subtract`."""
     for begins, ends in ((start, end), (less_start, less_end)):
@@ -386,6 +400,38 @@ def _check_keys(keys: NDArray[np.integer], values: Int64s, k: int) -> None:
         raise ValueError(f"a key lies outside [0, {k})")
 
 
+def duration_sums(spans: types.KeyedSpans, classes: NDArray[np.uint8], count: int, block: int) -> Int64s:
+    """See `core.duration_sums`."""
+    out = np.zeros((-(-len(spans.start) // block), count), np.int64)
+    for first, events in _sum_blocks(len(spans.start), block):
+        start, end, key = spans.start[events], spans.end[events], spans.key[events]
+        _check_keys(key, start, len(classes))
+        cell = np.arange(len(key)) // block * count + classes[key]
+        blocks = -(-len(key) // block)
+        sums = np.bincount(cell, end - start, blocks * count)  # exact: up to 2^53 ps, two and a half hours
+        if len(sums) > blocks * count:
+            raise ValueError(f"a class lies outside [0, {count})")
+        out[first : first + blocks] = sums.astype(np.int64).reshape(blocks, count)
+    return out
+
+
+def work_sums(key: NDArray[np.int32], work: Floats, block: int) -> Floats:
+    """See `core.work_sums`."""
+    out = np.zeros(-(-len(key) // block))
+    for first, events in _sum_blocks(len(key), block):
+        part = key[events]
+        _check_keys(part, part.astype(np.int64), len(work))
+        sums = np.bincount(np.arange(len(part)) // block, work[part])
+        out[first : first + len(sums)] = sums
+    return out
+
+
+def _sum_blocks(n: int, block: int) -> Iterator[tuple[int, slice]]:
+    """Yields the number of a block and the events of it and some more, few enough that arrays on the way stay small."""
+    for first in range(0, n, _CHUNK_BLOCKS * block):
+        yield first // block, slice(first, first + _CHUNK_BLOCKS * block)
+
+
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     """See `core.sum_by_key`."""
     keys, values = types.as_keys(keys), types.as_int64(values, "values")
@@ -393,6 +439,12 @@ def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     out = np.zeros(k, np.int64)
     np.add.at(out, keys, values)
     return out
+
+
+def self_sums(ops: types.LaidEvents, keys: int) -> Int64s:
+    """See `core.self_sums`."""
+    start, end, key = in_order(ops, keys)
+    return sum_by_key(key, np.maximum(nest(start, end).self_ps, 0), keys)
 
 
 def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:

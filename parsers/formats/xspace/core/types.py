@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
 from tpuprof.parsers.base.record import dataclass
 
 Buffer = bytes | bytearray | memoryview | NDArray[np.uint8]
@@ -153,6 +153,49 @@ class Nesting:
     self_ps: Int64s
 
 
+class KeyedSpans(NamedTuple):
+    """Events with keys.
+
+    Attributes:
+        start, end: int64[n], any one unit.
+        key: int32[n].
+    """
+
+    start: Int64s
+    end: Int64s
+    key: NDArray[np.int32]
+
+    def take(self, rows: NDArray[np.intp]) -> KeyedSpans:
+        """Some of them, in the order given."""
+        return KeyedSpans(self.start[rows], self.end[rows], self.key[rows])
+
+
+class LaidEvents(NamedTuple):
+    """Events in lanes that know their order.
+
+    Attributes:
+        start, end, key: int64[n], int64[n], int32[n]; lane by lane, in any one unit.
+        lane: int32[n]; the lanes of the first event, the second, and so on in order of time, the outer first. Empty
+            where all are in one lane.
+        bounds: int64[lanes + 1], where each lane begins.
+    """
+
+    start: Int64s
+    end: Int64s
+    key: NDArray[np.int32]
+    lane: NDArray[np.int32]
+    bounds: Int64s
+
+
+class Runs(NamedTuple):
+    """Runs of events that merge under one label; nothing may merge across the begin of one that is `apart`."""
+
+    start: Int64s
+    end: Int64s
+    label: NDArray[np.int32]
+    apart: Bools
+
+
 class Core(Protocol):
     """The functions of a core; see `tpuprof.parsers.formats.xspace.core.api` for what they do."""
 
@@ -175,6 +218,24 @@ class Core(Protocol):
 
     def lanes(self, start: Int64s, end: Int64s) -> NDArray[np.int32]:
         """Rows in which events do not overlap."""
+
+    def by_lane(self, lane: NDArray[np.int32], bounds: Int64s, *columns: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """Columns lane by lane."""
+
+    def busy(self, start: Int64s, end: Int64s, bounds: Int64s) -> int:
+        """The time that some lanes cover."""
+
+    def runs(self, ops: LaidEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
+        """Events in a row that have one label."""
+
+    def self_sums(self, ops: LaidEvents, keys: int) -> Int64s:
+        """Self times by key."""
+
+    def duration_sums(self, spans: KeyedSpans, classes: NDArray[np.uint8], count: int, block: int) -> Int64s:
+        """Durations by block and class."""
+
+    def work_sums(self, key: NDArray[np.int32], work: Floats, block: int) -> Floats:
+        """Work by block."""
 
     def sum_by_key(self, keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
         """Sums of groups."""

@@ -219,6 +219,66 @@ def _groups(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     rng.choice((core.sum_by_key, core.min_by_key))(keys, values, _zeros("q", k))
 
 
+def _laid(rng: random.Random) -> tuple[list[array[int]], array[int], int]:
+    """Start, end, key and lane of some events, where each lane begins, and how many keys there are."""
+    n, keys, lanes = rng.randrange(10), rng.randrange(1, 5), rng.randrange(1, 4)
+    lane = sorted(rng.randrange(lanes) for _ in range(n))
+    bounds = array("q", [lane.index(at) if at in lane else 0 for at in range(lanes)])
+    rng.shuffle(lane)
+    if rng.random() < 0.1 and n:
+        lane[rng.randrange(n)] = rng.choice((-1, lanes, 1 << 20))
+    if rng.random() < 0.1:
+        bounds[rng.randrange(lanes)] = rng.choice((-1, n, n - 1, *EXTREMES))
+    key = [rng.randrange(keys) if rng.random() < 0.98 else rng.choice((-1, keys)) for _ in range(n)]
+    start = _times(rng, n) if rng.random() < 0.5 else sorted(rng.randrange(20) for _ in range(n))
+    end = _times(rng, n) if rng.random() < 0.3 else [rng.randrange(20, 40) for _ in range(n)]
+    no_lanes = rng.random() < 0.3
+    columns = [array("q", start), array("q", end), array("i", key), array("i", [] if no_lanes else lane)]
+    return columns, bounds, keys
+
+
+def _by_lane(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    (start, end, key, lane), bounds, _ = _laid(rng)
+    outputs = [_zeros("q", len(start)), _zeros("q", len(end)), _zeros("i", len(key) + (rng.random() < 0.02))]
+    count = rng.randrange(4)
+    core.by_lane(lane, *(start, end, key)[:count], bounds, *outputs[:count])
+
+
+def _busy(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    (start, end, *_), bounds, _ = _laid(rng)
+    last = rng.choice((len(start), len(start), len(start) + 1))
+    core.busy(start, end, bounds + array("q", [last] * rng.choice((1, 1, 20))))
+
+
+def _runs(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    columns, bounds, keys = _laid(rng)
+    n = len(columns[0]) + (rng.random() < 0.02)
+    groups = sorted(_times(rng, 2 * rng.randrange(4)))
+    core.runs(
+        *(*columns, array("i", [rng.randrange(-1, 3) for _ in range(keys)])),
+        *(array("q", groups[0::2]), array("q", groups[1::2]), bounds),
+        *(_zeros("q", n), _zeros("q", n), _zeros("i", n), _zeros("B", n), rng.choice((2, *EXTREMES)), rng.randrange(2)),
+    )
+
+
+def _self_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    columns, bounds, keys = _laid(rng)
+    core.self_sums(*columns, bounds, _zeros("q", rng.choice((0, 3, 6, 40))), _zeros("q", keys))
+
+
+def _block_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    (start, end, key, _), _, keys = _laid(rng)
+    block, classes = rng.choice((1, 3, 64, 0, *EXTREMES)), rng.randrange(1, 4)
+    blocks = -(-len(key) // block) if block > 0 else 0
+    if rng.random() < 0.5:
+        work = array("d", [rng.random() for _ in range(keys)])
+        none = array("q", [])
+        core.block_sums(none, none, key, array("B", []), work, _zeros("q", blocks), block)
+    else:
+        class_of = array("B", [rng.randrange(classes + (rng.random() < 0.05)) for _ in range(keys)])
+        core.block_sums(start, end, key, class_of, array("d", []), _zeros("q", blocks * classes), block)
+
+
 def _subtract(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     sides = []
     for _ in range(2):
@@ -290,6 +350,7 @@ def _mistaken(rng: random.Random, core: ModuleType, data: array[int]) -> None:
         ),
         (core.nest, [q[0], q[1], q[2], _zeros("i", n), q[3]], (0, 1, 2, 4)),
         (core.lanes, [q[0], q[1], _zeros("i", n), array("q", [0, 0]), 0], (0, 1, 3)),
+        (core.by_lane, [_zeros("i", n), q[0], q[1], array("q", [0]), q[2], q[3]], (1, 2, 4, 5)),
         (core.sum_by_key, [q[0], q[1], q[2]], (0, 1, 2)),
         (core.min_by_key, [q[0], q[1], q[2]], (0, 1, 2)),
     ]
@@ -333,6 +394,11 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
         _op_sums,
         _op_sums,
         _subtract,
+        _by_lane,
+        _busy,
+        _runs,
+        _self_sums,
+        _block_sums,
         _mistaken,
     )
     accepted = refused = 0

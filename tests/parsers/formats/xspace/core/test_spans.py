@@ -1,0 +1,202 @@
+"""Intervals without others; events in lanes, their runs and sums, on both cores."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tpuprof.parsers.formats.xspace.core.types import Core, KeyedSpans, LaidEvents
+
+Spans = list[tuple[int, int]]
+
+
+def columns(spans: Spans) -> tuple[np.ndarray, np.ndarray]:
+    both = np.array(spans, np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
+
+
+@st.composite
+def disjoint(draw: st.DrawFn) -> Spans:
+    """Spans in order, of which some touch."""
+    out, at = [], 0
+    for _ in range(draw(st.integers(0, 8))):
+        begin = at + draw(st.integers(0, 4))
+        at = begin + draw(st.integers(1, 9))
+        out.append((begin, at))
+    return out
+
+
+@given(disjoint(), disjoint())
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_left_is_what_no_other_covers(core: Core, spans: Spans, others: Spans) -> None:
+    start, end = core.subtract(*columns(spans), *columns(others))
+    assert (start < end).all() and (start[1:] >= end[:-1]).all()
+    left = {time for a, b in zip(start.tolist(), end.tolist(), strict=True) for time in range(a, b)}
+    cells = [{time for a, b in side for time in range(a, b)} for side in (spans, others)]
+    assert left == cells[0] - cells[1]
+
+
+@pytest.mark.parametrize("spans", [[(5, 5)], [(5, 4)], [(0, 3), (2, 5)], [(4, 5), (0, 1)]])
+def test_other_intervals_are_refused(core: Core, spans: Spans) -> None:
+    none: Spans = []
+    for first, second in ((spans, none), (none, spans)):
+        with pytest.raises(ValueError, match="disjoint"):
+            core.subtract(*columns(first), *columns(second))
+
+
+# --- events in lanes
+
+KEYS = 4
+MOST_MERGED = 16
+
+Event = tuple[int, int, int]
+"""Start, end and key."""
+
+
+@st.composite
+def events(draw: st.DrawFn, most: int = 40) -> list[Event]:
+    """Events in order of time, the outer first; many at one time, some of no duration."""
+    spans = draw(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12), st.integers(0, KEYS - 1)), max_size=most))
+    return sorted(((start, start + length, key) for start, length, key in spans), key=lambda one: (one[0], -one[1]))
+
+
+def laid(core: Core, ordered: list[Event]) -> LaidEvents:
+    """The events in lanes."""
+    start, end, key = (np.array([one[at] for one in ordered], np.int64) for at in range(3))
+    lane = core.lanes(start, end)
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(lane))]).astype(np.int64)
+    columns = core.by_lane(lane, bounds, start, end, key.astype(np.int32))
+    assert [column.dtype for column in columns] == ["int64", "int64", "int32"]
+    return LaidEvents(columns[0], columns[1], columns[2], lane, bounds)
+
+
+@given(events())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_rows_are_put_lane_by_lane(core: Core, ordered: list[Event]) -> None:
+    found = laid(core, ordered)
+    lanes = [[one for one, of in zip(ordered, found.lane.tolist(), strict=True) if of == at] for at in range(40)]
+    rows = zip(found.start.tolist(), found.end.tolist(), found.key.tolist(), strict=True)
+    assert list(rows) == [one for lane in lanes for one in lane]
+    assert np.diff(found.bounds).tolist() == [len(lane) for lane in lanes if lane]
+
+
+@given(events(most=80))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_busy_is_the_time_that_some_event_covers(core: Core, ordered: list[Event]) -> None:
+    found = laid(core, ordered)
+    times = {time for start, end, _ in ordered for time in range(start, end)}
+    assert core.busy(found.start, found.end, found.bounds) == len(times)
+
+
+def test_busy_of_more_lanes_than_are_merged(core: Core) -> None:
+    found = laid(core, [(at, 100 - at, 0) for at in range(MOST_MERGED + 1)])
+    assert core.busy(found.start, found.end, found.bounds) == 100
+
+
+def plain_runs(
+    ordered: list[Event], label: list[int], groups: list[tuple[int, int]], nests: bool
+) -> list[tuple[int, int, int, bool]]:
+    """Start, end and label of each run, and whether it is apart; event by event, with gaps of up to twice an event."""
+    out: list[tuple[int, int, int, bool]] = []
+    reach, length, before = 0, 0, (-1, -1)
+    for start, end, key in ordered:
+        of = label[key]
+        if of < 0:
+            continue
+        group = next((at for at, (a, b) in enumerate(groups) if a <= start < b), -1)
+        apart = not out or group != before[1]
+        new = apart or of != before[0]
+        resets = not out if nests else new
+        if group < 0 and not (apart if nests else new) and start - reach > 2 * length:
+            apart = new = True
+        if new:
+            out.append((start, end, of, apart))
+        else:
+            out[-1] = (out[-1][0], max(out[-1][1], end), of, out[-1][3])
+        reach = end if resets else max(reach, end)
+        length, before = end - start, (of, group)
+    return out
+
+
+LABELS = st.lists(st.integers(-1, 2), min_size=KEYS, max_size=KEYS)
+GROUPS = st.lists(st.integers(0, 50), max_size=6).map(lambda borders: list(pairwise(sorted(borders)))[::2])
+
+
+@given(events(), LABELS, GROUPS, st.booleans(), st.booleans())
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_runs_are_those_of_a_plain_loop(
+    core: Core, ordered: list[Event], label: list[int], groups: list[tuple[int, int]], nests: bool, in_lanes: bool
+) -> None:
+    found = laid(core, ordered)
+    if not in_lanes:
+        columns = (np.array([one[at] for one in ordered], np.int64) for at in range(3))
+        one_lane = np.array([0, len(ordered)], np.int64)
+        found = LaidEvents(
+            next(columns), next(columns), next(columns).astype(np.int32), np.zeros(0, np.int32), one_lane
+        )
+    runs = core.runs(found, np.array(label, np.int32), columns_of(groups), 2, nests)
+    assert list(zip(*(column.tolist() for column in runs), strict=True)) == plain_runs(ordered, label, groups, nests)
+
+
+def columns_of(groups: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Starts and ends, without groups that last no time: nothing begins in them."""
+    start, end = columns([group for group in groups if group[0] < group[1]])
+    return np.ascontiguousarray(start), np.ascontiguousarray(end)
+
+
+@given(events())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_self_times_by_key_are_those_of_the_nesting(core: Core, ordered: list[Event]) -> None:
+    start, end = columns([one[:2] for one in ordered])
+    own = np.maximum(core.nest(start, end).self_ps, 0).tolist()
+    wanted = [sum(ps for ps, one in zip(own, ordered, strict=True) if one[2] == key) for key in range(KEYS)]
+    assert core.self_sums(laid(core, ordered), KEYS).tolist() == wanted
+
+
+def test_self_times_of_a_deep_tower(core: Core) -> None:
+    tower = laid(core, [(at, 2000 - at, at % KEYS) for at in range(1000)])
+    assert core.self_sums(tower, KEYS).tolist() == [500, 500, 500, 500]
+
+
+@pytest.mark.parametrize("block", [1, 3, 64])
+def test_sums_by_block_and_class(core: Core, block: int) -> None:
+    key = np.array([0, 1, 2, 3, 3, 1, 0], np.int32)
+    start = np.arange(7, dtype=np.int64)
+    spans = KeyedSpans(start, start + 2**key, key)
+    classes, work = np.array([0, 1, 0, 2], np.uint8), np.array([0.5, 1.0, np.nan, 4.0])
+    work[2] = 0.25
+    blocks = [range(first, min(first + block, 7)) for first in range(0, 7, block)]
+    durations = [[sum(2 ** int(key[at]) for at in of if classes[key[at]] == one) for one in range(3)] for of in blocks]
+    assert core.duration_sums(spans, classes, 3, block).tolist() == durations
+    assert core.work_sums(key, work, block).tolist() == [sum(work[key[at]] for at in of) for of in blocks]
+    none = np.zeros(0, np.int32)
+    assert core.work_sums(none, np.zeros(0), block).shape == (0,)
+    assert core.duration_sums(KeyedSpans(start[:0], start[:0], none), classes, 3, block).shape == (0, 3)
+
+
+def test_what_does_not_fit_is_refused(core: Core) -> None:
+    ordered = [(0, 9, 0), (1, 5, 1), (2, 3, 3)]
+    found = laid(core, ordered)
+    labels, nothing = np.zeros(KEYS - 1, np.int32), columns_of([])
+    with pytest.raises(ValueError, match="key"):
+        core.runs(found, labels, nothing, 2, nests=False)
+    with pytest.raises(ValueError, match="key"):
+        core.self_sums(found, KEYS - 1)
+    with pytest.raises(ValueError, match="lane"):
+        core.by_lane(found.lane + 1, found.bounds, found.key)
+    spans = KeyedSpans(found.start, found.end, found.key)
+    with pytest.raises(ValueError, match=r"key|class"):
+        core.duration_sums(spans, np.zeros(KEYS - 1, np.uint8), 1, 64)
+    with pytest.raises(ValueError, match=r"key|class"):
+        core.duration_sums(spans, np.full(KEYS, 3, np.uint8), 3, 64)
+    with pytest.raises(ValueError, match="key"):
+        core.work_sums(found.key, np.zeros(KEYS - 1), 64)
+    backwards = LaidEvents(
+        found.start[::-1].copy(), found.end[::-1].copy(), found.key, labels[:0], found.bounds[[0, -1]]
+    )
+    with pytest.raises(ValueError, match="sorted"):
+        core.self_sums(backwards, KEYS)
