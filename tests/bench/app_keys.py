@@ -3,7 +3,7 @@
     python tests/bench/app_keys.py PROFILE [--repeat 3]
 
 It runs in a pseudo terminal of 120x40, as a user's own. A screen counts as there when its words have arrived: the
-device on the overview, a track of ops on the timeline.
+device on the overview, a track of ops on the timeline, the number of its events where no more of it is being read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07]*\
 
 
 class Terminal:
-    """The app in a terminal of its own, and what it has written since it was last asked."""
+    """The app in a terminal of its own, and what it has written since the last key."""
 
     def __init__(self, command: list[str]) -> None:
         self._fd, inner = pty.openpty()
@@ -38,11 +38,13 @@ class Terminal:
             command, stdin=inner, stdout=inner, stderr=inner, env=environment, start_new_session=True
         )
         os.close(inner)
+        self._written = b""
         self._begun = time.perf_counter()
 
     def press(self, keys: str) -> None:
         """Types keys, from which on it counts the time."""
         os.write(self._fd, keys.encode())
+        self._written = b""
         self._begun = time.perf_counter()
 
     def until(self, words: bytes, limit: float = 60.0) -> float:
@@ -51,13 +53,12 @@ class Terminal:
         Raises:
             TimeoutError: they never are.
         """
-        written = b""
-        while time.perf_counter() - self._begun < limit:
+        while not re.search(words, _ESCAPES.sub(b"", self._written)):
+            if time.perf_counter() - self._begun > limit:
+                raise TimeoutError(f"never wrote {words!r}: {_ESCAPES.sub(b'', self._written)[-300:]!r}")
             if select.select([self._fd], [], [], 0.05)[0]:
-                written += os.read(self._fd, 65536)
-                if re.search(words, _ESCAPES.sub(b"", written)):
-                    return time.perf_counter() - self._begun
-        raise TimeoutError(f"never wrote {words!r}: {_ESCAPES.sub(b'', written)[-300:]!r}")
+                self._written += os.read(self._fd, 65536)
+        return time.perf_counter() - self._begun
 
     def close(self) -> None:
         """Ends the app."""
@@ -74,6 +75,7 @@ def waits(profile: str, *options: str) -> dict[str, float]:
         time.sleep(1)
         terminal.press("4")
         out["key to timeline"] = terminal.until(rb"XLA Ops")
+        out["key to whole timeline"] = terminal.until(rb"events of host [^, ]+ ")
         time.sleep(1)
         terminal.press("1")
         out["key to a tab that is there"] = terminal.until(rb"TPU v\d|[Ss]tep time")

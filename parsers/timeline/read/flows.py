@@ -48,6 +48,9 @@ _IN, _OUT = 1, 2  # the low bits of the stat `flow`; the next 56 are its id, the
 _ID_BITS = np.uint64((1 << 56) - 1)
 _CHUNK = 1 << 18
 
+_MOST_BITS = 62
+"""Of the numbers of a row that is sorted as one."""
+
 _MOST_LINES = 8
 """It pairs up so many lines of ops, and of asynchronous ops, in a plane; sound profiles have one each."""
 
@@ -189,8 +192,11 @@ def read_flows(trace: Trace, timeline: Timeline, on_chunk: ChunkDone | None = No
         _read_line(source, names.get(plane.index, {}), found, on_chunk)
     *others, of_async = (*_by_context(found), *_by_flow(found))
     pairs = [(*pair, _kinds(sources, *pair)) for pair in others]
-    pairs += [(*pair, np.full(len(pair[0]), _ASYNC)) for pair in (of_async, *_by_op(sources, found.done_names))]
+    pairs += [
+        (*pair, np.full(len(pair[0]), _ASYNC, np.uint8)) for pair in (of_async, *_by_op(sources, found.done_names))
+    ]
     source_of, target_of, kinds = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    del others, of_async, pairs, found  # which take as much again
     return _flows(sources, source_of, target_of, kinds)
 
 
@@ -315,35 +321,71 @@ def _by_op(sources: Sequence[_Source], done_names: Mapping[int, Mapping[int, str
                 yield begins[0][first] + ops.first, ends[1][last] + ops.first
 
 
-def _kinds(sources: Sequence[_Source], source: Int64s, target: Int64s) -> Int64s:
-    """int64[n]: whether links lead from a host to a device."""
+def _kinds(sources: Sequence[_Source], source: Int64s, target: Int64s) -> NDArray[np.uint8]:
+    """uint8[n]: whether links lead from a host to a device."""
     first = np.array([track_source.first for track_source in sources], np.int64)
     is_host = np.array([track_source.is_host for track_source in sources], np.bool_)
     from_host, to_host = (is_host[np.searchsorted(first, events, side="right") - 1] for events in (source, target))
-    return np.where(from_host & ~to_host, _KINDS.index("launch"), _KINDS.index("flow"))
+    return np.where(from_host & ~to_host, np.uint8(_KINDS.index("launch")), np.uint8(_KINDS.index("flow")))
 
 
-def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: Int64s) -> Flows:
+def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: NDArray[np.uint8]) -> Flows:
     """Puts links in order, each once and with its first kind; drops links from an event to itself."""
-    order = np.lexsort((kind, target, source))
-    order = order[source[order] != target[order]]
-    order = order[opens(source[order], target[order])]
-    source, target, kind = source[order], target[order], kind[order]
-    events = distinct(np.concatenate([source, target]))
+    differ = source != target
+    source, target, kinds = _sorted(source[differ], target[differ], kind[differ])
+    first = opens(source, target)
+    source, target, kind = source[first], target[first], kinds[first].astype(np.uint8)
+    is_end = np.zeros(sources[-1].first + len(sources[-1].track) if sources else 0, np.bool_)
+    is_end[source] = is_end[target] = True
+    events = np.flatnonzero(is_end).astype(np.int64)
     borders = np.searchsorted(events, np.array([track_source.first for track_source in sources], np.int64))
     borders = np.append(borders, len(events)).astype(np.int64)
-    index, start = events.copy(), np.zeros(len(events), np.int64)
+    node = np.cumsum(is_end, dtype=np.int32)
+    node -= 1
+    leaves, leads_to = node[source], node[target]
+    del is_end, node, source, target, kinds
+    start = np.zeros(len(events), np.int64)
     for track_source, a, b in zip(sources, borders[:-1].tolist(), borders[1:].tolist(), strict=True):
         if a < b:
-            index[a:b] -= track_source.first
-            start[a:b] = track_source.track.start_ps[index[a:b]]
-    source, target = np.searchsorted(events, source), np.searchsorted(events, target)
-    order = np.lexsort((start[target], source))
-    source, target = source[order], target[order]
-    by_target = np.lexsort((start[source], target)).astype(np.int32)
-    places, kind = tuple(track_source.place for track_source in sources), kind[order]
-    links = source.astype(np.int32), target.astype(np.int32), kind.astype(np.uint8)
-    return Flows(places, borders, index, *links, by_target)
+            events[a:b] -= track_source.first
+            start[a:b] = track_source.track.start_ps[events[a:b]]
+    order = _within_groups(leaves, start[leads_to])
+    leaves, leads_to, kind = leaves[order], leads_to[order], kind[order]
+    target_of, flow = _sorted(leads_to, np.arange(len(leads_to)))
+    by_target = flow[_within_groups(target_of, start[leaves[flow]])].astype(np.int32)
+    return Flows(tuple(one.place for one in sources), borders, events, leaves, leads_to, kind, by_target)
+
+
+def _sorted(*columns: NDArray[np.integer]) -> tuple[Int64s, ...]:
+    """Rows of numbers from 0 on, in order of their columns: as one number each where that has the bits."""
+    bits = [int(column.max(initial=0)).bit_length() for column in columns]
+    if sum(bits) > _MOST_BITS:
+        order = np.lexsort(columns[::-1])
+        return tuple(column[order].astype(np.int64) for column in columns)
+    rows = np.zeros(len(columns[0]), np.int64)
+    for column, width in zip(columns, bits, strict=True):
+        rows <<= width
+        rows |= column
+    rows.sort()
+    out = []
+    for width in reversed(bits):
+        out.append(rows & ((1 << width) - 1))
+        rows >>= width
+    return tuple(reversed(out))
+
+
+def _within_groups(group: NDArray[np.integer], value: Int64s) -> Int64s:
+    """The order of rows by a value, and of equal ones as they are, within the groups in which they lie one by one."""
+    order = np.arange(len(group))
+    begins = opens(group)
+    wrong = np.flatnonzero(~begins[1:] & (value[1:] < value[:-1])) + 1
+    if len(wrong):
+        number = np.cumsum(begins)
+        is_wrong = np.zeros(int(number[-1]) + 1, np.bool_)
+        is_wrong[number[wrong]] = True
+        rows = np.flatnonzero(is_wrong[number])
+        order[rows] = rows[np.lexsort((value[rows], number[rows]))]
+    return order
 
 
 # --- asynchronous ops

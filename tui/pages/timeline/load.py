@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
@@ -34,10 +35,12 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell, clock: Callable
     """Tells all events of a host, and before that those that are read so far; then what leads from event to event."""
     due = clock() + PART_SECONDS
 
+    drawing = Thread(target=_import, args=("draw.frame",), daemon=True)  # while the first events are decoded
+    drawing.start()
+
     def show(timeline: Timeline) -> None:
-        # what takes a while, and what keys need later, is made and read here, and not on the screen's thread
-        for module in ("draw.frame", "popup", "draw.event_details"):
-            import_module(f"tpuprof.tui.pages.timeline.{module}")
+        # what takes a while is made and read here, and not on the screen's thread
+        drawing.join()
         prepare(timeline)
         tell("timeline", HostTimeline(timeline, len(run.hosts), is_chosen=host is not None))
 
@@ -49,6 +52,12 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell, clock: Callable
 
     timeline = session.timeline(host, on_part=show_part)
     show(timeline)
+    for module in ("popup", "draw.event_details"):  # what keys need later
+        _import(module)
     for *_, track in timeline.tracks():
         _ = track.busy_ps  # by which the tracks may be sorted
     tell("flows", session.flows(timeline))
+
+
+def _import(module: str) -> None:
+    import_module(f"tpuprof.tui.pages.timeline.{module}")
