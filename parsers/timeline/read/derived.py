@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, is_sorted, nesting_order, no_ints
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, runs, self_sums
+from tpuprof.parsers.formats.xspace.core.api import by_lane, in_order, lane_bounds, lanes, runs, self_sums
 from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LaidEvents, Runs
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
@@ -99,7 +99,7 @@ def derived_tracks(ops: Track, grouping: Track | None, lane: NDArray[np.int32] |
     labels = _labels(source, len(ops.names))
     events = KeyedSpans(ops.start_ps, ops.end_ps, ops.key)
     if lane is not None:
-        laid = LaidEvents(*events, lane, ops.lanes)
+        laid = in_order(LaidEvents(*events, lane, ops.lanes))
     else:
         laid = LaidEvents(*_nesting(events), np.zeros(0, np.int32), np.array([0, len(ops)], np.int64))
     groups = _groups(grouping)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
-from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LaidEvents, Runs, as_int64
+from tpuprof.parsers.formats.xspace.core.types import LaidEvents, Runs, as_int64
 
 _MOST = np.iinfo(np.int64).max
 _MOST_LEVELS = 64  # deeper than that, or with few events left, one event after the other is faster
@@ -94,26 +94,26 @@ def by_lane(lane: NDArray[np.int32], bounds: Int64s, *columns: NDArray[Any]) -> 
     return tuple(column[order] for column in columns)
 
 
-def in_order(ops: LaidEvents, keys: int) -> KeyedSpans:
-    """Events in order of time, the outer first.
-
-    Raises:
-        ValueError: a key outside, or lanes that do not fit.
-    """
-    n = len(ops.start)
-    if {len(ops.end), len(ops.key)} != {n} or (n and (int(ops.key.min()) < 0 or int(ops.key.max()) >= keys)):
-        raise ValueError("a key outside, or columns of different lengths")
+def in_order(ops: LaidEvents) -> LaidEvents:
+    """See `core.in_order`."""
     if not len(ops.lane):
-        return KeyedSpans(*ops[:3])
-    (place,) = by_lane(ops.lane, ops.bounds, np.arange(n))
+        return ops
+    (place,) = by_lane(ops.lane, ops.bounds, np.arange(len(ops.lane)))
     order = np.empty_like(place)
-    order[place] = np.arange(n)
-    return KeyedSpans(*ops[:3]).take(order)
+    order[place] = np.arange(len(place))
+    return LaidEvents(ops.start[order], ops.end[order], ops.key[order], ops.lane[:0], ops.bounds[[0, -1]])
+
+
+def check_keys(keys: NDArray[np.integer], count: int) -> None:
+    """Raises ValueError for a key outside of [0, count)."""
+    if len(keys) and (int(keys.min()) < 0 or int(keys.max()) >= count):
+        raise ValueError(f"a key lies outside [0, {count})")
 
 
 def runs(ops: LaidEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
     """See `core.runs`."""
-    start, end, key = in_order(ops, len(label))
+    start, end, key, *_ = in_order(ops)
+    check_keys(key, len(label))
     group = np.full(len(start), -1, np.int32)
     for number, (a, b) in enumerate(zip(*(np.searchsorted(start, times).tolist() for times in groups), strict=True)):
         group[a:b] = number

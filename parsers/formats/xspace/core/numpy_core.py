@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base import intervals
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core import scalar, types
-from tpuprof.parsers.formats.xspace.core.lanes import by_lane, in_order, lanes, runs
+from tpuprof.parsers.formats.xspace.core.lanes import by_lane, check_keys, in_order, lanes, runs
 from tpuprof.parsers.formats.xspace.core.nest import nest
 from tpuprof.parsers.formats.xspace.core.scalar import MAX_FIELD_NUMBER
 from tpuprof.parsers.formats.xspace.core.split import split
@@ -25,6 +25,7 @@ __all__ = [
     "by_lane",
     "decode_events",
     "duration_sums",
+    "in_order",
     "lanes",
     "min_by_key",
     "nest",
@@ -396,8 +397,7 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
 
 def _check_keys(keys: NDArray[np.integer], values: Int64s, k: int) -> None:
     types.check_key_count(keys, values, k)
-    if len(keys) and (int(keys.min()) < 0 or int(keys.max()) >= k):
-        raise ValueError(f"a key lies outside [0, {k})")
+    check_keys(keys, k)
 
 
 def duration_sums(spans: types.KeyedSpans, classes: NDArray[np.uint8], count: int, block: int) -> Int64s:
@@ -443,7 +443,7 @@ def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
 
 def self_sums(ops: types.LaidEvents, keys: int) -> Int64s:
     """See `core.self_sums`."""
-    start, end, key = in_order(ops, keys)
+    start, end, key, *_ = in_order(ops)
     return sum_by_key(key, np.maximum(nest(start, end).self_ps, 0), keys)
 
 

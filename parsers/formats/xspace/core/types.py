@@ -225,6 +225,9 @@ class Core(Protocol):
     def busy(self, start: Int64s, end: Int64s, bounds: Int64s) -> int:
         """The time that some lanes cover."""
 
+    def in_order(self, ops: LaidEvents) -> LaidEvents:
+        """The same events, perhaps in one lane."""
+
     def runs(self, ops: LaidEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
         """Events in a row that have one label."""
 

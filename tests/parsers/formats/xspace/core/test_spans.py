@@ -84,6 +84,15 @@ def test_rows_are_put_lane_by_lane(core: Core, ordered: list[Event]) -> None:
     assert np.diff(found.bounds).tolist() == [len(lane) for lane in lanes if lane]
 
 
+@given(events())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_order_of_time_comes_back_from_the_lanes(core: Core, ordered: list[Event]) -> None:
+    found = core.in_order(laid(core, ordered))
+    if not len(found.lane):
+        rows = zip(found.start.tolist(), found.end.tolist(), found.key.tolist(), strict=True)
+        assert list(rows) == ordered and int(found.bounds[-1]) == len(ordered)
+
+
 @given(events(most=80))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_busy_is_the_time_that_some_event_covers(core: Core, ordered: list[Event]) -> None:
