@@ -30,8 +30,8 @@ class CoreSummary(CoreTotals):
         duty: what the core adds to its chip's duty cycle.
         step_times: self time by step and part.
         run_ps: int64[n]; duration of each run of a module by the device's clock, in order of start.
-        gaps: the long gaps between its ops (inside steps where there are steps), disjoint and in order, on the trace's
-            clock; none where the core is hardly idle.
+        gaps: the long gaps between its ops (from the first step to the last where there are steps), disjoint and in
+            order, on the trace's clock; none where the core is hardly idle.
     """
 
     duty: CoreDuty
@@ -83,14 +83,14 @@ def summarise_core(
 
 
 def _long_gaps(busy: Intervals | None, steps: CoreSteps) -> Intervals:
-    """The gaps between busy intervals, inside steps where there are steps, that are long enough to matter."""
+    """The gaps between busy intervals, from the first step to the last where there are steps, that matter."""
     none = no_ints()
     if busy is None or len(busy[0]) < 2:
         return none, none
     usual = int(np.sort(steps.duration_ps)[len(steps) // 2]) if len(steps) else int(busy[1][-1] - busy[0][0])
     least = max(1, int(_LONG_GAP * usual))
     start, end = _long(busy[1][:-1], busy[0][1:], least)
-    return _long(*intersect(start, end, steps.start_ps, steps.end_ps), least) if len(steps) else (start, end)
+    return _long(*intersect(start, end, steps.start_ps[:1], steps.end_ps[-1:]), least) if len(steps) else (start, end)
 
 
 def _long(start: Int64s, end: Int64s, least: int) -> Intervals:

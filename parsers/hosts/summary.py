@@ -20,15 +20,25 @@ from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Watch
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
-from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, activities, compilations, flying
+from tpuprof.parsers.ops.core_times import CoreOpTimes, core_op_times
+from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, activities, compilations, flying, launches
 from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
+from tpuprof.parsers.ops.host.memory_use import fullest_memory, memory_stats
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps import markers
 from tpuprof.parsers.steps.duty import SPARSE_OPS_LINE, ChipDuty, chip_duty
 from tpuprof.parsers.steps.grid import InputSource, StepGrid, align
-from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, event_groups, grouping_line, is_grouped
+from tpuprof.parsers.steps.groups.groups import (
+    GROUP_STATS,
+    Groups,
+    event_groups,
+    grouping_line,
+    has_step_numbers,
+    is_grouped,
+)
+from tpuprof.parsers.steps.launches import ClockLead, annotated_steps, clock_lead
 from tpuprof.parsers.steps.markers import CoreSteps, HostSteps, ModuleRuns
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
@@ -52,6 +62,10 @@ class HostSummary(OpSummary):
         gpu: what its GPUs did; None without GPUs, or with TPUs beside them.
         idle: the long gaps of the core that is idle most; None where no core is idle for long.
         compilations: programs that the host compiled during the profile.
+        core_ops: the largest ops by core.
+        memory: bytes in use in the device memory that was fullest, and its capacity; None where no event tells.
+        has_step_numbers: whether annotations of the host number steps.
+        launched: how often the host launched a program, counted only where no core ran an op; None without a host.
         profile_duration_ps: the duration that the profiler recorded, else from the first to the last device event,
             else None.
         mxu_percent, hbm_percent: hardware counters that the host plane may hold.
@@ -67,6 +81,10 @@ class HostSummary(OpSummary):
     gpu: GpuSummary | None
     idle: IdleTime | None
     compilations: tuple[Compilation, ...]
+    core_ops: CoreOpTimes
+    memory: tuple[int, int] | None
+    has_step_numbers: bool
+    launched: int | None
     profile_duration_ps: int | None
     mxu_percent: float | None
     hbm_percent: float | None
@@ -105,7 +123,10 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     side = read_host_side(trace, on_chunk)
     runs = [markers.module_runs(plane) for plane in cores]
     groups = _groups(trace, cores, side.events)
-    step_lists, source, note = _find_steps(cores, runs, groups)
+    step_lists, source, note = _find_steps(cores, runs, groups, side.events)
+    lead = clock_lead(side.events, cores)
+    shift = 0 if lead is None else lead.shift_ps
+    waits = _shifted(side.waits, -shift)
     infos = [devices.device_info(plane) for plane in cores]
     beside = [devices.device_info(plane) for plane in trace.planes if devices.is_sparse_core(plane)]
     chips = Counter(info.chip for info in (*infos, *beside))
@@ -113,30 +134,50 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     def work(index: int) -> CoreSummary:
         is_crowded = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
-        return summarise_core(*core, is_crowded, side.waits, on_chunk)
+        return summarise_core(*core, is_crowded, waits, on_chunk)
 
     summaries = on_threads(work, range(len(cores)), workers)
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
     ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.name})
-    steps = _grid(trace, cores, host, summaries, source, _input_source(ops.table, side, step_lists))
+    names = [f"{host}:{devices.device_ordinal(plane)}" for plane in cores]
+    steps = _grid(trace, names, summaries, source, _input_source(ops.table, waits, step_lists))
     if steps is None and not note:
         note = "the cores share no step"
     host_stats = _plane_stats(trace, HOST_PLANE)
     return HostSummary(
-        **{field.name: getattr(ops, field.name) for field in fields(ops)},
+        **{field.name: getattr(ops, field.name) for field in fields(ops) if field.name != "remarks"},
+        remarks=(*ops.remarks, *_of_clocks(lead)),
         duty=chip_duty([core.duty for core in summaries], trace, on_chunk),
         steps=steps,
         step_note=note,
         host_ops=side.ops,
         input_rows=side.input_rows,
-        requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries]),
+        requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries], shift),
         gpu=_gpus(trace, side.events, on_chunk),
-        idle=None if most is None else _idle_time(cores[most], summaries[most], side),
-        compilations=() if most is None or side.events is None else compilations(side.events, summaries[most].gaps),
+        idle=None if most is None else _idle_time(cores[most], summaries[most], step_lists[most], side, shift),
+        compilations=()
+        if most is None or side.events is None
+        else compilations(side.events, _shifted(summaries[most].gaps, shift)),
+        has_step_numbers=side.events is not None and has_step_numbers(side.events),
+        memory=fullest_memory(side.events),
+        launched=None if side.events is None or len(ops.table) else launches(side.events),
+        core_ops=core_op_times(names, [core.table for core in summaries], ops.table),
         profile_duration_ps=_profile_duration(_plane_stats(trace, devices.ENVIRONMENT_PLANE), summaries),
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
         hlo_programs=dict(HloModules.of(trace).names),
+    )
+
+
+def _of_clocks(lead: ClockLead | None) -> tuple[str, ...]:
+    """What to say of clocks that differ."""
+    if lead is None:
+        return ()
+    bounds = f"at least {lead.least_ps / 1e9:.2f}"
+    bounds += "" if lead.most_ps is None else f" and at most {lead.most_ps / 1e9:.2f}"
+    return (
+        f"the devices' clocks run ahead of the host's, by {bounds} ms: runs start before their own launch; what the "
+        f"host did meanwhile is looked up {lead.shift_ps / 1e9:.2f} ms later",
     )
 
 
@@ -184,7 +225,8 @@ def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None) -> HostSide:
     if plane is None:
         return HostSide(None, merge_host_ops([]), (none, none), merge_input_rows([]))
     reader = HostOpsReader(plane)
-    stats = tuple(dict.fromkeys((*reader.stats, *GROUP_STATS, *INPUT_STATS, *REQUEST_STATS)))
+    wanted = (*reader.stats, *GROUP_STATS, *INPUT_STATS, *REQUEST_STATS, *memory_stats(plane))
+    stats = tuple(dict.fromkeys(wanted))
     events = HostEvents(plane, tuple(read_threads(plane, stats, on_chunk)))
     for thread in events.threads:
         reader.take(thread)
@@ -195,13 +237,17 @@ def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None) -> HostSide:
 
 
 def _find_steps(
-    cores: Sequence[Plane], runs: Sequence[ModuleRuns], groups: Groups | None
+    cores: Sequence[Plane], runs: Sequence[ModuleRuns], groups: Groups | None, host: HostEvents | None
 ) -> tuple[list[CoreSteps], StepSource, str]:
     """Each core's steps, where they come from, and what to say about them."""
     host_steps = _host_steps(cores, groups)
     marked = [markers.marked_steps(plane, of) for plane, of in zip(cores, host_steps, strict=True)]
     if any(map(len, marked)):
         return marked, "steps", ""
+    numbered = _numbered_steps(cores, groups, host)
+    if min(map(len, numbered), default=0) >= markers.MINIMUM_RUNS - 1:
+        note = "no Steps line: a step is taken as the time from the first run that one step of the host (step_num) "
+        return numbered, "modules", note + "launched to the first of the next"
     busiest = markers.busiest_module(runs)
     if busiest is None:
         if not any(core.name for core in runs):
@@ -214,9 +260,19 @@ def _find_steps(
     return [markers.inferred_steps(core, module) for core in runs], "modules", note
 
 
+def _numbered_steps(cores: Sequence[Plane], groups: Groups | None, host: HostEvents | None) -> list[CoreSteps]:
+    """The steps that annotations of the host number: by what they lead to, else by when they launched it."""
+    if host is None or not has_step_numbers(host):
+        return []
+    linked = _host_steps(cores, groups, marked=False)
+    if not all(of is not None and (of.group >= 0).any() for of in linked):
+        linked = [annotated_steps(host, plane) for plane in cores]
+    return [markers.numbered_steps(plane, of) for plane, of in zip(cores, linked, strict=True) if of is not None]
+
+
 def _groups(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> Groups | None:
     """Groups the events that belong together, where markers of steps or requests need it."""
-    if host is None or not (any(map(_has_markers, cores)) or has_requests(host)):
+    if host is None or not (any(map(_has_markers, cores)) or has_requests(host) or has_step_numbers(host)):
         return None
     return event_groups(host, cores, grouped=is_grouped(trace))
 
@@ -226,18 +282,18 @@ def _has_markers(plane: Plane) -> bool:
     return line is not None and line.name == STEPS_LINE
 
 
-def _host_steps(cores: Sequence[Plane], groups: Groups | None) -> list[HostSteps | None]:
-    """For each core with markers, which host step launched each of them."""
+def _host_steps(cores: Sequence[Plane], groups: Groups | None, marked: bool = True) -> list[HostSteps | None]:
+    """For each core with markers (or without any), which host step launched each of them, or of its modules' runs."""
     if groups is None or groups.cores is None:
         return [None] * len(cores)
     numbers = {root.group: root.step_num for root in groups.roots if root.step_num is not None}
     return [
-        HostSteps(group, numbers) if _has_markers(plane) else None
+        HostSteps(group, numbers) if _has_markers(plane) == marked else None
         for plane, group in zip(cores, groups.cores, strict=True)
     ]
 
 
-def _input_source(table: OpTable, side: HostSide, cores: Sequence[CoreSteps]) -> InputSource | None:
+def _input_source(table: OpTable, waits: Intervals, cores: Sequence[CoreSteps]) -> InputSource | None:
     """What tells the time that steps wait for input; None without infeed ops and with few input events on the host.
 
     The host's input events count if at least every other step has one: transfers while a program starts up say nothing
@@ -248,19 +304,17 @@ def _input_source(table: OpTable, side: HostSide, cores: Sequence[CoreSteps]) ->
     steps = next((steps for steps in cores if len(steps)), None)
     if steps is None:
         return None
-    inside = covered(steps.end_ps, *side.waits) - covered(steps.start_ps, *side.waits)
+    inside = covered(steps.end_ps, *waits) - covered(steps.start_ps, *waits)
     return "host" if 2 * np.count_nonzero(inside) >= len(steps) else None
 
 
 def _grid(
     trace: Trace,
-    cores: Sequence[Plane],
-    host: str,
+    names: Sequence[str],
     summaries: Sequence[CoreSummary],
     source: StepSource,
     input_source: InputSource | None,
 ) -> StepGrid | None:
-    names = [f"{host}:{devices.device_ordinal(plane)}" for plane in cores]
     grid = align([core.step_times for core in summaries], source, names, input_source)
     if grid is None:
         return None
@@ -270,9 +324,17 @@ def _grid(
 # --- idle time -----------------------------------------------------------------------------------------------------
 
 
-def _idle_time(plane: Plane, core: CoreSummary, side: HostSide) -> IdleTime | None:
-    """The long gaps of a core, without those in which the host waited for input."""
-    gaps = subtract(*core.gaps, *side.waits)
+def _shifted(spans: Intervals, shift_ps: int) -> Intervals:
+    return spans[0] + shift_ps, spans[1] + shift_ps
+
+
+def _idle_time(plane: Plane, core: CoreSummary, steps: CoreSteps, side: HostSide, shift_ps: int) -> IdleTime | None:
+    """The long gaps of a core, without those in which the host waited for input.
+
+    Args:
+        shift_ps: what to add to the device's times to compare them with the host's.
+    """
+    gaps = subtract(*core.gaps, *_shifted(side.waits, -shift_ps))
     if not len(gaps[0]):
         return None
     length = gaps[1] - gaps[0]
@@ -280,11 +342,18 @@ def _idle_time(plane: Plane, core: CoreSummary, side: HostSide) -> IdleTime | No
     return IdleTime(
         core=devices.device_ordinal(plane),
         gap_ps=int(length.sum()),
+        between_ps=_outside(gaps, steps),
         count=len(length),
         longest=(int(gaps[0][longest]), int(gaps[1][longest])),
-        activities=activities(side.events, gaps) if side.events is not None else (),
+        activities=activities(side.events, _shifted(gaps, shift_ps)) if side.events is not None else (),
         flying=_flying(plane, gaps),
     )
+
+
+def _outside(gaps: Intervals, steps: CoreSteps) -> int:
+    """The part of some gaps that lies between steps."""
+    inside = covered(gaps[1], steps.start_ps, steps.end_ps) - covered(gaps[0], steps.start_ps, steps.end_ps)
+    return int((gaps[1] - gaps[0] - inside).sum()) if len(steps) else 0
 
 
 def _flying(plane: Plane, gaps: Intervals) -> dict[str, int]:

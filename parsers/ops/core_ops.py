@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTable
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
-from tpuprof.parsers.ops.device import OFF_DUTY
+from tpuprof.parsers.ops.device import CUSTOM_CALL, OFF_DUTY
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource, is_count
 from tpuprof.parsers.ops.table import OpTable
 
@@ -33,7 +33,6 @@ TIME_SCALE = "Time Scale Multiplier"
 DMA_STALL = "dma_stall_duration_ps"
 
 CATEGORY = "hlo_category"
-CUSTOM_CALL = "custom-call"
 COUNTS = ("flops", "model_flops", "bytes_accessed")
 """Work as the compiler counts it, for one occurrence in an op's metadata; events of custom calls may have their own."""
 
@@ -349,6 +348,12 @@ def op_table(plane: Plane, totals: OpTotals) -> OpTable:
     flops, model_flops, bytes_accessed = (
         _counted(columns.number(name), occurrences, is_call, figures.get(name)) for name in COUNTS
     )
+    traffic = columns.memory_access() * occurrences.astype(np.float64)[:, None]
+    # a kernel that nobody counted has the counts 0 (Pallas without a cost estimate); that is no work of none
+    flops[is_call & (flops == 0)] = np.nan
+    is_moving = np.nan_to_num(bytes_accessed) + np.nan_to_num(traffic).sum(axis=1) > 0
+    bytes_accessed[is_call & ~is_moving] = np.nan
+    traffic[is_call & ~is_moving] = np.nan
     stall = figures.get(DMA_STALL)
     unknown = np.full(len(rows), np.nan)
     return OpTable(
@@ -368,7 +373,7 @@ def op_table(plane: Plane, totals: OpTotals) -> OpTable:
         # XProf's rule: model FLOPs are the FLOPs where the profile gives none of their own
         model_flops=np.where(np.nan_to_num(model_flops) > 0, model_flops, flops),
         bytes_accessed=bytes_accessed,
-        traffic=columns.memory_access() * occurrences.astype(np.float64)[:, None],
+        traffic=traffic,
         source=np.where(rows >= 0, 0, -1).astype(np.int64),
         metadata_row=rows,
         sources=(source,),

@@ -38,6 +38,9 @@ OFF_DUTY = frozenset(
 HOLDS_OPS = frozenset({"while", "conditional", "call", "megacore fusion"})
 """HLO categories of ops that contain other ops; their FLOPs and bytes are those of the ops inside."""
 
+CUSTOM_CALL = "custom-call"
+"""HLO category of kernels, such as Pallas ones, and other calls out of the compiler's own code."""
+
 _COLLECTIVE = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective|^send|^recv|partition-id")
 _HOST = re.compile(r"^infeed|^outfeed|^host (send|recv)|host-")
 _COPY = re.compile(

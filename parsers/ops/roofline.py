@@ -12,7 +12,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.ops.device import HOLDS_OPS, Peaks
+from tpuprof.parsers.ops.device import CUSTOM_CALL, HOLDS_OPS, Peaks
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable
 
@@ -91,6 +91,13 @@ def summed_rows(values: Floats, group: Int64s, count: int) -> Floats:
         if known.any():
             sums = np.bincount(group[known], values[known, column], minlength=count)
             out[:, column] = np.where(np.bincount(group[known], minlength=count) > 0, sums, np.nan)
+    return out
+
+
+def uncounted(table: OpTable) -> Bools:
+    """bool[n]: which ops are kernels (custom calls) whose work nobody counted: neither FLOPs nor bytes."""
+    calls = np.array([category == CUSTOM_CALL for category in table.category], np.bool_)
+    out: Bools = calls & np.isnan(table.flops) & np.isnan(table.hbm_bytes)
     return out
 
 

@@ -62,6 +62,8 @@ class StepGrid:
         class_ps: int64[cores, steps, len(OP_CLASSES)], idle time included; it adds up to the duration.
         work, feed_work: float64[cores, steps, WORK_COUNT].
         all_reduce: step, id and duration of each core's all-reduces, as in `CoreStepTimes`.
+        collective_names, collective_ps: the collectives with most time, and int64[cores, steps, k], their self time;
+            the others together stand under an empty name.
         slow_ops: the ops that the slowest step has most more of, on the core where that is most.
         core_names: ``host:ordinal`` of each core.
         hosts: int64[cores], the host of each core.
@@ -80,6 +82,8 @@ class StepGrid:
     work: Floats
     feed_work: Floats
     all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
+    collective_names: tuple[str, ...]
+    collective_ps: Int64s
     slow_ops: tuple[SlowOp, ...]
     core_names: tuple[str, ...]
     hosts: Int64s
@@ -111,6 +115,7 @@ class StepGrid:
             work=self.work[:, rows],
             feed_work=self.feed_work[:, rows],
             all_reduce=tuple(_renumbered(part, rows, len(self)) for part in self.all_reduce),
+            collective_ps=self.collective_ps[:, rows],
             sparse_core=None if self.sparse_core is None else self.sparse_core[:, rows],
         )
 
@@ -138,6 +143,7 @@ def align(
     if not names:
         return None
     pairs = list(zip(cores, index, strict=True))
+    collectives = _by_collective([(core.collective_names, core.collective_ps[rows][None]) for core, rows in pairs])
     part_ps = np.stack([core.part_ps[rows] for core, rows in pairs])
     if input_source == "host":
         part_ps[:, :, INFEED] = np.stack([core.input_ps[rows] for core, rows in pairs])
@@ -155,6 +161,8 @@ def align(
             _renumbered((core.all_reduce_step, core.all_reduce_id, core.all_reduce_ps), rows, len(core.steps))
             for core, rows in pairs
         ),
+        collective_names=collectives[0],
+        collective_ps=collectives[1],
         slow_ops=max((core.slow_ops for core in cores), key=lambda ops: sum(op.excess_ps for op in ops)),
         core_names=tuple(core_names),
         hosts=np.zeros(len(cores), np.int64),
@@ -164,6 +172,17 @@ def align(
         incomplete=_without_cores(unused),
     )
     return _without_lost_ops(*_without_cut_steps(grid, np.stack([core.op_count[rows] for core, rows in pairs])))
+
+
+def _by_collective(parts: Sequence[tuple[tuple[str, ...], Int64s]]) -> tuple[tuple[str, ...], Int64s]:
+    """Puts the collectives of some cores together: names, and int64[cores, steps, k] of each part, steps alike."""
+    names = tuple(dict.fromkeys(name for of, _ in parts for name in of))
+    column = {name: at for at, name in enumerate(names)}
+    times = [np.zeros((*of_cores.shape[:2], len(names)), np.int64) for _, of_cores in parts]
+    for out, (of, of_cores) in zip(times, parts, strict=True):
+        for at, name in enumerate(of):  # programs may have ops of one name
+            out[:, :, column[name]] += of_cores[:, :, at]
+    return names, np.concatenate(times)
 
 
 def _taking_part(cores: Sequence[CoreStepTimes]) -> list[int]:
@@ -268,6 +287,7 @@ def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
         return grids[0]
     names, index = _matched(grids)
     taken = [grid.take(position) for grid, position in zip(grids, index, strict=True)]
+    collectives = _by_collective([(grid.collective_names, grid.collective_ps) for grid in taken])
     sources = {grid.input_source for grid in grids}
     return StepGrid(
         names=names,
@@ -279,6 +299,8 @@ def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
         work=np.concatenate([grid.work for grid in taken]),
         feed_work=np.concatenate([grid.feed_work for grid in taken]),
         all_reduce=tuple(part for grid in taken for part in grid.all_reduce),
+        collective_names=collectives[0],
+        collective_ps=collectives[1],
         slow_ops=max((grid.slow_ops for grid in taken), key=lambda ops: sum(op.excess_ps for op in ops)),
         core_names=tuple(name for grid in grids for name in grid.core_names),
         hosts=np.concatenate([np.full(len(grid.hosts), position) for position, grid in enumerate(grids)]),

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, no_ints
+from tpuprof.parsers.base.intervals import Int64s, is_among, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, MODULES_LINE, STEPS_LINE, device_spans, event_spans
@@ -149,6 +149,29 @@ def _step_name(host_steps: HostSteps, group: int, marker: str) -> str:
     """The number that the program gave the step, else the marker's name."""
     number = host_steps.step_numbers.get(group)
     return marker if number is None else str(number)
+
+
+def numbered_steps(plane: Plane, host_steps: HostSteps) -> CoreSteps:
+    """The steps that the host's annotations number, on a core without markers.
+
+    A step goes from the first run that one annotation launched to the first that another one did; the last has no end.
+
+    Args:
+        host_steps: which host step launched each run of a module.
+    """
+    marks = _marks(plane, MODULES_LINE)
+    none = CoreSteps((), no_ints(), no_ints(), no_ints())
+    if len(host_steps.group) != len(marks.place):
+        return none
+    group = host_steps.group[marks.place]
+    known = np.flatnonzero((group >= 0) & is_among(group, list(host_steps.step_numbers)))
+    if len(known) < 2:
+        return none
+    opens = known[np.append(True, np.diff(group[known]) != 0)]
+    opens = opens[np.append(True, np.diff(marks.start[opens]) > 0)]
+    start = marks.start[opens]
+    names = tuple(str(host_steps.step_numbers[int(group[row])]) for row in opens[:-1])
+    return CoreSteps(names, start[:-1], start[1:], np.diff(start))
 
 
 def module_runs(plane: Plane) -> ModuleRuns:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, covered, distinct, place
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, covered, distinct, place
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
@@ -51,6 +51,9 @@ SLOW_STEP = 1.15
 
 _SLOW_OPS = 5
 
+MOST_COLLECTIVES = 64
+"""So many collectives are told by step; the rest count together."""
+
 
 @dataclass(frozen=True, slots=True)
 class SlowOp:
@@ -74,6 +77,8 @@ class CoreStepTimes:
         work, feed_work: float64[steps, WORK_COUNT], work of the ops that start in each step (`roofline.work_of`), and
             the part of it that infeed and outfeed ops do.
         all_reduce_step, all_reduce_id, all_reduce_ps: int64[k], one entry for each all-reduce event inside a step.
+        collective_names, collective_ps: the collectives with most time, and int64[steps, k], their self time by step;
+            that of all others together stands under an empty name.
         slow_ops: the ops that the slowest step has more of than the median step, where it is slow.
     """
 
@@ -87,6 +92,8 @@ class CoreStepTimes:
     all_reduce_step: Int64s
     all_reduce_id: Int64s
     all_reduce_ps: Int64s
+    collective_names: tuple[str, ...]
+    collective_ps: Int64s
     slow_ops: tuple[SlowOp, ...]
 
 
@@ -103,6 +110,7 @@ def core_step_times(steps: CoreSteps, sums: CoreSums, waits: Intervals | None = 
     part_ps = _by_step(cells, parts, PART_COUNT + 1, len(steps))
     class_ps = _by_step(cells, classes, len(OP_CLASSES), len(steps))
     class_ps[:, OP_CLASSES.index("idle")] = np.maximum(steps.duration_ps - class_ps.sum(axis=1), 0)
+    collectives, collective_ps = _collectives(cells, table, classes == OP_CLASSES.index("collective"), len(steps))
     work = work_of(table)
     both = work_by_step(
         cells, table, np.concatenate([work, np.where(feeds(table)[:, None], work, np.nan)], 1), len(steps)
@@ -118,6 +126,8 @@ def core_step_times(steps: CoreSteps, sums: CoreSums, waits: Intervals | None = 
         all_reduce_step=sums.all_reduce_step,
         all_reduce_id=sums.all_reduce_id,
         all_reduce_ps=sums.all_reduce_ps,
+        collective_names=collectives,
+        collective_ps=collective_ps,
         slow_ops=_slow_ops(steps, sums),
     )
 
@@ -125,6 +135,21 @@ def core_step_times(steps: CoreSteps, sums: CoreSums, waits: Intervals | None = 
 def _by_step(cells: StepCells, kind: Int64s, kinds: int, steps: int) -> Int64s:
     """int64[steps, kinds]: self time by step and by the kind of each op."""
     return sum_by_key(cells.step * kinds + kind[cells.row], cells.self_ps, steps * kinds).reshape(steps, kinds)
+
+
+def _collectives(cells: StepCells, table: OpTable, are_collective: Bools, steps: int) -> tuple[tuple[str, ...], Int64s]:
+    """See `CoreStepTimes.collective_names`."""
+    rows = np.flatnonzero(are_collective)
+    rows = rows[np.argsort(-table.self_ps[rows], kind="stable")]
+    named = rows[:MOST_COLLECTIVES]
+    column = np.full(len(table), -1, np.int64)
+    column[rows] = len(named)
+    column[named] = np.arange(len(named))
+    chosen = column[cells.row] >= 0
+    count = len(named) + (len(rows) > len(named))
+    key = cells.step[chosen] * max(count, 1) + column[cells.row[chosen]]
+    times = sum_by_key(key, cells.self_ps[chosen], steps * count).reshape(steps, count)
+    return (*(table.name[row] for row in named.tolist()), *[""] * (len(rows) > len(named))), times
 
 
 def device_durations(start_ps: Int64s, end_ps: Int64s, times: Int64s, device_times: Int64s | None) -> Int64s:

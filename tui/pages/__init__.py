@@ -53,6 +53,7 @@ PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
     Page("hosts", "hosts.report", {}, without_host="The page hosts compares all hosts of a run."),
     Page("overview", "overview.report", {}),
+    Page("findings", "overview.findings_report", {}),
     Page("input", "input.report", {}),
     Page("inference", "inference.report", {}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.formats.hlo.shapes import element_bits, round_up
+from tpuprof.parsers.formats.hlo.shapes import element_bits, element_type, round_up
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -29,6 +29,8 @@ ROWS = 8
 
 MEANING = {"m": "rows", "k": "contraction", "n": "output features"}
 """The meaning of a product's dimensions."""
+
+_PASSES = {1: 3, 2: 6}
 
 _LIMIT = 2**63
 _VERSION = re.compile(r"TPU\s*v?([0-9]{1,3})(?![0-9])", re.IGNORECASE)
@@ -114,6 +116,24 @@ def matrix_bits(module: HloModule, name: str) -> int | None:
         return None
     operands = (operand for proto in _products(module, start) for operand in module.operand_protos(proto)[:2])
     return max((bits for operand in operands if operand and (bits := element_bits(operand.shape))), default=None)
+
+
+def matrix_types(module: HloModule, name: str) -> tuple[frozenset[str], int]:
+    """Element types of the operands of an instruction's dots and convolutions, and the passes over the matrix unit.
+
+    Operands in 32 bits are multiplied in one pass of bfloat16 at the default precision, in three at "high", in six at
+    "highest" (`PrecisionConfig`). No types and one pass where the module has no such instruction.
+    """
+    start = module.instruction_proto(name)
+    types: set[str] = set()
+    most = 0
+    for proto in () if start is None else _products(module, start):
+        operands = [operand for operand in module.operand_protos(proto)[:2] if operand is not None]
+        own = {kind for operand in operands if (kind := element_type(operand.shape))}
+        types |= own
+        if "f32" in own:
+            most = max(most, *proto.precision_config.operand_precision, 0)
+    return frozenset(types), _PASSES.get(most, 1)
 
 
 def _products(module: HloModule, start: hlo_pb2.HloInstructionProto) -> Iterator[hlo_pb2.HloInstructionProto]:

@@ -200,6 +200,11 @@ def element_bits(proto: hlo_pb2.ShapeProto) -> int:
     return _BITS.get(_TYPES.get(proto.element_type, ""), 0)
 
 
+def element_type(proto: hlo_pb2.ShapeProto) -> str:
+    """XLA's name of an array's type, such as ``bf16``; empty for what is no array's."""
+    return _TYPES.get(proto.element_type, "")
+
+
 def shape_of_proto(proto: hlo_pb2.ShapeProto) -> Shape | None:
     """The array shape that a proto holds; None for tuples, unknown types and layouts that contradict themselves."""
     known, layout = _TYPES.get(proto.element_type), proto.layout

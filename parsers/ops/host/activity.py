@@ -23,6 +23,18 @@ _COMPILE = re.compile(
 """Names of events in which JAX, PyTorch/XLA, TensorFlow and PJRT trace, lower or compile a program."""
 
 
+_LAUNCHES = ("DoEnqueueProgram", "PjRtCApiLoadedExecutable::Execute", "TpuExecute", "TfrtTpuExecutable::Execute")
+
+_RUNTIME = re.compile(
+    r"PjitFunction|PjRt|Pjit|ParseArguments|Execute|Enqueue|Dispatch|Transfer|tpu::|Tpu|Xla|xla::|ThunkExecutor|Buffer"
+)
+
+
+def is_of_program(name: str) -> bool:
+    """Whether a host event is the program's own: not the runtime's that launches it, nor a step's annotation."""
+    return not _RUNTIME.search(name) and ("$" in name or ":" in name or "(" in name or "." in name)
+
+
 @dataclass(frozen=True, slots=True)
 class Activity:
     """What one thread did during some intervals: time in events of this name, without the events inside them."""
@@ -59,6 +71,7 @@ class IdleTime:
         activities: what the host's threads did, by time.
         flying: asynchronous ops and for how much of the gaps they were under way, by time.
         core: the core's ordinal.
+        between_ps: the part of `gap_ps` that lies between steps, in none of them.
     """
 
     gap_ps: int = 0
@@ -67,6 +80,7 @@ class IdleTime:
     activities: tuple[Activity, ...] = ()
     flying: Mapping[str, int] = field(default_factory=dict)
     core: int = 0
+    between_ps: int = 0
 
 
 def activities(host: HostEvents, gaps: Intervals) -> tuple[Activity, ...]:
@@ -108,6 +122,15 @@ def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
             name = host.name(int(thread.metadata_id[longest]))
             compiled.append(Compilation(name, start, end - start, idle_ps))
     return tuple(sorted(compiled, key=lambda compilation: compilation.start_ps))
+
+
+def launches(host: HostEvents) -> int:
+    """How often the host launched a program on a device."""
+    counts = [0]
+    for is_wanted in (lambda name: name in _LAUNCHES, lambda name: name.startswith("PjitFunction(")):
+        ids = host.ids_named(is_wanted)
+        counts.append(sum(len(thread.rows_of(ids)) for thread in host.threads))
+    return max(counts)
 
 
 def flying(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Intervals) -> dict[str, int]:

@@ -7,15 +7,16 @@ core waits for another is in the other's time as well. Time by op is known only 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, Place
+from tpuprof.parsers.pages.findings.finding import ADVICE, Evidence, Finding, Kind, Place
 from tpuprof.parsers.pages.words import sentence_name, share, tail, time
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
@@ -23,6 +24,9 @@ from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
 Rows = NDArray[np.intp]
 
 IDLE = OP_CLASSES.index("idle")
+
+_LEAST_BETWEEN = 0.01
+"""Steps follow each other closely, or their markers end a little early: shorter gaps are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,9 @@ class Budget:
 
     Attributes:
         evidence: what is known of the program.
-        whole_ps: mean step time (slowest core of each step), or a core's mean time in the capture. Above 0.
+        whole_ps: mean step time (slowest core of each step) with the idle time up to the next one, or a core's mean
+            time in the capture. Above 0.
+        between_ps: the mean idle time between a step and the next; it is part of `whole_ps` and of class idle.
         class_ps: mean time by class, over cores and steps.
         steps: the single steps; None where the time is of the capture.
         rows: rows of the op table by class, most self time first; with steps only ops that ran in most of them.
@@ -95,6 +101,12 @@ class Budget:
     steps: StepTimes | None
     rows: Mapping[OpClass, Rows]
     scale: Mapping[OpClass, float]
+    between_ps: float = 0.0
+
+    @property
+    def per(self) -> Literal["step", "capture"]:
+        """What the time is of."""
+        return "capture" if self.steps is None else "step"
 
     def op_ps(self, rows: Rows, op_class: OpClass) -> Floats:
         """float64[rows]: time of some ops of a class in the budget."""
@@ -124,14 +136,29 @@ class Budget:
         evidence: Sequence[str],
         place: Place,
         is_estimate: bool = False,
+        advice: str = "",
     ) -> Finding | None:
         """A finding, its evidence without empty sentences; None where it is worth nothing."""
         if not worth_ps > 0:
             return None
         worth = min(float(worth_ps), self.whole_ps)
-        per: Literal["step", "capture"] = "capture" if self.steps is None else "step"
-        sentences = tuple(filter(None, evidence))
-        return Finding(kind, title, worth, per, worth / self.whole_ps, is_estimate, basis, sentences, place)
+        return Finding(
+            kind,
+            title,
+            worth,
+            self.per,
+            worth / self.whole_ps,
+            self.whole_ps - worth,
+            is_estimate,
+            basis,
+            tuple(filter(None, evidence)),
+            advice or ADVICE[kind],
+            place,
+        )
+
+    def without(self, rows: Rows) -> Budget:
+        """The same without some ops, because a finding counts their time."""
+        return replace(self, rows={name: of[~is_among(of, rows)] for name, of in self.rows.items()})
 
 
 def budget(evidence: Evidence) -> Budget | None:
@@ -139,10 +166,15 @@ def budget(evidence: Evidence) -> Budget | None:
     table, steps = evidence.table, None if evidence.grid is None else _step_times(evidence.grid)
     classes = np.array([OP_CLASSES.index(name) for name in table.classes()], np.int64)
     self_ps = np.maximum(table.self_ps.astype(np.float64), 0.0)
+    between = 0.0
     if steps is not None:
         parts = steps.class_ps.shape[0] * len(steps)
         whole = float(steps.longest_ps.mean())
         class_ps = np.maximum(steps.class_ps.mean(axis=1), 0.0).mean(axis=0)
+        if evidence.gaps is not None:
+            between = max(0.0, evidence.gaps.between_ps / len(steps))
+            between = between if between >= _LEAST_BETWEEN * whole else 0.0
+            whole, class_ps[IDLE] = whole + between, class_ps[IDLE] + between
         counts = table.occurrences >= len(steps) / 2  # what ran before the steps only is not part of them
         most = class_ps  # the capture is more than the steps, so ops get at most their class's time
     elif evidence.core_count > 0 and evidence.total_ps > 0:
@@ -160,7 +192,8 @@ def budget(evidence: Evidence) -> Budget | None:
         name: min(1 / parts, float(limit) / float(self_ps[rows[name]].sum())) if len(rows[name]) else 0.0
         for name, limit in zip(OP_CLASSES, most, strict=True)
     }
-    return Budget(evidence, whole, dict(zip(OP_CLASSES, class_ps.tolist(), strict=True)), steps, rows, scale)
+    classes_ps = dict(zip(OP_CLASSES, class_ps.tolist(), strict=True))
+    return Budget(evidence, whole, classes_ps, steps, rows, scale, between)
 
 
 def _step_times(grid: StepGrid) -> StepTimes | None:

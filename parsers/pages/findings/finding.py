@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.ops.core_times import CoreOpTimes
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates
@@ -14,24 +15,70 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.grid import StepGrid
 
 Kind = Literal[
+    "no-device",
+    "memory-full",
+    "uncounted",
     "input",
-    "collective",
-    "idle",
     "compilation",
+    "host",
+    "serving",
+    "idle",
+    "slow-core",
     "straggler",
+    "imbalance",
+    "pipeline",
+    "dcn",
+    "collective",
     "slow-step",
     "host-offload",
+    "copy-wait",
     "copy",
+    "precision",
     "padding",
+    "slow-kernel",
+    "recomputation",
+    "tiny-loop",
+    "latency-bound",
+    "vector-work",
+    "unfused",
     "memory-bound",
 ]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """All kinds; of findings that are worth the same the one whose kind comes first here comes first."""
 
-Tab = Literal["overview", "input", "op-profile", "timeline", "memory"]
+ADVICE: Mapping[Kind, str] = {
+    "no-device": "Capture again with the device tracer on, for a few steps, while the device works.",
+    "memory-full": "Less fits beside it: shard or offload state, or recompute activations, before batches grow.",
+    "uncounted": "Give these kernels a cost estimate (pl.CostEstimate), and compare their time with that.",
+    "input": "Prefetch more batches, read and decode on more workers, or move the work off the step's thread.",
+    "compilation": "Keep shapes, dtypes and static arguments steady, and compile ahead of the loop.",
+    "host": "Take that work off the thread that launches steps, do it every few steps, or do it asynchronously.",
+    "serving": "Batch more requests a run, and launch the next run before the one ahead of it ends.",
+    "idle": "Launch steps ahead of the device: let the host neither wait for results nor do work between steps.",
+    "slow-core": "Look at that chip: its clock, its temperature, its power; have it replaced if it stays slow.",
+    "straggler": "Even out what the cores get: the shards, the batch, or what only this core or host does.",
+    "imbalance": "Even out the tokens an expert gets: an auxiliary loss, a lower capacity factor, other routing.",
+    "pipeline": "Use more micro-batches a step, or an interleaved schedule, and stages of one length.",
+    "dcn": "Send less between slices: reduce within a slice first, compress gradients, or overlap with the backward.",
+    "collective": "Overlap it with compute, shard along another axis, or send less (bfloat16, fewer and larger ones).",
+    "slow-step": "See in the timeline what these steps do that the others do not.",
+    "host-offload": "Offload less, or fetch earlier, so that the transfer runs beside the computation.",
+    "copy-wait": "Let the copy start earlier: more VMEM for prefetching, or larger work to hide it behind.",
+    "copy": "Let producer and consumer agree on a layout, donate buffers, and avoid transposes between them.",
+    "precision": "Use bfloat16 operands, or the default precision, where the model's accuracy allows.",
+    "padding": "Choose sizes that are multiples of the matrix unit's side, or fold small dimensions together.",
+    "slow-kernel": "Tune its block sizes and its pipelining, or leave the work to the compiler.",
+    "recomputation": "Save more activations (another checkpoint policy) as far as memory allows.",
+    "tiny-loop": "Work on many elements a trip: vectorise the loop, unroll it, or use an associative scan.",
+    "latency-bound": "Make the slices larger: sort or block the indices, or use a one-hot product for small tables.",
+    "vector-work": "Write it as a dot product, so that the matrix unit does it.",
+    "unfused": "Let the compiler fuse them: one jit, no barrier between them, and the same layout.",
+    "memory-bound": "Move fewer bytes: fuse, use bfloat16, recompute what is cheap.",
+}
+"""What to try, by kind."""
 
-MOST_FINDINGS = 7
+Tab = Literal["overview", "input", "op-profile", "timeline", "memory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +91,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One reason why the program is slow.
+    """One reason why the program is slow, or one thing to know before looking for reasons.
 
     Times are means over cores. No two findings count the same time, unless the `basis` says so.
 
@@ -52,23 +99,27 @@ class Finding:
         kind: the kind of reason.
         title: a few words, without a full stop.
         worth_ps: time that it costs the program, as mean per complete step or, without steps, in the whole capture. The
-            most that can be won. Above 0.
+            most that can be won. Above 0; None where nothing tells what can be won.
         per: whether `worth_ps` is of a step or of the capture.
-        worth_fraction: the same as a fraction (0-1] of step time, or of the capture.
+        worth_fraction: the same as a fraction (0-1] of step time, or of the capture; None where that is.
+        after_ps: the time that a step (or the capture) would take without it; None where `worth_ps` is.
         is_estimate: whether a model or rule of thumb gives `worth_ps`; otherwise it is measured.
-        basis: a sentence on how `worth_ps` was computed.
+        basis: a sentence on how `worth_ps` was computed, or on why it is unknown.
         evidence: sentences with figures.
+        advice: a sentence on what to try.
         place: where to look.
     """
 
     kind: Kind
     title: str
-    worth_ps: float
+    worth_ps: float | None
     per: Literal["step", "capture"]
-    worth_fraction: float
+    worth_fraction: float | None
+    after_ps: float | None
     is_estimate: bool
     basis: str
     evidence: tuple[str, ...]
+    advice: str
     place: Place
 
 
@@ -86,7 +137,10 @@ class Evidence:
         core_count: how many cores `total_ps` and `table` cover.
         gaps: what happened in the gaps of the core that is idle most; None where unknown.
         compilations: what the host compiled during the capture.
-        modules: compiled programs, for the shapes of matrix products; only those of large matrix ops are parsed.
+        modules: compiled programs, for the shapes of matrix products; only those of large ops are parsed.
+        core_ops: time of the largest ops by core; None where nothing tells.
+        memory: bytes of HBM that the fullest allocator had in use at most, and its capacity; None where unknown.
+        no_device: why there are no device events; empty where there are.
     """
 
     grid: StepGrid | None
@@ -99,3 +153,6 @@ class Evidence:
     gaps: IdleTime | None = None
     compilations: tuple[Compilation, ...] = ()
     modules: Sequence[HloModules] = ()
+    core_ops: CoreOpTimes | None = None
+    memory: tuple[int, int] | None = None
+    no_device: str = ""

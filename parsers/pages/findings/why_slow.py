@@ -2,37 +2,105 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.pages.findings.between_cores import exposed_collectives, straggling
-from tpuprof.parsers.pages.findings.budget import budget
-from tpuprof.parsers.pages.findings.finding import KINDS, MOST_FINDINGS, Evidence, Finding
-from tpuprof.parsers.pages.findings.moving import host_offload, in_host_memory, layout_copies
-from tpuprof.parsers.pages.findings.slow_steps import slow_steps
-from tpuprof.parsers.pages.findings.waiting import compiling, idle_gaps, waiting_for_input
-from tpuprof.parsers.pages.findings.working import matrix_padding, memory_bound
+from collections.abc import Callable, Iterator
+
+from tpuprof.parsers.pages.findings.budget import Budget, budget
+from tpuprof.parsers.pages.findings.capture import memory_nearly_full, no_device_events
+from tpuprof.parsers.pages.findings.cores.collectives import (
+    across_slices,
+    exposed_collectives,
+    imbalance,
+    pipeline_bubbles,
+)
+from tpuprof.parsers.pages.findings.cores.late import late_host, straggling
+from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
+from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, Kind
+from tpuprof.parsers.pages.findings.idle.waiting import compiling, idle_gaps, waiting_for_input
+from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound, unfused
+from tpuprof.parsers.pages.findings.ops.groups import Told
+from tpuprof.parsers.pages.findings.ops.kernels import LEADS, slow_kernels, uncounted_kernels
+from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
+from tpuprof.parsers.pages.findings.ops.moving import copy_waits, host_offload, in_host_memory, layout_copies
+from tpuprof.parsers.pages.findings.ops.products import (
+    needless_precision,
+    padded_products,
+    products_of,
+    vector_work,
+)
 
 
 def findings(evidence: Evidence) -> tuple[Finding, ...]:
-    """Why the program is slow: at most `MOST_FINDINGS`, those worth most first; empty where nothing stands out.
+    """Why the program is slow: what to know first, then those worth most; empty where nothing stands out.
 
     Time that belongs to two of them counts for the one that says more about its cause: input, compiling and a late core
-    before idle time and collectives, and all of them before slow steps.
+    before idle time and collectives, and all of them before slow steps. An op's time is in one finding.
     """
+    of_capture = [found for found in (no_device_events(evidence), memory_nearly_full(evidence)) if found is not None]
     whole = budget(evidence)
     if whole is None:
-        return ()
-    claims = (waiting_for_input(whole), compiling(whole), straggling(whole))
-    offloaded = in_host_memory(whole)
+        return tuple(of_capture)
+    claims = [waiting_for_input(whole), compiling(whole), imbalance(whole), pipeline_bubbles(whole)]
+    if not any(claim.collective_ps for claim in claims[2:]):  # what one of these explains is no core's fault
+        claims += [straggling(whole), late_host(whole)]
     candidates = [
         *(claim.finding for claim in claims),
         exposed_collectives(whole, sum(claim.collective_ps for claim in claims)),
         idle_gaps(whole, sum(claim.idle_ps for claim in claims)),
-        layout_copies(whole, offloaded),
-        host_offload(whole, offloaded),
-        matrix_padding(whole),
-        memory_bound(whole),
+        *_of_ops(whole),
     ]
     known = [finding for finding in candidates if finding is not None]
     slow = slow_steps(whole, frozenset(finding.kind for finding in known))
     known += [slow] if slow is not None else []
-    known.sort(key=lambda finding: (-finding.worth_ps, KINDS.index(finding.kind)))
-    return tuple(known[:MOST_FINDINGS])
+    known.sort(key=lambda finding: (-(finding.worth_ps or 0), KINDS.index(finding.kind)))
+    uncounted, ps = uncounted_kernels(whole)
+    where = [] if uncounted is None else [uncounted]
+    # where most of the time is goes before a small saving, and behind a large one
+    leads = ps >= max(LEADS * whole.whole_ps, *(2 * (finding.worth_ps or 0) for finding in known), 0.0)
+    return (*(where if leads else []), *known, *([] if leads else where), *of_capture)
+
+
+def _of_ops(whole: Budget) -> Iterator[Finding | None]:
+    """Findings about ops; one takes the time of its ops from those behind it."""
+    offloaded = in_host_memory(whole)
+    across, rows = across_slices(whole)
+    yield across
+    carried = 0.0 if across is None else across.worth_ps or 0.0
+    yield host_offload(whole.without(rows), offloaded, carried)
+    products = products_of(whole)
+    looks: list[Callable[[Budget], Told]] = [lambda rest: copy_waits(rest, offloaded), tiny_loops, recomputation]
+    if products is not None:
+        looks.append(lambda rest: needless_precision(rest, products))
+        looks.append(lambda rest: padded_products(rest, products))
+    looks += [slow_kernels, latency_bound, vector_work, unfused]
+    looks += [lambda rest: layout_copies(rest, offloaded), memory_bound]
+    rest = whole
+    for look in looks:
+        finding, rows = look(rest)
+        if finding is not None:
+            rest = rest.without(rows)
+            yield finding
+
+
+_BY_STEP: tuple[Kind, ...] = ("straggler", "slow-core", "imbalance", "pipeline", "slow-step", "compilation")
+_BY_CORES: tuple[Kind, ...] = ("straggler", "slow-core", "imbalance", "pipeline", "dcn")
+_BY_HLO: tuple[Kind, ...] = ("precision", "padding", "tiny-loop", "vector-work", "unfused")
+_BY_PEAKS: tuple[Kind, ...] = ("slow-kernel", "latency-bound", "vector-work", "unfused", "memory-bound")
+
+
+def untold(evidence: Evidence) -> dict[str, str]:
+    """The kinds of findings that nothing in the profile could tell, and why."""
+    out: dict[str, str] = {}
+    if not len(evidence.table):
+        told = ("no-device", "memory-full")
+        return {kind: "the profile has no device events" for kind in KINDS if kind not in told}
+    if evidence.memory is None:
+        out["memory-full"] = "no event of the host's allocators tells how full the memory was"
+    if evidence.grid is None:
+        out |= dict.fromkeys(_BY_STEP, "the profile has no steps that all cores share")
+    if evidence.core_count < 2:
+        out |= dict.fromkeys(_BY_CORES, "one core alone waits for no other")
+    if evidence.peaks.hbm is None:
+        out |= dict.fromkeys(_BY_PEAKS, "the device plane gives no peak HBM bandwidth")
+    if not any(modules.names for modules in evidence.modules):
+        out |= dict.fromkeys(_BY_HLO, "the profile holds no HLO")
+    return {kind: out[kind] for kind in KINDS if kind in out}

@@ -37,18 +37,20 @@ def bottleneck_of(
     shares: Sequence[Share],
     top_ops: Sequence[TopOp],
     unknown: dict[str, str],
+    numbered: bool = False,
 ) -> Bottleneck:
     """Judges whether the steps wait for input; unknown where neither the program nor the host tells.
 
     Args:
         source: what tells the time that steps wait for input.
         unknown: receives the reasons for unknown figures, by JSON key.
+        numbered: whether the host's annotations number steps.
     """
     parts = [step.breakdown for step in steps if isinstance(step.breakdown, StepBreakdown)]
     total = math.fsum(step.duration_ps for step in steps)
     if not parts or not total:
         reason = unknown.get("performance.device_duty_cycle_percent") or "no step time"
-        return _unknown(reason, unknown, _marking_advice(table))
+        return _unknown(reason, unknown, _marking_advice(table, numbered))
 
     def percent(field: str) -> float:
         return 100.0 * math.fsum(getattr(part, field) for part in parts) / total
@@ -145,12 +147,14 @@ def _what_takes_time(
 def _unknown(reason: str, unknown: dict[str, str], advice: tuple[str, ...]) -> Bottleneck:
     for key in ("input_percent", "output_percent", "idle_percent"):
         unknown[f"bottleneck.{key}"] = reason
-    return Bottleneck("unknown", None, None, None, f"Unknown: {reason}.", advice)
+    return Bottleneck("unknown", None, None, None, f"Whether it waits for input can't be told: {reason}.", advice)
 
 
-def _marking_advice(table: OpTable) -> tuple[str, ...]:
+def _marking_advice(table: OpTable, numbered: bool) -> tuple[str, ...]:
     if not len(table):
         return ()
+    if numbered:
+        return ("Profile for longer: the capture holds too few of the steps that the program marks.",)
     return ("Mark steps with jax.profiler.StepTraceAnnotation, or profile for longer than one step.",)
 
 

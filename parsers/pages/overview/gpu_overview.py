@@ -13,6 +13,7 @@ from tpuprof.parsers.ops.device import op_class
 from tpuprof.parsers.ops.framework_op import is_gradient
 from tpuprof.parsers.ops.host.ops import merge_host_ops
 from tpuprof.parsers.pages.common import warnings_of
+from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.overview.bottleneck import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, with_slow_steps
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step, TopOp
 from tpuprof.parsers.pages.overview.performance import host_figures
@@ -77,6 +78,7 @@ def gpu_overview(summaries: Sequence[HostSummary]) -> Overview:
         shares=(),
         steps=steps,
         findings=(),
+        untold=dict.fromkeys(KINDS, NOT_OF_GPUS),
         top_ops=top_ops,
         bottleneck=_bottleneck(steps, unknown),
         inference=None,

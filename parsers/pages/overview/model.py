@@ -7,6 +7,7 @@ Times are picoseconds and sizes bytes until they are drawn. A figure that the pr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.base.op_class import OpClass
@@ -140,7 +141,8 @@ class Overview:
         hosts: names of the hosts that the figures cover.
         shares: one per class with time, in `OP_CLASSES` order, adding up to 1; empty without device ops.
         steps: in order of time.
-        findings: why it is slow, what is worth most first; at most seven.
+        findings: why it is slow: what to know first, then what is worth most; the overview itself shows the first.
+        untold: kinds of findings that this profile cannot tell, and why.
         top_ops: at most ten, most self time first.
         inference: latencies, for a program that does not train or that serves requests; `None` for others.
         op_count: distinct HLO ops seen; op_event_count: events they come from.
@@ -161,3 +163,4 @@ class Overview:
     op_event_count: int
     unknown: Mapping[str, str]
     warnings: tuple[str, ...]
+    untold: Mapping[str, str] = field(default_factory=dict)

@@ -26,13 +26,15 @@ from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.core_times import join_core_ops
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
-from tpuprof.parsers.pages.common import NO_DEVICE, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import NO_DEVICE, counted_words, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence
-from tpuprof.parsers.pages.findings.why_slow import findings
+from tpuprof.parsers.pages.findings.why_slow import findings, untold
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Share, Step, TopOp
 from tpuprof.parsers.pages.overview.performance import performance_of
@@ -65,6 +67,8 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     environment = _environment(summaries, table, unknown)
     performance = performance_of(summaries, table, common, modules, unknown)
     shares, top_ops = _shares(table, summaries), _top_ops(table)
+    numbered = any(summary.has_step_numbers for summary in summaries)
+    evidence = evidence_of(summaries, table, common.grid, modules)
     source = common.grid.input_source if common.grid is not None else None
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
@@ -72,14 +76,15 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         performance=performance,
         shares=shares,
         steps=steps,
-        findings=findings(evidence_of(summaries, table, common.grid, modules)),
+        findings=findings(evidence),
+        untold=untold(evidence),
         top_ops=top_ops,
-        bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown),
+        bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
         inference=_inference(summaries, environment),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
-        warnings=warnings_of(summaries, common.remarks),
+        warnings=warnings_of(summaries, (*common.remarks, *counted_words(table))),
     )
 
 
@@ -202,4 +207,15 @@ def evidence_of(
         gaps=max(filter(None, (summary.idle for summary in summaries)), key=lambda idle: idle.gap_ps, default=None),
         compilations=tuple(compilation for summary in summaries for compilation in summary.compilations),
         modules=modules,
+        core_ops=join_core_ops([summary.core_ops for summary in summaries if summary.core_ops.cores]),
+        memory=max(
+            filter(None, (summary.memory for summary in summaries)), key=lambda use: use[0] / use[1], default=None
+        ),
+        no_device="" if len(table) else _no_device(summaries),
     )
+
+
+def _no_device(summaries: Sequence[HostSummary]) -> str:
+    launched = [summary.launched for summary in summaries if summary.launched is not None]
+    cores = sum(summary.core_count for summary in summaries)
+    return why_no_device(cores, sum(launched) if launched else None, bool(launched))

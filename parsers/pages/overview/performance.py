@@ -110,7 +110,8 @@ def _precision(table: OpTable, modules: Sequence[HloModules]) -> tuple[Known, Kn
     32-bit operands (one bfloat16 pass or several).
     """
     times: dict[int, int] = {}
-    for row in np.flatnonzero(np.nan_to_num(table.flops) > 0).tolist():
+    products = np.flatnonzero(np.nan_to_num(table.flops) > 0).tolist()
+    for row in products:
         module = next(
             (candidate for of in modules if (candidate := of.module(int(table.program_id[row]))) is not None), None
         )
@@ -118,7 +119,11 @@ def _precision(table: OpTable, modules: Sequence[HloModules]) -> tuple[Known, Kn
         if bits is not None:
             times[bits] = times.get(bits, 0) + int(table.self_ps[row])
     everything = sum(times.values())
-    reason = "no matrix op's types are known: the profile holds no HLO for it"
+    reason = "the HLO in the profile has no matrix product among the ops that ran"
+    if not any(of.names for of in modules):
+        reason = "no matrix op's types are known: the profile holds no HLO"
+    elif not {int(table.program_id[row]) for row in products} & {program for of in modules for program in of.names}:
+        reason = "no matrix op's types are known: the profile lacks the HLO of the programs that ran"
     return (percent_of(times.get(16, 0), everything), reason), (percent_of(times.get(32, 0), everything), reason)
 
 

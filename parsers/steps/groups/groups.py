@@ -142,6 +142,11 @@ def is_grouped(trace: Trace) -> bool:
     return bool(planes) and all(plane.stat_ids(("group_id",)) for plane in planes)
 
 
+def has_step_numbers(host: HostEvents) -> bool:
+    """Whether annotations of a host, decoded with `GROUP_STATS`, number the program's steps."""
+    return any(len(thread.stat("step_num").rows) for thread in host.threads)
+
+
 def event_groups(
     host: HostEvents, cores: Sequence[Plane], streams: Sequence[HostThread] = (), grouped: bool = False
 ) -> Groups:

@@ -16,10 +16,8 @@ from tpuprof.parsers.base.intervals import (
     Int64s,
     covered,
     distinct,
-    is_among,
     median,
     no_ints,
-    positions,
     union,
 )
 from tpuprof.parsers.base.record import dataclass
@@ -28,13 +26,10 @@ from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_ordinal
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
-from tpuprof.parsers.steps.groups.links import RUN_ID_BITS
+from tpuprof.parsers.steps.launches import NEVER, Launches
 
 TOGETHER = 0.5
 """Runs belong together if in most of them all cores run at once for at least this share of the time."""
-
-_LAUNCHERS = ("DoEnqueueProgram", "DoEnqueueContinuationProgram")
-_NEVER = np.int64(1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +62,7 @@ class ModuleLatency:
 
 @dataclass(frozen=True, slots=True)
 class _CoreRuns(Columns):
-    """Module runs of a core in order of start: int64[n] each. `launch` is `_NEVER` where it is unknown."""
+    """Module runs of a core in order of start: int64[n] each. `launch` is `NEVER` where it is unknown."""
 
     module: Int64s
     start: Int64s
@@ -79,7 +74,10 @@ class _CoreRuns(Columns):
 
 
 def module_latencies(
-    host: HostEvents | None, cores: Sequence[Plane], durations: Sequence[Int64s] | None = None
+    host: HostEvents | None,
+    cores: Sequence[Plane],
+    durations: Sequence[Int64s] | None = None,
+    lead_ps: int = 0,
 ) -> tuple[ModuleLatency, ...]:
     """The runs of each module, the module with the most time first.
 
@@ -88,11 +86,12 @@ def module_latencies(
         cores: planes of TensorCores.
         durations: for each core int64[n], how long each run took by the device's clock, in order of start; then the
             slowest core's counts. (Spans on the trace's clock are off by up to a quarter, see `parsers.steps.times`.)
+        lead_ps: how far the devices' clocks run ahead of the host's.
     """
     names: dict[str, int] = {}
-    launches = _Launches.of(host)
+    launches = Launches.of(host)
     known: Sequence[Int64s | None] = durations if durations is not None else [None] * len(cores)
-    runs = [_core_runs(plane, names, launches, taken) for plane, taken in zip(cores, known, strict=True)]
+    runs = [_core_runs(plane, names, launches, taken, lead_ps) for plane, taken in zip(cores, known, strict=True)]
     latencies = []
     for name, number in names.items():
         parts = [part for core in runs if len(part := core.take(core.module == number))]
@@ -102,7 +101,9 @@ def module_latencies(
     return tuple(latencies)
 
 
-def _core_runs(plane: Plane, names: dict[str, int], launches: _Launches, taken: Int64s | None) -> _CoreRuns:
+def _core_runs(
+    plane: Plane, names: dict[str, int], launches: Launches, taken: Int64s | None, lead_ps: int
+) -> _CoreRuns:
     """The module runs of one core; it adds new names to `names`."""
     parts = [(no_ints(),) * 5]
     for line in plane.lines:
@@ -118,66 +119,11 @@ def _core_runs(plane: Plane, names: dict[str, int], launches: _Launches, taken: 
     order = np.argsort(columns[1], kind="stable")
     module, start, end, run_id, launch = (column[order] for column in columns)
     duration = end - start if taken is None or len(taken) != len(order) else taken
-    launch = np.where(launch > start, _NEVER, launch)  # what comes later did not launch it
+    launch = np.where(launch == NEVER, NEVER, launch - lead_ps)
+    launch = np.where(launch > start, NEVER, launch)  # what comes later did not launch it
     busy = union(start, end)
     queued = covered(start, *busy) - covered(np.minimum(launch, start), *busy)
     return _CoreRuns(module, start, end, duration, run_id, launch, queued).take(end > start)
-
-
-# --- launches ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Launches:
-    """What the host's events say of launches: int64[n] each, by number.
-
-    Attributes:
-        links: for each type of link its distinct ids, ascending, and the earliest start of each id's producers.
-        by_run: the same for each device ordinal and its run ids.
-    """
-
-    links: dict[int, tuple[Int64s, Int64s]]
-    by_run: dict[int, tuple[Int64s, Int64s]]
-
-    @classmethod
-    def of(cls, host: HostEvents | None) -> _Launches:
-        """The launches of a host."""
-        kinds, runs = [(no_ints(),) * 3], [(no_ints(),) * 3]
-        ids = list(host.plane.event_metadata.find_names(_LAUNCHERS).values()) if host is not None else []
-        for thread in host.threads if host is not None else ():
-            ends, ordinal = thread.producers(), thread.stat("device_ordinal")
-            kinds.append((ends.kind, ends.id, thread.start_ps[ends.rows]))
-            run, has = thread.stat("run_id").integers_at(ordinal.rows)
-            has &= is_among(thread.metadata_id[ordinal.rows], ids)
-            starts = thread.start_ps[ordinal.rows[has]]
-            runs.append((ordinal.values.integers()[has], run[has] & RUN_ID_BITS, starts))
-        return cls(_first_of_each(kinds), _first_of_each(runs))
-
-    def of_runs(self, runs: HostThread, run_id: Int64s, ordinal: int) -> Int64s:
-        """When each run of a core was launched; `_NEVER` where that is unknown."""
-        out, ends = np.full(len(runs), _NEVER), runs.consumers()
-        for kind, table in self.links.items():
-            of = ends.take(ends.kind == kind)
-            out[of.rows] = np.minimum(out[of.rows], _looked_up(of.id, *table))
-        if ordinal in self.by_run:
-            rows = np.flatnonzero((out == _NEVER) & (run_id >= 0))
-            out[rows] = _looked_up(run_id[rows] & RUN_ID_BITS, *self.by_run[ordinal])
-        return out
-
-
-def _first_of_each(parts: Sequence[tuple[Int64s, ...]]) -> dict[int, tuple[Int64s, Int64s]]:
-    """For each value of the first column: the second one's values, ascending, and the least of the third for each."""
-    by, number, start = (np.concatenate(column) for column in zip(*parts, strict=True))
-    out = {}
-    for value in distinct(by).tolist():
-        ids, which = np.unique(number[by == value], return_inverse=True)
-        out[value] = ids, min_by_key(which, start[by == value], len(ids))
-    return out
-
-
-def _looked_up(number: Int64s, ids: Int64s, start: Int64s) -> Int64s:
-    place = positions(number, ids)
-    return np.where(place >= 0, start[place], _NEVER)
 
 
 # --- runs over cores -----------------------------------------------------------------------------------------------
@@ -197,7 +143,7 @@ def _latency(name: str, parts: Sequence[_CoreRuns], by_device: bool) -> ModuleLa
     waited = every.queued[by_run[np.searchsorted(runs[by_run], np.arange(count))]]  # of the core that began the run
     order = np.argsort(first, kind="stable")
     first, taken, launched, waited = first[order], taken[order], launched[order], waited[order]
-    known = np.flatnonzero(launched != _NEVER).astype(np.int64)
+    known = np.flatnonzero(launched != NEVER).astype(np.int64)
     wait = np.maximum(first[known] - launched[known], 0)
     return ModuleLatency(
         name=name,

@@ -88,7 +88,11 @@ class HostRequests:
 
 
 def host_requests(
-    host: HostEvents | None, groups: Groups | None, cores: Sequence[Plane], durations: Sequence[Int64s] | None = None
+    host: HostEvents | None,
+    groups: Groups | None,
+    cores: Sequence[Plane],
+    durations: Sequence[Int64s] | None = None,
+    lead_ps: int = 0,
 ) -> HostRequests:
     """The requests of a host, and the runs of its cores' modules.
 
@@ -97,8 +101,9 @@ def host_requests(
         groups: the groups of the host and these cores; None where nobody made them, as without requests.
         cores: planes of TensorCores.
         durations: durations of each core's module runs by the device's clock, see `module_latencies`.
+        lead_ps: how far the devices' clocks run ahead of the host's.
     """
-    modules = module_latencies(host, cores, durations)
+    modules = module_latencies(host, cores, durations, lead_ps)
     names = _request_names(host) if host is not None else None
     if host is None or names is None:
         return HostRequests(modules=modules)

@@ -139,7 +139,10 @@ def test_steps_without_ops_have_no_verdict() -> None:
 def test_without_steps_everything_is_unknown(has_ops: bool, advice: int) -> None:
     unknown: dict[str, str] = {}
     found = bottleneck_of([], table([FUSION] if has_ops else []), None, SHARES, (TOP,), unknown)
-    assert (found.classification, found.statement) == ("unknown", "Unknown: no step time.")
+    assert (found.classification, found.statement) == (
+        "unknown",
+        "Whether it waits for input can't be told: no step time.",
+    )
     assert len(found.next_steps) == advice
     assert unknown == {f"bottleneck.{key}_percent": "no step time" for key in ("input", "output", "idle")}
     unknown = {"performance.device_duty_cycle_percent": "no device plane in this profile"}

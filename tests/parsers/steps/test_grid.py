@@ -65,6 +65,8 @@ def core(
         all_reduce_step=int64s([step for step, _, _ in all_reduces]),
         all_reduce_id=int64s([number for _, number, _ in all_reduces]),
         all_reduce_ps=int64s([duration for _, _, duration in all_reduces]),
+        collective_names=(),
+        collective_ps=np.zeros((len(ops), 0), np.int64),
         slow_ops=slow_ops,
     )
 

@@ -145,9 +145,11 @@ def two_findings() -> tuple[Finding, ...]:
             worth_ps=30.0 * MS,
             per="step",
             worth_fraction=0.1415,
+            after_ps=182.0 * MS,
             is_estimate=False,
             basis="The mean over steps and cores of the time in which a core waited for input.",
             evidence=("Step 103 waited 180 ms, half of its time.", "The other steps waited 3 ms."),
+            advice="Prefetch more batches.",
             place=Place("input", "103"),
         ),
         Finding(
@@ -156,9 +158,11 @@ def two_findings() -> tuple[Finding, ...]:
             worth_ps=12.5 * MS,
             per="step",
             worth_fraction=0.059,
+            after_ps=199.5 * MS,
             is_estimate=True,
             basis="Self time of copies a step.",
             evidence=("It takes 6.0% of op time.",),
+            advice="Let producer and consumer agree on a layout.",
             place=Place("op-profile", "copy.44"),
         ),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.pages.overview.model import Overview, Share, Step, TopOp
 from tpuprof.parsers.steps.model import GenericBreakdown
-from tpuprof.tui.draw.format import duration, flop_rate
+from tpuprof.tui.draw.format import duration, flop_rate, percent
 from tpuprof.tui.report.fields import NO_REASON, Figure, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.quantities import BOTTLENECK, LATENCIES, RANK, STEP_TIME
 from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, plain
@@ -136,7 +136,14 @@ STEPS: Table[Sequence[Step]] = object_table(
 
 def worth(finding: Finding, ascii_only: bool) -> str:
     """What a finding is worth; ``~`` marks an estimate."""
+    if finding.worth_ps is None:
+        return ""
     return ("~" if finding.is_estimate else "") + duration(finding.worth_ps, ascii_only)
+
+
+def share(finding: Finding) -> str:
+    """The same of the step or the capture; nothing where it is unknown."""
+    return "" if finding.worth_fraction is None else percent(100 * finding.worth_fraction)
 
 
 def findings_heading(findings: Sequence[Finding]) -> str:
@@ -144,21 +151,25 @@ def findings_heading(findings: Sequence[Finding]) -> str:
     return "worth a step" if all(finding.per == "step" for finding in findings) else "worth in the capture"
 
 
+_NO_WORTH = "nothing tells what could be won; the finding says where the time is"
 _NO_TARGET = "the finding is about the tab as a whole"
 FINDINGS: Table[Sequence[Finding]] = object_table(
     "findings",
     (
-        attribute("kind", VERBATIM, "what it is about"),
-        attribute("title", VERBATIM, "what it is, in a few words"),
-        attribute("worth_ms", TIME_MS, "time that can be won at most"),
+        attribute("kind", VERBATIM, "what it is about", "kind"),
+        attribute("title", VERBATIM, "what it is, in a few words", "finding"),
+        attribute("worth_ms", TIME_MS, "time that can be won at most", "worth", null=_NO_WORTH),
         attribute("per", VERBATIM, "whether that is of a step or of the whole capture"),
-        attribute("worth_fraction", SHARE, "of the step or capture, 0-1"),
+        attribute("worth_fraction", SHARE, "of the step or capture, 0-1", "share", null=_NO_WORTH),
+        attribute("after_ms", TIME_MS, "the step's time without it, or the capture's", "then", null=_NO_WORTH),
         attribute("is_estimate", FLAG, "whether that is computed from a model, not measured"),
         attribute("basis", VERBATIM, "how that was computed"),
         attribute("evidence", TEXTS, "sentences with figures"),
-        attribute("tab", VERBATIM, "where to look", name="place.tab"),
+        attribute("advice", VERBATIM, "what to try"),
+        attribute("tab", VERBATIM, "where to look", "where", name="place.tab"),
         attribute("target", VERBATIM, "the op or step there", null=_NO_TARGET, name="place.target"),
     ),
+    markdown=("kind", "title", "worth_ms", "worth_fraction", "after_ms", "tab"),
 )
 
 # --- the top ops

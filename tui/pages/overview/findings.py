@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tpuprof.tui.draw.format import percent
+from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import clean, cut, fit, rows_around, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages import TABS
-from tpuprof.tui.pages.overview.fields import worth
+from tpuprof.tui.pages.overview.fields import share, worth
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
@@ -70,8 +70,9 @@ def findings_table(
 
 
 def _row(place: int, finding: Finding, where: str, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    key: StyleKey = "bad" if finding.worth_fraction >= SEVERE else "warn"
-    figures = f"{worth(finding, glyphs.is_ascii):>{_WORTH}}{percent(100 * finding.worth_fraction):>{_SHARE}}"
+    fraction = finding.worth_fraction
+    key: StyleKey = "key" if fraction is None else "bad" if fraction >= SEVERE else "warn"
+    figures = f"{worth(finding, glyphs.is_ascii):>{_WORTH}}{share(finding):>{_SHARE}}"
     room = max(1, width - 5 - len(figures) - len(where))
     title = cut(clean(finding.title, glyphs.is_ascii), room, glyphs)
     spans: list[Span] = [(glyphs.mark if selected else " ", "mark"), (f"{place + 1} ", key)]
@@ -85,20 +86,36 @@ def finding_line(finding: Finding, width: int, glyphs: Glyphs) -> Line:
     return fit([(" ", "text"), (clean(text, glyphs.is_ascii), "dim")], width, glyphs)
 
 
-def finding_details(finding: Finding, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
-    """All of a finding: worth, how that was computed, evidence, and where to look."""
-    kind = "estimate" if finding.is_estimate else "measured"
-    per = "a step" if finding.per == "step" else "of the capture"
-    head: list[Span] = [("worth ", "dim"), (worth(finding, glyphs.is_ascii), "strong")]
-    head.append((f" {per}, {percent(100 * finding.worth_fraction)}, {kind}", "dim"))
-    lines = [*wrap(finding.title, width, "strong", glyphs), fit(head, width, glyphs), fit([], width, glyphs)]
+def finding_details(finding: Finding, page: Overview, width: int, glyphs: Glyphs, with_key: bool = True) -> list[Line]:
+    """All of a finding: worth, how that was computed, evidence, what to try, and where to look.
+
+    Args:
+        with_key: whether there is a key that goes there.
+    """
+    lines = [*wrap(finding.title, width, "strong", glyphs), *_worth_line(finding, width, glyphs)]
+    lines.append(fit([], width, glyphs))
     for sentence in finding.evidence:
         lines += wrap(sentence, width, "text", glyphs, [(f" {glyphs.dot} ", "key")])
     lines += [fit([], width, glyphs), *wrap(finding.basis, width, "dim", glyphs)]
+    lines += [fit([], width, glyphs), *wrap(finding.advice, width, "text", glyphs, [(f"{glyphs.arrow} ", "key")])]
     words = _jump(finding, page, glyphs.is_ascii)
     if words:
-        lines += [fit([], width, glyphs), *wrap(words, width, "text", glyphs, [("o ", "key")])]
+        key: list[Span] = [("o shows ", "key")] if with_key else [("see ", "dim")]
+        lines += [fit([], width, glyphs), *wrap(words, width, "text", glyphs, key)]
     return lines
+
+
+def _worth_line(finding: Finding, width: int, glyphs: Glyphs) -> list[Line]:
+    """What it is worth and what would be left of the step; nothing where that can't be told."""
+    if finding.after_ps is None or finding.worth_ps is None:
+        return []
+    per = "a step" if finding.per == "step" else "of the capture"
+    kind = "estimate" if finding.is_estimate else "measured"
+    now, then = (duration(ps, glyphs.is_ascii) for ps in (finding.after_ps + finding.worth_ps, finding.after_ps))
+    head: list[Span] = [("worth ", "dim"), (worth(finding, glyphs.is_ascii), "strong")]
+    head.append((f" {per}, {share(finding)}, {kind}: ", "dim"))
+    head += [(f"{now} {glyphs.arrow} ", "dim"), (then, "strong")]
+    return [fit(head, width, glyphs)]
 
 
 def _jump(finding: Finding, page: Overview, ascii_only: bool) -> str:
@@ -109,6 +126,6 @@ def _jump(finding: Finding, page: Overview, ascii_only: bool) -> str:
     number, name = TAB_KEYS[place.tab]
     where = f"tab {number}, {name}"
     if place.target is None:
-        return f"shows {where}"
+        return where
     is_step = any(step.name == place.target for step in page.steps)
-    return f"shows {'step ' * is_step}{clean(place.target, ascii_only)} in {where}"
+    return f"{'step ' * is_step}{clean(place.target, ascii_only)} in {where}"

@@ -104,7 +104,7 @@ def _sign(page: Overview) -> tuple[str, StyleKey]:
     if kind != "unknown":
         return _SIGNS[kind]
     most = max(page.shares, key=lambda share: share.time_ps, default=None)
-    if most is None or most.fraction < 0.5:
+    if most is None or most.fraction < 0.5 or most.op_class == "unknown":
         return ("", "text")
     return (f"MOSTLY {most.op_class.upper()}", "good" if most.op_class == "compute" else "warn")
 

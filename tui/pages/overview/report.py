@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.model import Environment, Overview
 from tpuprof.parsers.steps.model import StepTime
-from tpuprof.tui.draw.format import count, duration, percent
+from tpuprof.tui.draw.format import count, duration
 from tpuprof.tui.pages.overview import fields
 from tpuprof.tui.pages.overview.fields import FIGURES, TOP_OPS
 from tpuprof.tui.report.csv import table_csv
@@ -79,9 +79,9 @@ def _findings(findings: Sequence[Finding]) -> list[str]:
     """A table of the findings, and below what each rests on."""
     rows, numbered = [], []
     for rank, finding in enumerate(findings, 1):
-        share = percent(100 * finding.worth_fraction)
-        rows.append((str(rank), finding.title, fields.worth(finding, False), share, finding.place.tab))
-        numbered.append(f"{rank}. {' '.join(map(escaped, (*finding.evidence, finding.basis)))}")
+        figures = fields.worth(finding, False), fields.share(finding)
+        rows.append((str(rank), finding.title, *figures, finding.place.tab))
+        numbered.append(f"{rank}. {' '.join(map(escaped, (*finding.evidence, finding.basis, finding.advice)))}")
     head = ("", "finding", fields.findings_heading(findings), "share", "where")
     return ["", "## Why is it slow?", "", *table(head, "rlrrl", rows), "", *numbered]
 

@@ -42,6 +42,7 @@ def grid(
     source: StepSource = "steps",
     slow_ops: tuple[SlowOp, ...] = (),
     all_reduce: Sequence[Sequence[tuple[int, int, int]]] | None = None,
+    collectives: Mapping[str, Times] | None = None,
 ) -> StepGrid:
     """Steps one after the other, as long as their classes together; ``all_reduce``: step, id and duration by core."""
 
@@ -53,6 +54,8 @@ def grid(
     part_ps[:, :, INFEED], part_ps[:, :, HOST_TRANSFER] = cells(waits), cells(host_transfer)
     duration = class_ps.sum(axis=2)
     nothing = np.zeros((cores, steps, WORK_COUNT))
+    named = collectives or {}
+    times = np.stack([cells(of) for of in named.values()], axis=2) if named else np.zeros((cores, steps, 0), np.int64)
     reduces = all_reduce or [[] for _ in range(cores)]
     return StepGrid(
         names=tuple(str(step) for step in range(steps)),
@@ -67,6 +70,8 @@ def grid(
             tuple(np.array([entry[at] for entry in one], np.int64) for at in range(3))  # type: ignore[misc]
             for one in reduces
         ),
+        collective_names=tuple(named),
+        collective_ps=times,
         slow_ops=slow_ops,
         core_names=tuple(f"host{core * hosts // cores}:{core}" for core in range(cores)),
         hosts=np.arange(cores) * hosts // cores,

@@ -20,7 +20,7 @@ from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Activity, Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import table_rates
-from tpuprof.parsers.pages.findings.finding import MOST_FINDINGS, Evidence, Finding, Kind
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.overview import evidence_of
 from tpuprof.parsers.pages.words import ordinal, share, short, tail, time, times
@@ -32,19 +32,30 @@ from tpuprof.tui.demo import demo_path
 V6E = "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb"
 
 
+WITHOUT_WORTH = ("uncounted", "no-device", "memory-full")
+
+
 def check(evidence: Evidence) -> tuple[Finding, ...]:
     """The findings of any evidence at all, with what must hold for them."""
     found = findings(evidence)
     assert found == findings(evidence)
-    assert len(found) <= MOST_FINDINGS
     assert len({finding.kind for finding in found}) == len(found)
-    worths = [finding.worth_ps for finding in found]
+    worths = [finding.worth_ps for finding in found if finding.worth_ps is not None]
     assert worths == sorted(worths, reverse=True)
     for finding in found:
+        assert len(finding.title) <= (100 if finding.kind == "uncounted" else 70)
+        assert finding.advice.endswith(".")
+        if finding.worth_ps is None:
+            assert finding.kind in WITHOUT_WORTH
+            assert finding.worth_fraction is None
+            assert finding.after_ps is None
+            continue
         assert math.isfinite(finding.worth_ps)
         assert finding.worth_ps > 0
+        assert finding.worth_fraction is not None
         assert 0 < finding.worth_fraction <= 1
-        assert len(finding.title) <= 70
+        assert finding.after_ps is not None
+        assert finding.after_ps >= 0
         assert all(len(sentence) <= 400 for sentence in (finding.basis, *finding.evidence))
         assert finding.evidence
         assert finding.basis.endswith(".")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import US, Op, Times, evidence, found, grid, the
 from tpuprof.parsers.base.intervals import medians
-from tpuprof.parsers.pages.findings.between_cores import RankedTimes
+from tpuprof.parsers.pages.findings.cores.late import RankedTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, Place
 
 COLLECTIVES = [
@@ -17,6 +17,8 @@ COLLECTIVES = [
     Op("all-reduce.1", "all-reduce fusion", 100),
     Op("fusion.1", "loop fusion", 1600),
 ]
+
+ONLY = Op("all-reduce.1", "all-reduce fusion", 400)
 
 
 def test_exposed_collectives_are_found() -> None:
@@ -26,6 +28,7 @@ def test_exposed_collectives_are_found() -> None:
     assert finding.place == Place("timeline", "all-gather-done.3")
     assert finding.evidence == (
         "Cores do nothing but collectives for 20.0 µs a step (20.0%).",
+        "Most of it: all-gather-done.3 15.0 µs a step (15.0%), all-reduce.1 5.00 µs a step (5.0%).",
         "The largest of 2 ops is all-gather-done.3 (jit(step)/all-gather-done.3, model.py:1), 15.0 µs a step (15.0%).",
         "all-gather-done.3 waits for a transfer that runs by itself: there is too little to compute meanwhile.",
     )
@@ -48,22 +51,22 @@ def test_collectives_of_a_capture_without_steps() -> None:
 
 def all_reduces(first: int, second: int) -> Evidence:
     """Two cores whose all-reduce takes so many microseconds each, in every step."""
-    reduces = [[(step, 1, length * US) for step in range(10)] for length in (first, second)]
-    mean = (first + second) / 2
-    return evidence(grid({"vector": 80, "collective": mean}, all_reduce=reduces), COLLECTIVES[1:])
+    times = np.array([[first], [second]], np.float64)
+    of = {"all-reduce.1": times}
+    return evidence(grid({"vector": 80, "collective": times.mean()}, collectives=of), [ONLY])
 
 
 def test_waiting_for_the_last_core_is_told_from_the_transfer() -> None:
     finding = the("collective", all_reduces(36, 4))
     assert finding.title == "Cores wait for each other in all-reduce.1"
-    words = "All-reduces take up to 36.0 µs a step: 32.0 µs waiting for the last core to arrive, 4.00 µs reducing."
-    assert words in finding.evidence
+    words = "16.0 µs of it is waiting for the last core to arrive, 4.00 µs the transfer, as the shortest time over the "
+    assert f"{words}cores tells." in finding.evidence
 
 
 def test_all_reduces_that_start_together_do_not_wait() -> None:
     finding = the("collective", all_reduces(20, 20))
     assert finding.title == "all-reduce.1 is not hidden by compute"
-    assert finding.evidence[-1] == "Its all-reduces start at the same time on all cores: none waits for another."
+    assert finding.evidence[-1] == "The cores arrive at the same time: none waits for another, all of it is transfer."
 
 
 # --- stragglers ----------------------------------------------------------------------------------------------------

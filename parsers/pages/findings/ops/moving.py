@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import without
+from tpuprof.parsers.base.intervals import is_among, without
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
 from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Group, Told, named, told
 from tpuprof.parsers.pages.words import sentence_name, share, short, size, times
 
-LEAST_COPIES = 0.03
+LEAST_COPIES = 0.02
 """Every program copies a little; from this share of the time on it pays to find layouts that disagree."""
 
 PADDED = 1.1
@@ -60,7 +61,7 @@ def in_host_memory(budget: Budget) -> Rows:
     return np.array(marked, np.intp)
 
 
-def layout_copies(budget: Budget, offloaded: Rows) -> Finding | None:
+def layout_copies(budget: Budget, offloaded: Rows) -> Told:
     """Ops that only copy data or change its layout.
 
     Args:
@@ -72,14 +73,14 @@ def layout_copies(budget: Budget, offloaded: Rows) -> Finding | None:
     op_ps = budget.op_ps(rows, "copy")
     worth = float(op_ps.sum())
     if worth < LEAST_COPIES * budget.whole_ps or not len(rows):
-        return None
+        return NOTHING
     first = int(rows[0])
     shapes = op_shapes(table, first)
     factor = _padding(shapes)
     what = "Copies" if _keeps_layout(table, first, shapes) else "Layout copies"
     more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
     padded = "" if factor is None else f" (padded {times(factor)})"
-    return budget.finding(
+    finding = budget.finding(
         "copy",
         f"{what}: {short(table.name[first])}{padded}{more}",
         worth,
@@ -91,6 +92,44 @@ def layout_copies(budget: Budget, offloaded: Rows) -> Finding | None:
         ],
         Place("op-profile", table.name[first]),
     )
+    return finding, rows
+
+
+_DONE = re.compile(r"^(copy|slice|dynamic-slice|dynamic-update-slice|async)-done$")
+
+
+def copy_waits(budget: Budget, offloaded: Rows) -> Told:
+    """Waiting for asynchronous copies between the device's memories, such as prefetches into VMEM.
+
+    Args:
+        offloaded: rows that move data to or from the host; another finding counts them.
+    """
+    table = budget.evidence.table
+    parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in ("copy", "vector", "unknown")]
+    rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
+    is_done = [bool(_DONE.match(table.category[row] or "")) for row in rows.tolist()]
+    saved = np.where(np.array(is_done, np.bool_) & ~is_among(rows, offloaded), times, 0.0)
+
+    def make(groups: list[Group], worth: float) -> Finding | None:
+        first = groups[0]
+        count = sum(len(group.rows) for group in groups)
+        what = f"{count} copies" if count > 1 else short(table.name[first.first])
+        shape = next(iter(op_shapes(table, first.first)), None)
+        moved = shape.padded_bytes if shape is not None else None
+        return budget.finding(
+            "copy-wait",
+            f"The core waits for {what} that should run ahead",
+            worth,
+            "Self time of the ends of asynchronous copies on the cores' line of ops: what ran beside is not in it.",
+            [
+                f"Waiting for copies between HBM and on-chip memory takes {budget.amount(worth)}: {named(groups)}.",
+                budget.largest(first.first, float(times[rows == first.first][0])),
+                f"It brings {size(moved)} each time." if moved else "",
+            ],
+            Place("timeline", table.name[first.first]),
+        )
+
+    return told(budget, rows, saved, times, make)
 
 
 def _keeps_layout(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> bool:
@@ -126,16 +165,18 @@ def _text(shape: Shape) -> str:
     return sentence_name(str(shape))
 
 
-def host_offload(budget: Budget, offloaded: Rows) -> Finding | None:
+def host_offload(budget: Budget, offloaded: Rows, claimed_ps: float) -> Finding | None:
     """Time on the line of ops in copies to or from the host's memory, and in sends and receives of the host.
 
     Args:
         offloaded: rows of copies to or from the host's memory.
+        claimed_ps: time of host transfers that another finding counts; their ops are not in the budget.
     """
     table, steps = budget.evidence.table, budget.steps
     sent_rows = _of_categories(table, budget.rows["host"], _HOST_TRANSFER)
     copy_ps, sent_ps = budget.op_ps(offloaded, "copy"), budget.op_ps(sent_rows, "host")
     sent = float(sent_ps.sum()) if steps is None else float(steps.host_transfer_ps.mean())
+    sent = max(0.0, sent - claimed_ps)
     copied = float(copy_ps.sum())
     worth = sent + copied
     if worth < LEAST_OFFLOAD * budget.whole_ps:

@@ -9,9 +9,9 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, covered, median, union
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
+from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_program
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes
-from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.findings.finding import Finding, Kind, Place
 from tpuprof.parsers.pages.words import ordinal, sentence_name, share, short, time
 
 LEAST_INPUT = 0.05
@@ -163,7 +163,8 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
     step, means, idlest, without_input = None, "Mean over cores", "", ""
     if steps is not None:
         of_cores = np.maximum(steps.gaps.sum(axis=1), 0.0)
-        idle, inside = float(of_cores.mean()) / len(steps), float(of_cores.max())
+        idle = float(of_cores.mean()) / len(steps) + budget.between_ps
+        inside = float(of_cores.max()) + budget.between_ps * len(steps)
         by_step = steps.gaps.mean(axis=0)
         step, means = steps.grid.names[int(by_step.argmax())], "Mean over cores and complete steps"
         idlest = _idlest(by_step, step)
@@ -175,15 +176,16 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
     everything, longest = float(gaps.gap_ps or inside), gaps.longest[1] - gaps.longest[0]
     if max(everything, longest) > _ELSEWHERE * inside:
         gaps = IdleTime()  # what the long gaps outside of the steps are for says nothing here
-    title, place = _gap_title(gaps, everything, step)
+    kind, title, place = _gap_title(gaps, everything, step)
     other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} that other findings count is left out"
     return budget.finding(
-        "idle",
+        kind,
         title,
         worth,
         f"{means} of time without any op{without_input}{other}.",
         [
             f"Between its ops the device is idle for {budget.amount(worth)}, other than for input.",
+            f"{time(budget.between_ps)} of it lies between a step and the next." if budget.between_ps else "",
             f"{counted(gaps.count, 'long gap')} on the core that is idle most, the longest {time(longest)}."
             if gaps.count > 0
             else "",
@@ -194,14 +196,15 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
     )
 
 
-def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[str, Place]:
+def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Kind, str, Place]:
     async_op = next(iter(gaps.flying), "")
     if async_op and gaps.flying[async_op] >= _IN_FLIGHT * everything:
-        return f"Device idle while {short(async_op)} is under way", Place("timeline", async_op)
+        return "idle", f"Device idle while {short(async_op)} is under way", Place("timeline", async_op)
     working = [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
     if working and working[0].overlap_ps >= _EXPLAINS * everything:
-        return f"Device idle while the host runs {short(working[0].name)}", Place("timeline", step)
-    return "Device idle between its ops", Place("timeline", step)
+        kind: Kind = "host" if is_of_program(working[0].name) else "idle"
+        return kind, f"Device idle while the host runs {short(working[0].name)}", Place("timeline", step)
+    return "idle", "Device idle between its ops", Place("timeline", step)
 
 
 def _idlest(by_step: Floats, step: str) -> str:

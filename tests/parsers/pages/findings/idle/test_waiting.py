@@ -97,7 +97,7 @@ GAPS = IdleTime(
 
 
 def test_idle_gaps_say_what_the_host_did() -> None:
-    finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=GAPS))
+    finding = the("host", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=GAPS))
     assert finding.title == "Device idle while the host runs $train.py:10 log_metrics"
     assert (finding.worth_ps, finding.worth_fraction) == (10 * US, 0.1)
     assert finding.evidence == (

@@ -27,10 +27,10 @@ _LONGEST_NAME = 40
 
 _PARTS: dict[str, tuple[OpClass | None, tuple[Kind, ...]]] = {
     "waiting for input": (None, ("input",)),
-    "idle time": (None, ("idle", "compilation")),
-    "collectives": ("collective", ("collective", "straggler")),
-    "copies": ("copy", ("copy", "host-offload")),
-    "host transfers": ("host", ("host-offload",)),
+    "idle time": (None, ("idle", "host", "serving", "compilation")),
+    "collectives": ("collective", ("collective", "straggler", "slow-core", "imbalance", "pipeline")),
+    "copies": ("copy", ("copy", "copy-wait", "host-offload")),
+    "host transfers": ("host", ("host-offload", "dcn")),
     "matrix ops": ("compute", ()),
     "vector ops": ("vector", ()),
     "other ops": ("unknown", ()),

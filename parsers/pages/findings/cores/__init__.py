@@ -1,0 +1,1 @@
+"""Findings about cores that wait for each other."""

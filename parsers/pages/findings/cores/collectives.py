@@ -1,0 +1,270 @@
+"""Findings about collectives: time in which a core does nothing but move data to others, or wait for them.
+
+A collective takes as long on each core as that core waits for the last one to arrive, and then for the transfer. So
+of the cores' times for one collective in one step the shortest is the transfer; what the others take longer is waiting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows
+from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.findings.ops.groups import Group, Told, module_of, named, of_pass, told
+from tpuprof.parsers.pages.words import sentence_name, short, time
+
+LEAST_COLLECTIVE = 0.05
+"""Every program waits a little for other cores; less than this share is rarely worth hiding."""
+
+LEAST_WAITING = 0.02
+"""Waiting for cores that have more to do counts from this smaller share on: jitter alone makes less."""
+
+_MOSTLY = 0.5
+"""A part goes into the title from this share of the finding on."""
+
+_HARDLY = 0.01  # share of waiting in collectives that is nothing
+_ENDING = re.compile(r"(-start|-done)?(\.\d+)*\Z")
+_TO_ALL = re.compile(r"all-to-all")
+_ALONG = re.compile(r"^(collective-permute|send|recv)")
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Collectives that a finding is about.
+
+    Attributes:
+        rows: rows of the op table.
+        ps: mean time over cores, a step.
+        waiting_ps: the part of it in which a core waits for another; 0 where that is unknown.
+        is_told: whether that is known.
+    """
+
+    rows: Rows
+    ps: float
+    waiting_ps: float = 0.0
+    is_told: bool = False
+
+    @property
+    def transfer_ps(self) -> float:
+        """The rest of it."""
+        return self.ps - self.waiting_ps
+
+
+def waits_in(budget: Budget, pattern: re.Pattern[str] | None = None) -> Waits:
+    """Time in collectives whose category matches, and how much of it is waiting for other cores."""
+    table, steps = budget.evidence.table, budget.steps
+    rows = budget.rows["collective"]
+    if pattern is not None:
+        rows = np.array([row for row in rows.tolist() if pattern.search(_kind(budget, row))], np.intp)
+    ps = float(budget.op_ps(rows, "collective").sum())
+    if steps is None or len(steps.class_ps) < 2:
+        return Waits(rows, ps)
+    mine = {table.name[row] for row in rows.tolist()}
+    columns = [at for at, name in enumerate(steps.grid.collective_names) if name in mine]
+    if not columns:
+        return Waits(rows, ps)
+    times = np.maximum(steps.grid.collective_ps[:, :, columns], 0).astype(np.float64)
+    waiting = float((times - times.min(axis=0)).sum()) / times.shape[0] / times.shape[1]
+    return Waits(rows, ps, min(waiting, ps), True)
+
+
+def _kind(budget: Budget, row: int) -> str:
+    """What a collective does: ``all-gather``, whether it is a fusion or the end of an asynchronous one."""
+    category, name = budget.evidence.table.category[row] or "", budget.evidence.table.name[row]
+    words = (name if category.startswith(("async", "custom")) else category).removeprefix("async-collective-")
+    return _ENDING.sub("", words.removesuffix(" fusion")) or "collective"
+
+
+def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
+    """Collectives on the line of ops, during which nothing else ran on the core.
+
+    Args:
+        claimed_ps: collective time that other findings count.
+    """
+    worth = budget.class_ps["collective"] - claimed_ps
+    if worth < LEAST_COLLECTIVE * budget.whole_ps:
+        return None
+    rows, table = budget.rows["collective"], budget.evidence.table
+    waits = waits_in(budget)
+    title, place = "Collectives are not hidden behind compute", Place("timeline")
+    if len(rows):
+        group = _kinds(budget, rows)[0]
+        verb = "are" if len(group.rows) > 1 else "is"
+        title, place = f"{group.name} {verb} not hidden by compute", Place("timeline", table.name[group.first])
+        if waits.waiting_ps >= _MOSTLY * worth:
+            title = f"Cores wait for each other in {group.name}"
+        elif len(group.rows) < len(rows):
+            title = f"Exposed collectives, {group.name} most"
+    rest = f"; {time(claimed_ps)} of waiting that other findings count is left out" if claimed_ps >= 1 else ""
+    return budget.finding(
+        "collective",
+        title,
+        worth,
+        f"Mean self time of collective ops (waits for asynchronous ones included) on the cores' line of ops{rest}.",
+        [
+            f"Cores do nothing but collectives for {budget.amount(budget.class_ps['collective'])}.",
+            *_largest(budget, rows),
+            arrival(waits),
+        ],
+        place,
+    )
+
+
+def arrival(waits: Waits) -> str:
+    """A sentence on how much of the time is waiting for other cores; empty where nothing tells."""
+    if not waits.is_told or waits.ps <= 0:
+        return ""
+    if waits.waiting_ps < _HARDLY * waits.ps:
+        return "The cores arrive at the same time: none waits for another, all of it is transfer."
+    return (
+        f"{time(waits.waiting_ps)} of it is waiting for the last core to arrive, {time(waits.transfer_ps)} the "
+        "transfer, as the shortest time over the cores tells."
+    )
+
+
+def _kinds(budget: Budget, rows: Rows) -> list[Group]:
+    """Collectives by kind and pass, those with most time first: ``12 reduce-scatters of the backward pass``."""
+    table = budget.evidence.table
+    members: dict[tuple[str, str], list[int]] = {}
+    for row in rows.tolist():
+        members.setdefault((_kind(budget, row), of_pass(table, np.array([row]))), []).append(row)
+    groups = []
+    for (kind, of), rows_of in members.items():
+        chosen = np.array(rows_of, np.intp)
+        what = short(table.name[rows_of[0]]) if len(rows_of) == 1 else counted(len(rows_of), kind)
+        name = f"{what} of the {of} pass" if of in ("forward", "backward") else what
+        groups.append(Group(chosen, float(budget.op_ps(chosen, "collective").sum()), name))
+    return sorted(groups, key=lambda group: -group.ps)
+
+
+def _largest(budget: Budget, rows: Rows) -> Iterator[str]:
+    if not len(rows):
+        return
+    kinds = _kinds(budget, rows)
+    if len(kinds) > 1 or len(rows) > 1:
+        yield f"Most of it: {', '.join(f'{group.name} {budget.amount(group.ps)}' for group in kinds[:3])}."
+    name = sentence_name(budget.evidence.table.name[rows[0]])
+    which = "The largest of " + counted(len(rows), "op") if len(rows) > 1 else "The only op"
+    yield budget.largest(int(rows[0]), float(budget.op_ps(rows[:1], "collective")[0]), which)
+    if "-done" in name:
+        yield f"{name} waits for a transfer that runs by itself: there is too little to compute meanwhile."
+
+
+# --- causes --------------------------------------------------------------------------------------------------------
+
+
+def imbalance(budget: Budget) -> Claim:
+    """Cores that wait in all-to-alls because others have more to compute between them, as with uneven experts."""
+    waits = waits_in(budget, _TO_ALL)
+    steps = budget.steps
+    worth = waits.waiting_ps
+    if steps is None or worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * waits.ps:
+        return Claim()
+    busy = steps.of("compute", "vector", "copy", "unknown")
+    most, mean = busy.max(axis=0), busy.mean(axis=0)
+    core = steps.core(int(busy.mean(axis=1).argmax()))
+    name = budget.evidence.table.name[waits.rows[0]]
+    finding = budget.finding(
+        "imbalance",
+        f"Cores wait for the busiest in {_together(budget, waits.rows)}: work is uneven",
+        worth,
+        "Time in all-to-alls above the shortest over the cores in each step: waiting, not transfer.",
+        [
+            f"All-to-alls take {budget.amount(waits.ps)}: {time(worth)} waiting for the last core, "
+            f"{time(waits.transfer_ps)} the transfer.",
+            f"The busiest core of a step computes {time(float(most.mean()))}, the mean {time(float(mean.mean()))}; "
+            f"most often it is {short(core)}." if worth > 0 else "",
+            budget.largest(int(waits.rows[0]), float(budget.op_ps(waits.rows[:1], "collective")[0])),
+        ],
+        Place("timeline", name),
+    )  # fmt: skip
+    return Claim(finding, collective_ps=worth)
+
+
+def _together(budget: Budget, rows: Rows) -> str:
+    kinds = _kinds(budget, rows)
+    return kinds[0].name if len(kinds) == 1 else counted(len(rows), _kind(budget, int(rows[0])))
+
+
+def pipeline_bubbles(budget: Budget) -> Claim:
+    """Stages of a pipeline that wait for what the stage before or behind them sends."""
+    table, steps = budget.evidence.table, budget.steps
+    rows = np.array([row for row in budget.rows["collective"].tolist() if _ALONG.search(_kind(budget, row))], np.intp)
+    if steps is None or len(steps.class_ps) < 2 or not len(rows):
+        return Claim()
+    times = budget.op_ps(rows, "collective")
+    # stages wait at different times, and all of them some time: the shortest transfer of any is that of each
+    transfer = times * np.minimum(1.0, table.minimum_ps[rows] * table.occurrences[rows] / table.self_ps[rows])
+    worth = float((times - transfer).sum())
+    if worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * float(times.sum()):
+        return Claim()
+    waits = steps.of("collective").mean(axis=1)
+    longest, least = steps.core(int(waits.argmax())), steps.core(int(waits.argmin()))
+    finding = budget.finding(
+        "pipeline",
+        f"Pipeline stages wait for each other in {_together(budget, rows)}",
+        worth,
+        "Time in sends along the stages above what the shortest of them takes.",
+        [
+            f"Cores wait for other stages for {budget.amount(worth)}; sending alone takes "
+            f"{time(float(transfer.sum()))}.",
+            f"Core {short(longest)} waits most, {time(float(waits.max()))} a step, {short(least)} least, "
+            f"{time(float(waits.min()))}.",
+            budget.largest(int(rows[0]), float(times[0])),
+        ],
+        Place("timeline", table.name[rows[0]]),
+    )
+    return Claim(finding, collective_ps=worth)
+
+
+# --- other slices --------------------------------------------------------------------------------------------------
+
+LEAST_DCN = 0.01
+
+_HANDLER = "_xla_host_transfer_handler_name"
+_BETWEEN_CORES = re.compile(r"psum|pmean|all_reduce|all_gather|reduce_scatter|psum_scatter|all_to_all|ppermute")
+_HOST_TRANSFER = re.compile(r"^host (send|recv)")
+
+
+def across_slices(budget: Budget) -> Told:
+    """Collectives between slices, which the hosts carry over the data centre's network: sends and receives.
+
+    The compiler names the runtime that carries them (``xla_megascale_runtime``); without HLO their framework op does.
+    """
+    rows = np.array([row for row in budget.rows["host"].tolist() if _is_across(budget, row)], np.intp)
+    times = budget.op_ps(rows, "host")
+
+    def make(groups: list[Group], worth: float) -> Finding | None:
+        first = groups[0]
+        count = len(rows)
+        return budget.finding(
+            "dcn",
+            f"The cores wait for other slices in {short(budget.evidence.table.name[first.first])}"
+            + (f" and {count - 1} more" if count > 1 else ""),
+            worth,
+            "Mean time in sends to and receives from other slices on the cores' line of ops.",
+            [
+                f"Collectives over the data centre's network (DCN) take {budget.amount(worth)}: {named(groups)}.",
+                budget.largest(first.first, float(times[rows == first.first][0])),
+                "The hosts carry them: they are slower than those within a slice (ICI) by far.",
+            ],
+            Place("timeline", budget.evidence.table.name[first.first]),
+        )
+
+    return told(budget, rows, times, times, make)
+
+
+def _is_across(budget: Budget, row: int) -> bool:
+    table = budget.evidence.table
+    if not _HOST_TRANSFER.search(table.category[row] or ""):
+        return False
+    module = module_of(budget.evidence, row)
+    proto = module.instruction_proto(table.name[row]) if module is not None else None
+    if proto is not None and _HANDLER in proto.frontend_attributes.map:
+        return b"megascale" in proto.frontend_attributes.map[_HANDLER]
+    return "megascale" in table.expression(row)[:4000] or bool(_BETWEEN_CORES.search(table.framework_op[row]))

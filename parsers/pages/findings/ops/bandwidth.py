@@ -1,0 +1,275 @@
+"""Findings about ops that memory holds up: by bandwidth, by latency, or because they are not fused."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
+from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.findings.ops.groups import (
+    HBM,
+    LEAST_WORTH,
+    NOTHING,
+    Group,
+    Told,
+    groups_of,
+    module_of,
+    named,
+    reached,
+    told,
+)
+from tpuprof.parsers.pages.findings.ops.moving import op_shapes
+from tpuprof.parsers.pages.words import share, size
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
+
+LEAST_MEMORY_BOUND = 0.10
+"""Ops bound by memory must take this share of the time together; every program has some."""
+
+SATURATED = 0.4
+"""Bandwidth slows an op down from this share of HBM's peak on; below, latency or the op's size does."""
+
+_FLOATS = 0.5  # share of an op's bytes in f32 from which on bf16 is mentioned
+_LARGE = 1 << 20  # bytes of an array whose type matters
+_HBM, _VMEM = 0, 1  # memory spaces in layouts
+_MOST_READ = 40  # ops whose text is read for types
+
+_OF_OPTIMIZER = re.compile(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|adafactor|shampoo", re.IGNORECASE)
+
+
+def memory_bound(budget: Budget) -> Told:
+    """Ops without matrix products that run near HBM's peak bandwidth, against what the best of them reach."""
+    table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
+    if budget.evidence.peaks.hbm is None or not len(rows):
+        return NOTHING
+    used = rates.bandwidth_utilization[rows, HBM]
+    bound = rates.bound_by[rows] == BOUNDS.index("HBM")
+    chosen = bound & (np.nan_to_num(used) >= SATURATED) & ~holds_ops(table)[rows]
+    rows, used = rows[chosen], np.minimum(used[chosen], 1.0)
+    op_ps = budget.op_ps(rows, "vector")
+    together = float(op_ps.sum())
+    if together < LEAST_MEMORY_BOUND * budget.whole_ps:
+        return NOTHING
+    best = reached(budget, rows, used, op_ps)
+    above = float((op_ps * np.maximum(1 - used / best, 0.0)).sum())
+    halved = _halved(table, op_ps * np.minimum(used / best, 1.0), rows.tolist())
+    worth = max(above, halved)
+    if worth < LEAST_WORTH * budget.whole_ps:
+        return NOTHING
+    basis = f"Time that these ops take above what they would at {share(best)} of HBM's peak, as large ones can."
+    if halved > above:
+        basis = "Half of the time that HBM needs for the f32 bytes of these ops, at the rate that they reach."
+    rate = float((op_ps * used).sum()) / together
+    groups = groups_of(table, rows, op_ps)
+    first = groups[0].first
+    finding = budget.finding(
+        "memory-bound",
+        f"Memory-bound fusions take {share(together / budget.whole_ps)} of "
+        f"{'the capture' if budget.steps is None else 'step time'}",
+        worth,
+        basis,
+        [
+            f"HBM, at {share(rate)} of its peak, holds up {counted(len(rows), 'op')} without matrix products, "
+            f"{budget.amount(together)} together: {named(groups)}.",
+            f"The largest group is {budget.described(first)}, {budget.amount(groups[0].ps)}.",
+            f"Much of their data is f32; as bf16 it is half the bytes, {budget.amount(halved)} less." if halved else "",
+            _bytes_words(float(table.hbm_bytes[first]), int(table.occurrences[first])),
+        ],
+        Place("op-profile", table.name[first]),
+        is_estimate=True,
+    )
+    return finding, rows
+
+
+def _bytes_words(moved: float, occurrences: int) -> str:
+    """A sentence on the bytes that an op moves each time."""
+    if not math.isfinite(moved) or occurrences <= 0:
+        return ""
+    return f"It moves {size(moved / occurrences)} to and from HBM each time."
+
+
+def _halved(table: OpTable, hbm_ps: Floats, rows: list[int]) -> float:
+    """Time for HBM traffic that bf16 would save in the largest ops whose large arrays are mostly f32.
+
+    The optimizer's state is left out: it needs its 32 bits.
+    """
+    saved = 0.0
+    for row, ps in zip(rows[:_MOST_READ], hbm_ps.tolist(), strict=False):
+        if _OF_OPTIMIZER.search(table.framework_op[row]):
+            continue
+        arrays = [shape for shape in op_shapes(table, row) if shape.memory_space == _HBM]
+        everything = math.fsum(shape.padded_bytes or shape.unpadded_bytes or 0 for shape in arrays)
+        sizes = [shape.padded_bytes or 0 for shape in arrays if shape.element_type == "f32"]
+        floats = math.fsum(array for array in sizes if array >= _LARGE)
+        if everything > 0 and floats >= _FLOATS * everything:
+            saved += ps * floats / everything / 2
+    return saved
+
+
+# --- latency -------------------------------------------------------------------------------------------------------
+
+_LATENT = 0.2
+"""Share of HBM's peak below which an op that gathers or scatters waits for single accesses."""
+
+_LONG_PS = 5e6
+"""Shorter ops are small, whatever they do."""
+
+_LEAST_OP = 2e-4
+"""An op counts from this share of the time on: one of the clones of a layer takes little, all of them much."""
+
+_PICKS = re.compile(r"gather|scatter|dynamic[-_](update[-_])?slice|take|embedding|sort", re.IGNORECASE)
+_PICKING = frozenset({b"gather", b"scatter", b"dynamic-slice", b"dynamic-update-slice", b"sort"})
+
+
+def latency_bound(budget: Budget) -> Told:
+    """Gathers, scatters and dynamic slices at a few percent of HBM's bandwidth: single accesses hold them up."""
+    table, rates = budget.evidence.table, budget.evidence.rates
+    parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in ("vector", "copy")]
+    rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
+    used, flops = rates.bandwidth_utilization[rows, HBM], np.nan_to_num(rates.flops_utilization[rows])
+    mean_ps = table.self_ps[rows] / np.maximum(table.occurrences[rows], 1)
+    slow = (used < _LATENT) & (flops < _LATENT) & (mean_ps >= _LONG_PS) & (used > 0)
+    slow &= (times >= _LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
+    slow[slow] = [_picks(budget, row) for row in rows[slow].tolist()]
+    best = reached(budget, rows, used, times)
+    saved = np.where(slow, times * np.maximum(1 - np.nan_to_num(used) / best, 0.0), 0.0)
+
+    def make(groups: list[Group], worth: float) -> Finding | None:
+        first = groups[0]
+        rate = float(used[rows == first.first][0])
+        moved = float(table.hbm_bytes[first.first]) / max(int(table.occurrences[first.first]), 1)
+        return budget.finding(
+            "latency-bound",
+            f"{first.label} picks single elements at {share(rate)} of HBM's peak",
+            worth,
+            f"Time of these ops above what their bytes take at {share(best)} of HBM's peak.",
+            [
+                f"Gathers, scatters and dynamic slices take {budget.amount(sum(group.ps for group in groups))}: "
+                f"{named(groups)}.",
+                budget.largest(first.first, float(times[rows == first.first][0])),
+                f"It moves {size(moved)} each time: not the bytes hold it up, but single accesses.",
+            ],
+            Place("op-profile", table.name[first.first]),
+            is_estimate=True,
+        )
+
+    return told(budget, rows, saved, times, make)
+
+
+def _picks(budget: Budget, row: int) -> bool:
+    """Whether an op picks elements, by its category, its name, its framework op, or by what it fuses."""
+    table = budget.evidence.table
+    texts = (table.category[row] or "", table.name[row], table.framework_op[row].rpartition("/")[2])
+    if any(_PICKS.search(text) for text in texts):
+        return True
+    module = module_of(budget.evidence, row)
+    proto = module.instruction_proto(table.name[row]) if module is not None else None
+    computation = module.wrapped(proto) if module is not None and proto is not None else None
+    return computation is not None and any(inside.opcode in _PICKING for inside in computation.instructions)
+
+
+# --- fusing --------------------------------------------------------------------------------------------------------
+
+_ELEMENTWISE = re.compile(r"^(loop fusion|non-fusion elementwise|fusion|broadcast|convert)$")
+_PASSES_ON = frozenset((b"bitcast", b"get-tuple-element", b"copy-done"))
+
+
+def unfused(budget: Budget) -> Told:
+    """Chains of memory-bound ops: one writes an array of which another is the only reader."""
+    table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
+    if not budget.evidence.modules or not len(rows):
+        return NOTHING
+    times = budget.op_ps(rows, "vector")
+    used = np.nan_to_num(rates.bandwidth_utilization[rows, HBM])
+    chosen = (used >= SATURATED) & (times >= _LEAST_OP * budget.whole_ps)
+    chosen[chosen] = [bool(_ELEMENTWISE.match(table.category[row] or "")) for row in rows[chosen].tolist()]
+    if times[chosen].sum() < LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
+        return NOTHING
+    known = dict(zip(rows[chosen].tolist(), times[chosen].tolist(), strict=True))
+    saved: dict[int, float] = {}
+    pairs: list[tuple[float, int, int, int]] = []
+    for producer, consumer, moved in _chains(budget, list(known)):
+        parts = 0.0
+        for row in (producer, consumer):
+            everything = float(table.hbm_bytes[row]) / max(int(table.occurrences[row]), 1)
+            part = known[row] * min(1.0, moved / everything) if everything > 0 else 0.0
+            part = min(part, known[row] - saved.get(row, 0.0))
+            saved[row] = saved.get(row, 0.0) + part
+            parts += part
+        pairs.append((parts, producer, consumer, moved))
+    out = np.array([saved.get(row, 0.0) for row in rows.tolist()])
+
+    def make(groups: list[Group], worth: float) -> Finding | None:
+        _, producer, consumer, moved = max(pairs)
+        chain = len(saved)
+        return budget.finding(
+            "unfused",
+            f"{chain} memory-bound ops in a row are not fused",
+            worth,
+            "Time for writing and reading the arrays between them, at the rate of each op.",
+            [
+                f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
+                f"{budget.described(producer)} writes {size(moved)} that {budget.described(consumer)} alone reads.",
+                f"{counted(len(pairs), 'array')} between them would be neither written nor read.",
+            ],
+            Place("op-profile", table.name[producer]),
+            is_estimate=True,
+        )
+
+    return told(budget, rows, out, times, make)
+
+
+def _chains(budget: Budget, rows: list[int]) -> Iterator[tuple[int, int, int]]:
+    """Producer, consumer, and the bytes between them, for ops of which one alone reads what the other writes to HBM."""
+    table = budget.evidence.table
+    programs: dict[int, list[int]] = {}
+    for row in rows:
+        programs.setdefault(int(table.program_id[row]), []).append(row)
+    for of in programs.values():
+        module = module_of(budget.evidence, of[0])
+        if module is None:
+            continue
+        row_of = {}
+        for row in of:
+            proto = module.instruction_proto(table.name[row])
+            if proto is not None:
+                row_of[proto.id] = row
+        for producer, consumer, moved in _single_readers(module, set(row_of)):
+            yield row_of[producer], row_of[consumer], moved
+
+
+def _single_readers(module: HloModule, wanted: set[int]) -> Iterator[tuple[int, int, int]]:
+    """Ids of wanted instructions of which another is the only reader, that one's id, and the bytes between them."""
+    for computation in module.proto.hlo_module.computations:
+        inside = {instruction.id: instruction for instruction in computation.instructions}
+        if computation.is_fusion_computation or not wanted & inside.keys():
+            continue
+        readers: dict[int, list[int]] = {}
+        for instruction in computation.instructions:
+            for operand in set(instruction.operand_ids):
+                readers.setdefault(operand, []).append(instruction.id)
+        for number in wanted & inside.keys():
+            end, of = number, readers.get(number, [])
+            while len(of) == 1 and inside[of[0]].opcode in _PASSES_ON and end != computation.root_id:
+                end, of = of[0], readers.get(of[0], [])
+            moved = _written(inside[number])
+            if len(of) == 1 and of[0] in wanted and end != computation.root_id and moved >= _LARGE:
+                yield number, of[0], moved
+
+
+def _written(proto: hlo_pb2.HloInstructionProto) -> int:
+    """Bytes of an array in HBM that an instruction writes; 0 for tuples and other memories."""
+    shape = shape_of_proto(proto.shape)
+    return 0 if shape is None or shape.memory_space != _HBM else shape.padded_bytes or shape.unpadded_bytes or 0

@@ -1,0 +1,174 @@
+"""Groups of ops that are one for the reader: duplicates, unrolled layers, calls of one kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding
+from tpuprof.parsers.pages.words import sentence_name, short
+
+HBM = TRAFFIC.index("hbm")
+
+REACHED = 0.9
+"""Nothing reaches its peak: what ops of a kind reach at most, if the profile does not show that they reach less."""
+
+USUAL = 0.75
+"""What they reach where the profile has none to compare with, or only ones that are slower."""
+
+LEAST_WORTH = 0.01
+"""Below this share of the time an estimate is not worth a line."""
+
+_COMPARED = 0.001  # share of the time from which on an op shows what its kind reaches
+
+_NUMBER = re.compile(r"\d+")
+_JIT = re.compile(r"jit\(([^()]+)\)")
+_CLONE = re.compile(r"(\.\d+|\.clone|\.remat\d*)+\Z")
+
+Told = tuple[Finding | None, Rows]
+"""A finding, and the ops whose time it counts."""
+
+NOTHING: Told = (None, np.zeros(0, np.intp))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Ops that are one for the reader.
+
+    Attributes:
+        rows: their rows in the table, the longest first.
+        ps: their time in the budget.
+        name: what to call them.
+    """
+
+    rows: Rows
+    ps: float
+    name: str
+
+    @property
+    def first(self) -> int:
+        """The longest of them."""
+        return int(self.rows[0])
+
+    @property
+    def label(self) -> str:
+        """Name and number: ``fusion.7``, ``gather (60 ops)``."""
+        return short(self.name) + (f" ({len(self.rows)} ops)" if len(self.rows) > 1 else "")
+
+
+def groups_of(table: OpTable, rows: Rows, times: Floats) -> list[Group]:
+    """Groups some ops, the group with most time first.
+
+    Ops are one group if they are duplicates by the compiler's word, or have the same category and the same framework
+    op and name but for numbers, as the layers of an unrolled loop have.
+
+    Args:
+        times: float64[rows], the time of each in the budget.
+    """
+    members: dict[tuple[str, ...], list[int]] = {}
+    for at, key in enumerate(_keys(table, rows)):
+        members.setdefault(key, []).append(at)
+    groups = []
+    for places in members.values():
+        order = sorted(places, key=lambda at: -times[at])
+        chosen = rows[order]
+        first = int(chosen[0])
+        name = table.name[first] if len(chosen) == 1 else base_name(table, first)
+        groups.append(Group(chosen, float(times[order].sum()), name))
+    return sorted(groups, key=lambda group: -group.ps)
+
+
+def _keys(table: OpTable, rows: Rows) -> list[tuple[str, ...]]:
+    duplicates = table.texts("deduplicated_name", rows)
+    keys: list[tuple[str, ...]] = []
+    for row, duplicate in zip(rows.tolist(), duplicates, strict=True):
+        scope, category = _NUMBER.sub("#", table.framework_op[row]), table.category[row] or ""
+        name = _CLONE.sub("", duplicate or table.name[row])
+        keys.append((category, scope, _NUMBER.sub("#", name)) if scope else (category, "", duplicate or name))
+    return keys
+
+
+def base_name(table: OpTable, row: int) -> str:
+    """What ops like this one have in common: the end of their framework op, else the name without its number."""
+    parsed = parse_framework_op(table.framework_op[row]).name if table.framework_op[row] else ""
+    parts = [part for part in parsed.split("/") if part and "(" not in part and ")" not in part]
+    return "/".join(parts[-2:]) if parts else _CLONE.sub("", table.name[row])
+
+
+def kernel_name(table: OpTable, row: int) -> str:
+    """A custom call's kernel: the function that calls it, else its name without the number of the call."""
+    before = table.framework_op[row].partition("pallas_call")[0]
+    inner = _JIT.findall(before)[1:]
+    scopes = [part for part in before.split("/") if part and "(" not in part]
+    name = inner[-1] if inner else scopes[-1] if scopes and "pallas_call" in table.framework_op[row] else ""
+    return name or _CLONE.sub("", table.name[row])
+
+
+def of_pass(table: OpTable, rows: Rows) -> str:
+    """The pass that ops belong to: ``forward``, ``backward``, ``recomputed``; empty where they differ or none says."""
+    passes = {_pass(table, row) for row in rows.tolist()}
+    return passes.pop() if len(passes) == 1 else ""
+
+
+def _pass(table: OpTable, row: int) -> str:
+    if table.is_rematerialized(row):
+        return "recomputed"
+    scope = table.framework_op[row]
+    if is_gradient(parse_framework_op(scope).name):
+        return "backward"
+    return "forward" if "jvp(" in scope else ""
+
+
+def module_of(evidence: Evidence, row: int) -> HloModule | None:
+    """The compiled program that an op is part of; None where the profile does not hold it."""
+    program = int(evidence.table.program_id[row])
+    modules = (programs.module(program) for programs in evidence.modules)
+    return next((module for module in modules if module is not None), None)
+
+
+def reached(budget: Budget, rows: Rows, used: Floats, times: Floats) -> float:
+    """The share of a peak that ops of a kind reach in this profile: that of the best one with some time.
+
+    Args:
+        used: float64[rows], the share that each uses; NaN where unknown.
+        times: float64[rows], the time of each in the budget.
+    """
+    known = used[(times >= _COMPARED * budget.whole_ps) & np.isfinite(used)]
+    return float(np.clip(known.max(initial=0.0), USUAL, REACHED))
+
+
+def told(
+    budget: Budget, rows: Rows, saved: Floats, times: Floats, make: Callable[[list[Group], float], Finding | None]
+) -> Told:
+    """A finding on ops that could be faster, if they are worth it together.
+
+    Args:
+        saved: float64[rows], time that each could save.
+        times: float64[rows], the time of each in the budget.
+        make: makes it of the groups, the one that saves most first, and of what they save together.
+    """
+    chosen = np.flatnonzero(saved > 0)
+    worth = float(saved[chosen].sum())
+    if worth < LEAST_WORTH * budget.whole_ps or not len(chosen):
+        return NOTHING
+    groups = groups_of(budget.evidence.table, rows[chosen], saved[chosen])
+    own = dict(zip(rows.tolist(), times.tolist(), strict=True))
+    whole = [Group(group.rows, sum(own[row] for row in group.rows.tolist()), group.name) for group in groups]
+    return make(whole, worth), rows[chosen]
+
+
+def named(groups: Sequence[Group], most: int = 3) -> str:
+    """The first of some groups with their times, for a sentence."""
+    rest = sum(len(group.rows) for group in groups[most:])
+    words = [sentence_name(group.label) for group in groups[:most]]
+    return ", ".join(words) + (f" and {counted(rest, 'more op')}" if rest else "")

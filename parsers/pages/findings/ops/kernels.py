@@ -1,0 +1,130 @@
+"""Findings about kernels: custom calls, such as Pallas ones, whose work is counted or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import is_among
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.ops.device import CUSTOM_CALL
+from tpuprof.parsers.ops.roofline import uncounted
+from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, Place
+from tpuprof.parsers.pages.findings.ops.groups import HBM, NOTHING, USUAL, Group, Told, kernel_name, told
+from tpuprof.parsers.pages.words import sentence_name, share, short
+
+LEAST_UNCOUNTED = 0.10
+"""From this share of the time on it names kernels that nobody counted."""
+
+LEADS = 0.3
+"""From this share on they are what to know first, if nothing else is worth half as much."""
+
+SLOW = 0.25
+"""A kernel is slow if it uses less than this share of the matrix unit's peak, and of HBM's."""
+
+_MOST_NAMED = 3
+_CLASSES: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
+
+
+def uncounted_kernels(budget: Budget) -> tuple[Finding | None, float]:
+    """Where the time is, although nothing tells what could be saved: kernels of uncounted work; and how much it is."""
+    table = budget.evidence.table
+    rows = budget.rows["unknown"]
+    rows = rows[uncounted(table)[rows]]
+    times = budget.op_ps(rows, "unknown")
+    together = float(times.sum())
+    if together < LEAST_UNCOUNTED * budget.whole_ps:
+        return None, together
+    kernels = _by_kernel(budget, rows)
+    words = [f"{short(group.name)} {share(group.ps / budget.whole_ps)}" for group in kernels[:_MOST_NAMED]]
+    words += [f"{len(kernels) - _MOST_NAMED} more"] * (len(kernels) > _MOST_NAMED)
+    first = kernels[0]
+    finding = Finding(
+        "uncounted",
+        f"{share(together / budget.whole_ps)} is kernels of unknown work: {', '.join(words)}",
+        None,
+        budget.per,
+        None,
+        None,
+        False,
+        "What could be saved can't be told: the profile has neither FLOPs nor bytes for these custom calls.",
+        (
+            f"Custom calls without counted work take {budget.amount(together)}, mean over cores.",
+            *(
+                f"{sentence_name(group.name)} takes {budget.amount(group.ps)}, in {_calls(group)}; "
+                f"the longest is {budget.described(group.first)}."
+                for group in kernels[:_MOST_NAMED]
+            ),
+        ),
+        ADVICE["uncounted"],
+        Place("op-profile", table.name[first.first]),
+    )
+    return finding, together
+
+
+def _calls(group: Group) -> str:
+    return f"{len(group.rows):,} {'calls' if len(group.rows) > 1 else 'call'} of the program"
+
+
+def _by_kernel(budget: Budget, rows: Rows) -> list[Group]:
+    """Groups custom calls by kernel, the one with most time first."""
+    members: dict[str, list[int]] = {}
+    for row in rows.tolist():
+        members.setdefault(kernel_name(budget.evidence.table, row), []).append(row)
+    groups = [
+        Group(np.array(of, np.intp), sum(times_of(budget, np.array(of, np.intp)).values()), name)
+        for name, of in members.items()
+    ]
+    return sorted(groups, key=lambda group: -group.ps)
+
+
+def times_of(budget: Budget, rows: Rows) -> Mapping[int, float]:
+    """The time of some ops in the budget, whatever their classes."""
+    out: dict[int, float] = {}
+    for name, of in budget.rows.items():
+        mine = of[is_among(of, rows)]
+        out |= zip(mine.tolist(), budget.op_ps(mine, name).tolist(), strict=True)
+    return out
+
+
+def slow_kernels(budget: Budget) -> Told:
+    """Custom calls whose counted work takes far longer than the device needs for it."""
+    table, rates = budget.evidence.table, budget.evidence.rates
+    candidates = np.concatenate([budget.rows[name] for name in _CLASSES])
+    rows = np.array([row for row in candidates.tolist() if table.category[row] == CUSTOM_CALL], np.intp)
+    if not len(rows):
+        return NOTHING
+    used = np.stack([rates.flops_utilization[rows], rates.bandwidth_utilization[rows, HBM]], axis=1)
+    # bytes alone, of its operands by the compiler's count, say nothing of a kernel that computes
+    best = np.where(np.isfinite(used[:, 0]), np.nan_to_num(used).max(axis=1), np.nan)
+    known = times_of(budget, rows)
+    times = np.array([known[row] for row in rows.tolist()])
+    slow = (best > 0) & (best < SLOW)
+    saved = np.where(slow, times * (1 - np.nan_to_num(best) / USUAL), 0.0)
+
+    def make(groups: list[Group], worth: float) -> Finding | None:
+        first = groups[0]
+        name = kernel_name(table, first.first)
+        at = int(np.flatnonzero(rows == first.first)[0])
+        flops, bandwidth = (f"{share(value)} of {what}" for value, what in zip(used[at], _PEAKS, strict=True))
+        more = f" and {len(groups) - 1} more kernels" if len(groups) > 1 else ""
+        return budget.finding(
+            "slow-kernel",
+            f"Kernel {short(name)} runs at {share(float(best[at]))} of the roof{more}",
+            worth,
+            f"Time of these custom calls above what their counted work takes at {share(USUAL)} of the roof.",
+            [
+                f"{sentence_name(name)} takes {budget.amount(first.ps)}, in {_calls(first)}, "
+                f"at {flops} and {bandwidth}.",
+                budget.largest(first.first, known[first.first], "The longest call"),
+            ],
+            Place("op-profile", table.name[first.first]),
+            is_estimate=True,
+        )
+
+    return told(budget, rows, saved, times, make)
+
+
+_PEAKS = ("the peak FLOP/s", "HBM's peak")

@@ -1,0 +1,160 @@
+"""Findings about work that is done again, and about loops whose trips are too small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import is_among
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.finding import Place
+from tpuprof.parsers.pages.findings.ops.groups import HBM, NOTHING, USUAL, Told, groups_of, module_of, named
+from tpuprof.parsers.pages.findings.ops.kernels import times_of
+from tpuprof.parsers.pages.words import multiple, share, short, size, time
+
+LEAST_RECOMPUTED = 0.02
+"""A little is always recomputed; from this share of the time on it pays to see what it saves."""
+
+_WORKING: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
+
+
+def recomputation(budget: Budget) -> Told:
+    """What is computed a second time in the backward pass, to save memory."""
+    table = budget.evidence.table
+    rows = np.concatenate([budget.rows[name] for name in _WORKING])
+    rows = rows[np.array([table.is_rematerialized(row) for row in rows.tolist()], np.bool_)]
+    known = times_of(budget, rows)
+    times = np.array([known[row] for row in rows.tolist()])
+    worth = float(times.sum())
+    if worth < LEAST_RECOMPUTED * budget.whole_ps:
+        return NOTHING
+    groups = groups_of(table, rows, times)
+    memory = budget.evidence.memory
+    saves = "What that saves in memory is not known here: the memory page has the compiled program's peak."
+    if memory is not None:
+        room = max(0, memory[1] - memory[0])
+        saves = f"{size(room)} of {size(memory[1])} of HBM are free at the peak: " + (
+            "there may be room to save more activations." if room > _ROOM * memory[1] else "the memory is needed."
+        )
+    finding = budget.finding(
+        "recomputation",
+        f"Recomputing activations takes {share(worth / budget.whole_ps)}: {short(groups[0].name)} most",
+        worth,
+        "Self time of ops that compute again what the forward pass did not keep, by their names and scopes.",
+        [
+            f"{len(rows):,} ops take {budget.amount(worth)}: {named(groups)}.",
+            f"The largest is {budget.described(groups[0].first)}, {budget.amount(known[groups[0].first])}.",
+            saves,
+        ],
+        Place("op-profile", table.name[groups[0].first]),
+    )
+    return finding, rows
+
+
+_ROOM = 0.15  # share of HBM's capacity from which on there is room for more activations
+
+# --- loops ---------------------------------------------------------------------------------------------------------
+
+LEAST_LOOP = 0.01
+MANY_TRIPS = 64
+"""A loop over layers or micro-batches has fewer trips."""
+
+TINY_PS = 10e6
+"""An op of a loop is tiny below this mean time; starting it takes a part of that."""
+
+_MOST_USED = 0.5  # share of the time that the loop's work needs at the roof from which on the loop is no matter
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A while of many trips: its row, rows of the ops in it, trips of a run, its time, and that of its work."""
+
+    row: int
+    inside: Rows
+    trips: float
+    ps: float
+    work_ps: float
+    busy_ps: float
+
+
+def tiny_loops(budget: Budget) -> Told:
+    """Loops of hundreds of trips whose ops take microseconds: starting them takes longer than their work."""
+    table = budget.evidence.table
+    whiles = [row for row in range(len(table)) if table.category[row] == "while" and table.occurrences[row] > 0]
+    large = [row for row in whiles if table.total_ps[row] / max(1, int(table.total_ps.max())) >= LEAST_LOOP / 4]
+    loops = [loop for row in large if (loop := _loop(budget, row)) is not None]
+    kept: list[_Loop] = []
+    for loop in sorted(loops, key=lambda loop: -loop.ps):  # a loop in a loop counts once
+        if not any(is_among(loop.inside, other.inside).any() for other in kept):
+            kept.append(loop)
+    worth = sum(loop.ps - loop.work_ps for loop in kept)
+    if not kept or worth < LEAST_LOOP * budget.whole_ps:
+        return NOTHING
+    first = kept[0]
+    mean = float(table.self_ps[first.inside].sum()) / max(1, int(table.occurrences[first.inside].sum()))
+    more = f", and {len(kept) - 1} more loops" if len(kept) > 1 else ""
+    groups = groups_of(table, first.inside, table.self_ps[first.inside].astype(np.float64))
+    finding = budget.finding(
+        "tiny-loop",
+        f"Loop {short(table.name[first.row])} makes {first.trips:,.0f} trips of tiny ops{more}",
+        worth,
+        f"Time of the loop above what its FLOPs and bytes take at {share(USUAL)} of the roof.",
+        [
+            f"{budget.described(first.row)} takes {budget.amount(first.ps)}: {multiple(first.trips)} trips each time, "
+            f"{len(first.inside)} ops a trip, {time(mean)} each.",
+            f"Its work would take {time(first.work_ps)}; {time(first.ps - first.busy_ps)} lies between its ops.",
+            f"Most time goes to {named(groups)}.",
+        ],
+        Place("op-profile", table.name[first.row]),
+        is_estimate=True,
+    )
+    return finding, np.concatenate([np.append(loop.inside, loop.row) for loop in kept])
+
+
+def _loop(budget: Budget, row: int) -> _Loop | None:
+    """What a while does; None unless it makes many trips of tiny ops, most of whose time is not work."""
+    table, rates = budget.evidence.table, budget.evidence.rates
+    module = module_of(budget.evidence, row)
+    if module is None:
+        return None
+    names = set(_in_loop(module, table.name[row]))
+    program = table.program_id[row]
+    inside = np.array(
+        [other for other in np.flatnonzero(table.program_id == program).tolist() if table.name[other] in names],
+        np.intp,
+    )
+    if not len(inside):
+        return None
+    trips = float(np.median(table.occurrences[inside])) / int(table.occurrences[row])
+    mean = float(table.self_ps[inside].sum()) / max(1, int(table.occurrences[inside].sum()))
+    if trips < MANY_TRIPS or mean > TINY_PS:
+        return None
+    known = times_of(budget, np.append(inside, row))
+    used = np.fmax(rates.flops_utilization[inside], rates.bandwidth_utilization[inside, HBM])
+    times = np.array([known.get(other, 0.0) for other in inside.tolist()])
+    work = float((times * np.minimum(np.nan_to_num(used, nan=0.0) / USUAL, 1.0)).sum())
+    busy = float(times.sum())
+    whole = busy + known.get(row, 0.0)
+    return None if work > _MOST_USED * whole else _Loop(row, inside, trips, whole, work, busy)
+
+
+def _in_loop(module: HloModule, name: str) -> Iterator[str]:
+    """Names of the instructions that a while runs, in calls and loops inside it too, but not inside fusions."""
+    start = module.instruction_proto(name)
+    computations = {computation.id: computation for computation in module.proto.hlo_module.computations}
+    waiting = list(start.called_computation_ids) if start is not None else []
+    entered: set[int] = set()
+    while waiting:
+        number = waiting.pop()
+        if number in entered or number not in computations or computations[number].is_fusion_computation:
+            continue
+        entered.add(number)
+        for instruction in computations[number].instructions:
+            yield text(instruction.name)
+            if instruction.opcode in (b"while", b"call", b"conditional"):
+                waiting.extend(instruction.called_computation_ids)

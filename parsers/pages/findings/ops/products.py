@@ -1,0 +1,270 @@
+"""Findings about matrix products: padded ones, ones in more precision than needed, and ones on the vector unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats, is_among
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_types, matrix_works, mxu_side
+from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.findings.ops.groups import (
+    HBM,
+    NOTHING,
+    REACHED,
+    Group,
+    Told,
+    module_of,
+    named,
+    reached,
+    told,
+)
+from tpuprof.parsers.pages.words import multiple, share, short
+
+_LEAST_OP = 2e-4
+"""It looks at the shapes of ops from this share of the time on; smaller ones are not worth the parsing."""
+
+_MOST_OPS = 4000
+
+_PLAUSIBLE = 1.05
+"""The compiler laid out an op otherwise if it is faster than its padded shape allows; then the estimate is wrong."""
+
+_NARROW = frozenset({"bf16", "f16", "s8", "u8", "s4", "u4", "f8e4m3fn", "f8e5m2"})
+_SLOWER = 0.6
+"""Operands in 32 bits cost time where a product reaches less than this share of what products in 16 bits do."""
+
+_ON_HBM = 0.6  # share of HBM's peak from which on an op waits for memory and not for the matrix unit
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A matrix op: what it fills of the matrix unit (0-1, None where unknown), its products, operand types, passes."""
+
+    filled: float | None
+    works: tuple[MatrixWork, ...]
+    types: frozenset[str]
+    passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """The large matrix ops of a program.
+
+    Attributes:
+        rows: their rows in the op table, those with most time first.
+        times: float64[rows], their time in the budget.
+        products: what the compiled program says of each.
+        used: float64[rows], the share of the peak FLOP/s; NaN where unknown.
+        bandwidth: float64[rows], the share of HBM's peak; NaN where unknown.
+    """
+
+    rows: Rows
+    times: Floats
+    products: tuple[_Product, ...]
+    used: Floats
+    bandwidth: Floats
+
+    def at(self, row: int) -> int:
+        """Where a row of the table stands here."""
+        return int(np.flatnonzero(self.rows == row)[0])
+
+    @property
+    def filled(self) -> Floats:
+        """float64[rows]: what each fills of the matrix unit; 1 where unknown."""
+        return np.array([1.0 if product.filled is None else product.filled for product in self.products])
+
+
+def products_of(budget: Budget) -> Products | None:
+    """Reads the shapes and types of the large matrix ops; duplicates are read once. None where nothing tells."""
+    evidence = budget.evidence
+    side, rows = mxu_side(evidence.device_type), budget.rows["compute"]
+    times = budget.op_ps(rows, "compute")
+    rows = rows[times >= _LEAST_OP * budget.whole_ps][:_MOST_OPS]
+    if side is None or not len(rows) or not evidence.modules:
+        return None
+    known: dict[tuple[int, str], _Product] = {}
+    products = []
+    for row, duplicate in zip(rows.tolist(), evidence.table.texts("deduplicated_name", rows), strict=True):
+        key = int(evidence.table.program_id[row]), duplicate or evidence.table.name[row]
+        if key not in known:
+            known[key] = _product(budget, row, side)
+        products.append(known[key])
+    used, bandwidth = evidence.rates.flops_utilization[rows], evidence.rates.bandwidth_utilization[rows, HBM]
+    return Products(rows, budget.op_ps(rows, "compute"), tuple(products), used, bandwidth)
+
+
+def _product(budget: Budget, row: int, side: int) -> _Product:
+    module, name = module_of(budget.evidence, row), budget.evidence.table.name[row]
+    if module is None:
+        return _Product(None, (), frozenset(), 1)
+    works = matrix_works(module, name, side)
+    return _Product(_filled(works), works, *matrix_types(module, name))
+
+
+def _filled(works: Iterable[MatrixWork]) -> float | None:
+    """The share of some products' multiplications that is not padding; None where one product is unknown."""
+    plain = padded = 0
+    for work in works:
+        if (
+            work.m is None or work.k is None or work.n is None or work.batch is None
+            or work.padded_m is None or work.padded_k is None or work.padded_n is None
+        ):  # fmt: skip
+            return None
+        plain += work.batch * work.m * work.k * work.n
+        padded += work.batch * work.padded_m * work.padded_k * work.padded_n
+    return plain / padded if padded else None
+
+
+def _speed(products: Products) -> Floats:
+    """float64[rows]: the share of what the unit can do for the padded shape; NaN where unknown or impossible."""
+    speed = products.used / products.filled
+    return np.where(speed <= _PLAUSIBLE, np.minimum(speed, 1.0), np.nan)
+
+
+def needless_precision(budget: Budget, products: Products) -> Told:
+    """Products of 32-bit operands, or at a higher precision, that take longer than such in bfloat16 do."""
+    wide = np.array(["f32" in product.types for product in products.products], np.bool_)
+    if not wide.any():
+        return NOTHING
+    narrow = np.array([product.types <= _NARROW for product in products.products], np.bool_)
+    passes = np.array([product.passes for product in products.products], np.float64)
+    speed = _speed(products)
+    best = reached(budget, products.rows[narrow], speed[narrow], products.times[narrow])
+    # by one pass at the speed of the others, or by half the bytes where these take longer; not below what passes allow
+    after = np.maximum(np.nan_to_num(speed) / best, np.nan_to_num(products.bandwidth) / 2 / REACHED)
+    after = np.maximum(after, 1 / np.where(passes > 1, passes, 6))
+    slow = wide & (speed > 0) & (speed < _SLOWER * best) & (np.nan_to_num(products.bandwidth) < _ON_HBM)
+    saved = np.where(slow, products.times * np.maximum(1 - after, 0.0), 0.0)
+
+    def make(groups: list[Group], worth: float) -> Finding | None:
+        first = groups[0]
+        product = products.products[products.at(first.first)]
+        how = {6: "at the highest precision, six passes", 3: "at high precision, three passes"}.get(product.passes, "")
+        together = sum(group.ps for group in groups)
+        count = sum(len(group.rows) for group in groups)
+        what = f"{count} matrix ops run" if count > 1 else f"{short(first.name)} runs"
+        return budget.finding(
+            "precision",
+            f"{what} in f32{' at the highest precision' if product.passes == 6 else ''}, not in bfloat16",
+            worth,
+            f"Time of these products above one pass in bfloat16 at {share(best)} of the peak, as others reach; "
+            "or above half their bytes.",
+            [
+                f"Matrix ops with f32 operands take {budget.amount(together)}: {named(groups)}.",
+                f"{budget.described(first.first)} multiplies f32 by f32{f' {how}' if how else ''}, "
+                f"at {share(float(products.used[products.at(first.first)]))} of the peak.",
+            ],
+            Place("op-profile", budget.evidence.table.name[first.first]),
+            is_estimate=True,
+        )
+
+    return told(budget, products.rows, saved, products.times, make)
+
+
+def padded_products(budget: Budget, products: Products) -> Told:
+    """Products whose sizes are no multiples of the matrix unit's side, over all of a group."""
+    filled, speed = products.filled, _speed(products)
+    free = is_among(products.rows, budget.rows["compute"])
+    best = reached(budget, products.rows, speed, products.times)
+    # only as much of the time as the unit is at work
+    at_work = np.minimum(np.nan_to_num(speed, nan=0.0) / best, 1.0)
+    at_work = np.where(np.isnan(products.used), 1.0, at_work)
+    saved = products.times * (1 - filled) * at_work
+    # without padding it would still have to move its bytes
+    saved = np.minimum(saved, products.times * np.maximum(0.0, 1 - np.nan_to_num(products.bandwidth) / REACHED))
+    saved = np.where(free, saved, 0.0)
+
+    def make(groups: list[Group], worth: float) -> Finding | None:
+        first, more = groups[0], len(groups) - 1
+        fills = share(float(filled[products.at(first.first)]))
+        verb = "fill" if len(first.rows) > 1 else "fills"
+        return budget.finding(
+            "padding",
+            f"{first.label} {verb} {fills} of the matrix unit" + (f", {more} more pad it" if more else ""),
+            worth,
+            f"Time times the share of the multiplications that is padding, in a unit of "
+            f"{mxu_side(budget.evidence.device_type)} a side; less where they are slower than padding explains.",
+            list(_padded_words(budget, products, groups[:_MOST_NAMED])),
+            Place("op-profile", budget.evidence.table.name[first.first]),
+            is_estimate=True,
+        )
+
+    return told(budget, products.rows, saved, products.times, make)
+
+
+def _padded_words(budget: Budget, products: Products, groups: Sequence[Group]) -> Iterable[str]:
+    for group in groups:
+        product = products.products[products.at(group.first)]
+        work = min(product.works, key=lambda work: work.share if work.share is not None else 1.0)
+        sizes = " x ".join(
+            f"{letter} {plain or 0:,}" + ("" if plain == full else f" (padded to {full or 0:,})")
+            for letter, plain, full in zip(
+                "mkn", (work.m, work.k, work.n), (work.padded_m, work.padded_k, work.padded_n), strict=True
+            )
+        )
+        most = f", most in {work.padded_dimension} ({work.meaning})" if work.padded_dimension else ""
+        alike = f", and {len(group.rows) - 1} alike, take" if len(group.rows) > 1 else " takes"
+        filled = product.filled if product.filled is not None else math.nan
+        name = budget.described(group.first)
+        yield f"{name}{alike} {budget.amount(group.ps)} and fills {share(filled)}: {sizes}{most}."
+
+
+# --- products on the vector unit -----------------------------------------------------------------------------------
+
+_SLOW_VECTOR = 0.1
+"""The vector unit has some 2 to 5 % of the matrix unit's rate: an op in it uses less than this share of the peak."""
+
+_MUCH = 4.0
+"""FLOPs a byte of HBM traffic from which on an op multiplies each element often, as a product does."""
+
+
+def vector_work(budget: Budget) -> Told:
+    """Products that the vector unit computes: sums of products of broadcast arrays."""
+    evidence, rows = budget.evidence, budget.rows["vector"]
+    times = budget.op_ps(rows, "vector")
+    used = evidence.rates.flops_utilization[rows]
+    bandwidth = evidence.rates.bandwidth_utilization[rows, HBM]
+    intensity = np.nan_to_num(evidence.rates.hbm_intensity[rows], nan=math.inf)
+    large = (times >= _LEAST_OP * budget.whole_ps) & (used > 0) & (used < _SLOW_VECTOR) & (intensity >= _MUCH)
+    large &= ~(bandwidth > _ON_HBM)
+    large[large] = [_sums_products(budget, row) for row in rows[large].tolist()]
+    after = np.maximum(np.nan_to_num(used), np.nan_to_num(bandwidth)) / REACHED
+    saved = np.where(large, times * np.maximum(1 - after, 0.0), 0.0)
+
+    def make(groups: list[Group], worth: float) -> Finding | None:
+        first = groups[0]
+        rate = float(used[rows == first.first][0])
+        return budget.finding(
+            "vector-work",
+            f"{first.label} multiplies and sums on the vector unit",
+            worth,
+            f"Time of these ops above what the matrix unit or HBM need for the same, at {share(REACHED)} of the peak.",
+            [
+                f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
+                f"{budget.described(first.first)} sums products of broadcast arrays at {share(rate)} of the matrix "
+                f"unit's peak, {multiple(float(intensity[rows == first.first][0]))} FLOPs a byte."
+                if math.isfinite(float(intensity[rows == first.first][0]))
+                else "",
+            ],
+            Place("op-profile", evidence.table.name[first.first]),
+            is_estimate=True,
+        )
+
+    return told(budget, rows, saved, times, make)
+
+
+def _sums_products(budget: Budget, row: int) -> bool:
+    """Whether an op holds a sum over products of broadcast arrays."""
+    module, name = module_of(budget.evidence, row), budget.evidence.table.name[row]
+    proto = module.instruction_proto(name) if module is not None else None
+    if module is None or proto is None:
+        return False
+    computation = module.wrapped(proto)
+    inside = list(computation.instructions) if computation is not None else [proto]
+    opcodes = {instruction.opcode for instruction in inside}
+    return {b"reduce", b"multiply", b"broadcast"} <= opcodes

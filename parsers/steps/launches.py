@@ -1,0 +1,160 @@
+"""When the host launched the runs of modules, and how far the devices' clocks run ahead of the host's.
+
+A run can neither start before the host launches it nor end after the host knows that it has. Where the profile says so,
+the clocks differ: by at least what the runs start too early, and at most what the host is told too late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s, distinct, is_among, no_ints, positions
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.core.api import min_by_key
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.ops.core_ops import MODULES_LINE
+from tpuprof.parsers.ops.device import device_ordinal
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread
+from tpuprof.parsers.steps.groups.links import RUN_ID_BITS
+from tpuprof.parsers.steps.markers import HostSteps
+
+NEVER = np.int64(1 << 62)
+
+_LAUNCHERS = ("DoEnqueueProgram", "DoEnqueueContinuationProgram")
+_ENDERS = ("tpu::System::Execute=>Done",)
+
+_LEAST_LEAD = 10_000_000  # ps: the clocks are not told more exactly
+_MOST_LEAD = 100_000_000_000  # ps: more than that is no lead but a launch of something else
+
+
+@dataclass(frozen=True, slots=True)
+class ClockLead:
+    """How far the devices' clocks run ahead of the host's.
+
+    Attributes:
+        least_ps: by how much a run starts before its own launch.
+        most_ps: the least time from a run's end to when the host knows of it; None where nothing tells.
+    """
+
+    least_ps: int
+    most_ps: int | None
+
+    @property
+    def shift_ps(self) -> int:
+        """What to add to device times: halfway between the bounds, or the lower one where there is no other."""
+        return self.least_ps if self.most_ps is None else (self.least_ps + self.most_ps) // 2
+
+
+def clock_lead(host: HostEvents | None, cores: Sequence[Plane]) -> ClockLead | None:
+    """How far the devices' clocks run ahead; None where no run starts before its launch, or the bounds disagree.
+
+    Args:
+        host: decoded with the stats `_pt`, `_p`, `run_id` and `device_ordinal`.
+    """
+    launches = Launches.of(host)
+    early, late = [no_ints()], [no_ints()]
+    for plane in cores:
+        for line in plane.lines:
+            if line.name != MODULES_LINE:
+                continue
+            runs = HostThread.of(line, line.events(("_ct", "_c", "run_id"), places=False))
+            run_id, ordinal = runs.integers("run_id", -1), device_ordinal(plane)
+            launch = launches.of_runs(runs, run_id, ordinal)
+            known = launch != NEVER
+            early.append(launch[known] - runs.start_ps[known])
+            if ordinal in launches.done:
+                told = _looked_up(run_id & RUN_ID_BITS, *launches.done[ordinal])
+                known = (told != NEVER) & (run_id >= 0)
+                late.append(told[known] - runs.end_ps[known])
+    least = int(np.concatenate(early).max(initial=0))
+    most = int(np.concatenate(late).min(initial=int(NEVER)))
+    if not _LEAST_LEAD <= least <= _MOST_LEAD or most < least:
+        return None
+    return ClockLead(least, None if most == NEVER else most)
+
+
+def annotated_steps(host: HostEvents, plane: Plane) -> HostSteps:
+    """Which annotation with a step's number was open when the host launched each run of a core's modules.
+
+    It takes the thread with most such annotations. For profiles whose events are not linked to each other.
+    """
+    none = HostSteps(no_ints(), {})
+    thread = max(host.threads, key=lambda thread: len(thread.stat("step_num").rows), default=None)
+    if thread is None or not len(thread.stat("step_num").rows):
+        return none
+    rows = thread.stat("step_num").rows
+    order = rows[np.argsort(thread.start_ps[rows], kind="stable")]
+    start, end = thread.start_ps[order], thread.end_ps[order]
+    number = thread.integers("step_num", -1)[order]
+    launches, groups = Launches.of(host), [no_ints()]
+    for line in plane.lines:
+        if line.name != MODULES_LINE:
+            continue
+        runs = HostThread.of(line, line.events(("_ct", "_c", "run_id"), places=False))
+        launch = launches.of_runs(runs, runs.integers("run_id", -1), device_ordinal(plane))
+        at = np.searchsorted(start, launch, side="right") - 1
+        inside = (launch != NEVER) & (at >= 0) & (launch < end[np.maximum(at, 0)])
+        groups.append(np.where(inside, at, -1))
+    return HostSteps(np.concatenate(groups), dict(enumerate(number.tolist())))
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """What the host's events say of launches: int64[n] each, by number.
+
+    Attributes:
+        links: for each type of link its distinct ids, ascending, and the earliest start of each id's producers.
+        by_run: the same for each device ordinal and its run ids.
+        done: for each device ordinal its run ids, ascending, and when the host first knew that each had ended.
+    """
+
+    links: dict[int, tuple[Int64s, Int64s]]
+    by_run: dict[int, tuple[Int64s, Int64s]]
+    done: dict[int, tuple[Int64s, Int64s]]
+
+    @classmethod
+    def of(cls, host: HostEvents | None) -> Launches:
+        """The launches of a host."""
+        kinds, runs, done = ([(no_ints(),) * 3] for _ in range(3))
+        launchers, enders = (_ids(host, names) for names in (_LAUNCHERS, _ENDERS))
+        for thread in host.threads if host is not None else ():
+            ends, ordinal = thread.producers(), thread.stat("device_ordinal")
+            kinds.append((ends.kind, ends.id, thread.start_ps[ends.rows]))
+            run, has = thread.stat("run_id").integers_at(ordinal.rows)
+            for ids, out in ((launchers, runs), (enders, done)):
+                chosen = has & is_among(thread.metadata_id[ordinal.rows], ids)
+                starts = thread.start_ps[ordinal.rows[chosen]]
+                out.append((ordinal.values.integers()[chosen], run[chosen] & RUN_ID_BITS, starts))
+        return cls(_first_of_each(kinds), _first_of_each(runs), _first_of_each(done))
+
+    def of_runs(self, runs: HostThread, run_id: Int64s, ordinal: int) -> Int64s:
+        """When each run of a core was launched; `NEVER` where that is unknown."""
+        out, ends = np.full(len(runs), NEVER), runs.consumers()
+        for kind, table in self.links.items():
+            of = ends.take(ends.kind == kind)
+            out[of.rows] = np.minimum(out[of.rows], _looked_up(of.id, *table))
+        if ordinal in self.by_run:
+            rows = np.flatnonzero((out == NEVER) & (run_id >= 0))
+            out[rows] = _looked_up(run_id[rows] & RUN_ID_BITS, *self.by_run[ordinal])
+        return out
+
+
+def _first_of_each(parts: Sequence[tuple[Int64s, ...]]) -> dict[int, tuple[Int64s, Int64s]]:
+    """For each value of the first column: the second one's values, ascending, and the least of the third for each."""
+    by, number, start = (np.concatenate(column) for column in zip(*parts, strict=True))
+    out = {}
+    for value in distinct(by).tolist():
+        ids, which = np.unique(number[by == value], return_inverse=True)
+        out[value] = ids, min_by_key(which, start[by == value], len(ids))
+    return out
+
+
+def _looked_up(number: Int64s, ids: Int64s, start: Int64s) -> Int64s:
+    place = positions(number, ids)
+    return np.where(place >= 0, start[place], NEVER)
+
+
+def _ids(host: HostEvents | None, names: Sequence[str]) -> list[int]:
+    return [] if host is None else list(host.plane.event_metadata.find_names(names).values())
