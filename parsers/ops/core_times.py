@@ -39,26 +39,15 @@ def core_op_times(cores: Sequence[str], tables: Sequence[OpTable], merged: OpTab
     """
     largest = np.argsort(-merged.self_ps, kind="stable")[:MOST_OPS]
     ops = tuple((int(merged.program_id[row]), merged.name[row]) for row in largest.tolist())
-    return CoreOpTimes(tuple(cores), ops, *_by_core([_Rows(table) for table in tables], ops))
-
-
-class _Rows:
-    """Where a table has its ops."""
-
-    def __init__(self, table: OpTable) -> None:
-        keys = zip(table.program_id.tolist(), table.name, strict=True)
-        self.row = {key: row for row, key in enumerate(keys)}
-        self.table = table
-
-
-def _by_core(tables: Sequence[_Rows], ops: Sequence[tuple[int, str]]) -> tuple[Int64s, Int64s]:
+    number = {op: at for at, op in enumerate(ops)}
     out = np.zeros((2, len(tables), len(ops)), np.int64)
-    for core, rows in enumerate(tables):
-        found = [(at, rows.row[key]) for at, key in enumerate(ops) if key in rows.row]
-        if found:
-            at, row = np.array(found, np.intp).T
-            out[0, core, at], out[1, core, at] = rows.table.self_ps[row], rows.table.occurrences[row]
-    return out[0], out[1]
+    for core, table in enumerate(tables):
+        columns = table.program_id.tolist(), table.name, table.self_ps.tolist(), table.occurrences.tolist()
+        for program, name, self_ps, occurrences in zip(*columns, strict=True):
+            at = number.get((program, name))
+            if at is not None:
+                out[:, core, at] += self_ps, occurrences
+    return CoreOpTimes(tuple(cores), ops, out[0], out[1])
 
 
 def join_core_ops(parts: Sequence[CoreOpTimes]) -> CoreOpTimes:

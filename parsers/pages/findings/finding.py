@@ -140,6 +140,7 @@ class Evidence:
         modules: compiled programs, for the shapes of matrix products; only those of large ops are parsed.
         core_ops: time of the largest ops by core; None where nothing tells.
         memory: bytes of HBM that the fullest allocator had in use at most, and its capacity; None where unknown.
+        serves: for a program that does not train, the modules that it runs: name, runs, and the median time of one.
         no_device: why there are no device events; empty where there are.
     """
 
@@ -155,4 +156,5 @@ class Evidence:
     modules: Sequence[HloModules] = ()
     core_ops: CoreOpTimes | None = None
     memory: tuple[int, int] | None = None
+    serves: tuple[tuple[str, int, float], ...] = ()
     no_device: str = ""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
@@ -68,7 +69,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     performance = performance_of(summaries, table, common, modules, unknown)
     shares, top_ops = _shares(table, summaries), _top_ops(table)
     numbered = any(summary.has_step_numbers for summary in summaries)
-    evidence = evidence_of(summaries, table, common.grid, modules)
+    evidence = evidence_of(summaries, table, common.grid, modules, environment.is_training is False)
     source = common.grid.input_source if common.grid is not None else None
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
@@ -186,13 +187,18 @@ def _top_ops(table: OpTable) -> tuple[TopOp, ...]:
 
 
 def evidence_of(
-    summaries: Sequence[HostSummary], table: OpTable, grid: StepGrid | None, modules: Sequence[HloModules]
+    summaries: Sequence[HostSummary],
+    table: OpTable,
+    grid: StepGrid | None,
+    modules: Sequence[HloModules],
+    serves: bool = False,
 ) -> Evidence:
     """What is known of the program: its steps, its ops, its gaps and what the host did.
 
     Args:
         table: time by op over all hosts.
         grid: the steps that all cores share.
+        serves: whether the program is known not to train.
     """
     device = device_of(summaries)
     peaks = device.peaks if device is not None else Peaks()
@@ -211,7 +217,17 @@ def evidence_of(
         memory=max(
             filter(None, (summary.memory for summary in summaries)), key=lambda use: use[0] / use[1], default=None
         ),
+        serves=_served(summaries) if serves else (),
         no_device="" if len(table) else _no_device(summaries),
+    )
+
+
+def _served(summaries: Sequence[HostSummary]) -> tuple[tuple[str, int, float], ...]:
+    modules = max((summary.requests.modules for summary in summaries), key=len, default=())
+    return tuple(
+        (module.name.partition("(")[0], len(module), median(module.duration_ps.astype(np.float64)))
+        for module in modules
+        if len(module)
     )
 
 

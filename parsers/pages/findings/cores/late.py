@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, medians
+from tpuprof.parsers.base.intervals import Bools, Floats, distinct, medians
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
@@ -149,7 +149,7 @@ def _claim(steps: StepTimes, finding: Finding | None, late: _Late, own_idle_ps: 
 def late_host(budget: Budget) -> Claim:
     """A host whose cores get their work later than those of the others, which wait for them in collectives."""
     steps = budget.steps
-    if steps is None or len(steps) < _LEAST_STEPS or len(np.unique(steps.grid.hosts)) < 2:
+    if steps is None or len(steps) < _LEAST_STEPS or len(distinct(steps.grid.hosts)) < 2:
         return Claim()
     late = _Waits(steps, steps.gaps, 1.0, _LEAST_WAIT * budget.whole_ps).latest(whole_hosts=True)
     if late is None or late.worth_ps < LEAST_LATE * budget.whole_ps or late.collective_ps < late.idle_ps:
@@ -250,7 +250,7 @@ class _Waits:
         maybe = self.maybe_late()
         candidates = list(filter(None, (self._late(*cores) for cores in _hosts(self.steps, maybe))))
         hosts = self.steps.grid.hosts
-        if not candidates and not (whole_hosts and len(np.unique(hosts)) < len(hosts)):
+        if not candidates and not (whole_hosts and len(distinct(hosts)) < len(hosts)):
             cores = [(f"Core {short(self.steps.core(core))}", np.array([core])) for core in maybe.tolist()]
             candidates = list(filter(None, (self._late(*core) for core in cores)))
             if not 0 < len(candidates) <= max(1, len(self.steps.class_ps) // _FEW):

@@ -177,6 +177,9 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
     if max(everything, longest) > _ELSEWHERE * inside:
         gaps = IdleTime()  # what the long gaps outside of the steps are for says nothing here
     kind, title, place = _gap_title(gaps, everything, step)
+    serves = budget.evidence.serves
+    if kind == "idle" and title == _UNEXPLAINED and serves:
+        kind, title = "serving", f"Device idle between runs of {short(serves[0][0])}"
     other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} that other findings count is left out"
     return budget.finding(
         kind,
@@ -191,9 +194,19 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
             else "",
             idlest,
             *_meanwhile(gaps, everything),
+            *([_phases(serves)] if serves else []),
         ],
         place,
     )
+
+
+_UNEXPLAINED = "Device idle between its ops"
+
+
+def _phases(serves: Sequence[tuple[str, int, float]]) -> str:
+    """A sentence on the modules of a program that serves: prefill and decode are modules of their own, or shapes."""
+    words = [f"{sentence_name(name)} {counted(runs, 'time')}, {time(ps)} each" for name, runs, ps in serves]
+    return f"It runs {'; '.join(words[:_MOST_NAMED])}."
 
 
 def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Kind, str, Place]:
@@ -204,7 +217,7 @@ def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Kin
     if working and working[0].overlap_ps >= _EXPLAINS * everything:
         kind: Kind = "host" if is_of_program(working[0].name) else "idle"
         return kind, f"Device idle while the host runs {short(working[0].name)}", Place("timeline", step)
-    return "idle", "Device idle between its ops", Place("timeline", step)
+    return "idle", _UNEXPLAINED, Place("timeline", step)
 
 
 def _idlest(by_step: Floats, step: str) -> str:

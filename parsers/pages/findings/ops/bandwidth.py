@@ -44,7 +44,7 @@ SATURATED = 0.4
 _FLOATS = 0.5  # share of an op's bytes in f32 from which on bf16 is mentioned
 _LARGE = 1 << 20  # bytes of an array whose type matters
 _HBM, _VMEM = 0, 1  # memory spaces in layouts
-_MOST_READ = 40  # ops whose text is read for types
+_MOST_READ = 24  # ops whose text is read for types
 
 _OF_OPTIMIZER = re.compile(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|adafactor|shampoo", re.IGNORECASE)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import is_among
+from tpuprof.parsers.base.intervals import is_among, median
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -130,7 +130,7 @@ def _loop(budget: Budget, row: int) -> _Loop | None:
     )
     if not len(inside):
         return None
-    trips = float(np.median(table.occurrences[inside])) / int(table.occurrences[row])
+    trips = median(table.occurrences[inside].astype(np.float64)) / int(table.occurrences[row])
     mean = float(table.self_ps[inside].sum()) / max(1, int(table.occurrences[inside].sum()))
     if trips < MANY_TRIPS or mean > TINY_PS:
         return None
