@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, subtract
+from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, subtract, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
@@ -154,7 +154,9 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         input_rows=side.input_rows,
         requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries], shift),
         gpu=_gpus(trace, side.events, on_chunk),
-        idle=None if most is None else _idle_time(cores[most], summaries[most], step_lists[most], side, shift),
+        idle=None
+        if most is None
+        else _idle_time(cores[most], summaries[most], (step_lists[most], runs[most]), side, shift),
         compilations=()
         if most is None or side.events is None
         else compilations(side.events, _shifted(summaries[most].gaps, shift)),
@@ -328,10 +330,13 @@ def _shifted(spans: Intervals, shift_ps: int) -> Intervals:
     return spans[0] + shift_ps, spans[1] + shift_ps
 
 
-def _idle_time(plane: Plane, core: CoreSummary, steps: CoreSteps, side: HostSide, shift_ps: int) -> IdleTime | None:
+def _idle_time(
+    plane: Plane, core: CoreSummary, ran: tuple[CoreSteps, ModuleRuns], side: HostSide, shift_ps: int
+) -> IdleTime | None:
     """The long gaps of a core, without those in which the host waited for input.
 
     Args:
+        ran: the core's steps, and the runs of modules.
         shift_ps: what to add to the device's times to compare them with the host's.
     """
     gaps = subtract(*core.gaps, *_shifted(side.waits, -shift_ps))
@@ -342,7 +347,8 @@ def _idle_time(plane: Plane, core: CoreSummary, steps: CoreSteps, side: HostSide
     return IdleTime(
         core=devices.device_ordinal(plane),
         gap_ps=int(length.sum()),
-        between_ps=_outside(gaps, steps),
+        between_ps=_outside(gaps, (ran[0].start_ps, ran[0].end_ps)),
+        unlaunched_ps=_outside(gaps, union(ran[1].start_ps, ran[1].end_ps)),
         count=len(length),
         longest=(int(gaps[0][longest]), int(gaps[1][longest])),
         activities=activities(side.events, _shifted(gaps, shift_ps)) if side.events is not None else (),
@@ -350,10 +356,10 @@ def _idle_time(plane: Plane, core: CoreSummary, steps: CoreSteps, side: HostSide
     )
 
 
-def _outside(gaps: Intervals, steps: CoreSteps) -> int:
-    """The part of some gaps that lies between steps."""
-    inside = covered(gaps[1], steps.start_ps, steps.end_ps) - covered(gaps[0], steps.start_ps, steps.end_ps)
-    return int((gaps[1] - gaps[0] - inside).sum()) if len(steps) else 0
+def _outside(gaps: Intervals, spans: Intervals) -> int:
+    """The part of some gaps that lies in none of some disjoint spans in order; 0 where there are no spans."""
+    inside = covered(gaps[1], *spans) - covered(gaps[0], *spans)
+    return int((gaps[1] - gaps[0] - inside).sum()) if len(spans[0]) else 0
 
 
 def _flying(plane: Plane, gaps: Intervals) -> dict[str, int]:

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.device import DeviceInfo, merge_devices
-from tpuprof.parsers.ops.roofline import uncounted
-from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.words import share
 
 NO_DEVICE = "no device plane in this profile"
 NO_OPS = "no XLA Ops line in this profile"
@@ -28,21 +25,6 @@ def why_no_ops(summaries: Sequence[OpSummary]) -> str:
 def device_of(summaries: Sequence[OpSummary]) -> DeviceInfo | None:
     """The device as the hosts' planes describe it; each figure comes from the first host that has it."""
     return merge_devices([summary.device for summary in summaries if summary.device is not None])[0]
-
-
-_MUCH_UNCOUNTED = 0.01
-
-
-def counted_words(table: OpTable) -> tuple[str, ...]:
-    """A sentence on what the totals of FLOPs and bytes leave out, where kernels come without counts."""
-    everything, missing = int(table.self_ps.sum()), int(table.self_ps[uncounted(table)].sum())
-    if missing < _MUCH_UNCOUNTED * max(everything, 1):
-        return ()
-    known = share(1 - missing / everything)
-    return (
-        f"FLOPs and bytes are counted for {known} of the ops' time: kernels (custom calls) that nobody counted are "
-        "left out of rates and utilizations, which are lower bounds",
-    )
 
 
 def complaints(summary: OpSummary) -> list[str]:

@@ -48,6 +48,7 @@ PAGES = (
     "runs",
     "hosts",
     "overview",
+    "findings",
     "input",
     "inference",
     "ops",

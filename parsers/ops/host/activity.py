@@ -72,6 +72,7 @@ class IdleTime:
         flying: asynchronous ops and for how much of the gaps they were under way, by time.
         core: the core's ordinal.
         between_ps: the part of `gap_ps` that lies between steps, in none of them.
+        unlaunched_ps: the part of `gap_ps` in which no module ran.
     """
 
     gap_ps: int = 0
@@ -81,6 +82,7 @@ class IdleTime:
     flying: Mapping[str, int] = field(default_factory=dict)
     core: int = 0
     between_ps: int = 0
+    unlaunched_ps: int = 0
 
 
 def activities(host: HostEvents, gaps: Intervals) -> tuple[Activity, ...]:

@@ -23,7 +23,7 @@ from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, work_of
+from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, uncounted, work_of
 from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
 from tpuprof.parsers.pages.words import share
 
@@ -329,22 +329,35 @@ def headline(tree: OpTree, ops: OpsPage, with_idle: bool = True) -> str:
     """Says how well the program uses the device, and what to look at first: idle time, or the op that wastes most."""
     if not len(ops):
         return f"No ops: {ops.unknown.get('ops', 'the profile holds none')}."
-    leaves = np.array([kind == "op" for kind in tree.kind], np.bool_)
+    # clones of one layer are one thing to look at: duplicates count together
+    in_group = np.array([kind == "duplicates" for kind in tree.kind], np.bool_)
+    leaves = np.array([kind == "op" for kind in tree.kind], np.bool_) & ~in_group[np.maximum(tree.parent, 0)]
+    leaves |= in_group
     wasted = np.where(leaves, np.nan_to_num(tree.wasted_fraction), 0.0)
     worst = int(wasted.argmax())
     idle = ops.idle_ps / ops.total_ps if with_idle and ops.total_ps else 0.0
     if idle > max(MUCH_IDLE, float(wasted[worst])):
-        return f"{_overall(tree)} Look first at the idle time: {share(idle)} of the cores' time."
-    if not wasted[worst]:
-        return _overall(tree)
-    row = int(tree.row[worst])
-    bound, reached = ops.rates.bound_name(row), share(float(ops.rates.efficiency[row]))
+        return f"{_overall(tree, ops)} Look first at the idle time: {share(idle)} of the cores' time."
+    unknown = np.where(leaves & np.isnan(tree.wasted_fraction), np.nan_to_num(tree.time_fraction), 0.0)
+    if unknown.max(initial=0.0) > wasted[worst]:
+        worst = int(unknown.argmax())
+    elif not wasted[worst]:
+        return _overall(tree, ops)
+    bound, reached = tree.rates.bound_name(worst), share(float(tree.rates.efficiency[worst]))
     why = "no FLOPs or bytes are counted for it" if bound == "unknown" else f"at {reached} of what {bound} allows"
     part = share(float(tree.time_fraction[worst]))
-    return f"{_overall(tree)} Look first at {tree.name[worst]}: {part} of all time, {why}."
+    return f"{_overall(tree, ops)} Look first at {tree.name[worst]}: {part} of all time, {why}."
 
 
-def _overall(tree: OpTree) -> str:
+_MUCH_UNCOUNTED = 0.01
+
+
+def _overall(tree: OpTree, ops: OpsPage) -> str:
     flops, hbm = float(tree.rates.flops_utilization[0]), float(tree.rates.bandwidth_utilization[0, 0])
     parts = [f"{what} {share(value)}" for value, what in ((flops, "FLOPS"), (hbm, "HBM")) if np.isfinite(value)]
-    return f"{', '.join(parts)} of peak." if parts else "No peaks are known."
+    if not parts:
+        return "No peaks are known."
+    everything = int(ops.table.self_ps.sum())
+    missing = int(ops.table.self_ps[uncounted(ops.table)].sum()) / max(everything, 1)
+    counted = f", counted for {share(1 - missing)} of the ops' time" if missing >= _MUCH_UNCOUNTED else ""
+    return f"{', '.join(parts)} of peak{counted}."

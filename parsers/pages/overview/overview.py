@@ -32,13 +32,13 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
-from tpuprof.parsers.pages.common import NO_DEVICE, counted_words, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import NO_DEVICE, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence
 from tpuprof.parsers.pages.findings.why_slow import findings, untold
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Share, Step, TopOp
-from tpuprof.parsers.pages.overview.performance import performance_of
+from tpuprof.parsers.pages.overview.performance import counted_words, performance_of
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.steps.grid import StepGrid, breakdowns
 from tpuprof.parsers.steps.model import SparseCoreTime

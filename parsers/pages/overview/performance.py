@@ -10,12 +10,13 @@ from tpuprof.parsers.formats.hlo.matrix import matrix_bits
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
-from tpuprof.parsers.ops.roofline import WORK, work_of
+from tpuprof.parsers.ops.roofline import WORK, uncounted, work_of
 from tpuprof.parsers.ops.table import OpTable, framework_groups, most_frequent
 from tpuprof.parsers.pages.common import device_of, why_no_ops
 from tpuprof.parsers.pages.overview.model import Performance
 from tpuprof.parsers.pages.steps import CommonSteps, step_time
 from tpuprof.parsers.pages.words import percent_of
+from tpuprof.parsers.pages.words import share as share_words
 
 Known = tuple[float | None, str]
 """A figure, and why it is unknown where it is."""
@@ -150,3 +151,18 @@ def _roofline(summaries: Sequence[HostSummary], table: OpTable, total_ps: int) -
     if flops[0] is None or bandwidth[0] is None:
         return flops, bandwidth, (None, flops[1] or bandwidth[1])
     return flops, bandwidth, (max(flops[0], bandwidth[0]), "")
+
+
+_MUCH_UNCOUNTED = 0.01
+
+
+def counted_words(table: OpTable) -> tuple[str, ...]:
+    """A sentence on what the totals of FLOPs and bytes leave out, where kernels come without counts."""
+    everything, missing = int(table.self_ps.sum()), int(table.self_ps[uncounted(table)].sum())
+    if missing < _MUCH_UNCOUNTED * max(everything, 1):
+        return ()
+    known = share_words(1 - missing / everything)
+    return (
+        f"FLOPs and bytes are counted for {known} of the ops' time: kernels (custom calls) that nobody counted are "
+        "left out of rates and utilizations, which are lower bounds",
+    )

@@ -115,6 +115,8 @@ def straggling(budget: Budget) -> Claim:
     if slower is not None and slower.core not in late.rows:
         slower = None
     of_late, others = float(late.own_ps.mean()), float(late.others_ps.mean())
+    if not others > 0:  # the others have another task
+        return Claim()
     excess = {kind: -float(RankedTimes(steps.of(kind)).longer(late.rows).mean()) for kind in _BUSY}
     most = max(_BUSY, key=lambda kind: excess[kind])
     title, words = f"{late.label} computes {share(of_late / others - 1)} longer than the others", ""

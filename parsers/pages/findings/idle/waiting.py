@@ -178,7 +178,8 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
         gaps = IdleTime()  # what the long gaps outside of the steps are for says nothing here
     kind, title, place = _gap_title(gaps, everything, step)
     serves = budget.evidence.serves
-    if kind == "idle" and title == _UNEXPLAINED and serves:
+    between_runs = 2 * gaps.unlaunched_ps >= everything
+    if kind == "idle" and title == _UNEXPLAINED and between_runs and any(_SERVES.search(name) for name, _, _ in serves):
         kind, title = "serving", f"Device idle between runs of {short(serves[0][0])}"
     other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} that other findings count is left out"
     return budget.finding(
@@ -193,6 +194,9 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
             if gaps.count > 0
             else "",
             idlest,
+            f"{share(min(1.0, gaps.unlaunched_ps / everything))} of it is between runs of programs, the rest inside."
+            if gaps.unlaunched_ps
+            else "",
             *_meanwhile(gaps, everything),
             *([_phases(serves)] if serves else []),
         ],
@@ -201,6 +205,10 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
 
 
 _UNEXPLAINED = "Device idle between its ops"
+
+
+_SERVES = re.compile(r"decode|prefill|generat|serv|sampl|logits|infer|step_fun|predict", re.IGNORECASE)
+"""Names of modules that answer requests."""
 
 
 def _phases(serves: Sequence[tuple[str, int, float]]) -> str:
