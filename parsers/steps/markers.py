@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, is_among, no_ints
+from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, MODULES_LINE, STEPS_LINE, device_spans, event_spans
@@ -163,15 +163,16 @@ def numbered_steps(plane: Plane, host_steps: HostSteps) -> CoreSteps:
     none = CoreSteps((), no_ints(), no_ints(), no_ints())
     if len(host_steps.group) != len(marks.place):
         return none
-    group = host_steps.group[marks.place]
-    known = np.flatnonzero((group >= 0) & is_among(group, list(host_steps.step_numbers)))
-    if len(known) < 2:
+    group = host_steps.group[marks.place].tolist()
+    known = [row for row, of in enumerate(group) if of in host_steps.step_numbers]
+    number = np.array([host_steps.step_numbers[group[row]] for row in known], np.int64)
+    opens = np.flatnonzero(np.append(True, np.diff(number) != 0)) if known else no_ints()
+    start = marks.start[np.array(known, np.int64)[opens]]
+    opens = opens[np.append(True, np.diff(start) > 0)] if len(opens) else opens
+    if len(opens) < 2:
         return none
-    opens = known[np.append(True, np.diff(group[known]) != 0)]
-    opens = opens[np.append(True, np.diff(marks.start[opens]) > 0)]
-    start = marks.start[opens]
-    names = tuple(str(host_steps.step_numbers[int(group[row])]) for row in opens[:-1])
-    return CoreSteps(names, start[:-1], start[1:], np.diff(start))
+    start = marks.start[np.array(known, np.int64)[opens]]
+    return CoreSteps(tuple(map(str, number[opens[:-1]].tolist())), start[:-1], start[1:], np.diff(start))
 
 
 def module_runs(plane: Plane) -> ModuleRuns:

@@ -49,7 +49,8 @@ def bottleneck_of(
     parts = [step.breakdown for step in steps if isinstance(step.breakdown, StepBreakdown)]
     total = math.fsum(step.duration_ps for step in steps)
     if not parts or not total:
-        reason = unknown.get("performance.device_duty_cycle_percent") or "no step time"
+        keys = ("performance.device_duty_cycle_percent", "performance.step_time_ms")
+        reason = next((unknown[key] for key in keys if key in unknown), "no step time")
         return _unknown(reason, unknown, _marking_advice(table, numbered))
 
     def percent(field: str) -> float:

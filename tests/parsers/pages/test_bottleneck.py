@@ -147,7 +147,7 @@ def test_without_steps_everything_is_unknown(has_ops: bool, advice: int) -> None
     assert unknown == {f"bottleneck.{key}_percent": "no step time" for key in ("input", "output", "idle")}
     unknown = {"performance.device_duty_cycle_percent": "no device plane in this profile"}
     found = bottleneck_of([], table([]), None, (), (), unknown)
-    assert found.statement == "Unknown: no device plane in this profile."
+    assert found.statement == "Whether it waits for input can't be told: no device plane in this profile."
 
 
 # --- what else is said ---------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from tpuprof.parsers.pages.words import sentence_name, share, short
 LEAST_UNCOUNTED = 0.10
 """From this share of the time on it names kernels that nobody counted."""
 
-LEADS = 0.3
+LEADS = 0.5
 """From this share on they are what to know first, if nothing else is worth half as much."""
 
 SLOW = 0.25

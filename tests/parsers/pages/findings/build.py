@@ -93,6 +93,8 @@ class Op:
     flops: int = 0
     hbm: int = 0
     text: str = ""
+    scope: str = ""
+    duplicate: str = ""
 
 
 def table(ops: Sequence[Op]) -> OpTable:
@@ -112,10 +114,12 @@ def table(ops: Sequence[Op]) -> OpTable:
             "hlo_category": op.category,
             "flops": op.flops,
             "bytes_accessed": op.hbm,
-            "tf_op": f"jit(step)/{op.name}:",
+            "tf_op": f"jit(step)/{op.scope or op.name}:",
             "source": "model.py:1",
             "memory_access_breakdown": traffic.SerializeToString(),
         }
+        if op.duplicate:
+            stats["deduplicated_name"] = op.duplicate
         metadata = plane.event_id(op.text or f"%{op.name} = f32[8] op()", op.name, **stats)
         for _ in range(op.occurrences):
             plane.event(line, metadata, at, round(op.time * US / op.occurrences))

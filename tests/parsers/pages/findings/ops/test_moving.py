@@ -69,7 +69,7 @@ def test_waiting_for_offloaded_arrays_is_found() -> None:
     proof = evidence(grid({"compute": 90, "copy": 10}), ops)
     finding = the("host-offload", proof)
     assert finding.title == "Host transfers stall the device: copy-done.4"
-    assert finding.worth_ps == 8.2 * US
+    assert finding.worth_ps == pytest.approx(8.2 * US)
     assert finding.place == Place("timeline", "copy-done.4")
     assert finding.evidence[0] == "Copies to or from host memory, S(5), take 8.20 µs a step (8.2%)."
     assert found("copy", proof) is None  # 1.8 %: the offloaded ones do not count for both

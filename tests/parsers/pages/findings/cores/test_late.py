@@ -1,4 +1,4 @@
-"""Collectives that nothing hides, and cores and hosts that are late: what must be found, and what must not."""
+"""Cores and hosts that are late: what must be found, and what must not."""
 
 from __future__ import annotations
 
@@ -7,69 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.parsers.pages.findings.build import US, Op, Times, evidence, found, grid, the
+from tests.parsers.pages.findings.build import US, Op, Times, evidence, found, grid, the, with_
 from tpuprof.parsers.base.intervals import medians
+from tpuprof.parsers.ops.core_times import CoreOpTimes
 from tpuprof.parsers.pages.findings.cores.late import RankedTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, Place
-
-COLLECTIVES = [
-    Op("all-gather-done.3", "async-done", 300),
-    Op("all-reduce.1", "all-reduce fusion", 100),
-    Op("fusion.1", "loop fusion", 1600),
-]
-
-ONLY = Op("all-reduce.1", "all-reduce fusion", 400)
-
-
-def test_exposed_collectives_are_found() -> None:
-    finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), COLLECTIVES))
-    assert finding.title == "Exposed collectives, all-gather-done.3 most"
-    assert (finding.worth_ps, finding.worth_fraction, finding.is_estimate) == (20 * US, 0.2, False)
-    assert finding.place == Place("timeline", "all-gather-done.3")
-    assert finding.evidence == (
-        "Cores do nothing but collectives for 20.0 µs a step (20.0%).",
-        "Most of it: all-gather-done.3 15.0 µs a step (15.0%), all-reduce.1 5.00 µs a step (5.0%).",
-        "The largest of 2 ops is all-gather-done.3 (jit(step)/all-gather-done.3, model.py:1), 15.0 µs a step (15.0%).",
-        "all-gather-done.3 waits for a transfer that runs by itself: there is too little to compute meanwhile.",
-    )
-
-
-def test_collectives_that_compute_hides_are_none() -> None:
-    """The asynchronous transfer itself is no op of the core; its done takes next to nothing."""
-    assert found("collective", evidence(grid({"vector": 96, "collective": 4}), COLLECTIVES)) is None
-
-
-def test_one_collective_is_named_in_full() -> None:
-    finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), COLLECTIVES[1:]))
-    assert finding.title == "all-reduce.1 is not hidden by compute"
-
-
-def test_collectives_of_a_capture_without_steps() -> None:
-    finding = the("collective", evidence(None, COLLECTIVES))
-    assert (finding.worth_ps, finding.per) == (200 * US, "capture")
-
-
-def all_reduces(first: int, second: int) -> Evidence:
-    """Two cores whose all-reduce takes so many microseconds each, in every step."""
-    times = np.array([[first], [second]], np.float64)
-    of = {"all-reduce.1": times}
-    return evidence(grid({"vector": 80, "collective": times.mean()}, collectives=of), [ONLY])
-
-
-def test_waiting_for_the_last_core_is_told_from_the_transfer() -> None:
-    finding = the("collective", all_reduces(36, 4))
-    assert finding.title == "Cores wait for each other in all-reduce.1"
-    words = "16.0 µs of it is waiting for the last core to arrive, 4.00 µs the transfer, as the shortest time over the "
-    assert f"{words}cores tells." in finding.evidence
-
-
-def test_all_reduces_that_start_together_do_not_wait() -> None:
-    finding = the("collective", all_reduces(20, 20))
-    assert finding.title == "all-reduce.1 is not hidden by compute"
-    assert finding.evidence[-1] == "The cores arrive at the same time: none waits for another, all of it is transfer."
-
-
-# --- stragglers ----------------------------------------------------------------------------------------------------
 
 
 def cores(busy: Times, whole: float = 120, count: int = 8, hosts: int = 1, waits: str = "collective") -> Evidence:
@@ -158,3 +100,42 @@ def test_the_median_of_the_others_is_theirs_alone(data: st.DataObject) -> None:
 def test_half_of_the_cores_busier_by_design_are_no_stragglers() -> None:
     """Two stages of a pipeline: each busy core is later than the median of the others."""
     assert found("straggler", cores(np.repeat([[100.0], [130.0]] * 20, 10, axis=1), whole=140, count=40)) is None
+
+
+# --- the chip, or the host -----------------------------------------------------------------------------------------
+
+OPS = [Op(f"fusion.{number}", "loop fusion", 300) for number in range(6)]
+
+
+def slower(factors: list[float]) -> Evidence:
+    """Eight cores, one of which takes these multiples of the others' time for six ops alike."""
+    extra = 100 * (sum(factors) / len(factors) - 1)
+    busy = np.asarray(one(extra))
+    proof = evidence(grid({"vector": busy, "collective": 120 - busy}, cores=8), OPS)
+    times = np.full((8, 6), 1000)
+    times[3] = np.rint(np.array(factors) * 1000).astype(int)
+    names = tuple(f"host0:{core}" for core in range(8))
+    ops = tuple((7, op.name) for op in OPS)
+    return with_(proof, core_ops=CoreOpTimes(names, ops, times, np.full((8, 6), 10)))
+
+
+def test_a_core_that_is_slower_at_every_op_is_a_slow_chip() -> None:
+    finding = the("slow-core", slower([1.03] * 6))
+    assert finding.title == "Core host0:3 is 3.0% slower than the others at the same ops"
+    assert finding.worth_ps == pytest.approx(3 * US)
+    assert "It is slower at 6 of the 6 largest ops: the chip, not its work." in finding.evidence
+
+
+def test_a_core_with_more_work_in_some_ops_is_no_slow_chip() -> None:
+    assert the("straggler", slower([1.6, 1, 1, 1, 1, 1])).kind == "straggler"
+    assert found("slow-core", slower([1.6, 1, 1, 1, 1, 1])) is None
+
+
+def test_a_host_that_starts_late_explains_its_idle_time_and_the_collectives_of_the_others() -> None:
+    late = np.zeros((8, 10))
+    late[4:] = 10.0
+    proof = evidence(grid({"compute": 100, "idle": late, "collective": 12 - late}, cores=8, hosts=2))
+    finding = the("host", proof)
+    assert finding.title == "Host host1 starts its cores later than the others"
+    assert finding.worth_ps == 10 * US
+    assert found("idle", proof) is None and found("collective", proof) is None

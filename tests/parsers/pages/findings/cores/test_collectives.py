@@ -1,0 +1,132 @@
+"""Collectives that nothing hides, uneven work and pipelines: what must be found, and what must not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
+from tpuprof.parsers.pages.findings.finding import Evidence, Place
+from tpuprof.parsers.pages.findings.why_slow import findings
+
+COLLECTIVES = [
+    Op("all-gather-done.3", "async-done", 300),
+    Op("all-reduce.1", "all-reduce fusion", 100),
+    Op("fusion.1", "loop fusion", 1600),
+]
+
+ONLY = Op("all-reduce.1", "all-reduce fusion", 400)
+
+
+def test_exposed_collectives_are_found() -> None:
+    finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), COLLECTIVES))
+    assert finding.title == "Exposed collectives, all-gather-done.3 most"
+    assert (finding.worth_ps, finding.worth_fraction, finding.is_estimate) == (20 * US, 0.2, False)
+    assert finding.place == Place("timeline", "all-gather-done.3")
+    assert finding.evidence == (
+        "Cores do nothing but collectives for 20.0 µs a step (20.0%).",
+        "Most of it: all-gather-done.3 15.0 µs a step (15.0%), all-reduce.1 5.00 µs a step (5.0%).",
+        "The largest of 2 ops is all-gather-done.3 (jit(step)/all-gather-done.3, model.py:1), 15.0 µs a step (15.0%).",
+        "all-gather-done.3 waits for a transfer that runs by itself: there is too little to compute meanwhile.",
+    )
+
+
+def test_collectives_that_compute_hides_are_none() -> None:
+    """The asynchronous transfer itself is no op of the core; its done takes next to nothing."""
+    assert found("collective", evidence(grid({"vector": 96, "collective": 4}), COLLECTIVES)) is None
+
+
+def test_one_collective_is_named_in_full() -> None:
+    finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), COLLECTIVES[1:]))
+    assert finding.title == "all-reduce.1 is not hidden by compute"
+
+
+def test_collectives_of_a_capture_without_steps() -> None:
+    finding = the("collective", evidence(None, COLLECTIVES))
+    assert (finding.worth_ps, finding.per) == (200 * US, "capture")
+
+
+def all_reduces(first: int, second: int) -> Evidence:
+    """Two cores whose all-reduce takes so many microseconds each, in every step."""
+    times = np.array([[first], [second]], np.float64)
+    of = {"all-reduce.1": times}
+    return evidence(grid({"vector": 80, "collective": times.mean()}, collectives=of), [ONLY])
+
+
+def test_waiting_for_the_last_core_is_told_from_the_transfer() -> None:
+    finding = the("collective", all_reduces(36, 4))
+    assert finding.title == "Cores wait for each other in all-reduce.1"
+    words = "16.0 µs of it is waiting for the last core to arrive, 4.00 µs the transfer, as the shortest time over the "
+    assert f"{words}cores tells." in finding.evidence
+
+
+def test_all_reduces_that_start_together_do_not_wait() -> None:
+    finding = the("collective", all_reduces(20, 20))
+    assert finding.title == "all-reduce.1 is not hidden by compute"
+    assert finding.evidence[-1] == "The cores arrive at the same time: none waits for another, all of it is transfer."
+
+
+# --- causes --------------------------------------------------------------------------------------------------------
+
+TO_ALL = Op("all-to-all.3", "all-to-all", 760)
+
+
+def experts(extra: float) -> Evidence:
+    """Four cores; in each step another one has more to compute, and the others wait in an all-to-all."""
+    busy = np.full((4, 10), 80.0)
+    for step in range(10):
+        busy[step % 4, step] += extra
+    waits = busy.max(axis=0) - busy + 4
+    classes = {"compute": busy, "collective": waits}
+    return evidence(grid(classes, cores=4, collectives={"all-to-all.3": waits}), [TO_ALL])  # type: ignore[arg-type]
+
+
+def test_uneven_experts_are_told_by_who_waits_in_all_to_alls() -> None:
+    finding = the("imbalance", experts(20))
+    assert finding.title == "Cores wait for the busiest in all-to-all.3: work is uneven"
+    assert finding.worth_ps == 15 * US  # three of four cores wait 20 in each step
+    assert finding.evidence[1].startswith("The busiest core of a step computes 100 µs, the mean 85.0 µs")
+    assert found("collective", experts(20)) is None  # the transfer alone is little
+
+
+def test_even_experts_are_none() -> None:
+    assert found("imbalance", experts(1)) is None
+
+
+def test_stages_of_a_pipeline_that_wait_for_each_other_are_found() -> None:
+    waits = np.repeat([[30.0], [30.0], [30.0], [30.0]], 10, axis=1)
+    # of ten sends the shortest takes 0.1
+    permute = Op("collective-permute-done.1", "collective-permute-done", 1200, occurrences=400)
+    classes = {"compute": 70.0, "collective": waits}
+    proof = evidence(grid(classes, cores=4, collectives={permute.name: waits}), [permute])  # type: ignore[arg-type]
+    assert found("pipeline", proof) is None  # all of its events are alike: that may be the transfer
+    shortest = np.minimum(proof.table.minimum_ps, round(0.1 * US))
+    finding = the("pipeline", with_(proof, table=replace(proof.table, minimum_ps=shortest)))
+    assert finding.title == "Pipeline stages wait for each other in collective-permute-done.1"
+    assert finding.worth_ps == pytest.approx((30 - 400 * 0.1 / 40) * US)
+
+
+def test_a_group_of_collectives_is_named_by_kind_and_pass() -> None:
+    ops = [Op(f"reduce-scatter.{n}", "reduce-scatter", 40, scope=f"transpose(jvp(layer_{n}))/dot") for n in range(10)]
+    finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), ops))
+    assert finding.title == "10 reduce-scatters of the backward pass are not hidden by compute"
+
+
+SEND = '%recv-done.1 = bf16[8] recv-done(%recv), frontend_attributes={_xla_host_transfer_handler_name="{}"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "scope", "kind"),
+    [
+        (SEND.replace("{}", "xla_megascale_runtime"), "grads/add", "dcn"),
+        ("", "shard_map/psum", "dcn"),
+        ("", "debug_callback/io_callback", "host-offload"),
+    ],
+)
+def test_collectives_between_slices_are_told_from_callbacks(text: str, scope: str, kind: str) -> None:
+    op = Op("recv-done.1", "host recv-done", 200, text=text, scope=scope)
+    steps = grid({"compute": 90, "host": 10}, host_transfer=10)
+    found_kinds = [finding.kind for finding in findings(evidence(steps, [op]))]
+    assert found_kinds == [kind]

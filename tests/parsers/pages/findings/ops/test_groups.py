@@ -1,0 +1,184 @@
+"""Findings about groups of ops: kernels, precision, recomputation, copies, gathers. What is found, and what is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, found, grid, modules, the, with_
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.ops.roofline import table_rates, uncounted
+from tpuprof.parsers.pages.findings.finding import Evidence, Place
+from tpuprof.parsers.pages.findings.ops.groups import groups_of, kernel_name
+from tpuprof.parsers.pages.findings.why_slow import findings
+from tpuprof.parsers.pages.overview.performance import counted_words
+
+PALLAS = "jit(_attn)/shard_map/jit({0})/{0}-bq_32/pallas_call"
+
+
+def kernels(name: str, percent: float, count: int = 4, flops: int = 0, hbm: int = 0) -> list[Op]:
+    """Calls of a Pallas kernel in so many layers, so much of a step of 100 microseconds together."""
+    scope = PALLAS.format(name)
+    time = 20 * percent / count
+    return [Op(f"{name}.{n}", "custom-call", time, flops=flops, hbm=hbm, scope=scope) for n in range(count)]
+
+
+def vllm() -> Evidence:
+    """A decode step as vLLM's: mostly Pallas kernels that nobody counted, and a collective of 6 %."""
+    ops = [
+        *kernels("ragged_paged_attention", 32),
+        *kernels("quantized_matmul", 38),
+        Op("all-reduce.1", "all-reduce", 120),
+    ]
+    return evidence(grid({"unknown": 70, "vector": 24, "collective": 6}), [*ops, Op("fusion.1", "loop fusion", 480)])
+
+
+def test_where_the_time_is_comes_first_although_no_saving_is_known() -> None:
+    first, second = findings(vllm())
+    assert first.kind == "uncounted"
+    assert first.title == ("70.0% is kernels of unknown work: quantized_matmul 38.0%, ragged_paged_attention 32.0%")
+    assert (first.worth_ps, first.worth_fraction, first.after_ps) == (None, None, None)
+    assert first.evidence[1].startswith("quantized_matmul takes 38.0 µs a step (38.0%), in 4 calls of the program")
+    assert first.place == Place("op-profile", "quantized_matmul.0")
+    assert second.kind == "collective"
+    assert second.worth_fraction == pytest.approx(0.06)
+
+
+def test_a_large_known_saving_comes_before_few_uncounted_kernels() -> None:
+    ops = [*kernels("quant", 20), Op("all-reduce.1", "all-reduce", 600)]
+    kinds = [of.kind for of in findings(evidence(grid({"unknown": 20, "vector": 50, "collective": 30}), ops))]
+    assert kinds == ["collective", "uncounted"]
+
+
+def test_uncounted_work_is_unknown_and_not_zero() -> None:
+    table = vllm().table
+    calls = uncounted(table)
+    assert calls.sum() == 8
+    rates = table_rates(table, PEAKS)
+    for values in (table.flops, table.bytes_accessed, table.hbm_bytes, rates.flops_utilization, rates.efficiency):
+        assert np.isnan(values[calls]).all()
+    assert {rates.bound_name(row) for row in np.flatnonzero(calls).tolist()} == {"unknown"}
+    assert counted_words(table) == (
+        "FLOPs and bytes are counted for 30.0% of the ops' time: kernels (custom calls) that nobody counted are left "
+        "out of rates and utilizations, which are lower bounds",
+    )
+
+
+def test_counted_kernels_far_below_the_roof_are_found_as_one() -> None:
+    slow = kernels("attention", 20, flops=round(5e-6 * 0.05 * 100e12), hbm=1000)
+    finding = the("slow-kernel", evidence(grid({"compute": 100}), slow))
+    assert finding.title == "Kernel attention runs at 5.0% of the roof"
+    assert finding.worth_ps == pytest.approx(20 * (1 - 0.05 / 0.75) * US, rel=1e-3)
+    fast = kernels("attention", 20, flops=round(5e-6 * 0.6 * 100e12))
+    assert found("slow-kernel", evidence(grid({"compute": 100}), fast)) is None
+
+
+def test_a_kernel_is_named_by_the_function_that_calls_it() -> None:
+    table = evidence(None, [*kernels("quant", 10, 1), Op("tpu_custom_call.12", "custom-call", 10, scope="x")]).table
+    assert [kernel_name(table, row) for row in range(2)] == ["quant", "tpu_custom_call"]
+
+
+def test_clones_of_a_layer_are_one_group() -> None:
+    ops = [Op(f"fusion.{n}", "loop fusion", 10, scope=f"layer_{n}/mlp/add") for n in range(60)]
+    ops += [Op("fusion.90", "loop fusion", 5, scope="head/add"), Op("copy.1", "copy", 1, scope="x/b")]
+    ops += [Op("slice.2", "copy", 1, scope="x/b", duplicate="copy.1"), Op("copy.3", "copy", 1, scope="y/b")]
+    table = evidence(None, ops).table
+    groups = groups_of(table, np.arange(len(table)), table.self_ps.astype(float))
+    assert [(group.label, len(group.rows)) for group in groups] == [
+        ("mlp/add (60 ops)", 60), ("fusion.90", 1), ("x/b (2 ops)", 2), ("copy.3", 1)
+    ]  # fmt: skip
+
+
+# --- products ------------------------------------------------------------------------------------------------------
+
+
+def product(kind: int, precision: int) -> bytes:
+    """A program with one product of 512 x 256 x 256, ``dot.1``; types 16 bf16, 11 f32."""
+    proto = hlo_pb2.HloProto()
+    main = proto.hlo_module.computations.add(name=b"main", id=1)
+    for number, dims in ((1, (512, 256)), (2, (256, 256))):
+        shape = hlo_pb2.ShapeProto(element_type=kind, dimensions=dims)
+        main.instructions.add(name=b"p.%d" % number, opcode=b"parameter", id=number, shape=shape)
+    shape = hlo_pb2.ShapeProto(element_type=kind, dimensions=(512, 256))
+    one = main.instructions.add(name=b"dot.1", opcode=b"dot", id=3, operand_ids=[1, 2], shape=shape)
+    one.dot_dimension_numbers.lhs_contracting_dimensions[:] = [1]
+    one.dot_dimension_numbers.rhs_contracting_dimensions[:] = [0]
+    one.precision_config.operand_precision[:] = [precision, precision]
+    return proto.SerializeToString()
+
+
+def multiplied(kind: int, precision: int, speed: float) -> Evidence:
+    op = Op("dot.1", "convolution fusion", 800, flops=round(40e-6 * speed * 100e12))
+    return with_(evidence(grid({"compute": 40, "vector": 60}), [op]), modules=[modules(product(kind, precision))])
+
+
+def test_products_at_the_highest_precision_are_found() -> None:
+    finding = the("precision", multiplied(11, 2, 0.15))
+    assert finding.title == "dot.1 runs in f32 at the highest precision, not in bfloat16"
+    assert finding.worth_ps == pytest.approx(40 * (1 - 0.15 / 0.75) * US)
+    assert finding.evidence[-1].endswith(
+        "multiplies f32 by f32 at the highest precision, six passes, at 15.0% of the peak."
+    )
+
+
+@pytest.mark.parametrize(("kind", "precision", "speed"), [(16, 2, 0.15), (11, 0, 0.7), (11, 2, 0.7)])
+def test_products_that_cost_nothing_more_are_none(kind: int, precision: int, speed: float) -> None:
+    assert found("precision", multiplied(kind, precision, speed)) is None
+
+
+# --- the rest ------------------------------------------------------------------------------------------------------
+
+
+def test_recomputation_says_what_it_costs_and_whether_memory_needs_it() -> None:
+    scope = "transpose(jvp(layer))/rematted_computation/dot"
+    ops = [Op("fusion.1", "loop fusion", 200, scope=scope), Op("fusion.2.remat", "convolution fusion", 100)]
+    proof = evidence(grid({"vector": 60, "compute": 40}), ops)
+    finding = the("recomputation", with_(proof, memory=(60 << 30, 64 << 30)))
+    assert finding.worth_ps == 15 * US
+    assert finding.evidence[-1] == "4.3 GB of 68.7 GB of HBM are free at the peak: the memory is needed."
+    roomy = the("recomputation", with_(proof, memory=(32 << 30, 64 << 30)))
+    assert roomy.evidence[-1].endswith("there may be room to save more activations.")
+    assert "not known" in the("recomputation", proof).evidence[-1]
+
+
+def test_waits_for_prefetches_are_found_and_host_transfers_left_to_others() -> None:
+    text = "%copy-done.{} = bf16[256,256]{{1,0:T(8,128)(2,1)S(1)}} copy-done(%copy-start)"
+    ops = [Op(f"copy-done.{n}", "copy-done", 20, text=text.format(n)) for n in range(10)]
+    finding = the("copy-wait", evidence(grid({"copy": 10, "vector": 90}), ops))
+    assert (finding.title, finding.worth_ps) == ("The core waits for 10 copies that should run ahead", 10 * US)
+    assert found("copy", evidence(grid({"copy": 10, "vector": 90}), ops)) is None
+
+
+def gathers(used: float, micros: float = 10.0) -> Evidence:
+    moved = round(micros * 1e-6 * used * 1000e9)
+    count = round(400 / micros)
+    ops = [Op("gather_fusion.1", "custom fusion", 400, occurrences=count, hbm=moved, scope="embed/gather")]
+    return evidence(grid({"vector": 100}), ops)
+
+
+def test_gathers_at_a_few_percent_of_the_bandwidth_are_found() -> None:
+    finding = the("latency-bound", gathers(0.03))
+    assert finding.worth_ps == pytest.approx(20 * (1 - 0.03 / 0.75) * US, rel=1e-3)
+    assert finding.evidence[-1] == "It moves 300.0 KB each time: not the bytes hold it up, but single accesses."
+
+
+def test_fast_or_tiny_gathers_are_none() -> None:
+    assert found("latency-bound", gathers(0.5)) is None
+    assert found("latency-bound", gathers(0.03, micros=2.0)) is None
+
+
+def test_the_optimizer_keeps_its_32_bits() -> None:
+    text = "%fusion.1 = f32[1024,1024]{1,0:T(8,128)} fusion(f32[1024,1024]{1,0:T(8,128)} %p.0), kind=kLoop"
+    hbm = round(30e-6 * 0.9 * 1000e9)
+    activations, state = (
+        evidence(grid({"vector": 100}), [Op("fusion.1", "loop fusion", 600, hbm=hbm, text=text, scope=scope)])
+        for scope in ("mlp/mul", "adam/sub")
+    )
+    assert the("memory-bound", activations).worth_ps == pytest.approx(15 * US, rel=1e-3)
+    assert found("memory-bound", state) is None
+
+
+@pytest.mark.parametrize(("used", "is_full"), [(62, True), (56, False)])
+def test_memory_that_is_nearly_full_costs_no_time_and_comes_last(used: int, is_full: bool) -> None:
+    proof = with_(evidence(grid({"idle": 20, "vector": 80})), memory=(used << 30, 64 << 30))
+    assert [finding.kind for finding in findings(proof)] == ["idle", *["memory-full"] * is_full]

@@ -1,0 +1,42 @@
+"""What there is to say of a capture without device events."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.build import PlaneBuilder, tpu_plane
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.pages.findings.finding import KINDS
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.overview import overview
+
+
+def traced(has_planes: bool, launches: int) -> Overview:
+    space = XSpace()
+    if has_planes:
+        tpu_plane(space, 0, [])
+    host = PlaneBuilder(space, "/host:CPU", 9)
+    line = host.line("python/1")
+    host.event(line, host.event_id("train"), 0, 1000)
+    for launch in range(launches):
+        host.event(line, host.event_id("PjitFunction(step)"), launch * 1000, 900)
+    return overview([summarise(Trace.from_bytes(space.SerializeToString()), "host0")])
+
+
+@pytest.mark.parametrize(
+    ("has_planes", "launches", "title", "why"),
+    [
+        (False, 3, "Only the host was traced: no device plane", "The host launched programs 3 times meanwhile"),
+        (False, 0, "Only the host was traced: no device plane", "The host launched no program meanwhile"),
+        (True, 3, "The device planes hold no events", "its tracer was off, or its events were lost"),
+    ],
+)
+def test_no_device_events_says_why(has_planes: bool, launches: int, title: str, why: str) -> None:
+    page = traced(has_planes, launches)
+    (finding,) = page.findings
+    assert (finding.kind, finding.title, finding.worth_ps) == ("no-device", title, None)
+    assert why in finding.evidence[1]
+    assert set(page.untold) == set(KINDS) - {"no-device", "memory-full"}
+    assert set(page.untold.values()) == {"the profile has no device events"}
