@@ -99,7 +99,7 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
         if waits.waiting_ps >= _MOSTLY * worth:
             title = f"Cores wait for each other in {group.name}"
         elif len(group.rows) < len(rows):
-            title = f"Exposed collectives, {group.name} most"
+            title = f"Exposed collectives: {_in_short(group.name)}, and more"
     rest = f"; {time(claimed_ps)} of waiting that other findings count is left out" if claimed_ps >= 1 else ""
     return budget.finding(
         "collective",
@@ -113,6 +113,13 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
         ],
         place,
     )
+
+
+def _in_short(name: str) -> str:
+    """``5 backward all-reduces`` of ``5 all-reduces of the backward pass``, for a title that a narrow screen cuts."""
+    what, of, which = name.removesuffix(" pass").partition(" of the ")
+    number, _, kind = what.rpartition(" ")
+    return f"{number} {which} {kind}".strip() if of else name
 
 
 def arrival(waits: Waits) -> str:

@@ -46,6 +46,7 @@ LEAST_COMPILING = 0.01
 """A steady step never compiles, so compilation counts from this small share on."""
 
 _MOST_NAMED = 3
+_HARDLY = 0.05  # share of the gaps below which a further activity is not worth a line
 _FAR = 1 << 60
 
 
@@ -181,6 +182,8 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
     between_runs = 2 * gaps.unlaunched_ps >= everything
     if kind == "idle" and title == _UNEXPLAINED and between_runs and any(_SERVES.search(name) for name, _, _ in serves):
         kind, title = "serving", f"Device idle between runs of {short(serves[0][0])}"
+    few = "" if steps is None or budget.between_ps else _few_steps(steps.gaps.mean(axis=0))
+    title = title.replace("Device idle", f"{few} the device is idle") if few else title
     other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} that other findings count is left out"
     return budget.finding(
         kind,
@@ -194,9 +197,7 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
             if gaps.count > 0
             else "",
             idlest,
-            f"{share(min(1.0, gaps.unlaunched_ps / everything))} of it is between runs of programs, the rest inside."
-            if gaps.unlaunched_ps
-            else "",
+            _where_in_runs(gaps, everything),
             *_meanwhile(gaps, everything),
             *([_phases(serves)] if serves else []),
         ],
@@ -209,6 +210,35 @@ _UNEXPLAINED = "Device idle between its ops"
 
 _SERVES = re.compile(r"decode|prefill|generat|serv|sampl|logits|infer|step_fun|predict", re.IGNORECASE)
 """Names of modules that answer requests."""
+
+
+def _where_in_runs(gaps: IdleTime, everything: float) -> str:
+    """A sentence on whether gaps lie between runs of programs or inside them."""
+    outside = min(1.0, gaps.unlaunched_ps / everything)
+    if not gaps.unlaunched_ps:
+        return ""
+    if outside >= _NEARLY_ALL:
+        return "They lie between runs of programs, not inside them."
+    return f"{share(outside)} of it lies between runs of programs, the rest inside them."
+
+
+_NEARLY_ALL = 0.99
+
+
+def _few_steps(by_step: Floats) -> str:
+    """In which few steps most of the time sits: ``In 1 of 12 steps``; empty where it is in more of them."""
+    count = max(1, int(_FEW_STEPS * len(by_step)))
+    order = np.argsort(-by_step)
+    total = float(np.maximum(by_step, 0.0).sum())
+    if len(by_step) < _LEAST_TO_TELL or total <= 0:
+        return ""
+    reached = np.cumsum(np.maximum(by_step[order], 0.0)) >= _MOST_OF_IT * total
+    needed = int(reached.argmax()) + 1
+    return f"In {needed} of {len(by_step)} steps" if needed <= count else ""
+
+
+_FEW_STEPS, _MOST_OF_IT, _LEAST_TO_TELL = 0.2, 0.6, 5
+"""Time sits in few steps if so many of them have so much of it; with fewer steps than that nothing is few."""
 
 
 def _phases(serves: Sequence[tuple[str, int, float]]) -> str:
@@ -240,7 +270,9 @@ def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
         part = share(min(1.0, ps / everything))
         yield f"Asynchronous op {sentence_name(name)} is under way for {part} of the idle time."
     working = [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
-    for activity in (working or gaps.activities)[:_MOST_NAMED]:
+    for number, activity in enumerate((working or gaps.activities)[:_MOST_NAMED]):
+        if number and activity.overlap_ps < _HARDLY * everything:
+            break
         yield (
             f"Meanwhile {sentence_name(activity.thread) or 'a host thread'} is in "
             f"{sentence_name(activity.name)} for {share(min(1.0, activity.overlap_ps / everything))} of the "

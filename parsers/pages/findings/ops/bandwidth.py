@@ -23,6 +23,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     NOTHING,
     Group,
     Told,
+    capped,
     groups_of,
     module_of,
     named,
@@ -54,7 +55,7 @@ def memory_bound(budget: Budget) -> Told:
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
     if budget.evidence.peaks.hbm is None or not len(rows):
         return NOTHING
-    used = rates.bandwidth_utilization[rows, HBM]
+    used = capped(rates.bandwidth_utilization[rows, HBM])
     bound = rates.bound_by[rows] == BOUNDS.index("HBM")
     chosen = bound & (np.nan_to_num(used) >= SATURATED) & ~holds_ops(table)[rows]
     rows, used = rows[chosen], np.minimum(used[chosen], 1.0)
@@ -138,7 +139,7 @@ def latency_bound(budget: Budget) -> Told:
     table, rates = budget.evidence.table, budget.evidence.rates
     parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in ("vector", "copy")]
     rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
-    used, flops = rates.bandwidth_utilization[rows, HBM], np.nan_to_num(rates.flops_utilization[rows])
+    used, flops = capped(rates.bandwidth_utilization[rows, HBM]), np.nan_to_num(capped(rates.flops_utilization[rows]))
     mean_ps = table.self_ps[rows] / np.maximum(table.occurrences[rows], 1)
     slow = (used < _LATENT) & (flops < _LATENT) & (mean_ps >= _LONG_PS) & (used > 0)
     slow &= (times >= _LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
@@ -192,7 +193,7 @@ def unfused(budget: Budget) -> Told:
     if not budget.evidence.modules or not len(rows):
         return NOTHING
     times = budget.op_ps(rows, "vector")
-    used = np.nan_to_num(rates.bandwidth_utilization[rows, HBM])
+    used = np.nan_to_num(capped(rates.bandwidth_utilization[rows, HBM]))
     chosen = (used >= SATURATED) & (times >= _LEAST_OP * budget.whole_ps)
     chosen[chosen] = [bool(_ELEMENTWISE.match(table.category[row] or "")) for row in rows[chosen].tolist()]
     if times[chosen].sum() < LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:

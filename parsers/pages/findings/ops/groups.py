@@ -136,6 +136,15 @@ def module_of(evidence: Evidence, row: int) -> HloModule | None:
     return next((module for module in modules if module is not None), None)
 
 
+_MOST_USED = 1e6
+
+
+def capped(used: Floats) -> Floats:
+    """Shares of a peak, as far as they can be told from those of a damaged profile; NaN stays."""
+    out: Floats = np.minimum(used, _MOST_USED)
+    return out
+
+
 def reached(budget: Budget, rows: Rows, used: Floats, times: Floats) -> float:
     """The share of a peak that ops of a kind reach in this profile: that of the best one with some time.
 

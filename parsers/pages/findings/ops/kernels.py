@@ -12,7 +12,7 @@ from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.roofline import uncounted
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, Place
-from tpuprof.parsers.pages.findings.ops.groups import HBM, NOTHING, USUAL, Group, Told, kernel_name, told
+from tpuprof.parsers.pages.findings.ops.groups import HBM, NOTHING, USUAL, Group, Told, capped, kernel_name, told
 from tpuprof.parsers.pages.words import sentence_name, share, short
 
 LEAST_UNCOUNTED = 0.10
@@ -96,7 +96,7 @@ def slow_kernels(budget: Budget) -> Told:
     rows = np.array([row for row in candidates.tolist() if table.category[row] == CUSTOM_CALL], np.intp)
     if not len(rows):
         return NOTHING
-    used = np.stack([rates.flops_utilization[rows], rates.bandwidth_utilization[rows, HBM]], axis=1)
+    used = np.stack([capped(rates.flops_utilization[rows]), capped(rates.bandwidth_utilization[rows, HBM])], axis=1)
     # bytes alone, of its operands by the compiler's count, say nothing of a kernel that computes
     best = np.where(np.isfinite(used[:, 0]), np.nan_to_num(used).max(axis=1), np.nan)
     known = times_of(budget, rows)

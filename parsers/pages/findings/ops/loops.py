@@ -13,7 +13,7 @@ from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
 from tpuprof.parsers.pages.findings.finding import Place
-from tpuprof.parsers.pages.findings.ops.groups import HBM, NOTHING, USUAL, Told, groups_of, module_of, named
+from tpuprof.parsers.pages.findings.ops.groups import HBM, NOTHING, USUAL, Told, capped, groups_of, module_of, named
 from tpuprof.parsers.pages.findings.ops.kernels import times_of
 from tpuprof.parsers.pages.words import multiple, share, short, size, time
 
@@ -135,7 +135,7 @@ def _loop(budget: Budget, row: int) -> _Loop | None:
     if trips < MANY_TRIPS or mean > TINY_PS:
         return None
     known = times_of(budget, np.append(inside, row))
-    used = np.fmax(rates.flops_utilization[inside], rates.bandwidth_utilization[inside, HBM])
+    used = np.fmax(capped(rates.flops_utilization[inside]), capped(rates.bandwidth_utilization[inside, HBM]))
     times = np.array([known.get(other, 0.0) for other in inside.tolist()])
     work = float((times * np.minimum(np.nan_to_num(used, nan=0.0) / USUAL, 1.0)).sum())
     busy = float(times.sum())

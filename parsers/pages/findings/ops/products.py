@@ -18,6 +18,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     REACHED,
     Group,
     Told,
+    capped,
     module_of,
     named,
     reached,
@@ -94,7 +95,10 @@ def products_of(budget: Budget) -> Products | None:
         if key not in known:
             known[key] = _product(budget, row, side)
         products.append(known[key])
-    used, bandwidth = evidence.rates.flops_utilization[rows], evidence.rates.bandwidth_utilization[rows, HBM]
+    used, bandwidth = (
+        capped(evidence.rates.flops_utilization[rows]),
+        capped(evidence.rates.bandwidth_utilization[rows, HBM]),
+    )
     return Products(rows, budget.op_ps(rows, "compute"), tuple(products), used, bandwidth)
 
 
@@ -227,8 +231,8 @@ def vector_work(budget: Budget) -> Told:
     """Products that the vector unit computes: sums of products of broadcast arrays."""
     evidence, rows = budget.evidence, budget.rows["vector"]
     times = budget.op_ps(rows, "vector")
-    used = evidence.rates.flops_utilization[rows]
-    bandwidth = evidence.rates.bandwidth_utilization[rows, HBM]
+    used = capped(evidence.rates.flops_utilization[rows])
+    bandwidth = capped(evidence.rates.bandwidth_utilization[rows, HBM])
     intensity = np.nan_to_num(evidence.rates.hbm_intensity[rows], nan=math.inf)
     large = (times >= _LEAST_OP * budget.whole_ps) & (used > 0) & (used < _SLOW_VECTOR) & (intensity >= _MUCH)
     large &= ~(bandwidth > _ON_HBM)

@@ -43,7 +43,7 @@ def check(evidence: Evidence) -> tuple[Finding, ...]:
     worths = [finding.worth_ps for finding in found if finding.worth_ps is not None]
     assert worths == sorted(worths, reverse=True)
     for finding in found:
-        assert len(finding.title) <= (100 if finding.kind == "uncounted" else 70)
+        assert len(finding.title) <= (100 if finding.kind == "uncounted" else 90)
         assert finding.advice.endswith(".")
         if finding.worth_ps is None:
             assert finding.kind in WITHOUT_WORTH

@@ -22,7 +22,7 @@ ONLY = Op("all-reduce.1", "all-reduce fusion", 400)
 
 def test_exposed_collectives_are_found() -> None:
     finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), COLLECTIVES))
-    assert finding.title == "Exposed collectives, all-gather-done.3 most"
+    assert finding.title == "Exposed collectives: all-gather-done.3, and more"
     assert (finding.worth_ps, finding.worth_fraction, finding.is_estimate) == (20 * US, 0.2, False)
     assert finding.place == Place("timeline", "all-gather-done.3")
     assert finding.evidence == (
