@@ -8,7 +8,15 @@ from tests.tui.cli.calls import Done, modules_of, run
 from tpuprof.parsers.base.errors import EXIT_OK
 
 MOST = {
-    **{"runs": 43, "ops": 86, "op-profile": 95, "framework-ops": 114, "roofline": 115, "overview": 133, "findings": 134},
+    **{
+        "runs": 43,
+        "ops": 86,
+        "op-profile": 95,
+        "framework-ops": 114,
+        "roofline": 115,
+        "overview": 133,
+        "findings": 134,
+    },
     **{"input": 137, "hosts": 109, "inference": 134, "timeline": 88, "memory": 99, "memory-profile": 100},
 }
 """How many modules of ours each report may import, of the demo as JSON; a few more than it does."""

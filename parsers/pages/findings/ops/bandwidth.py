@@ -185,6 +185,7 @@ def _picks(budget: Budget, row: int) -> bool:
 
 _ELEMENTWISE = re.compile(r"^(loop fusion|non-fusion elementwise|fusion|broadcast|convert)$")
 _PASSES_ON = frozenset((b"bitcast", b"get-tuple-element", b"copy-done"))
+_MOST_PASSED = 4
 
 
 def unfused(budget: Budget) -> Told:
@@ -253,21 +254,35 @@ def _chains(budget: Budget, rows: list[int]) -> Iterator[tuple[int, int, int]]:
 
 def _single_readers(module: HloModule, wanted: set[int]) -> Iterator[tuple[int, int, int]]:
     """Ids of wanted instructions of which another is the only reader, that one's id, and the bytes between them."""
+    pairs = [pair for reader in sorted(wanted) for pair in _read_by(module, reader, wanted)]
+    pairs = [pair for pair in pairs if pair[-1] >= _LARGE]
+    if not pairs:
+        return
+    readers = dict.fromkeys((number for *way, _ in pairs for number in way), 0)
     for computation in module.proto.hlo_module.computations:
-        inside = {instruction.id: instruction for instruction in computation.instructions}
-        if computation.is_fusion_computation or not wanted & inside.keys():
+        if computation.is_fusion_computation:
             continue
-        readers: dict[int, list[int]] = {}
         for instruction in computation.instructions:
             for operand in set(instruction.operand_ids):
-                readers.setdefault(operand, []).append(instruction.id)
-        for number in wanted & inside.keys():
-            end, of = number, readers.get(number, [])
-            while len(of) == 1 and inside[of[0]].opcode in _PASSES_ON and end != computation.root_id:
-                end, of = of[0], readers.get(of[0], [])
-            moved = _written(inside[number])
-            if len(of) == 1 and of[0] in wanted and end != computation.root_id and moved >= _LARGE:
-                yield number, of[0], moved
+                if operand in readers:
+                    readers[operand] += 1
+        if computation.root_id in readers:
+            readers[computation.root_id] += 1  # whoever runs the computation reads it
+    for *way, moved in pairs:
+        if all(readers[number] == 1 for number in way[:-1]):
+            yield way[0], way[-1], moved
+
+
+def _read_by(module: HloModule, reader: int, wanted: set[int]) -> Iterator[tuple[int, ...]]:
+    """For each wanted instruction that another reads: its id, those of what only passes it on, the reader's, bytes."""
+    start = module.instruction_by_id(reader)
+    for operand in set(start.operand_ids) if start is not None else ():
+        way, proto = [reader], module.instruction_by_id(operand)
+        while proto is not None and proto.opcode in _PASSES_ON and proto.operand_ids and len(way) < _MOST_PASSED:
+            way.append(proto.id)
+            proto = module.instruction_by_id(proto.operand_ids[0])
+        if proto is not None and proto.id in wanted:
+            yield (proto.id, *reversed(way), _written(proto))
 
 
 def _written(proto: hlo_pb2.HloInstructionProto) -> int:
