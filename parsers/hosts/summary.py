@@ -38,7 +38,7 @@ from tpuprof.parsers.steps.groups.groups import (
     has_step_numbers,
     is_grouped,
 )
-from tpuprof.parsers.steps.launches import ClockLead, annotated_steps, clock_lead
+from tpuprof.parsers.steps.launches import ClockLead, Launches, annotated_steps, clock_lead
 from tpuprof.parsers.steps.markers import CoreSteps, HostSteps, ModuleRuns
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
@@ -124,7 +124,8 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     runs = [markers.module_runs(plane) for plane in cores]
     groups = _groups(trace, cores, side.events)
     step_lists, source, note = _find_steps(cores, runs, groups, side.events)
-    lead = clock_lead(side.events, cores)
+    launched = Launches.of(side.events)
+    lead = clock_lead(launched, cores)
     shift = 0 if lead is None else lead.shift_ps
     waits = _shifted(side.waits, -shift)
     infos = [devices.device_info(plane) for plane in cores]
@@ -152,7 +153,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         step_note=note,
         host_ops=side.ops,
         input_rows=side.input_rows,
-        requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries], shift),
+        requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries], shift, launched),
         gpu=_gpus(trace, side.events, on_chunk),
         idle=None
         if most is None

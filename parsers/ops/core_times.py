@@ -8,6 +8,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.table import OpTable
 
 MOST_OPS = 96
@@ -42,11 +43,10 @@ def core_op_times(cores: Sequence[str], tables: Sequence[OpTable], merged: OpTab
     number = {op: at for at, op in enumerate(ops)}
     out = np.zeros((2, len(tables), len(ops)), np.int64)
     for core, table in enumerate(tables):
-        columns = table.program_id.tolist(), table.name, table.self_ps.tolist(), table.occurrences.tolist()
-        for program, name, self_ps, occurrences in zip(*columns, strict=True):
-            at = number.get((program, name))
-            if at is not None:
-                out[:, core, at] += self_ps, occurrences
+        keys = zip(table.program_id.tolist(), table.name, strict=True)
+        at = np.array([number.get(key, len(ops)) for key in keys], np.int64)
+        for which, column in enumerate((table.self_ps, table.occurrences)):
+            out[which, core] = sum_by_key(at, column, len(ops) + 1)[:-1]
     return CoreOpTimes(tuple(cores), ops, out[0], out[1])
 
 

@@ -47,13 +47,8 @@ class ClockLead:
         return self.least_ps if self.most_ps is None else (self.least_ps + self.most_ps) // 2
 
 
-def clock_lead(host: HostEvents | None, cores: Sequence[Plane]) -> ClockLead | None:
-    """How far the devices' clocks run ahead; None where no run starts before its launch, or the bounds disagree.
-
-    Args:
-        host: decoded with the stats `_pt`, `_p`, `run_id` and `device_ordinal`.
-    """
-    launches = Launches.of(host)
+def clock_lead(launches: Launches, cores: Sequence[Plane]) -> ClockLead | None:
+    """How far the devices' clocks run ahead; None where no run starts before its launch, or the bounds disagree."""
     early, late = [no_ints()], [no_ints()]
     for plane in cores:
         for line in plane.lines:
@@ -116,7 +111,7 @@ class Launches:
 
     @classmethod
     def of(cls, host: HostEvents | None) -> Launches:
-        """The launches of a host."""
+        """The launches of a host, decoded with the stats `_pt`, `_p`, `run_id` and `device_ordinal`."""
         kinds, runs, done = ([(no_ints(),) * 3] for _ in range(3))
         launchers, enders = (_ids(host, names) for names in (_LAUNCHERS, _ENDERS))
         for thread in host.threads if host is not None else ():

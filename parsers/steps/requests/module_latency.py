@@ -78,6 +78,7 @@ def module_latencies(
     cores: Sequence[Plane],
     durations: Sequence[Int64s] | None = None,
     lead_ps: int = 0,
+    launches: Launches | None = None,
 ) -> tuple[ModuleLatency, ...]:
     """The runs of each module, the module with the most time first.
 
@@ -87,9 +88,10 @@ def module_latencies(
         durations: for each core int64[n], how long each run took by the device's clock, in order of start; then the
             slowest core's counts. (Spans on the trace's clock are off by up to a quarter, see `parsers.steps.times`.)
         lead_ps: how far the devices' clocks run ahead of the host's.
+        launches: the host's launches, if they are known already.
     """
     names: dict[str, int] = {}
-    launches = Launches.of(host)
+    launches = launches or Launches.of(host)
     known: Sequence[Int64s | None] = durations if durations is not None else [None] * len(cores)
     runs = [_core_runs(plane, names, launches, taken, lead_ps) for plane, taken in zip(cores, known, strict=True)]
     latencies = []

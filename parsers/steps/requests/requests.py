@@ -31,6 +31,7 @@ from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import FAR_PS
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 from tpuprof.parsers.steps.groups.groups import Groups
+from tpuprof.parsers.steps.launches import Launches
 from tpuprof.parsers.steps.requests import spans
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_latencies
 
@@ -93,6 +94,7 @@ def host_requests(
     cores: Sequence[Plane],
     durations: Sequence[Int64s] | None = None,
     lead_ps: int = 0,
+    launches: Launches | None = None,
 ) -> HostRequests:
     """The requests of a host, and the runs of its cores' modules.
 
@@ -102,8 +104,9 @@ def host_requests(
         cores: planes of TensorCores.
         durations: durations of each core's module runs by the device's clock, see `module_latencies`.
         lead_ps: how far the devices' clocks run ahead of the host's.
+        launches: the host's launches, if they are known already.
     """
-    modules = module_latencies(host, cores, durations, lead_ps)
+    modules = module_latencies(host, cores, durations, lead_ps, launches)
     names = _request_names(host) if host is not None else None
     if host is None or names is None:
         return HostRequests(modules=modules)

@@ -13,7 +13,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.ops.device import is_tensor_core
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.steps.launches import ClockLead, clock_lead
+from tpuprof.parsers.steps.launches import ClockLead, Launches, clock_lead
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS
 
 US = 1_000_000  # picoseconds
@@ -55,7 +55,8 @@ def launched(
 
 
 def lead_of(trace: Trace) -> ClockLead | None:
-    return clock_lead(read_host(trace, REQUEST_STATS), [plane for plane in trace.planes if is_tensor_core(plane)])
+    launches = Launches.of(read_host(trace, REQUEST_STATS))
+    return clock_lead(launches, [plane for plane in trace.planes if is_tensor_core(plane)])
 
 
 def summary(trace: Trace) -> HostSummary:
