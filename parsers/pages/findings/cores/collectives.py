@@ -7,7 +7,7 @@ of the cores' times for one collective in one step the shortest is the transfer;
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -90,10 +90,10 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
     if worth < LEAST_COLLECTIVE * budget.whole_ps:
         return None
     rows, table = budget.rows["collective"], budget.evidence.table
-    waits = waits_in(budget)
+    waits, kinds = waits_in(budget), _kinds(budget, rows)
     title, place = "Collectives are not hidden behind compute", Place("timeline")
     if len(rows):
-        group = _kinds(budget, rows)[0]
+        group = kinds[0]
         verb = "are" if len(group.rows) > 1 else "is"
         title, place = f"{group.name} {verb} not hidden by compute", Place("timeline", table.name[group.first])
         if waits.waiting_ps >= _MOSTLY * worth:
@@ -108,7 +108,7 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
         f"Mean self time of collective ops (waits for asynchronous ones included) on the cores' line of ops{rest}.",
         [
             f"Cores do nothing but collectives for {budget.amount(budget.class_ps['collective'])}.",
-            *_largest(budget, rows),
+            *_largest(budget, rows, kinds),
             arrival(waits),
         ],
         place,
@@ -149,10 +149,9 @@ def _kinds(budget: Budget, rows: Rows) -> list[Group]:
     return sorted(groups, key=lambda group: -group.ps)
 
 
-def _largest(budget: Budget, rows: Rows) -> Iterator[str]:
+def _largest(budget: Budget, rows: Rows, kinds: Sequence[Group]) -> Iterator[str]:
     if not len(rows):
         return
-    kinds = _kinds(budget, rows)
     if len(kinds) > 1 or len(rows) > 1:
         yield f"Most of it: {', '.join(f'{group.name} {budget.amount(group.ps)}' for group in kinds[:3])}."
     name = sentence_name(budget.evidence.table.name[rows[0]])

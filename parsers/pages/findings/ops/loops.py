@@ -119,15 +119,13 @@ def tiny_loops(budget: Budget) -> Told:
 def _loop(budget: Budget, row: int) -> _Loop | None:
     """What a while does; None unless it makes many trips of tiny ops, most of whose time is not work."""
     table, rates = budget.evidence.table, budget.evidence.rates
-    module = module_of(budget.evidence, row)
+    same = np.flatnonzero(table.program_id == table.program_id[row])
+    often = table.occurrences[same] >= MANY_TRIPS * table.occurrences[row]
+    module = module_of(budget.evidence, row) if often.any() else None
     if module is None:
         return None
     names = set(_in_loop(module, table.name[row]))
-    program = table.program_id[row]
-    inside = np.array(
-        [other for other in np.flatnonzero(table.program_id == program).tolist() if table.name[other] in names],
-        np.intp,
-    )
+    inside = np.array([other for other in same.tolist() if table.name[other] in names], np.intp)
     if not len(inside):
         return None
     trips = median(table.occurrences[inside].astype(np.float64)) / int(table.occurrences[row])
