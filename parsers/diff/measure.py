@@ -239,7 +239,9 @@ def _edges(grid: StepGrid, core: int, marks: CoreSteps) -> tuple[Int64s, Int64s]
     duration = grid.duration_ps[core]
     named = dict(zip(marks.names, range(len(marks)), strict=True))
     mark = np.array([named.get(name, -1) for name in grid.names], np.int64)
-    if len(named) == len(marks) and len(mark) and (mark >= 0).all() and (np.diff(mark) > 0).all():
+    by_name = len(named) == len(marks) and len(mark) > 0 and bool((mark >= 0).all() and (np.diff(mark) > 0).all())
+    # numbers that the host gave to steps may be those of other periods
+    if by_name and (np.abs(marks.start_ps[mark] - grid.start_ps) < np.maximum(duration, 1)).all():
         begin = marks.start_ps[mark]
         end = np.maximum(marks.end_ps[mark], begin + duration)
     else:
