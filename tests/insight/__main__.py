@@ -46,7 +46,8 @@ def main() -> None:
 def _all_of(one: Answer) -> str:
     lines = [f"\n{one.case.name}"]
     for finding in one.findings:
-        lines.append(f"  {finding.kind} {finding.worth_ps / 1e9:.3f} ms a {finding.per}, “{finding.title}”")
+        worth = "of unknown worth" if finding.worth_ps is None else f"{finding.worth_ps / 1e9:.3f} ms a {finding.per}"
+        lines.append(f"  {finding.kind} {worth}, “{finding.title}”")
         lines += [f"      {sentence}" for sentence in (finding.basis, *finding.evidence)]
     if not one.case.is_healthy:
         truth = one.case.truth

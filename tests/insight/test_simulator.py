@@ -138,13 +138,19 @@ def _check_nested(spans: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Non
         around.append(end)
 
 
+TOLD = ("the devices' clocks run ahead of the host's", "FLOPs and bytes are counted for")
+"""What is true of some profiles and no complaint: clocks that differ, and kernels that nobody counted."""
+
+
 @pytest.mark.parametrize("case", WRITTEN[::3], ids=lambda case: case.name)
 def test_the_program_reads_profiles_without_complaint(case: Case, tmp_path: Path) -> None:
     write(case, tmp_path)
     run = open_run(case, tmp_path)
     page = Session(run).overview()
     assert not run.problems
-    assert page.warnings == ()
+    assert all(warning.startswith(TOLD) for warning in page.warnings)
+    is_ahead = any(warning.startswith(TOLD[0]) for warning in page.warnings)
+    assert is_ahead == (case.scene.chips.ahead_ps > 0)
     assert page.environment.device_core_count == case.scene.hosts * case.scene.cores
     assert page.environment.host_count == case.scene.hosts
     time = page.performance.step_time
