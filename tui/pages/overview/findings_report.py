@@ -67,6 +67,12 @@ FIGURES: tuple[Figure[Overview], ...] = (
 )
 
 
+def _nothing(page: Overview) -> str:
+    """What to say where there are no findings."""
+    can_tell = any(kind.untold is None for kind in _sought(page))
+    return "Nothing stands out." if can_tell else "No finding of any kind can be told of this profile."
+
+
 def json(page: Overview, asked: Asked) -> str:
     """All findings, then the kinds."""
     shown = first(len(page.findings), asked.most_rows)
@@ -86,7 +92,7 @@ def markdown(page: Overview, asked: Asked) -> str:
     lines = page_head(f"Findings of {asked.run.name}", page.hosts, simulated=simulated, warnings=warnings)
     shown = first(len(page.findings), asked.most_rows)
     lines += main_table("Why is it slow?", FINDINGS, page.findings, shown, len(page.findings))
-    lines += [] if page.findings else ["", "Nothing stands out."]
+    lines += [] if page.findings else ["", _nothing(page)]
     for rank in shown:
         finding = page.findings[rank]
         lines += ["", f"### {rank + 1}. {escaped(finding.title)}", ""]
@@ -111,7 +117,7 @@ def _drawn(page: Overview, most: int, width: int, glyphs: Glyphs) -> list[Line]:
     for rank, finding in enumerate(page.findings[:most], 1):
         lines += [rule(f"{rank}  {finding.kind}", width, glyphs), *finding_details(finding, page, width, glyphs, False)]
     if not page.findings:
-        lines += wrap("Nothing stands out.", width, "strong", glyphs)
+        lines += wrap(_nothing(page), width, "strong", glyphs)
     if len(page.findings) > most:
         lines.append(fit([(f"and {len(page.findings) - most} more", "dim")], width, glyphs))
     sought = _sought(page)
