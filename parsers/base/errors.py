@@ -43,7 +43,7 @@ class Problem:
     """Something is wrong with one file; the rest can be shown all the same.
 
     Attributes:
-        code: stable short name, such as ``truncated``, ``empty_file`` or ``riegeli``.
+        code: stable short name, such as ``truncated``, ``empty_file`` or ``duplicate_host``.
         subject: what the problem is about: a path, or ``plane / line`` inside a file.
         sentence: one plain sentence.
         hint: what the user can do about it, or empty.

@@ -71,17 +71,18 @@ def expand_glob(
     return sorted((path or "." for path in current), key=natural_key), lines
 
 
-Kind = Literal["profile", "riegeli", "hlo", "cache", "trace", "events", "other"]
+Kind = Literal["profile", "hlo", "cache", "trace", "events", "other"]
 KINDS: dict[Kind, str] = {
     "hlo": "an HLO module saved beside a profile",
     "cache": "a file that XProf keeps for itself",
     "trace": "a trace for a viewer, without the figures of a profile",
     "events": "a TensorBoard event file",
 }
+RIEGELI = ".xplane.riegeli"
+"""End of the name of a profile that was written in records."""
 # File names by their ends. The caches are what XProf 2.24 was seen to write into run folders, and what older ones did.
 _SUFFIXES: dict[Kind, tuple[str, ...]] = {
-    "profile": (".xplane.pb", ".xplane.pb.gz"),
-    "riegeli": (".xplane.riegeli",),
+    "profile": (".xplane.pb", ".xplane.pb.gz", RIEGELI),
     "hlo": (".hlo_proto.pb",),
     "cache": (
         *(".op_stats_v2.pb", ".op_stats.pb", ".smart_suggestion.pb", ".dcn_collective_stats.pb"),
@@ -102,13 +103,14 @@ def kind_of(name: str) -> Kind:
 
 def is_profile(name: str) -> bool:
     """Whether a file is a profile by its name."""
-    return kind_of(name) in ("profile", "riegeli")
+    return kind_of(name) == "profile"
 
 
 def host_name(name: str) -> str:
     """The host that a profile's file name stands for."""
-    suffixes = (*_SUFFIXES["profile"], *_SUFFIXES["riegeli"])
-    return next((f".{name}"[: -len(suffix)][1:] for suffix in suffixes if f".{name}".endswith(suffix)), name)
+    return next(
+        (f".{name}"[: -len(suffix)][1:] for suffix in _SUFFIXES["profile"] if f".{name}".endswith(suffix)), name
+    )
 
 
 # What lies beside the profiles in a run's folder; none of it is read, as all that it holds is computed from them.
@@ -166,8 +168,8 @@ class Folder:
         self.files[kind_of(entry.name)].append(entry.name)
 
     def profiles(self) -> list[str]:
-        """Names of profile files, those in the chunked format included."""
-        return self.files["profile"] + self.files["riegeli"]
+        """Names of profile files."""
+        return self.files["profile"]
 
     def holds(self) -> list[str]:
         """Names of all that is in it, subfolders first and with a slash."""

@@ -23,7 +23,16 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, natural_key, printable
 from tpuprof.parsers.files import folder_search
-from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, KINDS, MAGIC, Folder, SearchLimits, Walk, absolute
+from tpuprof.parsers.files.folder_search import (
+    DEFAULT_LIMITS,
+    KINDS,
+    MAGIC,
+    RIEGELI,
+    Folder,
+    SearchLimits,
+    Walk,
+    absolute,
+)
 from tpuprof.parsers.files.places import LAYOUT_HINT, HostFile, Place, reason, unreadable
 from tpuprof.parsers.files.remote.urls import scheme_of, shown
 
@@ -261,6 +270,11 @@ class _Search:
             line = f"{printable(name)} is {KINDS[kind]}: opened its folder"
             return replace(logdir, searched=(line, *logdir.searched))
         run = self.run(folder, [name])
+        whole = f"{folder_search.host_name(name)}{RIEGELI}"
+        if [problem.code for problem in run.problems] == ["empty_file"] and {name, whole} <= {*folder.profiles()}:
+            logdir = self.open_file(os.path.join(parent, whole))
+            line = f"{printable(name)} holds 0 bytes: opened {printable(whole)} beside it"
+            return replace(logdir, searched=(line, *logdir.searched))
         if kind == "other" and not run.hosts:
             problem = run.problems[0]
             exit_code = EXIT_NOT_FOUND if problem.code == "dangling_link" else EXIT_UNREADABLE
@@ -287,6 +301,7 @@ class _Search:
                 problems.append(item)
                 newest = max(newest, self.place.modified(path))
         hosts, doubles = _one_per_host(usable)
+        problems = [_read_instead(problem, hosts) for problem in problems]
         notes = [] if chosen else _notes(folder)
         name = self.place.name(folder.path)
         here, home = absolute(folder.path), os.path.abspath(os.path.expanduser("~"))
@@ -298,11 +313,11 @@ class _Search:
 
 
 def _one_per_host(files: Iterable[HostFile]) -> tuple[tuple[HostFile, ...], list[Problem]]:
-    """Leaves out what would count a host twice: links to a file of the same run, and gzipped copies."""
+    """Leaves out what would count a host twice: links to a file of the same run, and copies in other formats."""
     by_host: dict[str, HostFile] = {}
     by_identity: dict[tuple[int, int], HostFile] = {}
     problems = []
-    for file in sorted(files, key=lambda file: (file.linked, file.gzipped)):
+    for file in sorted(files, key=lambda file: (file.linked, file.path.endswith(RIEGELI), file.gzipped)):
         if first := by_host.get(file.host) or by_identity.get(file.identity):
             left_out, used = printable(file.path), printable(os.path.basename(first.path))
             problems.append(Problem("duplicate_host", left_out, f"{left_out} is left out: {used} is the same host."))
@@ -311,6 +326,16 @@ def _one_per_host(files: Iterable[HostFile]) -> tuple[tuple[HostFile, ...], list
         if file.identity[1]:
             by_identity[file.identity] = file
     return tuple(sorted(by_host.values(), key=lambda file: natural_key(file.host))), problems
+
+
+def _read_instead(problem: Problem, hosts: Iterable[HostFile]) -> Problem:
+    """An empty file's problem says so where the same profile lies beside it in the format that knows no 2 GB."""
+    name = folder_search.host_name(os.path.basename(problem.subject))
+    other = next((host.path for host in hosts if host.host == name and host.path.endswith(RIEGELI)), None)
+    if problem.code != "empty_file" or other is None:
+        return problem
+    sentence = f"{problem.subject} holds 0 bytes; {printable(os.path.basename(other))} beside it is read instead."
+    return replace(problem, sentence=sentence, hint="")
 
 
 def _notes(folder: Folder) -> list[Problem]:

@@ -14,11 +14,11 @@ from dataclasses import field
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
-from tpuprof.parsers.files.folder_search import NO_HOST_NAME, SearchLimits, Walk, host_name, kind_of, names_in
+from tpuprof.parsers.files.folder_search import NO_HOST_NAME, SearchLimits, Walk, host_name, names_in
 
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
-FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f")
-"""How a profile begins: with a field 1 to 4 of XSpace, or as gzip."""
+FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83")
+"""How a profile begins: with a field 1 to 4 of XSpace, as gzip, or as Riegeli."""
 GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
 """What the system says of a path that leads nowhere."""
 
@@ -28,7 +28,8 @@ class HostFile:
     """One profile file, which is there, not empty, and may be read.
 
     Attributes:
-        host: file name without ``.xplane.pb`` or ``.xplane.pb.gz``; `NO_HOST_NAME` where nothing is left.
+        host: file name without ``.xplane.pb``, ``.xplane.pb.gz`` or ``.xplane.riegeli``; `NO_HOST_NAME` where that is
+            all of it.
         path: as to be opened; relative when the query was.
         size_bytes, modified: on disk, so compressed for a gzipped file; seconds since 1970.
         gzipped: by its name; a reader goes by the first bytes.
@@ -83,8 +84,6 @@ class Place:
         """A file that can be used, or why it can't; never waits on what is no regular file."""
         shown = printable(path)
         name = os.path.basename(path)
-        if kind_of(name) == "riegeli":
-            return riegeli(shown)
         linked = os.path.islink(path)
         try:
             status = os.stat(path)
@@ -137,13 +136,6 @@ def nearest(path: str, parent: str, missing: str, names: list[str]) -> ProfileEr
     holds = f"which holds {examples(names)}" if names else "which is empty or may not be listed"
     sentence = f"the nearest folder that does is {printable(parent or '.')}, {holds}"
     return ProfileError("not_found", f"{printable(path)} does not exist; {sentence}.", hint, EXIT_NOT_FOUND)
-
-
-def riegeli(shown: str) -> Problem:
-    """For a profile in the chunked format."""
-    sentence = f"{shown} is in the chunked Riegeli format of newer JAX's continuous profiling: not read yet."
-    hint = "capture again without continuous profiling, and for fewer seconds: that writes .xplane.pb"
-    return Problem("riegeli", shown, sentence, hint)
 
 
 def empty(shown: str) -> Problem:

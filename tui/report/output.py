@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.folder_search import Kind, kind_of, names_in
+from tpuprof.parsers.files.folder_search import is_profile, names_in
 from tpuprof.parsers.files.logdir import Logdir
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ Produce = Callable[[Write], None]
 """Makes a report: calls what it is given with piece after piece."""
 
 _COMPRESSION = 6
-_PROFILES: tuple[Kind, ...] = ("profile", "riegeli")
 _NAMES_LOOKED_AT = 20_000
 
 
@@ -80,10 +79,10 @@ def check_output(path: str, logdir: Logdir) -> None:
     elif not os.path.isdir(folder):
         sentence = f"The folder {printable(folder)} is not there, so {shown} can't be written."
         hint = "create it first"
-    elif kind_of(name) in _PROFILES or target in opened:
+    elif is_profile(name) or target in opened:
         sentence = f"{shown} is a profile, or named like one; a report is not written over it."
         hint = "give the report another name"
-    elif _in_run_folder(folder) or any(kind_of(item) in _PROFILES for item in names_in(folder, _NAMES_LOOKED_AT)):
+    elif _in_run_folder(folder) or any(is_profile(item) for item in names_in(folder, _NAMES_LOOKED_AT)):
         sentence = f"{shown} lies in a folder of profiles; nothing is written beside them."
         hint = "write it to another folder"
     else:

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urljoin
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.files.folder_search import MAGIC, NO_HOST_NAME, Folder, SearchLimits, Walk, host_name, kind_of
-from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Place, empty, nearest, riegeli
+from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Place, empty, nearest
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
 from tpuprof.parsers.files.remote.files import Facts, failures, modified_of, open_stream, size_of
@@ -124,8 +124,6 @@ class RemotePlace(Place):
         """See `Place.inspect`."""
         name = self.name(path)
         text = printable(path)
-        if kind_of(name) == "riegeli":
-            return riegeli(text)
         try:
             facts = self._known(path)
         except failures() as error:

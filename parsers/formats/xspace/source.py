@@ -15,6 +15,8 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.files.remote.urls import scheme_of, shown
 
 GZIP_MAGIC = b"\x1f\x8b"
+RIEGELI_MAGIC = b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"
+"""How a Riegeli/records file begins: the hash of the same block header always."""
 _GZIP_CHUNK = 1 << 20
 _GZIP_RATIO_LIMIT = 200
 _GZIP_FLOOR = 64 << 20

@@ -31,7 +31,7 @@ from tpuprof.parsers.formats.xspace.metadata import (
     decode_stat,
     read_table,
 )
-from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource, open_source
+from tpuprof.parsers.formats.xspace.source import RIEGELI_MAGIC, ByteSource, MemorySource, open_source
 from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint, windows
 
 if TYPE_CHECKING:
@@ -397,12 +397,18 @@ class Trace:
 
     @classmethod
     def open(cls, path: str) -> Trace:
-        """Opens a profile file (plain or gzip).
+        """Opens a profile file (plain, gzip or Riegeli).
 
         Raises:
-            ProfileError: `not_found`, `unreadable`, `empty_file`, or `corrupt` for bytes that are no profile.
+            ProfileError: `not_found`, `unreadable`, `empty_file`, or `corrupt` for bytes that are no profile; for a
+                Riegeli file also `codec_missing` and `disk_full`.
         """
-        return cls(open_source(path))
+        source = open_source(path)
+        if source.read(0, len(RIEGELI_MAGIC)) == RIEGELI_MAGIC or (source.size and path.endswith(".riegeli")):
+            from tpuprof.parsers.formats.xspace.riegeli.merge import riegeli_source  # noqa: PLC0415 - for these alone
+
+            source = riegeli_source(source)
+        return cls(source)
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "memory") -> Trace:

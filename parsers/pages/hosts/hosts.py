@@ -27,7 +27,7 @@ from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, OUTFEED
 
 _WAIT = PARTS.index("wait")
 
-_NO_HOST = frozenset(("empty_file", "riegeli", "unreadable", "not_a_file", "dangling_link"))
+_NO_HOST = frozenset(("empty_file", "unreadable", "not_a_file", "dangling_link"))
 """Codes of a run's problems that stand for a host whose file cannot be read."""
 
 

@@ -1649,6 +1649,65 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
     return Py_BuildValue("Li", (long long)at, status);
 }
 
+/* ---- hash ---- */
+
+enum { HASH_WORDS = 16, PACKET_BYTES = 32 };
+
+/* The byte `from` of a word, moved to the place `to`. */
+#define BYTE(word, from, to) ((word) >> 8 * (from) & 0xff) << 8 * (to)
+
+/* Adds a pair of words to another, their sixteen bytes shuffled. */
+INLINE void add_shuffled(uint64_t *low, uint64_t *high, uint64_t a, uint64_t b) {
+    *low += BYTE(a, 3, 0) | BYTE(b, 4, 1) | BYTE(a, 2, 2) | BYTE(a, 5, 3) | BYTE(b, 6, 4) | BYTE(a, 1, 5) |
+            BYTE(b, 7, 6) | BYTE(a, 0, 7);
+    *high += BYTE(b, 3, 0) | BYTE(a, 4, 1) | BYTE(b, 2, 2) | BYTE(b, 5, 3) | BYTE(b, 1, 4) | BYTE(a, 6, 5) |
+             BYTE(b, 0, 6) | BYTE(a, 7, 7);
+}
+
+/* Takes packets of four little-endian words into a HighwayHash: v0, v1, mul0 and mul1, four words each. */
+static void hash_loop(const uint8_t *data, int64_t packets, uint64_t *state) {
+    uint64_t s[HASH_WORDS]; /* a copy, which the bytes can't be suspected to overlap */
+    uint64_t *v0 = s, *v1 = s + 4, *mul0 = s + 8, *mul1 = s + 12;
+    memcpy(s, state, sizeof s);
+    for (; packets > 0; packets--, data += PACKET_BYTES) {
+        for (int i = 0; i < 4; i++) {
+            uint64_t word = 0;
+#ifdef WORDS
+            memcpy(&word, data + 8 * i, 8);
+#else
+            for (int byte = 0; byte < 8; byte++)
+                word |= (uint64_t)data[8 * i + byte] << 8 * byte;
+#endif
+            v1[i] += mul0[i] + word;
+            mul0[i] ^= (v1[i] & UINT32_MAX) * (v0[i] >> 32);
+            v0[i] += mul1[i];
+            mul1[i] ^= (v0[i] & UINT32_MAX) * (v1[i] >> 32);
+        }
+        add_shuffled(&v0[0], &v0[1], v1[0], v1[1]);
+        add_shuffled(&v0[2], &v0[3], v1[2], v1[3]);
+        add_shuffled(&v1[0], &v1[1], v0[0], v0[1]);
+        add_shuffled(&v1[2], &v1[3], v0[2], v0[3]);
+    }
+    memcpy(state, s, sizeof s);
+}
+
+/* hash_packets(data, state) -> None; whole packets only. */
+static PyObject *core_hash_packets(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    (void)module;
+    if (!expect_args(given, 2) || !acquire(&a, args, 1, 1))
+        return NULL;
+    if (a.view[0].len % PACKET_BYTES || !holds(&a, 1, HASH_WORDS, 8)) {
+        refuse(&a, "the bytes are no whole packets, or the state is not 16 aligned words");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    hash_loop(a.view[0].buf, a.view[0].len / PACKET_BYTES, a.view[1].buf);
+    Py_END_ALLOW_THREADS
+    release(&a);
+    Py_RETURN_NONE;
+}
+
 /* ---- module ---- */
 
 #define FUNCTION(name) {#name, (PyCFunction)(void (*)(void))core_##name, METH_FASTCALL, NULL}
@@ -1657,7 +1716,7 @@ static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(scan), FUNCTION(nest),
     FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_sums), FUNCTION(subtract),
     FUNCTION(by_lane), FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums),
-    {NULL, NULL, 0, NULL},
+    FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

@@ -289,3 +289,16 @@ def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
         ValueError: a key outside [0, k), or lengths that differ.
     """
     return _core()[1].min_by_key(keys, values, k)
+
+
+def hash_packets(data: Buffer, state: NDArray[np.uint64]) -> None:
+    """Takes whole packets of 32 bytes into the state of a HighwayHash; see `riegeli.hashing`.
+
+    Args:
+        data: the packets, one after the other.
+        state: uint64[16], changed: v0, v1, mul0 and mul1 of the four lanes.
+
+    Raises:
+        ValueError: bytes that are no whole packets, or another state.
+    """
+    _core()[1].hash_packets(data, state)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, union_length
 from tpuprof.parsers.formats.xspace.core import _core, types
 
-if not hasattr(_core, "block_sums"):  # an editable installation keeps its module when the source moves on
+if not hasattr(_core, "hash_packets"):  # an editable installation keeps its module when the source moves on
     raise ImportError("the compiled core is older than this code")
 
 _FULL = 3
@@ -211,3 +211,8 @@ def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     out = np.full(k, np.iinfo(np.int64).max, np.int64)
     _core.min_by_key(keys, values, out)
     return out
+
+
+def hash_packets(data: types.Buffer, state: NDArray[np.uint64]) -> None:
+    """See `core.hash_packets`."""
+    _core.hash_packets(types.as_bytes(data), state)

@@ -25,6 +25,7 @@ __all__ = [
     "by_lane",
     "decode_events",
     "duration_sums",
+    "hash_packets",
     "in_order",
     "lanes",
     "min_by_key",
@@ -48,6 +49,10 @@ _LINE_EVENTS = 4  # field numbers: of a line's events, and of an event's stats
 _EVENT_STATS = 4
 _TEXT_KINDS = (5, 6, 8)
 _UINT32_MAX = (1 << 32) - 1
+
+_PACKET_WORDS = 4
+_SHUFFLED = np.array([3, 12, 2, 5, 14, 1, 15, 0, 11, 4, 10, 13, 9, 6, 8, 7])
+_SHUFFLE = np.concatenate([_SHUFFLED, _SHUFFLED + 16])  # where each byte of two pairs of words comes from
 
 # Key of a field: its row of the output, and the flag that it sets.
 _EVENT_KEYS = {
@@ -454,3 +459,29 @@ def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     out = np.full(k, np.iinfo(np.int64).max, np.int64)
     np.minimum.at(out, keys, values)
     return out
+
+
+def hash_packets(data: types.Buffer, state: NDArray[np.uint64]) -> None:
+    """See `core.hash_packets`. Some 5 MB/s: each packet hangs on the one before."""
+    packed = types.as_bytes(data)
+    if len(packed) % (8 * _PACKET_WORDS) or state.dtype != np.uint64 or state.shape != (4 * _PACKET_WORDS,):
+        raise ValueError("the bytes are no whole packets, or the state is not 16 aligned words")
+    v0, v1, mul0, mul1 = state.reshape(4, _PACKET_WORDS)
+    v0_low, v0_high = v0.view("<u4")[::2], v0.view("<u4")[1::2]
+    v1_low, v1_high = v1.view("<u4")[::2], v1.view("<u4")[1::2]
+    v0_bytes, v1_bytes = v0.view(np.uint8), v1.view(np.uint8)
+    product = np.empty(_PACKET_WORDS, np.uint64)
+    shuffled = product.view(np.uint8)
+    multiply, add, take = np.multiply, np.add, np.take
+    for packet in packed.view("<u8").reshape(-1, _PACKET_WORDS):
+        add(v1, mul0, v1)
+        add(v1, packet, v1)
+        multiply(v1_low, v0_high, product, dtype=np.uint64)
+        np.bitwise_xor(mul0, product, mul0)
+        add(v0, mul1, v0)
+        multiply(v0_low, v1_high, product, dtype=np.uint64)
+        np.bitwise_xor(mul1, product, mul1)
+        take(v1_bytes, _SHUFFLE, out=shuffled, mode="clip")
+        add(v0, product, v0)
+        take(v0_bytes, _SHUFFLE, out=shuffled, mode="clip")
+        add(v1, product, v1)

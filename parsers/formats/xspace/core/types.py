@@ -249,6 +249,9 @@ class Core(Protocol):
     def min_by_key(self, keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
         """Minima of groups."""
 
+    def hash_packets(self, data: Buffer, state: NDArray[np.uint64]) -> None:
+        """The inner step of a checksum."""
+
 
 # --- checks of the arguments, the same for both cores ---
 

@@ -1,0 +1,173 @@
+"""The chunks of a Riegeli/records file, and where to go on behind damaged ones.
+
+https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md specifies the format. A header of 24
+bytes stands at every 64 KiB and interrupts whatever chunk is there. Only a search for the next chunk reads it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.riegeli.codecs import STEP
+from tpuprof.parsers.formats.xspace.riegeli.hashing import highway_hash
+from tpuprof.parsers.formats.xspace.source import ByteSource
+
+BLOCK = 1 << 16
+BLOCK_HEADER = 24
+CHUNK_HEADER = 40
+_USABLE = BLOCK - BLOCK_HEADER
+
+SIMPLE, TRANSPOSED = b"r", b"t"
+_WITHOUT_RECORDS = (b"s", b"p", b"m")
+"""Chunk types to pass over: signature, padding, and metadata that describe the records."""
+
+
+def position(begin: int, length: int) -> int:
+    """Where the bytes of a chunk end in the file: so many, and the block headers among them, from `begin` on."""
+    headers = (length + (begin + _USABLE - 1) % BLOCK) // _USABLE
+    return begin + length + headers * BLOCK_HEADER
+
+
+def chunk_end(begin: int, data_size: int, records: int) -> int:
+    """Where a chunk ends: it takes a byte a record at least, and neither ends inside nor just behind a block header."""
+    least = begin + records
+    least += max(0, -least % BLOCK - _USABLE + 1)
+    return max(position(begin, CHUNK_HEADER + data_size), least)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk whose header is intact.
+
+    Attributes:
+        source, begin, end: where it lies in the file.
+        kind: its type, one byte.
+        size: bytes of its data.
+        records: how many it holds.
+        decoded_size: bytes of all records together.
+    """
+
+    source: ByteSource
+    begin: int
+    end: int
+    kind: bytes
+    size: int
+    data_hash: int
+    records: int
+    decoded_size: int
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes of the data; fewer where it ends."""
+        return b"".join(self.pieces(offset, min(length, self.size - offset)))
+
+    def pieces(self, offset: int, length: int) -> Iterator[bytes]:
+        """Bytes of the data, some at a time."""
+        return _pieces(self.source, self.begin, CHUNK_HEADER + offset, length)
+
+    def is_intact(self) -> bool:
+        """Whether the data is what was written."""
+        return highway_hash(self.pieces(0, self.size)) == self.data_hash
+
+
+@dataclass(slots=True)
+class Losses:
+    """What could not be read of a file.
+
+    Attributes:
+        places: damaged chunks and stretches without a chunk.
+        bytes: how many they take in the file.
+        cut: bytes of a chunk that the end of the file cuts off.
+        is_too_much: whether chunks were left out since they grow too much.
+    """
+
+    places: int = 0
+    bytes: int = 0
+    cut: int = 0
+    is_too_much: bool = False
+
+    def add(self, size: int) -> None:
+        """Counts one place."""
+        self.places += 1
+        self.bytes += size
+
+    def note(self) -> str:
+        """A sentence without its full stop; empty where nothing was lost."""
+        parts = []
+        if self.places:
+            what = "chunk is" if self.places == 1 else "chunks are"
+            parts.append(f"{self.places:,} {what} damaged and left out ({self.bytes:,} bytes)")
+        if self.cut:
+            parts.append(f"it ends in the middle of a chunk, whose {self.cut:,} bytes are left out")
+        if self.is_too_much:
+            parts.append("it grows past all measure when inflated, and the rest is not read")
+        return "; ".join(parts)
+
+
+def chunks(source: ByteSource, losses: Losses) -> Iterator[Chunk]:
+    """The chunks with records, in order, as far as their headers are intact; counts what it passes over."""
+    begin = 0
+    while begin < source.size:
+        chunk = _chunk_at(source, begin)
+        if chunk is None:
+            found = _next_chunk(source, begin)
+            if found is None and source.size - begin < CHUNK_HEADER:
+                losses.cut += source.size - begin
+            else:
+                losses.add((found or source.size) - begin)
+            if found is None:
+                return
+            begin = found
+            continue
+        if chunk.end > source.size:
+            losses.cut += source.size - begin if chunk.kind not in _WITHOUT_RECORDS else 0
+            return
+        if chunk.kind in (SIMPLE, TRANSPOSED):
+            yield chunk
+        elif chunk.kind not in _WITHOUT_RECORDS and chunk.records:
+            losses.add(chunk.end - begin)
+        begin = chunk.end
+
+
+def _chunk_at(source: ByteSource, begin: int) -> Chunk | None:
+    """The chunk that begins here; None where its header is damaged, or cut."""
+    header = b"".join(_pieces(source, begin, 0, CHUNK_HEADER))
+    if len(header) < CHUNK_HEADER:
+        return None
+    header_hash, size, data_hash, kind_and_records, decoded_size = struct.unpack("<5Q", header)
+    if highway_hash([header[8:]]) != header_hash:
+        return None
+    kind, records = kind_and_records & 0xFF, kind_and_records >> 8
+    end = chunk_end(begin, size, records)
+    return Chunk(source, begin, end, bytes([kind]), size, data_hash, records, decoded_size)
+
+
+def _next_chunk(source: ByteSource, behind: int) -> int | None:
+    """Where the first chunk behind a damaged place begins that a block header tells of; None where none does."""
+    for block in range(behind - behind % BLOCK, source.size, BLOCK):
+        header = source.read(block, BLOCK_HEADER)
+        if len(header) < BLOCK_HEADER:
+            return None
+        header_hash, previous, following = struct.unpack("<3Q", header)
+        if highway_hash([header[8:]]) == header_hash:
+            begin: int
+            for begin in (block - previous, block + following):
+                if behind < begin < source.size:
+                    return begin
+    return None
+
+
+def _pieces(source: ByteSource, begin: int, offset: int, length: int) -> Iterator[bytes]:
+    """Bytes of the chunk that begins at `begin`, from its `offset`-th on, without block headers; some at a time."""
+    at, end = position(begin, offset), position(begin, offset + length)
+    while at < end:
+        data = source.read(at, min(end - at, STEP - at % BLOCK))
+        if not data:
+            return
+        first = -at % BLOCK  # where the first header stands in these bytes
+        view = memoryview(data)
+        parts = [view[:first]]
+        parts += [view[header + BLOCK_HEADER : header + BLOCK] for header in range(first, len(data), BLOCK)]
+        yield b"".join(parts)
+        at += len(data)

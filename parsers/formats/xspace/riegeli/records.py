@@ -1,0 +1,87 @@
+"""The records of a Riegeli/records file, inflated into a spool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.formats.xspace.riegeli.blocks import SIMPLE, Chunk, Losses, chunks
+from tpuprof.parsers.formats.xspace.riegeli.codecs import Malformed, MissingCodec
+from tpuprof.parsers.formats.xspace.riegeli.spool import Spool
+from tpuprof.parsers.formats.xspace.riegeli.transposed import Reader, head_of, sized, transposed_records
+from tpuprof.parsers.formats.xspace.source import ByteSource
+
+_RATIO = 200  # profiles reach some 20 times their compressed size
+_FLOOR = 64 << 20
+_MOST_RECORDS = 1 << 20  # in one chunk; a profile has one
+_MOST_SIZE_BYTES = 10  # of a varint
+
+
+def spool_records(source: ByteSource, spool: Spool) -> tuple[list[tuple[int, int]], str]:
+    """Inflates all records that are intact, at most `_RATIO` times the size of the file.
+
+    Args:
+        source: the file.
+        spool: empty; where the records go.
+
+    Returns:
+        Begin and end of each record in the spool, and a sentence on what was left out (empty where nothing was).
+
+    Raises:
+        ProfileError: `codec_missing`, or what `Spool.append` raises.
+    """
+    losses = Losses()
+    spans: list[tuple[int, int]] = []
+    room = max(_FLOOR, _RATIO * source.size)
+    for chunk in chunks(source, losses):
+        begin = spool.size
+        if chunk.decoded_size > room - begin:
+            losses.is_too_much = True
+            break
+        try:
+            if not chunk.is_intact():
+                raise Malformed("the data is not what was written")
+            sizes = _simple(chunk, spool) if chunk.kind == SIMPLE else _transposed(chunk, spool)
+        except Malformed:
+            spool.cut(begin)
+            losses.add(chunk.end - chunk.begin)
+            continue
+        except MissingCodec as error:
+            sentence = f"{source.name} is compressed with {error.codec}, and no package that reads it is installed."
+            hint = f"pip install 'tpuprof-tui[riegeli]', or {error.package} alone"
+            raise ProfileError("codec_missing", sentence, hint) from error
+        for size in sizes:
+            spans.append((begin, begin + size))
+            begin += size
+    return spans, losses.note()
+
+
+def _simple(chunk: Chunk, spool: Spool) -> list[int]:
+    """Appends the records of a simple chunk; returns their sizes."""
+    code, length, at = head_of(chunk)
+    most = _MOST_SIZE_BYTES * min(chunk.records, _MOST_RECORDS)
+    if chunk.records > _MOST_RECORDS:
+        raise Malformed("more records than a profile can have")
+    _, inflated = sized(code, chunk.pieces(at, length), length, most)
+    reader = Reader(b"".join(inflated))
+    sizes = reader.varints(chunk.records)
+    at += length
+    size, values = sized(code, chunk.pieces(at, chunk.size - at), chunk.size - at, chunk.decoded_size)
+    if not reader.is_at_end or sum(sizes) != chunk.decoded_size or size != chunk.decoded_size:
+        raise Malformed("records are not as announced")
+    _append(spool, values)
+    return sizes
+
+
+def _append(spool: Spool, pieces: Iterator[bytes]) -> None:
+    for piece in pieces:
+        spool.append(piece)
+
+
+def _transposed(chunk: Chunk, spool: Spool) -> list[int]:
+    """Appends the records of a transposed chunk; returns their sizes."""
+    if chunk.records > _MOST_RECORDS:
+        raise Malformed("more records than a profile can have")
+    records, sizes = transposed_records(chunk)
+    spool.append(records)
+    return sizes

@@ -1,0 +1,140 @@
+"""Room for the bytes of an inflated profile: in memory while they are few, then in a file without a name."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.folders import cache_folder
+from tpuprof.parsers.base.text import printable
+
+IN_MEMORY = 32 << 20
+"""So many bytes stay in memory."""
+
+
+class Spool:
+    """Bytes that are appended first and read, by several threads, later."""
+
+    def __init__(self, in_memory: int = IN_MEMORY) -> None:
+        self.size = 0
+        self._in_memory = in_memory
+        self._bytes = bytearray()
+        self._descriptor = -1
+
+    def append(self, data: bytes | bytearray) -> None:
+        """Puts bytes behind those that are there.
+
+        Raises:
+            ProfileError: `disk_full` or `cache`: the file can't be written.
+        """
+        if self._descriptor < 0 and self.size + len(data) <= self._in_memory:
+            self._bytes += data
+        else:
+            try:
+                self._write(data)
+            except OSError as error:
+                sentence = f"The inflated profile can't be kept in {printable(_folder())}: {error.strerror}."
+                raise ProfileError(
+                    "disk_full", sentence, "free some room, or set XDG_CACHE_HOME to a folder on a larger disk"
+                ) from error
+        self.size += len(data)
+
+    def _write(self, data: bytes | bytearray) -> None:
+        if self._descriptor < 0:
+            descriptor, path = tempfile.mkstemp(".part", "inflated-", _folder())
+            os.unlink(path)
+            self._descriptor = descriptor
+            self._write_at(self._bytes, 0)
+            self._bytes = bytearray()
+        self._write_at(data, self.size)
+
+    def _write_at(self, data: bytes | bytearray, offset: int) -> None:
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._descriptor, view, offset)
+            view, offset = view[written:], offset + written
+
+    def cut(self, size: int) -> None:
+        """Forgets what lies behind so many bytes."""
+        self.size = size
+        if self._descriptor < 0:
+            del self._bytes[size:]
+        else:
+            os.ftruncate(self._descriptor, size)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Up to `length` bytes at `offset`; fewer where the bytes end."""
+        length = min(length, self.size - offset)
+        if length <= 0:
+            return b""
+        if self._descriptor < 0:
+            return bytes(memoryview(self._bytes)[offset : offset + length])
+        data = os.pread(self._descriptor, length, offset)
+        while len(data) < length:  # pread gives at most 2 GiB at a time
+            more = os.pread(self._descriptor, length - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def close(self) -> None:
+        """Gives the room back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        self._bytes, self.size = bytearray(), 0
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _folder() -> str:
+    """Where the file without a name lies: below the cache folder, or with temporary files where that can't be."""
+    folder = os.path.join(cache_folder(), "inflated")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError:
+        return tempfile.gettempdir()
+    return folder
+
+
+class SpoolSource:
+    """Spans of a spool, one after the other, as the bytes of one profile.
+
+    Args:
+        spool: where they lie; closed with the source.
+        spans: begin and end of each, none empty.
+        name, note: see `ByteSource`.
+    """
+
+    def __init__(self, spool: Spool, spans: Sequence[tuple[int, int]], name: str, note: str) -> None:
+        self.name = name
+        self.note = note
+        self._spool = spool
+        self._places = [begin for begin, _ in spans]
+        self._starts = [0]
+        for begin, end in spans:
+            self._starts.append(self._starts[-1] + end - begin)
+        self.size = self._starts[-1]
+
+    def read(self, offset: int, length: int) -> bytes:
+        """See `ByteSource.read`."""
+        offset = max(offset, 0)
+        end = min(offset + length, self.size)
+        parts = []
+        while offset < end:
+            span = bisect_right(self._starts, offset) - 1
+            stop = min(end, self._starts[span + 1])
+            part = self._spool.read(self._places[span] + offset - self._starts[span], stop - offset)
+            if not part:
+                break
+            parts.append(part)
+            offset += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def close(self) -> None:
+        """See `ByteSource.close`."""
+        self._spool.close()
