@@ -271,10 +271,11 @@ class _Search:
             return replace(logdir, searched=(line, *logdir.searched))
         run = self.run(folder, [name])
         whole = f"{folder_search.host_name(name)}{RIEGELI}"
-        if [problem.code for problem in run.problems] == ["empty_file"] and {name, whole} <= {*folder.profiles()}:
+        if [problem.code for problem in run.problems] == ["empty_file"] and name != whole in folder.profiles():
             logdir = self.open_file(os.path.join(parent, whole))
-            line = f"{printable(name)} holds 0 bytes: opened {printable(whole)} beside it"
-            return replace(logdir, searched=(line, *logdir.searched))
+            if logdir.runs[0].hosts:
+                line = f"{printable(name)} holds 0 bytes: opened {printable(whole)} beside it"
+                return replace(logdir, searched=(line, *logdir.searched))
         if kind == "other" and not run.hosts:
             problem = run.problems[0]
             exit_code = EXIT_NOT_FOUND if problem.code == "dangling_link" else EXIT_UNREADABLE

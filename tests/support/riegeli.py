@@ -35,6 +35,7 @@ def compressed(codec: str, data: bytes) -> bytes:
     if codec == "none":
         return data
     package = importlib.import_module(PACKAGES[codec])
+    body: bytes
     if codec == "brotli":
         body = package.compress(data, quality=6)
     elif codec == "zstd":

@@ -207,5 +207,5 @@ def test_a_search_opens_no_more_than_profiles(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(os, "open", counting)
     before = sorted(path.stat().st_atime_ns for path in folder.iterdir())
     open_logdir(str(tmp_path))
-    assert opened == ["host0.xplane.pb"]
+    assert opened == ["host0.xplane.pb", "host1.xplane.riegeli"]
     assert sorted(path.stat().st_atime_ns for path in folder.iterdir()) == before

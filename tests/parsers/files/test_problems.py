@@ -23,7 +23,7 @@ def test_problem_files_leave_the_other_hosts_alone(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, hosts=["host0", "host9"])
     put(folder / "host1.xplane.pb", b"")
     put(folder / "host2.xplane.pb.gz", b"")
-    put(folder / "host3.xplane.riegeli", b"riegeli")
+    put(folder / "host3.xplane.riegeli", b"")
     (folder / "host4.xplane.pb").symlink_to("nowhere.xplane.pb")
     (folder / "host5.xplane.pb").symlink_to("host5.xplane.pb")
     os.mkfifo(folder / "host6.xplane.pb")
@@ -34,7 +34,7 @@ def test_problem_files_leave_the_other_hosts_alone(tmp_path: Path) -> None:
         found = open_logdir(str(tmp_path))
     (run,) = found.runs
     assert hosts(run) == ["host0", "host9"]
-    expected = ["empty_file", "empty_file", "riegeli", "dangling_link", "dangling_link"] + ["not_a_file"] * 3
+    expected = ["empty_file"] * 3 + ["dangling_link"] * 2 + ["not_a_file"] * 3
     assert codes(run.problems) == expected
     for number, problem in enumerate(run.problems, 1):
         assert f"host{number}.xplane" in problem.subject
@@ -45,7 +45,6 @@ def test_problem_files_leave_the_other_hosts_alone(tmp_path: Path) -> None:
     assert "0 bytes" in by_code["empty_file"].sentence
     assert "2 GB" in by_code["empty_file"].sentence
     assert "fewer seconds" in by_code["empty_file"].hint
-    assert ".xplane.pb" in by_code["riegeli"].hint
     assert [word for word in ("a pipe", "a socket", "a device") if word in str(run.problems)] == [
         "a pipe",
         "a socket",
@@ -104,6 +103,25 @@ def test_permissions_for_real() -> None:
     assert codes(found.runs[0].problems) == ["unreadable"]
     assert codes(found.problems) == ["unreadable_folder"]
     assert (error.code, inside.code) == ("unreadable", "unreadable")
+
+
+def test_a_profile_in_records_stands_in_for_an_empty_one(tmp_path: Path) -> None:
+    """Past 2 GB the one is left empty and the other is written; naming the empty one leads to the other."""
+    folder = run_folder(tmp_path, hosts=["host1"])
+    put(folder / "host0.xplane.pb", b"")
+    put(folder / "host0.xplane.riegeli")
+    put(folder / "host1.xplane.riegeli")
+    (run,) = open_logdir(str(tmp_path)).runs
+    assert [os.path.basename(host.path) for host in run.hosts] == ["host0.xplane.riegeli", "host1.xplane.pb"]
+    empty, double = run.problems
+    assert (empty.code, double.code) == ("empty_file", "duplicate_host")
+    assert empty.sentence.endswith("host0.xplane.pb holds 0 bytes; host0.xplane.riegeli beside it is read instead.")
+    found = open_logdir(str(folder / "host0.xplane.pb"))
+    assert [os.path.basename(host.path) for host in found.runs[0].hosts] == ["host0.xplane.riegeli"]
+    assert found.searched[0] == "host0.xplane.pb holds 0 bytes: opened host0.xplane.riegeli beside it"
+    put(folder / "host0.xplane.riegeli", b"")
+    (run,) = open_logdir(str(folder / "host0.xplane.pb")).runs
+    assert codes(run.problems) == ["empty_file"]
 
 
 @pytest.mark.parametrize("name", ["host0.xplane.pb", "host0.xplane.riegeli"])

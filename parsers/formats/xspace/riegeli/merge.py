@@ -16,8 +16,8 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 from tpuprof.parsers.formats.xspace.riegeli.records import spool_records
 from tpuprof.parsers.formats.xspace.riegeli.spool import Spool, SpoolSource
 from tpuprof.parsers.formats.xspace.riegeli.transposed import varint as encoded

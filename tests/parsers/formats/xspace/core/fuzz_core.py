@@ -289,6 +289,11 @@ def _subtract(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     core.subtract(*sides, _zeros("q", room), _zeros("q", room))
 
 
+def _hash_packets(rng: random.Random, core: ModuleType, data: array[int]) -> None:
+    whole = len(data) if rng.random() < 0.1 else len(data) - len(data) % 32
+    core.hash_packets(data[:whole], _zeros("Q", 16 + (rng.random() < 0.05)))
+
+
 STATE = (
     *(0, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 0, 0, 0, 0, -1, -1, 0),
     *(INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, 0, 0, 0, 0, *(0,) * 6),
@@ -394,6 +399,7 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
         _op_sums,
         _op_sums,
         _subtract,
+        _hash_packets,
         _by_lane,
         _busy,
         _runs,
