@@ -1,4 +1,5 @@
-"""The pages against the XProf that is installed: the bundled demo (four cores, loops, async ops) and an odd profile.
+"""The pages against the XProf that is installed: the bundled demo (four cores, loops, async ops) and an odd profile,
+in one piece and in records.
 
 Skipped where XProf is not installed: in this interpreter, or in the one that ``TPUPROF_XPROF_PYTHON`` names.
 """
@@ -21,6 +22,8 @@ from tests.parity.oracle.live import PYTHON, ask, has_xprof
 from tests.parity.oracle.odd_profile import odd_profile
 from tests.parity.oracle.op_fields import host_ops_of, modules_of, summary_of
 from tests.parity.test_overview import compare_overview, input_by_host, our_fields
+from tests.support.riegeli import chunked, written
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS
@@ -44,16 +47,20 @@ class Case:
     ops: OpsPage
 
 
-@pytest.fixture(scope="module", params=["demo", "odd profile"])
+@pytest.fixture(scope="module", params=["demo", "odd profile", "odd profile in records"])
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """One of the profiles, with XProf's answers."""
     if not has_xprof():
         pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
     folder = tmp_path_factory.mktemp("xprof")
     path = Path(demo_path())
-    if request.param != "demo":
+    if request.param == "odd profile":
         path = folder / "odd.xplane.pb"
         path.write_bytes(odd_profile())
+    elif request.param != "demo":  # which XProf merges
+        path = folder / "odd.xplane.riegeli"
+        records = chunked(XSpace.FromString(odd_profile()), 20)
+        path.write_bytes(written([record.SerializeToString() for record in records]))
     summary = summary_of(path)
     return Case(request.param, path, ask(path.read_bytes(), folder / "answers"), summary, ops_page([summary]))
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace
 from tpuprof.parsers.formats.xspace.riegeli.hashing import highway_hash
 
 BLOCK = 1 << 16
@@ -112,6 +113,35 @@ def written(records: Sequence[bytes], codec: str = "brotli") -> bytes:
         writer.pad()
         out += writer.data
     return bytes(out)
+
+
+def chunked(space: XSpace, most_events: int) -> Iterator[XSpace]:
+    """A profile in records as the profiler splits one that is too large: a plane without lines, then some events each.
+
+    Every record repeats the host's name, and the plane's metadata; the first part of a line has no events.
+    """
+    for plane in space.planes:
+        base = XPlane()
+        base.CopyFrom(plane)
+        del base.lines[:]
+        yield _record(space, base)
+        for line in plane.lines:
+            events = list(line.events)
+            head = XLine()
+            head.CopyFrom(line)
+            del head.events[:]
+            for begin in range(-most_events, len(events), most_events):
+                part = _record(space, base)
+                copy = part.planes[0].lines.add()
+                copy.CopyFrom(head)
+                copy.events.extend(events[max(begin, 0) : begin + most_events])
+                yield part
+
+
+def _record(space: XSpace, plane: XPlane) -> XSpace:
+    part = XSpace(hostnames=space.hostnames, errors=space.errors, warnings=space.warnings)
+    part.planes.add().CopyFrom(plane)
+    return part
 
 
 # --- transposed chunks
@@ -269,15 +299,3 @@ def _circle(implicit: dict[_Key, int], states: list[_Key], routers: int) -> _Key
             if at == start:
                 return start
     return None
-
-
-def split_records(data: bytes, most: int) -> Iterator[bytes]:
-    """An XSpace as records of some fields each, up to so many bytes."""
-    record = b""
-    for tag, value in fields(data):
-        part = varint(tag) + value
-        if record and len(record) + len(part) > most:
-            yield record
-            record = b""
-        record += part
-    yield record

@@ -29,8 +29,8 @@ from tpuprof.tui.terminal.detect import detect
 if TYPE_CHECKING:
     from tpuprof.parsers.session.run_facts import RunFacts
 
-PACKAGES = ("textual", "rich", "numpy", "protobuf", "grpcio")
-EXTRAS = ("fsspec", "aiohttp", "gcsfs", "distributed")
+PACKAGES = ("textual", "rich", "numpy", "protobuf", "grpcio", "brotli")
+EXTRAS = ("fsspec", "aiohttp", "gcsfs", "distributed", "backports.zstd", "cramjam")
 """Packages without which only URLs, or hosts spread over a cluster, can't be read."""
 
 VARIABLES = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "TMUX", "STY")

@@ -28,6 +28,9 @@ PYTHON = "TPUPROF_XPROF_PYTHON"
 
 LONGEST_SECONDS = 300
 
+RIEGELI = b"\x83\xaf\x70\xd1"
+"""How a profile in records begins; this runs without the program, too."""
+
 
 def interpreter() -> str:
     """The interpreter to run XProf in."""
@@ -43,13 +46,13 @@ def has_xprof() -> bool:
 
 
 def ask(profile: bytes, folder: Path) -> dict[str, Any]:
-    """XProf's answers about a profile (plain or compressed bytes of an ``.xplane.pb``).
+    """XProf's answers about a profile (plain or compressed bytes of an ``.xplane.pb``, or an ``.xplane.riegeli``).
 
     Raises:
         RuntimeError: XProf failed; with what it said.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "host0.xplane.pb"
+    file = folder / ("host0.xplane.riegeli" if profile.startswith(RIEGELI) else "host0.xplane.pb")
     file.write_bytes(gzip.decompress(profile) if profile[:2] == b"\x1f\x8b" else profile)
     command = [interpreter(), str(Path(__file__).resolve()), str(file), str(folder)]
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=LONGEST_SECONDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parsers.formats.xspace.riegeli.test_records import profile
-from tests.support.riegeli import BLOCK, Writer, written
+from tests.support.riegeli import BLOCK, Writer, chunked, written
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XPlane, XSpace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XSpace
 from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.riegeli.merge import riegeli_source
 from tpuprof.parsers.formats.xspace.source import MemorySource
@@ -55,27 +55,6 @@ def _event(plane: Plane, events: Events, index: int, start: int) -> Event:
 
 def _metadata(message: XEventMetadata, stat_name: Callable[[int], str]) -> object:
     return message.display_name, [(stat_name(stat.metadata_id), stat.double_value) for stat in message.stats]
-
-
-def chunked(space: XSpace, most_events: int) -> Iterator[XSpace]:
-    """A profile in records as the profiler splits it: each line's events, under copies of everything else.
-
-    The first record has the planes' names alone, and a line's first part has none of its events.
-    """
-    for plane in space.planes:
-        base = XPlane()
-        base.CopyFrom(plane)
-        del base.lines[:]
-        for line in plane.lines:
-            events = list(line.events)
-            for begin in range(-most_events, len(events), most_events):
-                part = XSpace(hostnames=space.hostnames, errors=space.errors, warnings=space.warnings)
-                part.planes.add().CopyFrom(base)
-                copy = part.planes[0].lines.add()
-                copy.CopyFrom(line)
-                del copy.events[:]
-                copy.events.extend(events[max(begin, 0) : begin + most_events])
-                yield part
 
 
 @pytest.mark.parametrize("most_events", [1, 7, 1000])
