@@ -22,7 +22,7 @@ from tests.parity.oracle.live import PYTHON, ask, has_xprof
 from tests.parity.oracle.odd_profile import odd_profile
 from tests.parity.oracle.op_fields import host_ops_of, modules_of, summary_of
 from tests.parity.test_overview import compare_overview, input_by_host, our_fields
-from tests.support.riegeli import chunked, written
+from tests.support.riegeli import CODECS, PACKAGES, Writer, chunked, written
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
@@ -112,3 +112,18 @@ def test_overview(case: Case, record_property: Record) -> None:
 def test_the_clock_scale_is_xprofs(case: Case) -> None:
     scale = case.answers["op_profile.by_program"]["aggDvfsTimeScaleMultiplier"]
     assert scale == pytest.approx(case.ops.time_scale or 1, rel=1e-9)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_records_are_what_xprof_takes_them_for(codec: str, tmp_path: Path) -> None:
+    """It reads our transposed chunks, in each compression, as we do; the specification leaves them open."""
+    if not has_xprof():
+        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+    if codec != "none":
+        pytest.importorskip(PACKAGES[codec])
+    profile = odd_profile()
+    writer = Writer()
+    writer.transposed([part.SerializeToString() for part in chunked(XSpace.FromString(profile), 20)], codec)
+    whole, in_records = ask(profile, tmp_path / "whole"), ask(bytes(writer.data), tmp_path / "records")
+    for tool in ("overview_page", "hlo_stats", "framework_op_stats", "roofline_model"):  # op profiles vary by the run
+        assert in_records[tool] == whole[tool]

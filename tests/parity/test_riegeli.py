@@ -15,7 +15,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.demo import demo_path
 
 WRITTEN = 1_795_230_000
-CALLS = [(page, "--format", "json") for page in PAGES if page != "runs"]
+CALLS: list[tuple[str, ...]] = [(page, "--format", "json") for page in PAGES if page != "runs"]
 CALLS += [("timeline", "--format", "perfetto"), ("timeline", "--from", "0", "--to", "40", "--format", "json")]
 
 

@@ -100,12 +100,14 @@ def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
 
 def nothing_found(path: str, log: OomLog) -> ProfileError:
     """There is no error in the log that this understands."""
+    from tpuprof.parsers.files.folder_search import is_profile  # noqa: PLC0415 - for an error alone
+
     name = "Standard input" if path == STREAM else printable(path)
     sentence = f"{name} holds no out-of-memory error of a TPU program ({counted(log.lines, 'line')} read)."
     if log.notes:
         sentence += f" {log.notes[0]}"
     hint = "the log of the process that failed, with its standard error: python train.py 2>&1 | tpuprof-tui oom -"
-    if path.endswith(".xplane.pb"):
+    if is_profile(path):
         hint = f"{PROGRAM} {printable(path)}"
     return ProfileError("no_oom", sentence, hint, EXIT_NOT_FOUND)
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.riegeli import written
 from tests.support.servers.web import Web, serving
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, SearchLimits
@@ -19,6 +20,7 @@ from tpuprof.parsers.files.logdir import Logdir, open_logdir
 from tpuprof.parsers.files.remote.files import files_of, modified_of, size_of, trouble, version_of
 from tpuprof.parsers.files.remote.folders import remote_limits
 from tpuprof.parsers.files.remote.urls import masked, scheme_of, shown, split
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 
 fsspec: Any = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'tpuprof-tui[remote]'")
@@ -118,6 +120,17 @@ def test_problems_are_those_of_local_files(memory: Any) -> None:
     (run,) = open_logdir("memory://logs").runs
     assert [host.host for host in run.hosts] == ["good", "new"]
     assert sorted(problem.code for problem in run.problems) == ["duplicate_host", "empty_file"]
+
+
+def test_a_profile_in_records_opens_from_afar(memory: Any) -> None:
+    record = XSpace(hostnames=[b"host"]).SerializeToString()
+    memory.pipe(f"/logs/{RUN}/host0.xplane.riegeli", written([record, record], "none"))
+    memory.pipe(f"/logs/{RUN}/host0.xplane.pb", b"")
+    (run,) = open_logdir("memory://logs").runs
+    trace = Trace.open(run.hosts[0].path)
+    assert (run.hosts[0].host, trace.hostnames, trace.problems) == ("host0", ("host",), ())
+    assert "host0.xplane.riegeli beside it is read instead" in run.problems[0].sentence
+    trace.close()
 
 
 def test_runs_of_one_name_are_told_apart(memory: Any) -> None:
