@@ -80,6 +80,8 @@ KINDS: dict[Kind, str] = {
 }
 RIEGELI = ".xplane.riegeli"
 """End of the name of a profile that was written in records."""
+PACKED = (".gz", RIEGELI)
+"""Ends of the names of profiles that are compressed."""
 # File names by their ends. The caches are what XProf 2.24 was seen to write into run folders, and what older ones did.
 _SUFFIXES: dict[Kind, tuple[str, ...]] = {
     "profile": (".xplane.pb", ".xplane.pb.gz", RIEGELI),

@@ -318,7 +318,7 @@ def _one_per_host(files: Iterable[HostFile]) -> tuple[tuple[HostFile, ...], list
     by_host: dict[str, HostFile] = {}
     by_identity: dict[tuple[int, int], HostFile] = {}
     problems = []
-    for file in sorted(files, key=lambda file: (file.linked, file.path.endswith(RIEGELI), file.gzipped)):
+    for file in sorted(files, key=lambda file: (file.linked, file.path.endswith(RIEGELI), file.packed)):
         if first := by_host.get(file.host) or by_identity.get(file.identity):
             left_out, used = printable(file.path), printable(os.path.basename(first.path))
             problems.append(Problem("duplicate_host", left_out, f"{left_out} is left out: {used} is the same host."))

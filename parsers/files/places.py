@@ -14,7 +14,7 @@ from dataclasses import field
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
-from tpuprof.parsers.files.folder_search import NO_HOST_NAME, SearchLimits, Walk, host_name, names_in
+from tpuprof.parsers.files.folder_search import NO_HOST_NAME, PACKED, SearchLimits, Walk, host_name, names_in
 
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
 FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83")
@@ -31,8 +31,8 @@ class HostFile:
         host: file name without ``.xplane.pb``, ``.xplane.pb.gz`` or ``.xplane.riegeli``; `NO_HOST_NAME` where that is
             all of it.
         path: as to be opened; relative when the query was.
-        size_bytes, modified: on disk, so compressed for a gzipped file; seconds since 1970.
-        gzipped: by its name; a reader goes by the first bytes.
+        size_bytes, modified: on disk, so compressed for a packed file; seconds since 1970.
+        packed: whether it is compressed, by its name; a reader goes by the first bytes.
         identity, linked: device and inode, (0, 0) where there are none; and whether it is a symbolic link.
     """
 
@@ -40,7 +40,7 @@ class HostFile:
     path: str
     size_bytes: int
     modified: float
-    gzipped: bool
+    packed: bool
     identity: tuple[int, int] = field(default=(0, 0), compare=False, repr=False)
     linked: bool = field(default=False, compare=False, repr=False)
 
@@ -101,7 +101,7 @@ class Place:
                 return Problem("dangling_link", shown, sentence, "copy the file that it names as well")
             return Problem("unreadable", shown, f"{shown} cannot be read: {reason(error)}.", "check its permissions")
         host = host_name(name) or NO_HOST_NAME
-        identity, packed = (status.st_dev, status.st_ino), name.endswith(".gz")
+        identity, packed = (status.st_dev, status.st_ino), name.endswith(PACKED)
         return HostFile(host, path, status.st_size, status.st_mtime, packed, identity, linked)
 
     def modified(self, path: str) -> float:

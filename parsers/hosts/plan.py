@@ -24,7 +24,7 @@ LEAST_BYTES = 400_000_000
 
 MOST_WORKERS = 64
 
-_GZIP_RATIO = 10
+_RATIO = 10
 _BASE_BYTES = 100_000_000  # interpreter, numpy and protobuf
 _MEMORY_SHARE = 0.5  # of what is available; the rest is for the merge, and for others
 
@@ -63,7 +63,7 @@ def worker_count(files: Sequence[HostFile]) -> int:
     wanted = _wanted_workers()
     if wanted is not None:
         return min(wanted, MOST_WORKERS, max(1, len(files)))
-    sizes = [file.size_bytes * (_GZIP_RATIO if file.gzipped else 1) for file in files]
+    sizes = [file.size_bytes * (_RATIO if file.packed else 1) for file in files]
     if len(files) < 2 or sum(sizes) < LEAST_BYTES:
         return 1
     workers = min(available_cores(), len(files), MOST_WORKERS)

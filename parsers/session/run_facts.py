@@ -123,7 +123,7 @@ def run_facts(run: Run, budget_bytes: int = BUDGET_BYTES, is_cancelled: Callable
 
     Args:
         run: what `parsers.files.logdir` found. It does not fetch remote files.
-        budget_bytes: how much of a file it may read beyond the headers; also the largest gzipped file that it unpacks.
+        budget_bytes: how much of a file it may read beyond the headers; also the largest packed file that it unpacks.
         is_cancelled: called between files and lines.
 
     Raises:
@@ -164,8 +164,8 @@ def _not_opened(file: HostFile, budget_bytes: int) -> str:
     """Why a file is left unopened; empty where it is opened."""
     if scheme_of(file.path) and not os.path.lexists(file.path):
         return "the file is not on this machine: it is fetched when the run is opened"
-    if file.gzipped and file.size_bytes > budget_bytes:
-        return "the file is gzipped and too large to unpack for this list"
+    if file.packed and file.size_bytes > budget_bytes:
+        return "the file is compressed and too large to unpack for this list"
     return ""
 
 

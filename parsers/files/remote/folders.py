@@ -21,7 +21,16 @@ from urllib.parse import unquote, urljoin
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
-from tpuprof.parsers.files.folder_search import MAGIC, NO_HOST_NAME, Folder, SearchLimits, Walk, host_name, kind_of
+from tpuprof.parsers.files.folder_search import (
+    MAGIC,
+    NO_HOST_NAME,
+    PACKED,
+    Folder,
+    SearchLimits,
+    Walk,
+    host_name,
+    kind_of,
+)
 from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Place, empty, nearest
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
@@ -136,7 +145,7 @@ class RemotePlace(Place):
             return empty(text)
         distrust_if_changed(self.url(path), facts)
         host = host_name(name) or NO_HOST_NAME
-        return HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(".gz"))
+        return HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(PACKED))
 
     def modified(self, path: str) -> float:
         """See `Place.modified`."""

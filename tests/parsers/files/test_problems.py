@@ -174,7 +174,7 @@ def test_a_host_counts_once(tmp_path: Path) -> None:
     put(folder / "host3.xplane.pb.gz")
     (run,) = open_logdir(str(tmp_path)).runs
     assert len(run.hosts) == 3
-    assert [host.gzipped for host in run.hosts] == [False] * 3
+    assert [host.packed for host in run.hosts] == [False] * 3
     assert "0-latest" not in hosts(run)
     assert codes(run.problems) == ["duplicate_host"] * 3
     assert "host3.xplane.pb.gz is left out: host3.xplane.pb is the same host" in str(run.problems)
@@ -185,7 +185,7 @@ def test_a_gzipped_copy_stands_in_for_an_empty_file(tmp_path: Path) -> None:
     put(folder / "host0.xplane.pb", b"")
     put(folder / "host0.xplane.pb.gz")
     (run,) = open_logdir(str(tmp_path)).runs
-    assert [host.gzipped for host in run.hosts] == [True]
+    assert [host.packed for host in run.hosts] == [True]
     assert codes(run.problems) == ["empty_file"]
 
 

@@ -305,8 +305,8 @@ def test_a_summary_crosses_small_and_whole(tmp_path: Path) -> None:
     assert there.table.expression(0) == here.table.expression(0)
 
 
-def host_file(size: int, gzipped: bool = False) -> HostFile:
-    return HostFile("host", "/logs/host.xplane.pb", size, 0.0, gzipped)
+def host_file(size: int, packed: bool = False) -> HostFile:
+    return HostFile("host", "/logs/host.xplane.pb", size, 0.0, packed)
 
 
 def test_workers_are_as_many_as_cores_and_memory_allow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +318,7 @@ def test_workers_are_as_many_as_cores_and_memory_allow(monkeypatch: pytest.Monke
     assert worker_count([large] * 3) == 3
     assert worker_count([large]) == 1
     assert worker_count([host_file(10**6)] * 64) == 1
-    assert worker_count([host_file(40 * 10**6, gzipped=True)] * 2) == 2
+    assert worker_count([host_file(40 * 10**6, packed=True)] * 2) == 2
     monkeypatch.setattr(host_plan, "available_memory", lambda: 2 * 10**9)
     assert worker_count([large] * 64) == 2
     monkeypatch.setattr(host_plan, "available_memory", lambda: 0)
