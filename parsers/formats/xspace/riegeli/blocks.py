@@ -78,12 +78,14 @@ class Losses:
     Attributes:
         places: damaged chunks and stretches without a chunk.
         bytes: how many they take in the file.
+        headers: chunks whose header is intact.
         cut: bytes of a chunk that the end of the file cuts off.
         is_too_much: whether chunks were left out since they grow too much.
     """
 
     places: int = 0
     bytes: int = 0
+    headers: int = 0
     cut: int = 0
     is_too_much: bool = False
 
@@ -94,12 +96,14 @@ class Losses:
 
     def note(self) -> str:
         """A sentence without its full stop; empty where nothing was lost."""
+        if not self.headers:
+            return "none of its bytes read as a chunk"
         parts = []
         if self.places:
             what = "chunk is" if self.places == 1 else "chunks are"
             parts.append(f"{self.places:,} {what} damaged and left out ({self.bytes:,} bytes)")
         if self.cut:
-            parts.append(f"it ends in the middle of a chunk, whose {self.cut:,} bytes are left out")
+            parts.append(f"it is cut off in a chunk, and {self.cut:,} bytes of that are left out")
         if self.is_too_much:
             parts.append("it grows past all measure when inflated, and the rest is not read")
         return "; ".join(parts)
@@ -120,8 +124,9 @@ def chunks(source: ByteSource, losses: Losses) -> Iterator[Chunk]:
                 return
             begin = found
             continue
+        losses.headers += 1
         if chunk.end > source.size:
-            losses.cut += source.size - begin if chunk.kind not in _WITHOUT_RECORDS else 0
+            losses.cut += source.size - begin
             return
         if chunk.kind in (SIMPLE, TRANSPOSED):
             yield chunk

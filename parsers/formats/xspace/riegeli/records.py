@@ -48,8 +48,7 @@ def spool_records(source: ByteSource, spool: Spool) -> tuple[list[tuple[int, int
             continue
         except MissingCodec as error:
             sentence = f"{source.name} is compressed with {error.codec}, and no package that reads it is installed."
-            hint = f"pip install 'tpuprof-tui[riegeli]', or {error.package} alone"
-            raise ProfileError("codec_missing", sentence, hint) from error
+            raise ProfileError("codec_missing", sentence, f"pip install '{error.package}'") from error
         for size in sizes:
             spans.append((begin, begin + size))
             begin += size

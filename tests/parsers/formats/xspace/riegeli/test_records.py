@@ -124,14 +124,24 @@ def test_a_damaged_begin_of_the_file_is_no_loss() -> None:
     assert read(data) == ([b"two"], f"1 chunk is damaged and left out ({BLOCK:,} bytes)")
 
 
+def test_a_cut_in_the_padding_is_a_cut() -> None:
+    """Other records may have come behind it."""
+    data = written([b"one", b"two"])
+    found, note = read(data[: BLOCK - 1])
+    assert found == [b"one"] and note.startswith("it is cut off in a chunk")
+    assert read(data[:BLOCK])[1] == ""
+
+
 def test_any_cut_leaves_the_records_before_it() -> None:
     data = written(RECORDS)
     found = list(blocks.chunks(MemorySource(data), blocks.Losses()))
     for cut in [*range(0, len(data), 9091), *range(60, 150, 7), *(chunk.end - 1 for chunk in found)]:
         kept, note = read(data[:cut])
         assert kept == RECORDS[: sum(chunk.end <= cut for chunk in found)]
-        if any(chunk.begin < cut < chunk.end for chunk in found):
-            assert note.startswith("it ends in the middle of a chunk, whose ")
+        inside = [chunk.begin for chunk in found if chunk.begin + blocks.CHUNK_HEADER + 1 < cut < chunk.end]
+        if inside:
+            begin = inside[0]
+            assert note == f"it is cut off in a chunk, and {cut - begin:,} bytes of that are left out"
 
 
 @given(st.data())
