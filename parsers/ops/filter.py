@@ -6,18 +6,14 @@ them; a term looks at each distinct text once, however many rows have it.
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from fractions import Fraction
-from itertools import count, repeat
+from itertools import count, islice, repeat
 from operator import contains
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +21,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.ops import regex
 
 Mask = NDArray[np.bool_]
 
@@ -50,8 +47,10 @@ LONGEST_PATTERN = 200
 LONGEST_SEARCHED = 4000
 """A regex sees so many characters of a text, because the time for `a.*b` grows with the square of its length."""
 
+Poll = Callable[[], None]
+"""Is called now and then by what takes long; what it raises ends that."""
+
 _SAMPLE = 1 << 16  # texts looked at to tell whether a column repeats itself
-_SHORT_REPEAT = 4
 _LONGEST_NUMBER = 40
 _LARGEST_PS = int(np.iinfo(np.int64).max)
 _UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12}
@@ -176,12 +175,21 @@ class RegexTerm:
 
     pattern: re.Pattern[str]
 
-    def mask(self, columns: OpColumns) -> Mask:
-        """bool[n]: where the term holds."""
-        search = self.pattern.search
+    def mask(self, columns: OpColumns, poll: Poll) -> Mask:
+        """bool[n]: where the term holds.
+
+        Raises:
+            FilterError: the search takes too long.
+        """
+        columns_of_texts = columns.texts(("name", "framework_op"))
+        starts = [text[:LONGEST_SEARCHED] for texts in columns_of_texts for text in texts.distinct]
+        try:
+            found = iter(regex.found_in(self.pattern.pattern, starts, poll))
+        except regex.SearchFailed as error:
+            raise FilterError(f"the regex finds nothing: {error}") from error
         matches = np.zeros(len(columns), np.bool_)
-        for texts in columns.texts(("name", "framework_op")):
-            matches |= texts.rows(search(text, 0, LONGEST_SEARCHED) is not None for text in texts.distinct)
+        for texts in columns_of_texts:
+            matches |= texts.rows(map(bool, islice(found, len(texts.distinct))))
         return matches
 
     def describe(self, negated: bool) -> str:
@@ -240,9 +248,10 @@ class Term:
     condition: TextTerm | RegexTerm | TimeTerm | ShareTerm
     negated: bool = False
 
-    def mask(self, columns: OpColumns) -> Mask:
+    def mask(self, columns: OpColumns, poll: Poll) -> Mask:
         """bool[n]: where the term holds."""
-        matches = self.condition.mask(columns)
+        condition = self.condition
+        matches = condition.mask(columns, poll) if isinstance(condition, RegexTerm) else condition.mask(columns)
         return ~matches if self.negated else matches
 
     def describe(self) -> str:
@@ -256,11 +265,23 @@ class Filter:
 
     terms: tuple[Term, ...]
 
-    def mask(self, columns: OpColumns) -> Mask:
-        """bool[n]: rows to keep."""
+    @property
+    def takes_time(self) -> bool:
+        """Whether `mask` searches in another process, so that a screen should not wait for it."""
+        return any(isinstance(term.condition, RegexTerm) for term in self.terms)
+
+    def mask(self, columns: OpColumns, poll: Poll = lambda: None) -> Mask:
+        """bool[n]: rows to keep.
+
+        Args:
+            poll: called some times a second while a regex is searched for; what it raises ends the search.
+
+        Raises:
+            FilterError: a regex takes longer than `regex.SEARCH_SECONDS`.
+        """
         kept = np.ones(len(columns), np.bool_)
         for term in self.terms:
-            kept &= term.mask(columns)
+            kept &= term.mask(columns, poll)
             if not kept.any():
                 break
         return kept
@@ -309,40 +330,11 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # doubts about nested sets would be written across the screen
-            if _repeats_within(_parser().parse(pattern), False):
-                raise FilterError("the regex repeats a repetition or a choice, which could take forever")
-            return re.compile(pattern, re.IGNORECASE)
+            return regex.compiled(pattern)
     except (re.error, ValueError, OverflowError) as error:  # also flags that don't go together, a count over 2**32
         raise FilterError(f"not a regex: {printable(str(error))}") from error
     except RecursionError as error:
         raise FilterError("the regex is nested too deeply") from error
-
-
-def _parser() -> ModuleType:
-    """Python's own parser of regexes; there is no public one, and `re` has no time limit."""
-    return importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
-
-
-def _repeats_within(tree: Iterable[tuple[Any, Any]], in_repeat: bool) -> bool:
-    """Whether a part of the regex that repeats without end holds another such part, or a choice.
-
-    Such a regex (``(a+)+$``) can try exponentially many ways to match a text that the profile chose.
-    """
-    for op, value in tree:
-        name = str(op)
-        if name in ("MAX_REPEAT", "MIN_REPEAT"):
-            _, most, inner = value
-            is_long = int(most) > _SHORT_REPEAT
-            if (in_repeat and is_long) or _repeats_within(inner, in_repeat or is_long):
-                return True
-        elif name == "BRANCH":
-            if in_repeat or any(_repeats_within(inner, in_repeat) for inner in value[1]):
-                return True
-        elif name in ("SUBPATTERN", "ATOMIC_GROUP", "ASSERT", "ASSERT_NOT"):
-            inner = value if name == "ATOMIC_GROUP" else value[-1]
-            if _repeats_within(inner, in_repeat):
-                return True
-    return False
 
 
 def _bound(value: str) -> TimeTerm | ShareTerm:

@@ -67,6 +67,14 @@ class PtyApp:
             os.execve(program[0], [*program, *arguments], {**kept, **_ENVIRONMENT, **(environ or {})})
         self._tasks = Path(f"/proc/{self.process}/task")
         self.resize(width, height, tell=False)
+        self._attributes = termios.tcgetattr(self._terminal)
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether the terminal is as it was: cooked, on its first screen, with a cursor and no reports of its own."""
+        modes = dict(re.findall(rb"\x1b\[\?(1049|25|1000|1003|1004|2004|2048|7)([hl])", self.written))
+        asked = all(modes.pop(mode, b"h") == b"h" for mode in (b"25", b"7")) and b"h" not in modes.values()
+        return asked and termios.tcgetattr(self._terminal) == self._attributes
 
     def __enter__(self) -> PtyApp:
         return self

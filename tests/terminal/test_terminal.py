@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.terminal.pty_app import PtyApp
+from tpuprof.tui.terminal.ending import ENDING
 
 LEAVES_SCREEN = b"\x1b[?1049l"
 SHOWS_CURSOR = b"\x1b[?25h"
@@ -39,12 +42,60 @@ def test_leaving_restores_the_terminal(key: str) -> None:
         assert app.written.rindex(SHOWS_CURSOR) > app.written.index(b"\x1b[?25l")
 
 
-def test_being_terminated_restores_the_terminal() -> None:
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+def test_a_signal_ends_the_app_and_restores_the_terminal(number: signal.Signals) -> None:
     with demo(80, 24) as app:
+        assert not app.is_restored
+        os.kill(app.process, number)
+        assert app.wait_for_exit() == 128 + number
+        assert app.is_restored
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("TPUPROF_KILLS", "4"))))
+def test_a_signal_at_any_moment_leaves_the_terminal_as_it_was(seed: int) -> None:
+    moment = random.Random(seed)
+    number = moment.choice((signal.SIGTERM, signal.SIGHUP, signal.SIGINT))
+    with PtyApp("demo", width=80, height=24) as app:
+        end = time.monotonic() + moment.uniform(0.05, 2)
+        while (rest := end - time.monotonic()) > 0:
+            app.read(rest)
+        os.kill(app.process, number)
+        assert abs(app.wait_for_exit()) in (number, 128 + number)
+        assert app.is_restored, app.written
+
+
+STUCK = """
+import re, sys, time
+from tpuprof.tui.app.app import MainScreen
+from tpuprof.tui.cli.main import main
+MainScreen.act = lambda self, key: {"how": time.sleep(600)}
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_signal_ends_an_app_whose_screen_hangs() -> None:
+    with PtyApp("demo", width=80, height=24, program=(sys.executable, "-c", STUCK)) as app:
+        app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)
+        app.press("j")
+        app.settle()
         os.kill(app.process, signal.SIGTERM)
-        app.wait_for_exit()
-        assert LEAVES_SCREEN in app.written
-        assert SHOWS_CURSOR in app.written
+        assert app.wait_for_exit() == 128 + signal.SIGTERM
+        assert app.is_restored
+
+
+def test_a_pattern_that_never_ends_leaves_the_keys_alive() -> None:
+    with demo(80, 24) as app:
+        app.press("3")
+        app.wait_for_text("[Profile]")
+        app.press("v")
+        app.wait_for_text("[HLO ops]")
+        app.press("/~(.*.*.*.*.*.*)*ZQ")
+        app.wait_for_text("searching")
+        app.press("\x1b")
+        app.wait_for(lambda at: "searching" not in at.text)
+        app.press("q")
+        assert app.wait_for_exit() == 0
+        assert app.is_restored
 
 
 def test_a_lost_connection_ends_the_app() -> None:

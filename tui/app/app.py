@@ -308,7 +308,10 @@ class MainScreen(AppScreen):
 
     def on_pointed(self, message: Pointed) -> None:
         """A tab shows something else, not by a key."""
-        self.flash = message.said
+        if self.prompt is None:
+            self.flash = message.said
+        else:
+            self.matches = message.said or self.matches
         self.redraw()
 
     def on_open_popup(self, message: OpenPopup) -> None:

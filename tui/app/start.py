@@ -12,7 +12,8 @@ def run_app(path: str, *, options: AppOptions) -> int:
     """Shows the profiles at `path` until the user leaves.
 
     Returns:
-        The exit code: 0, or 1 after an error in this program, whose traceback is on standard error then.
+        The exit code: 0, 128 and the number of a signal that ended it, or 1 after an error in this program, whose
+        traceback is on standard error then.
     """
     terminal = settle_terminal(options.color, options.ascii, options.mouse)
     from tpuprof.tui.app.app import TpuprofApp  # noqa: PLC0415 - after the settings
@@ -24,5 +25,4 @@ def run_app(path: str, *, options: AppOptions) -> int:
     else:
         session = partial(open_session, scheduler=options.scheduler, cache=options.cache)
         app = TpuprofApp(path, options, terminal, open_session=session)
-    app.run(mouse=terminal.mouse)
-    return app.return_code or 0
+    return app.show(terminal.mouse)

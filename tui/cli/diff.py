@@ -77,8 +77,8 @@ def run_diff(args: argparse.Namespace) -> int:
     if not wants_report and not obstacle:
         terminal = settle_terminal(args.color, args.ascii, args.mouse)
         app = page.load_app()(diff, terminal)
-        app.run(mouse=terminal.mouse)
-        return app.return_code or EXIT_OK
+        exit_code: int = app.show(terminal.mouse)
+        return exit_code
     if not wants_report:
         note(f"{obstacle} Printing the report instead of opening the screen.")
     from tpuprof.parsers.diff.regression import regression  # noqa: PLC0415

@@ -250,12 +250,12 @@ def _screen(args: argparse.Namespace, log: OomLog | None, size: int) -> int:
     app = command_named("oom").load_app()(
         shown_name(args.file), terminal, log=log, scan=partial(_scan_file, args.file), total=size
     )
-    app.run(mouse=terminal.mouse)
+    exit_code: int = app.show(terminal.mouse)
     if app.problem is not None:
         raise app.problem
     if app.oom_log is not None and not app.oom_log.reports:
         raise nothing_found(args.file, app.oom_log)
-    return int(app.return_code or EXIT_OK)
+    return exit_code
 
 
 def _check_output(path: str, log: str) -> None:

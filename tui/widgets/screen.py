@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import os
 import shlex
-import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -28,6 +29,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
+from tpuprof.tui.terminal.ending import GRACE_SECONDS, ended_by_signals
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import Asker
@@ -58,15 +60,29 @@ class ScreenApp(App[Any]):
         super().__init__(ansi_color=True)
         self.look = Look.of(terminal)
         self.environ = os.environ if environ is None else environ
+        self._loop_there: Future[asyncio.AbstractEventLoop] = Future()
 
     def on_mount(self) -> None:
-        """Draws everything when the app comes back from the background; a signal that ends it restores the terminal."""
+        """Draws everything when the app comes back from the background."""
         # the terminal comes back empty, and of the size it had, so that nothing else draws it
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
-        if self._driver is not None and not self.is_headless:
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
+        self._loop_there.set_result(asyncio.get_running_loop())
+
+    def show(self, mouse: bool) -> int:
+        """Shows the screen until the user leaves, or a signal ends it.
+
+        Returns:
+            The exit code: 0, 128 and the signal's number, or 1 after an error in this program.
+        """
+        with ended_by_signals(self._leave):
+            self.run(mouse=mouse)
+        return self.return_code or 0
+
+    def _leave(self, exit_code: int) -> None:
+        """Ends the app from another thread, once it runs; one that never will is ended without it."""
+        with contextlib.suppress(FutureTimeout, RuntimeError):  # the loop may have ended just now
+            loop = self._loop_there.result(GRACE_SECONDS)
+            loop.call_soon_threadsafe(partial(self.exit, return_code=exit_code))
 
 
 @dataclass()

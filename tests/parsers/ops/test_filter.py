@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import count
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.ops import regex
 from tpuprof.parsers.ops.filter import (
     HELP,
     LONGEST_PATTERN,
@@ -339,10 +343,32 @@ def test_any_text_is_a_filter_or_a_filter_error(text: str) -> None:
     said.encode("utf-8")
 
 
-@pytest.mark.parametrize("pattern", ["(a+)+$", "(a*)*", "(a|a)*b", "((ab)+c)+", "(?:x{2,}){3,}", "(a+?)*"])
-def test_a_regex_that_could_take_forever_is_refused(pattern: str) -> None:
-    with pytest.raises(FilterError, match="forever"):
-        parse_filter(f"~{pattern}")
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "fusion.*dot.*add.*mul.*Z"])
+def test_a_regex_that_would_take_forever_is_given_up(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex, "SEARCH_SECONDS", 0.3)
+    name = ("a" * 50 + "!", "fusiondotaddmul" * 200, "", "")
+    with pytest.raises(FilterError, match=r"^the regex finds nothing: it takes longer than 0.3 s on these names$"):
+        parse_filter(f"~{pattern}").mask(columns(name=name))
+
+
+def test_a_search_ends_when_it_is_no_longer_wanted() -> None:
+    looks = count()
+
+    def poll() -> None:
+        if next(looks) == 2:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        parse_filter("~(a+)+$").mask(columns(name=("a" * 50 + "!", "", "", "")), poll)
+
+
+def test_a_search_without_a_process_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(FilterError, match="no process to search in can be started"):
+        parse_filter("~a").mask(columns())
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(FilterError, match="ended early"):
+        parse_filter("~a").mask(columns())
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tpuprof.parsers.ops.filter import OpColumns
+    from tpuprof.parsers.ops.filter import Filter, FilterError, OpColumns
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
 
@@ -33,6 +33,7 @@ class TableView:
         shift: columns that are left out at the left.
         filter_text: what the rows were filtered by.
         is_filter_wrong: the text given last is no filter; the rows are those of the one before.
+        asked: a filter whose rows take a while to find, and its text; whoever finds them calls `keep` or `refuse`.
     """
 
     commands: tuple[str, ...] = ("sort", "reverse")
@@ -51,6 +52,8 @@ class TableView:
         self._columns: tuple[Glyphs, list[Column]] | None = None
         self._looked_at: OpColumns | None = None
         self.is_filter_wrong = False
+        self.asked: tuple[str, Filter] | None = None
+        self._kept: NDArray[np.bool_] | None = None
 
     def _table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
@@ -59,7 +62,8 @@ class TableView:
         return HLO_OPS, self._pages.ops
 
     @property
-    def _search_columns(self) -> OpColumns:
+    def search_columns(self) -> OpColumns:
+        """What a filter looks at."""
         if self._looked_at is None:
             import numpy  # noqa: PLC0415 - not at start
 
@@ -139,38 +143,39 @@ class TableView:
             names = list(table.sorted_by)
             self.sort = names[(names.index(self.sort) + 1) % len(names)]
             self.descending = is_descending(table, self.sort)
-        self._arrange(self._kept(self.filter_text))
+        self._arrange()
         return f"sorted by {self.sort}, {'largest' if self.descending else 'smallest'} first"
 
-    def _kept(self, text: str) -> NDArray[np.bool_] | None:
-        """Which rows a filter keeps; None for all.
-
-        Raises:
-            FilterError: the text is no filter.
-        """
-        from tpuprof.parsers.ops.filter import parse_filter  # noqa: PLC0415 - not at start
-
-        return parse_filter(text).mask(self._search_columns) if text else None
-
-    def _arrange(self, kept: NDArray[np.bool_] | None) -> None:
-        rows = order(*self._table(), self.sort, self.descending)
+    def _arrange(self) -> None:
+        rows, kept = order(*self._table(), self.sort, self.descending), self._kept
         self.rows = rows if kept is None else rows[kept[rows]]
         self.cursor = self.top = 0
 
     def search(self, text: str) -> str:
-        """Filters; says how much was found."""
-        from tpuprof.parsers.ops.filter import FilterError  # noqa: PLC0415 - not at start
+        """Filters, or asks for what takes a while (`asked`); says how much was found."""
+        from tpuprof.parsers.ops.filter import FilterError, parse_filter  # noqa: PLC0415 - not at start
 
         text = text.strip()
+        self.is_filter_wrong, self.asked = False, None
         try:
-            kept = self._kept(text)
+            wanted = parse_filter(text)
         except FilterError as error:
-            self.is_filter_wrong = True
-            return str(error)
-        self.is_filter_wrong = False
-        self.filter_text = text
-        self._arrange(kept)
+            return self.refuse(error)
+        if wanted.takes_time:
+            self.asked = text, wanted
+            return "searching"
+        return self.keep(text, wanted.mask(self.search_columns) if text else None)
+
+    def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
+        """Shows the rows that a filter keeps; says how many."""
+        self.filter_text, self._kept, self.asked = text, kept, None
+        self._arrange()
         return counted(len(self.rows), "row") if text else ""
+
+    def refuse(self, error: FilterError) -> str:
+        """Leaves the rows as they are; says why."""
+        self.is_filter_wrong, self.asked = True, None
+        return str(error)
 
     def next_match(self, direction: int) -> str:
         """Moves to another row."""
@@ -180,8 +185,7 @@ class TableView:
     def show_op(self, row: int) -> None:
         """Goes to an op; a filter that hides it is dropped."""
         if row not in self.rows:
-            self.filter_text = ""
-            self._arrange(None)
+            self.keep("", None)
         places = (self.rows == row).nonzero()[0]
         self.cursor = int(places[0]) if len(places) else self.cursor
 
@@ -262,12 +266,12 @@ class RooflineView(TableView):
         if name != "idle":
             return super().command(name)
         self._with_feeds = not self._with_feeds
-        self._arrange(self._kept(self.filter_text))
+        self._arrange()
         return "infeed and outfeed count" if self._with_feeds else "infeed and outfeed are left out"
 
-    def _arrange(self, kept: NDArray[np.bool_] | None) -> None:
-        counts = self.page.counts
-        super()._arrange(counts if kept is None else kept & counts)
+    def _arrange(self) -> None:
+        super()._arrange()
+        self.rows = self.rows[self.page.counts[self.rows]]
 
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""

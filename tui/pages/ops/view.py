@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from textual import work
 from textual.message import Message
 from textual.timer import Timer
 
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import beside, clean, filled, fit, shortened, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages.ops.card import machine_line
@@ -19,10 +22,11 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey, gutter_lines
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.states import Searching, State, state_lines
-from tpuprof.tui.widgets.tab import Jump, Payload, Tab
+from tpuprof.tui.widgets.tab import Jump, Payload, Pointed, Tab
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import HloModule
+    from tpuprof.parsers.ops.filter import Filter, FilterError, Mask
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
@@ -51,6 +55,14 @@ LOW = 14
 def _card_width(width: int) -> int:
     """Cells of the card beside the list."""
     return min(60, width * 2 // 5)
+
+
+@dataclass(eq=False)
+class Filtered(Message):
+    """A filter that takes time has kept these rows, or finds none."""
+
+    asked: tuple[str, Filter]
+    kept: Mask | FilterError
 
 
 class Fetched(Message):
@@ -424,9 +436,36 @@ class OpsTab(Tab):
 
     def search(self, text: str) -> str:
         """Filters a table; in the tree, moves to the first node with that name."""
-        message = self.view.search(text) if self.view is not None else ""
+        view = self.view
+        message = view.search(text) if view is not None else ""
+        if isinstance(view, TableView) and view.asked is not None:
+            self._find(view, view.asked)
         self.redraw()
         return message
+
+    @work(thread=True, exclusive=True, group="filter", description="filter")
+    def _find(self, view: TableView, asked: tuple[str, Filter]) -> None:
+        from tpuprof.parsers.ops.filter import FilterError  # noqa: PLC0415 - not at start
+
+        def poll() -> None:
+            if view.asked is not asked or not self.is_running:
+                raise Cancelled
+
+        with contextlib.suppress(Cancelled):
+            try:
+                self.post_message(Filtered(asked, asked[1].mask(view.search_columns, poll)))
+            except FilterError as error:
+                self.post_message(Filtered(asked, error))
+
+    def on_filtered(self, message: Filtered) -> None:
+        """Shows what a filter has kept, unless another one was asked for since."""
+        message.stop()
+        for view in self._views.values():
+            if isinstance(view, TableView) and view.asked is message.asked:
+                found = message.kept
+                said = view.refuse(found) if isinstance(found, Exception) else view.keep(message.asked[0], found)
+                self.redraw()
+                self.post_message(Pointed(said))
 
     def end_search(self) -> None:
         """Forgets the text searched for in every view: the key that ends it may come after one that changes views."""

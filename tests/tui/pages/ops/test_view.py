@@ -22,6 +22,7 @@ from tests.support.app.stage import (
     settled,
     until,
 )
+from tpuprof.parsers.ops import regex
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
@@ -319,6 +320,33 @@ def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
         assert len(table(app).rows) == every
 
     play(act)
+
+
+def test_a_regex_is_searched_for_beside_the_screen() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("v")
+        view = table(app)
+        every = len(view.rows)
+        await pilot.press("slash", *"~all-reduce[.]")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert 0 < len(view.rows) < every
+        found = f"{len(view.rows)} rows"
+        assert found in frame(app)  # beside what is typed
+        await pilot.press("enter", "s")
+        assert f"{len(view.rows)} rows" == found, "sorted, and not searched again"
+        await pilot.press("slash", *"~((.*.*.*.*.*)*!!)", "enter")  # the prompt closes, the rows stay
+        assert f"{len(view.rows)} rows" == found
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "the regex finds nothing: it takes longer" in frame(app)
+        assert f"{len(view.rows)} rows" == found
+        await pilot.press("escape")
+        assert len(view.rows) == every
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regex, "SEARCH_SECONDS", 0.5)
+        play(act, width=120)
 
 
 def test_sorting_by_any_column() -> None:

@@ -1,0 +1,83 @@
+"""Ends the screen by a signal, whatever its thread is doing, and leaves the terminal as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from threading import Event, Thread
+from typing import Any
+
+GRACE_SECONDS = 2.0
+"""The screen has so long to leave by itself."""
+
+_NAMES = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2")
+ENDING = tuple(signal.Signals[name] for name in _NAMES)
+"""The signals that end the app."""
+
+# Synchronized output, mouse, focus, pasting, sizes in band, kitty's keys; then the other screen, wrapping, the cursor.
+_LEAVE = (
+    b"\x1b[?2026l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?2048l\x1b[<u"
+    b"\x1b[?1049l\x1b[?7h\x1b[?25h"
+)
+
+
+@contextlib.contextmanager
+def ended_by_signals(leave: Callable[[int], None]) -> Iterator[None]:
+    """Has a signal end what runs inside; one that does not end in time is ended from a thread, without it.
+
+    Args:
+        leave: asks the screen to end with an exit code; called on another thread.
+    """
+    terminal, before = _attributes()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    ended = Event()
+
+    def watch() -> None:
+        # The interpreter writes each signal's number here at once; its handlers wait for the main thread.
+        number = next((data[0] for data in iter(lambda: os.read(reader, 1), b"") if data[0] in ENDING), None)
+        if number is None:
+            return
+        leave(128 + number)
+        if not ended.wait(GRACE_SECONDS):
+            _restore(terminal, before)
+            os._exit(128 + number)
+
+    watcher = Thread(target=watch, name="signals", daemon=True)
+    handlers = {number: signal.signal(number, lambda *_: None) for number in ENDING}
+    last = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        signal.set_wakeup_fd(last)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        os.close(writer)
+        watcher.join()
+        os.close(reader)
+
+
+def _attributes() -> tuple[int, list[Any] | None]:
+    """The terminal that keys come from, and how it is set; None where it is none."""
+    try:
+        terminal = sys.__stdin__.fileno() if sys.__stdin__ else -1
+        return terminal, termios.tcgetattr(terminal)
+    except (OSError, ValueError, termios.error):
+        return -1, None
+
+
+def _restore(terminal: int, before: list[Any] | None) -> None:
+    """Does what the screen does when it ends, and waits for nobody: the terminal may be stuck, or gone."""
+    if before is None:
+        return
+    with contextlib.suppress(OSError, termios.error):
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
+        os.set_blocking(terminal, False)
+        os.write(terminal, _LEAVE)
+        os.set_blocking(terminal, True)
