@@ -1,7 +1,11 @@
-"""Where a copied name goes: the terminal's clipboard, tmux's buffer, and a file that is always there."""
+"""Where a copied name goes: the terminal's clipboard, tmux's buffer, and a file that is always there.
+
+What is copied is one line that a shell or terminal does not obey when it is pasted: `AppScreen.copy` sees to that.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +14,7 @@ from tpuprof.parsers.base.folders import state_folder
 
 FILE_NAME = "yank.txt"
 _TMUX_SECONDS = 2.0
+_FOR_ME = 0o600
 
 
 def yank_file() -> Path:
@@ -18,11 +23,14 @@ def yank_file() -> Path:
 
 
 def write_yank_file(text: str) -> str:
-    """Writes the text to the file; returns its path, or why it could not be written."""
+    """Writes the text to the file, for this user's eyes; returns its path, or why it could not be written."""
     path = yank_file()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.write_text(text + "\n", encoding="utf-8", errors="surrogateescape")
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, _FOR_ME)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(descriptor, _FOR_ME)  # one of an earlier version may be there
+            file.write(text + "\n")
     except OSError as error:
         return f"not to a file ({error.strerror})"
     return str(path)
@@ -35,7 +43,7 @@ def load_tmux_buffer(text: str, environ: Mapping[str, str]) -> bool:
     """
     if not environ.get("TMUX"):
         return False
-    command, data = ["tmux", "load-buffer", "-w", "-"], text.encode(errors="surrogateescape")
+    command, data = ["tmux", "load-buffer", "-w", "-"], text.encode()
     try:  # a fixed command
         done = subprocess.run(command, input=data, capture_output=True, timeout=_TMUX_SECONDS, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):

@@ -26,6 +26,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
@@ -302,8 +303,8 @@ class AppScreen(Screen[None]):
         self.popups.open(popup, self.app.size)
 
     def copy(self, text: str) -> None:
-        """Copies a text; the footer says where to."""
-        self._yank(text.encode("utf-8", "replace").decode())
+        """Copies a text as one line that does nothing where it is pasted; the footer says where to."""
+        self._yank(printable(text))
 
     @work(thread=True, group="yank", description="yank")
     def _yank(self, text: str) -> None:
@@ -315,12 +316,8 @@ class AppScreen(Screen[None]):
         """Gives the terminal what was copied, and says where it went."""
         message.stop()
         self.app.copy_to_clipboard(message.text)
-        self.flash = self.copied_words(message)
+        self.flash = f"Copied to {message.places}"
         self.redraw()
-
-    def copied_words(self, yanked: Yanked) -> str:
-        """What the footer says of a copied text."""
-        return f"Copied to {yanked.places}"
 
 
 class Composed(Protocol):
@@ -480,7 +477,3 @@ class PageScreen(AppScreen):
             self.app.exit()
         else:
             self.dismiss()
-
-    def copied_words(self, yanked: Yanked) -> str:
-        """How many lines went where."""
-        return f"Copied {yanked.text.count(chr(10)) + 1} lines to {yanked.places}"

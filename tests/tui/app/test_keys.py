@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -379,6 +380,31 @@ def test_yank_says_where_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     play(act, make_app(), width=160, height=40)
     written = (tmp_path / "tpuprof-tui" / "yank.txt").read_text()
     assert written == "jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general\n"
+
+
+def test_what_is_copied_is_one_line_that_no_shell_obeys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name may hold the end of a bracketed paste and a newline: pasted as it is, what follows would be run."""
+    (tmp_path / "bin").mkdir()
+    tmux = tmp_path / "bin" / "tmux"
+    tmux.write_text(f"#!/bin/sh\ncat > {tmp_path}/tmux.txt\n")
+    tmux.chmod(0o700)
+    file = tmp_path / "tpuprof-tui" / "yank.txt"
+    file.parent.mkdir()
+    file.write_text("of an earlier version")
+    file.chmod(0o644)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        app.main.environ = {"TMUX": "socket,1,0"}
+        app.main.copy("\x1b[201~\nrm -rf ~\r\x9b\u202e\udcff")
+        await settled(pilot)
+        assert app.clipboard == "␛[201~␊rm -rf ~␍\\x9b\\u202e\\xff"
+
+    play(act, make_app(), width=160, height=40)
+    for copy, ending in ((file, "\n"), (tmp_path / "tmux.txt", "")):
+        assert copy.read_text() == "␛[201~␊rm -rf ~␍\\x9b\\u202e\\xff" + ending
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_background_swaps() -> None:

@@ -80,13 +80,13 @@ def _of_both(diff: Diff, op: OpChange, read: Callable[[OpTable, int], str]) -> l
 
 
 def summary(diff: Diff) -> str:
-    """A few lines of plain ASCII for a chat: the runs, the verdict, the ops that changed most."""
+    """A line of plain ASCII for a chat: the runs, the verdict, the ops that changed most."""
     lines = [f"A {clean(diff.before.name, True)} -> B {clean(diff.after.name, True)}", verdict(diff, ascii_only=True)]
     for row in shown(entries(diff, "ops"), hides_same=True)[:_SUMMARY_OPS]:
         word, size = MARKS[row.change.mark].word, signed(row.change.delta, "time", True)
-        lines.append(f"{word:<5} {size:>9} {relative(row.change):>7}  {clean(row.name, True)}")
+        lines.append(" ".join(f"{word} {size} {relative(row.change)} {clean(row.name, True)}".split()))
     lines += [f"! {clean(sentence, True)}" for sentence in diff.warnings]
-    return "\n".join(lines)
+    return " | ".join(lines)
 
 
 # --- help

@@ -143,9 +143,9 @@ def test_copying(diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             await pilot.press("y")
             await pilot.app.workers.wait_for_complete()
             await pilot.pause()
-            assert "Copied 5 lines" in frame(pilot)
+            assert "Copied to the terminal" in frame(pilot)
             copied = (tmp_path / "tpuprof-tui" / "yank.txt").read_text()
-            assert copied.startswith("A run_a -> B run_b\n+18.7 ms a step")
+            assert copied.startswith("A run_a -> B run_b | +18.7 ms a step")
 
     play(part)
 

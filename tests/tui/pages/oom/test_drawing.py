@@ -85,7 +85,7 @@ def test_cards_and_summary() -> None:
     cards = [*buffer_card(triage, single[1], 76, BLOCK), ((" ", "text"),), *buffer_card(triage, group[0], 76, ASCII)]
     cards += [((" ", "text"),), *advice_card(triage, 0, 76, BLOCK)]
     check_golden(GOLDEN / "oom-cards.txt", frame(cards))
-    assert summary(triage).count("\n") == 11
+    assert summary(triage).count(" | ") == 11
     check_golden(GOLDEN / "oom-summary.txt", summary(triage) + "\n")
 
 
@@ -394,8 +394,8 @@ def test_every_line_is_exactly_as_wide_as_asked(
         lines += buffer_card(triage, row, width, glyphs)
     assert {line_width(line) for line in lines} == {width}
     assert height is None or len(composed.lines) == height
-    text = "".join(plain(line) for line in lines) + summary(triage).replace("\n", "")
+    text = "".join(plain(line) for line in lines) + summary(triage)
     assert text.isprintable()
     assert glyphs is not ASCII or "".join(plain(line) for line in lines).isascii()
-    assert summary(triage).count("\n") < 12
+    assert "\n" not in summary(triage)
     assert foot_keys(triage, view, 3, True)[-1][0] == "q"

@@ -81,7 +81,7 @@ def advice_card(triage: Triage, index: int, width: int, glyphs: Glyphs) -> list[
 
 
 def summary(triage: Triage) -> str:
-    """The matter in at most twelve lines of plain text: the verdict, what to do first, the largest buffers."""
+    """The matter in one line of at most twelve parts: the verdict, what to do first, the largest buffers."""
     head = " ".join(filter(None, ("OOM" if triage.kind != "module" else "memory", clean(triage.title or ""))))
     lines = [f"{head}, {KIND_WORDS[triage.kind]} ({clean(triage.where)})"]
     lines.append(plain(verdict_line(triage, None, SUMMARY_WIDTH, ASCII)).strip())
@@ -97,7 +97,7 @@ def summary(triage: Triage) -> str:
         kind, shape = words.CATEGORY_WORDS[buffer.category], clean(short_shape(buffer.shape))
         place = clean(" ".join(place_of(buffer)).strip())
         lines.append(f"{binary_size(buffer.size_bytes):>9} {kind} {shape}{padded}  {place}")
-    return "\n".join(line[: 2 * SUMMARY_WIDTH] for line in lines[:12])
+    return " | ".join(" ".join(line[: 2 * SUMMARY_WIDTH].split()) for line in lines[:12])
 
 
 def _entries(facts: Mapping[str, str | None], width: int, glyphs: Glyphs, key: StyleKey = "text") -> list[Line]:
