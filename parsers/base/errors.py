@@ -1,4 +1,7 @@
-"""The errors that a user sees: each has a plain sentence, a hint and an exit code."""
+"""The errors that a user sees: each has a plain sentence, a hint and an exit code.
+
+Sentences and hints are masked here, whoever writes them: no password or token of an address stands in one.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ class ProfileError(Exception):
     """
 
     def __init__(self, code: str, sentence: str, hint: str = "", exit_code: int = EXIT_UNREADABLE) -> None:
-        super().__init__(sentence)
         self.code = code
-        self.sentence = sentence
-        self.hint = hint
+        self.sentence = _masked(sentence)
+        self.hint = _masked(hint)
+        super().__init__(self.sentence)
         self.exit_code = exit_code
 
     def __reduce__(self) -> tuple[object, ...]:  # processes exchange it
@@ -53,3 +56,15 @@ class Problem:
     subject: str
     sentence: str
     hint: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", _masked(self.sentence))
+        object.__setattr__(self, "hint", _masked(self.hint))
+
+
+def _masked(text: str) -> str:
+    if "://" not in text and "@" not in text and "=" not in text:
+        return text
+    from tpuprof.parsers.base.urls import masked  # noqa: PLC0415 - not at every start
+
+    return masked(text)

@@ -10,9 +10,9 @@ import re
 
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.urls import scheme_of, shown
 from tpuprof.parsers.capture.model import Address, CaptureOptions
 from tpuprof.parsers.files.places import reason
-from tpuprof.parsers.files.remote.urls import scheme_of, shown
 
 _LONGEST_DETAIL = 300
 _USUAL_PORT = 9012

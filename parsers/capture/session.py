@@ -18,11 +18,11 @@ from dataclasses import field
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.capture import errors, model
 from tpuprof.parsers.capture.client import Answer, Call, Server, look_at, profile_request, read_answer
 from tpuprof.parsers.capture.files import RunFolder, safe_name
 from tpuprof.parsers.capture.model import Address, CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
-from tpuprof.parsers.files.remote.urls import scheme_of
 
 TICK_SECONDS = 0.1
 _TERMINATE_SECONDS = 5.0

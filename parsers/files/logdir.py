@@ -22,6 +22,7 @@ from functools import partial
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, natural_key, printable
+from tpuprof.parsers.base.urls import scheme_of, shown
 from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.folder_search import (
     DEFAULT_LIMITS,
@@ -34,7 +35,6 @@ from tpuprof.parsers.files.folder_search import (
     absolute,
 )
 from tpuprof.parsers.files.places import LAYOUT_HINT, HostFile, Place, reason, unreadable
-from tpuprof.parsers.files.remote.urls import scheme_of, shown
 
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 

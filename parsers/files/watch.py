@@ -19,11 +19,11 @@ from dataclasses import replace
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key
+from tpuprof.parsers.base.urls import shown
 from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, MAGIC, Folder, SearchLimits, Walk, is_profile
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, local_path, newest_first, open_logdir
 from tpuprof.parsers.files.places import GONE
-from tpuprof.parsers.files.remote.urls import shown
 
 INTERVAL_SECONDS = 2.0
 """How often to look."""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.remote.urls import masked
+from tpuprof.parsers.base.urls import masked
 from tpuprof.parsers.hosts.pool import Task, over_executor
 from tpuprof.parsers.hosts.work import Part
 

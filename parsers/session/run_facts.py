@@ -21,8 +21,8 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.files.logdir import HostFile, Run
-from tpuprof.parsers.files.remote.urls import scheme_of
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules, module_name
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE

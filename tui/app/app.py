@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.geometry import Region
 
-from tpuprof.parsers.files.remote.urls import shown
+from tpuprof.parsers.base.urls import shown
 from tpuprof.tui.app import actions
 from tpuprof.tui.app.actions import ACTIONS_BY_KEY, OF_THE_APP, Action, Situation, by_name, key_of
 from tpuprof.tui.app.capture import Captures

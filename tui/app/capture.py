@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.files.remote.urls import scheme_of, shown
+from tpuprof.parsers.base.urls import scheme_of, shown
 from tpuprof.tui.app.loader import Request
 from tpuprof.tui.app.shown import Shown
 from tpuprof.tui.app.stage import Stage

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.remote.urls import shown
+from tpuprof.parsers.base.urls import shown
 from tpuprof.tui.app import loader
 from tpuprof.tui.app.listings import problems_of
 from tpuprof.tui.app.loader import FindRuns, LoadFailed, LoadNews, LoadProgress, OpenSession, PageReady, Request

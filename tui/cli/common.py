@@ -152,9 +152,11 @@ def version_of(distribution: str) -> str:
 
 
 def note(sentence: str) -> None:
-    """One line on standard error."""
+    """One line on standard error, without secrets."""
+    from tpuprof.parsers.base.urls import masked  # noqa: PLC0415 - not by every command
+
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    line = printable(sentence).encode(encoding, "backslashreplace").decode(encoding)
+    line = printable(masked(sentence)).encode(encoding, "backslashreplace").decode(encoding)
     print(line, file=sys.stderr)  # noqa: T201 - this is what a command line is for
 
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.base.folders import cache_folder, state_folder
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.urls import shown
 from tpuprof.parsers.files.folder_search import files_beside
 from tpuprof.parsers.files.logdir import Run, open_logdir
-from tpuprof.parsers.files.remote.urls import shown
 from tpuprof.tui.cli.common import PROGRAM, add_debug, new_parser, on_terminal, version_of
 from tpuprof.tui.draw.format import duration, size, utc
 from tpuprof.tui.report.output import write_stdout

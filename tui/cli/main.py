@@ -84,7 +84,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) -> int:
     """Says what went wrong on standard error, with the traceback where `--debug` asks for it, and without secrets."""
-    from tpuprof.parsers.files.remote.urls import masked  # noqa: PLC0415
+    from tpuprof.parsers.base.urls import masked  # noqa: PLC0415
 
     if "--debug" in arguments:
         import traceback  # noqa: PLC0415
@@ -92,7 +92,7 @@ def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) ->
         sys.stderr.write(masked(traceback.format_exc(), arguments))
     note(masked(sentence, arguments))
     if hint:
-        note(f"try: {hint}")
+        note(masked(f"try: {hint}", arguments))
     return exit_code
 
 

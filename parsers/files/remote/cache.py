@@ -19,11 +19,11 @@ from collections.abc import Callable
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.urls import request_url, shown
 from tpuprof.parsers.files.places import reason
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.files import Facts, RemoteFiles, size_of, version_of
 from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, Store, url_key, version_key
-from tpuprof.parsers.files.remote.urls import request_url, shown
 
 OnBytes = Callable[[int, int | None], None]
 """Called with the bytes that are here, and with all that there are, or None where the server does not tell."""

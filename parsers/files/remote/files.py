@@ -20,7 +20,7 @@ from typing import Protocol
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.remote.urls import is_http, masked, request_url, scheme_of, shown
+from tpuprof.parsers.base.urls import is_http, masked, request_url, scheme_of, shown
 
 Facts = Mapping[str, object]
 """What a driver says of a file: ``type``, ``size``, ``name``, and under names of its own when it changed."""
@@ -246,7 +246,7 @@ def _driver_missing(url: str, package: str) -> ProfileError:
     packages = f"'tpuprof-tui[{'gcs' if driver == 'gcsfs' else 'remote'}]'"
     packages += f" {driver}" if driver in _NO_EXTRA else ""
     sentence = f"{scheme}:// paths need {package or 'a package that'}{', which' if package else ''} is not installed."
-    source = url.rstrip("/")
+    source = shown(url).rstrip("/")
     local = shlex.quote(f"./{os.path.basename(source)}")
     copies = {
         "gs": f", or: gcloud storage cp -r {shlex.quote(source)} . && tpuprof-tui {local}",

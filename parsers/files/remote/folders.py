@@ -21,6 +21,7 @@ from urllib.parse import unquote, urljoin
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
+from tpuprof.parsers.base.urls import is_http, request_url, shown, split, without_login
 from tpuprof.parsers.files.folder_search import (
     MAGIC,
     NO_HOST_NAME,
@@ -35,7 +36,6 @@ from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Pla
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
 from tpuprof.parsers.files.remote.files import Facts, failures, modified_of, open_stream, size_of
-from tpuprof.parsers.files.remote.urls import is_http, request_url, shown, split, without_login
 
 MAXIMUM_FOLDERS = 300  # each one takes a round trip
 MAXIMUM_ENTRIES = 50_000

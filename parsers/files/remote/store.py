@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.folders import cache_folder
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.remote.urls import split, without_login
+from tpuprof.parsers.base.urls import split, without_login
 
 BOUND_VARIABLE = "TPUPROF_CACHE_BYTES"
 DEFAULT_BOUND = 20_000_000_000

@@ -12,7 +12,7 @@ import zlib
 from typing import Protocol
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.files.remote.urls import scheme_of, shown
+from tpuprof.parsers.base.urls import scheme_of, shown
 
 GZIP_MAGIC = b"\x1f\x8b"
 RIEGELI_MAGIC = b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"

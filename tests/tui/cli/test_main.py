@@ -98,6 +98,43 @@ def test_no_secret_of_a_url_is_printed(
     assert ("Traceback" in err) == (words[0] == "report")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "runs"],
+        ["doctor"],
+        ["capture"],
+        ["diff"],
+        ["oom"],
+        ["memory"],
+        [],
+        ["--run"],
+        ["report", "ops", "--host"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://user:hunter2@bucket/x?token=hunter2",
+        "gs://bucket/x?sv=1&sig=hunter2",
+        "https:/user:hunter2@host/x",
+        "//user:hunter2@host/x;jsessionid=hunter2",
+        "simplecache::s3://user:hunter2@bucket/x",
+        "/nowhere/x?X-Amz-Security-Token=hunter2",
+    ],
+)
+def test_no_secret_stands_in_a_sentence_a_hint_or_a_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], url: str
+) -> None:
+    for driver in ("s3fs", "gcsfs"):  # they would look for a login elsewhere
+        monkeypatch.setitem(sys.modules, driver, None)
+    assert cli.main([*words, url, "--debug"]) != EXIT_OK
+    out, err = capsys.readouterr()
+    assert "hunter2" not in out + err
+    assert out + err
+
+
 def test_a_salvaged_file_is_fine_with_a_warning(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     data = host_bytes(count=400)
     (tmp_path / "host0.xplane.pb").write_bytes(data[: len(data) * 2 // 3])

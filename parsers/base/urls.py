@@ -1,6 +1,7 @@
 """Addresses with a scheme: their parts, and what of them may be printed.
 
-What is printed of a URL has gone through `shown`: passwords, tokens and signatures of signed URLs stay out of it.
+What is printed of a URL has gone through `shown`, and every other text that may hold one through `masked`: the errors'
+sentences and hints, what goes to standard error, tracebacks. So passwords, tokens and signatures stay out of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from collections.abc import Iterable
 from tpuprof.parsers.base.text import printable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+")
+_LOGIN = re.compile(r"(:/+|//+)[^/\s:@]*:[^/\s]*@")  # also where a slash or the scheme is missing
+_SECRET = re.compile(
+    r"([?&;#][^?=&;#\s]{0,60}(?:token|secret|passw|pwd|sig|credential|key|auth|session|delegation|sas)"
+    r"[^?=&;#\s]{0,60}=)[^&;#\s'\"<>]+|(\bauthorization['\"]?\s?[:=]\s?['\"]?(?:bearer |basic )?)[^\s'\",]+",
+    re.IGNORECASE,
+)
+_IN_TEXT = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+")
 
 
 def scheme_of(path: str) -> str:
@@ -49,9 +56,9 @@ def without_login(begin: str) -> str:
 def shown(url: str) -> str:
     """A URL fit to print: without login and query (a signed URL's query is as good as a password), on one line."""
     if not scheme_of(url):
-        return printable(url)
+        return printable(_without_secrets(url))
     begin, path, query = split(url)
-    return printable(without_login(begin) + path + ("?…" if query else ""))
+    return printable(_without_secrets(without_login(begin) + path) + ("?…" if query else ""))
 
 
 def masked(text: str, known: Iterable[str] = ()) -> str:
@@ -63,8 +70,13 @@ def masked(text: str, known: Iterable[str] = ()) -> str:
     """
     for word in known:
         if scheme_of(word):
-            text = text.replace(word, shown(word))
-    return _IN_TEXT.sub(lambda match: shown(match[0]), text)
+            text = text.replace(word, shown(word)).replace(repr(word)[1:-1], shown(word))
+    return _without_secrets(_IN_TEXT.sub(lambda match: shown(match[0]), text))
+
+
+def _without_secrets(text: str) -> str:
+    """A text without the values of what is named like a secret, and without logins of what is nearly a URL."""
+    return _SECRET.sub(r"\1\2…", _LOGIN.sub(r"\1", text))
 
 
 def request_url(url: str) -> str:
