@@ -38,7 +38,7 @@ class ByteSource(Protocol):
         """A sentence about bytes that could not be read (a cut gzip stream), or empty."""
 
     def read(self, offset: int, length: int) -> bytes:
-        """Up to `length` bytes at `offset`; fewer where the source ends."""
+        """The `length` bytes at `offset`; fewer only where the source ends."""
 
     def close(self) -> None:
         """Releases the file, if there is one."""
@@ -71,20 +71,27 @@ class FileSource:
         self.note = ""
 
     def read(self, offset: int, length: int) -> bytes:
-        """See `ByteSource.read`. Reads no more than the file holds, even where a damaged header claims more."""
+        """See `ByteSource.read`. Reads no more than the file holds, even where a damaged header claims more.
+
+        Raises:
+            ProfileError: `changed` where the file got shorter since it was opened: what was read before and what would
+                follow don't belong together; `unreadable` where the disk or the network fails.
+        """
         length = min(length, self.size - offset)
         if length <= 0:
             return b""
-        data = os.pread(self._descriptor, length, offset)
-        if len(data) == length:
-            return data
-        parts = [data]  # pread returns at most 2 GiB at a time on Linux
-        done = len(data)
-        while data and done < length:
-            data = os.pread(self._descriptor, length - done, offset + done)
+        parts, done = [], 0
+        while done < length:  # pread returns at most 2 GiB at a time on Linux
+            try:
+                data = os.pread(self._descriptor, length - done, offset + done)
+            except OSError as error:
+                raise _open_error(self.name, error) from error
+            if not data:
+                sentence = f"{self.name} got shorter than {self.size:,} bytes while it was read."
+                raise ProfileError("changed", sentence, "open it again when nothing writes to it any more")
             parts.append(data)
             done += len(data)
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
         """Closes the file."""
@@ -134,11 +141,9 @@ def _source(descriptor: int, name: str) -> ByteSource:
 def _open_error(path: str, error: OSError) -> ProfileError:
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return ProfileError("not_found", f"{path} does not exist.", "check the path", EXIT_NOT_FOUND)
-    return ProfileError(
-        "unreadable",
-        f"{path} cannot be read: {(error.strerror or str(error)).lower()}.",
-        f"check its permissions: ls -l {path}",
-    )
+    refused = error.errno in (errno.EACCES, errno.EPERM)
+    hint = f"check its permissions: ls -l {path}" if refused else "check the disk, or the connection to it"
+    return ProfileError("unreadable", f"{path} cannot be read: {(error.strerror or str(error)).lower()}.", hint)
 
 
 def _gunzip(source: FileSource) -> MemorySource:

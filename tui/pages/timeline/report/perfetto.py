@@ -160,7 +160,8 @@ class _Ids:
 
 
 def _plane_of(section: Section, trace: Trace) -> Plane | None:
-    of_tracks = (trace.planes[track.plane_index] for track in section.tracks if track.plane_index >= 0)
+    # the file may be another one by now, with fewer planes
+    of_tracks = (trace.planes[t.plane_index] for t in section.tracks if 0 <= t.plane_index < len(trace.planes))
     return next(of_tracks, None) or next((plane for plane in trace.planes if plane.name == section.plane), None)
 
 
