@@ -30,8 +30,11 @@ _MOST_EVENTS = 1_000_000
 _SETTINGS = {"GRPC_VERBOSITY": "NONE", "GRPC_ENABLE_FORK_SUPPORT": "0"}
 """gRPC reads these when it is imported: it must not write over a screen, nor act when a pool starts a process."""
 
+MOST_BYTES = (1 << 31) - 1
+"""Of an answer: protobuf reads no longer message, and a stranger's server can't fill the memory."""
+
 _CHANNEL = (
-    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_receive_message_length", MOST_BYTES),
     ("grpc.max_metadata_size", 1 << 16),
     ("grpc.enable_http_proxy", 0),  # nothing but the address given is contacted
     ("grpc.service_config_disable_resolution", 1),

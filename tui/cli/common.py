@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -30,6 +31,9 @@ STREAM = "-"
 """The file name that stands for standard input or output."""
 PIPE_WIDTH = 110
 """Cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column."""
+
+MOST_WIDTH = 10_000
+"""Cells of the widest text report."""
 
 _LINE_WIDTH = 80
 """Cells of a line on standard error where nothing says."""
@@ -68,7 +72,8 @@ def add_screen(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> Non
 
 def add_width(parser: argparse.ArgumentParser) -> None:
     """How wide a text report is."""
-    parser.add_argument("--width", type=whole_number, default=0, metavar="CELLS", help="width of a text report")
+    cells = partial(whole_number, most=MOST_WIDTH)
+    parser.add_argument("--width", type=cells, default=0, metavar="CELLS", help="width of a text report")
 
 
 def add_report(
@@ -243,4 +248,4 @@ def _columns(fallback: int) -> int:
     """Width of the terminal, by COLUMNS first."""
     import shutil  # noqa: PLC0415 - brings three compression libraries along
 
-    return shutil.get_terminal_size((fallback, 24)).columns
+    return min(shutil.get_terminal_size((fallback, 24)).columns, MOST_WIDTH)

@@ -132,7 +132,18 @@ def _checked_size(path: str) -> int | None:
         raise _unreadable(path, error) from error
     if stat.S_ISDIR(status.st_mode):
         raise ProfileError("not_found", f"{shown} is a folder, not a log.", hint, EXIT_NOT_FOUND)
+    if stat.S_ISCHR(status.st_mode):
+        with _opened(path) as file:
+            _refuse_device(file, shown)
     return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _refuse_device(file: BinaryIO, shown: str) -> None:
+    """Refuses what never ends, such as /dev/zero; a terminal and /dev/null do."""
+    with contextlib.suppress(OSError, ValueError):  # what stands for standard input has no descriptor
+        status = os.fstat(file.fileno())
+        if stat.S_ISCHR(status.st_mode) and not file.isatty() and status.st_rdev != os.stat(os.devnull).st_rdev:
+            raise ProfileError("not_a_file", f"{shown} is a device, not a log.", f"{PROGRAM} oom LOG", EXIT_UNREADABLE)
 
 
 def _at_once_bytes(path: str) -> int:
@@ -161,6 +172,7 @@ def _scan_stdin() -> OomLog:
         raise ProfileError("unreadable", "There is no standard input.", f"{PROGRAM} oom LOG", EXIT_UNREADABLE)
     if sys.stdin.isatty():
         note("Paste the log here and end it with ctrl+D on a line of its own.")
+    _refuse_device(sys.stdin.buffer, "Standard input")
     piped = _Piped(sys.stdin.buffer)
     try:
         with _reading_shown("standard input", None) as on_progress:

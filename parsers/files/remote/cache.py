@@ -31,6 +31,7 @@ OnBytes = Callable[[int, int | None], None]
 FRESH_SECONDS = 60  # a copy compared this short ago is taken as it is: one page opens the same file several times
 OFFLINE_SECONDS = 12 * 3600  # a copy compared this short ago stands in when the server can't be reached
 ATTEMPTS = 5  # in a row that bring no byte
+SLOW_SECONDS, SLOW_BYTES = 60.0, 60_000  # a server that sends less in such a time may drip for days: it is given up
 _QUESTIONS = 2
 _CHANGES = 3
 _POLL_SECONDS = 0.1
@@ -53,7 +54,8 @@ def open_remote(
 
     Raises:
         ProfileError: `driver_missing`, `unsupported_scheme`, `not_found`, `not_a_file`, `no_permission`, `connection`,
-            `changing` (the file is being written), `wrong_size` (more comes than was announced), `disk_full` or
+            `too_slow`, `changing` (the file is being written),
+            `wrong_size` (more comes than was announced), `disk_full` or
             `cache` (the folder can't be written).
         Cancelled: `is_cancelled` said so.
     """
@@ -82,6 +84,22 @@ class _Original:
 
 class _Changed(Exception):
     """The original became another while it was fetched."""
+
+
+class _Pace:
+    """Tells whether bytes come fast enough to wait for the rest."""
+
+    def __init__(self, done: int) -> None:
+        self._since, self._had = time.monotonic(), done
+
+    def is_too_slow(self, done: int) -> bool:
+        """Whether too few have come in the time that they are given; `done` are here."""
+        now = time.monotonic()
+        if now - self._since <= SLOW_SECONDS:
+            return False
+        few = done - self._had < SLOW_BYTES
+        self._since, self._had = now, done
+        return few
 
 
 class _Fetch:
@@ -223,8 +241,11 @@ class _Fetch:
             if done != offset:
                 os.ftruncate(descriptor, 0)
             chunk = _SMALLEST_CHUNK
+            pace = _Pace(done)
             while True:
                 self._poll()
+                if pace.is_too_slow(done):
+                    raise self._too_slow()
                 began = time.monotonic()
                 data = stream.read(min(chunk, limit + 1 - done))
                 if not data:
@@ -252,6 +273,10 @@ class _Fetch:
         while time.monotonic() < end:
             self._poll()
             time.sleep(_POLL_SECONDS)
+
+    def _too_slow(self) -> ProfileError:
+        sentence = f"{self._shown} comes too slowly: fewer than {SLOW_BYTES:,} bytes in {SLOW_SECONDS:g} s."
+        return ProfileError("too_slow", sentence, "check the connection, or copy the file here yourself")
 
     def _too_much(self, size: int | None, limit: int) -> ProfileError:
         if size is None:

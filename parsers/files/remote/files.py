@@ -200,7 +200,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def status_of(error: BaseException) -> int:
     """The HTTP status behind an error, or 0."""
-    statuses = (str(getattr(cause, "status", None) or getattr(cause, "code", None)) for cause in _chain(error))
+    statuses = (str(getattr(cause, "status" if hasattr(cause, "status") else "code", None)) for cause in _chain(error))
     return next((int(status) for status in statuses if status.isdigit()), 0)
 
 
@@ -236,6 +236,8 @@ def why(error: BaseException) -> str:
         return "the server sends us on to something that is not on the web"
     if isinstance(inner, OSError) and (inner.errno or 0) > 0:  # those of name look-ups are below
         return os.strerror(inner.errno or 0).lower()
+    if type(inner).__name__ == "TooManyRedirects":
+        return "the server sends us round in a circle"
     text = str(getattr(inner, "strerror", None) or inner) or type(inner).__name__
     return printable(masked(text)[:200]).rstrip(". ")
 

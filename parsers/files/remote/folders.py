@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import posixpath
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -40,6 +41,7 @@ from tpuprof.parsers.files.remote.files import Facts, failures, modified_of, ope
 MAXIMUM_FOLDERS = 300  # each one takes a round trip
 MAXIMUM_ENTRIES = 50_000
 _INDEX_BYTES = 8 << 20
+INDEX_SECONDS = 60.0  # after which a page that is still coming is given up
 MAXIMUM_ASKED = 1000  # files of a web server whose size is asked for, one by one
 _QUESTIONS_AT_ONCE = 8
 _LONGEST_NAME = 1024
@@ -232,8 +234,11 @@ class RemotePlace(Place):
         page = bytearray()
         stream, _ = open_stream(self._files, address)
         with contextlib.closing(stream):
+            end = time.monotonic() + INDEX_SECONDS
             while len(page) < _INDEX_BYTES and (data := stream.read(_INDEX_BYTES - len(page))):
                 page += data
+                if time.monotonic() > end:
+                    raise TimeoutError
         links = _Links()
         links.feed(page.decode("utf-8", "surrogateescape"))
         server, folder, _ = split(request_url(address))

@@ -18,9 +18,11 @@ from tests.support.servers.profiler_server import (
     hangs,
     is_empty,
     listener,
+    profile,
     writes_it,
 )
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, ProfileError
+from tpuprof.parsers.capture import client
 from tpuprof.parsers.capture.client import look_at, read_answer
 from tpuprof.parsers.capture.errors import refused, unreachable
 from tpuprof.parsers.capture.files import RunFolder, safe_name
@@ -126,6 +128,14 @@ def test_what_a_server_answers(tmp_path: Path, status: str, details: str, code: 
     with FakeProfiler(fails(status, details)) as server:
         error = failed(server.address, tmp_path)
     assert error.code == code and said in error.sentence and len(error.sentence) < 500
+
+
+def test_an_answer_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = dict(client._CHANNEL)
+    assert bounds["grpc.max_receive_message_length"] == client.MOST_BYTES == 2**31 - 1
+    monkeypatch.setattr(client, "_CHANNEL", tuple({**bounds, "grpc.max_receive_message_length": 1000}.items()))
+    with FakeProfiler(data=profile(padding=2000)) as server:
+        assert failed(server.address, tmp_path).code == "too_large"
 
 
 def test_two_captures_of_one_server(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class Web:
         redirect: where everything leads to.
         login: value of the Authorization header that is wanted.
         asked: method, path and range of every request so far.
+        drips: bodies come a byte at a time, and never end.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -53,6 +54,7 @@ class Web:
     hold: threading.Event = field(default_factory=threading.Event)
     holds_after: int = -1
     taken: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    drips: bool = False
     url: str = ""
 
     def downloads(self) -> list[str]:
@@ -105,7 +107,10 @@ class _Handler(BaseHTTPRequestHandler):
         rest = [name[len(path) :] for name in self.web.files if name.startswith(path)]
         links = sorted({name.partition("/")[0] + "/" * ("/" in name) for name in rest}) + self.web.links
         page = "".join(f'<li><a href="{html.escape(link)}">x</a>' for link in ["../", "?C=N;O=D", *links]).encode()
-        self.reply(200, {"Content-Type": "text/html"}, page if with_body else b"")
+        if self.web.drips:
+            self.send(path, page, "", with_body)
+        else:
+            self.reply(200, {"Content-Type": "text/html"}, page if with_body else b"")
 
     def send(self, path: str, data: bytes, wanted: str, with_body: bool) -> None:
         web = self.web
@@ -140,6 +145,10 @@ class _Handler(BaseHTTPRequestHandler):
             if cut:
                 web.taken.acquire(timeout=30)
             self.close_connection = True
+        elif web.drips:
+            while not web.hold.wait(0.01):
+                self.wfile.write(b"<")
+                self.wfile.flush()
         elif web.holds_after >= 0:
             self.wfile.write(data[: web.holds_after])
             self.wfile.flush()

@@ -6,8 +6,11 @@ import gzip
 import io
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,7 @@ from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
+from tpuprof.tui.cli.common import DEMO, MOST_WIDTH
 from tpuprof.tui.cli.progress import ProgressLine
 from tpuprof.tui.demo import demo_path
 
@@ -75,6 +79,43 @@ def test_nothing_there(capsys: pytest.CaptureFixture[str], tmp_path: Path, logdi
 def test_an_unreadable_profile(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "host0.xplane.pb").write_bytes(b"\xff" * 300)
     expect_error(capsys, ["report", "overview", str(tmp_path)], EXIT_UNREADABLE)
+
+
+@pytest.mark.parametrize(
+    "words", [["report", "overview", DEMO, "--width", "999999999"], ["diff", "x", "--width", "10001"]], ids=" ".join
+)
+def test_a_width_has_a_bound(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    assert "is not a whole number from 0 to 10,000" in expect_error(capsys, words, EXIT_USAGE)[0]
+
+
+def test_a_terminal_of_a_width_that_none_has(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "999999999")
+    assert cli.main(["report", "overview", DEMO]) == EXIT_OK
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= MOST_WIDTH
+
+
+def test_a_device_that_never_ends_is_no_log(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expect_error(capsys, ["oom", "/dev/zero"], EXIT_UNREADABLE)
+    with open("/dev/zero", encoding="ascii") as zeros:
+        monkeypatch.setattr(sys, "stdin", zeros)
+        expect_error(capsys, ["oom", "-"], EXIT_UNREADABLE)
+    expect_error(capsys, ["oom", os.devnull], EXIT_NOT_FOUND)
+    expect_error(capsys, ["report", "overview", "/dev/zero"], EXIT_UNREADABLE)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ctrl_c_at_any_moment_leaves_no_traceback(seed: int) -> None:
+    command = [sys.executable, "-m", "tpuprof.tui", "report", "overview", "demo"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(random.Random(seed).uniform(0.1, 0.4))
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode in (-signal.SIGINT, EXIT_OK, EXIT_INTERRUPTED)
+    assert "Traceback" not in errors
 
 
 def test_a_traceback_only_where_it_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

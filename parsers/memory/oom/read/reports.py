@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from tpuprof.parsers.base.text import examples, printable
@@ -33,6 +34,9 @@ class Collector:
     def __init__(self) -> None:
         self._drafts: list[Draft] = []
         self._by_key: dict[tuple[object, ...], Draft] = {}
+        # bits, one for each draft: which of them give a size, and which give it as this
+        self._giving: dict[str, int] = {}
+        self._saying: dict[tuple[str, Printed], int] = {}
         self._characters = 0
         self.left_out = 0
         self.entries_left_out = 0
@@ -42,12 +46,13 @@ class Collector:
         key = _key(draft)
         known = self._by_key.get(key)
         if known is None:
-            known = next((each for each in reversed(self._drafts) if _is_copy(each, draft)), None)
+            known = next((each for each in self._alike(draft) if _is_copy(each, draft)), None)
         if known is not None:
             before = _key(known)
             self._characters -= known.characters
             _merge(known, draft)
             self._characters += known.characters
+            self._note(known)
             if _key(known) != before:
                 self._by_key[_key(known)] = known
             return
@@ -61,6 +66,23 @@ class Collector:
         self._characters += draft.characters
         self._drafts.append(draft)
         self._by_key[key] = draft
+        self._note(draft)
+
+    def _note(self, draft: Draft) -> None:
+        bit = 1 << next(place for place, each in enumerate(self._drafts) if each is draft)
+        for name, size in draft.sizes.items():
+            self._giving[name] = self._giving.get(name, 0) | bit
+            self._saying[name, size] = self._saying.get((name, size), 0) | bit
+
+    def _alike(self, draft: Draft) -> Iterator[Draft]:
+        """The drafts without a size that differs, the latest first: a log may hold thousands of other errors."""
+        alike = (1 << len(self._drafts)) - 1
+        for name, size in draft.sizes.items():
+            alike &= ~self._giving.get(name, 0) | self._saying.get((name, size), 0)
+        while alike:
+            place = alike.bit_length() - 1
+            yield self._drafts[place]
+            alike ^= 1 << place
 
     def reports(self) -> tuple[OomReport, ...]:
         """The errors in order of their first lines."""

@@ -224,3 +224,11 @@ def test_cancelled_before_it_begins(web: Web) -> None:
     with pytest.raises(Cancelled):
         fetch(f"{web.url}/h.xplane.pb", is_cancelled=lambda: True)
     assert web.asked == []
+
+
+def test_a_server_that_drips_is_given_up(cache: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpuprof.parsers.files.remote.cache.SLOW_SECONDS", 0.2)
+    web.drips = True
+    with pytest.raises(ProfileError, match=r"comes too slowly: fewer than 60,000 bytes in 0.2 s\.$"):
+        open_remote(f"{web.url}/h.xplane.pb")
+    web.hold.set()

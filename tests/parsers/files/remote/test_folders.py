@@ -294,6 +294,18 @@ def test_an_endless_index_page_ends(web: Web, monkeypatch: pytest.MonkeyPatch) -
     assert 20 < len(run.hosts) < 100
 
 
+def test_a_circle_of_redirects_has_a_reason(web: Web) -> None:
+    web.redirect = "/round?and=round"
+    assert "the server sends us round in a circle" in refused(f"{web.url}/h.xplane.pb").sentence
+
+
+def test_an_index_that_never_ends_is_given_up(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpuprof.parsers.files.remote.folders.INDEX_SECONDS", 0.2)
+    web.files["/logs/h.xplane.pb"], web.drips = CONTENT, True
+    assert "does not answer in time" in refused(f"{web.url}/logs/").sentence
+    web.hold.set()
+
+
 def test_sizes_of_many_files_are_not_all_asked_for(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tpuprof.parsers.files.remote.folders.MAXIMUM_ASKED", 5)
     for number in range(12):

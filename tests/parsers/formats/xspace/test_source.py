@@ -1,4 +1,4 @@
-"""Tests of `parsers.formats.xspace.source`: what a report says of a file that gets shorter, or fails, while it is read."""
+"""Tests of `parsers.formats.xspace.source`: what is said of a file that gets shorter, or fails, while it is read."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from tests.parsers.memory.oom.read.texts import (
 )
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.memory.oom.model import OomLog
-from tpuprof.parsers.memory.oom.read import draft
+from tpuprof.parsers.memory.oom.read import draft, reports
 from tpuprof.parsers.memory.oom.read.draft import MOST_CHARACTERS, MOST_ENTRIES
 from tpuprof.parsers.memory.oom.read.forms import printed
 from tpuprof.parsers.memory.oom.read.reports import MOST_REPORTS
@@ -145,6 +145,22 @@ def test_too_many_different_errors_are_left_out_and_said() -> None:
     log = read(lines.encode())
     assert len(log.reports) == MOST_REPORTS
     assert log.notes == ("The log has too many different errors: 50 further errors are left out.",)
+
+
+def test_an_error_is_compared_only_with_those_of_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    def counting(known: draft.Draft, other: draft.Draft) -> bool:
+        nonlocal compared
+        compared += 1
+        return is_copy(known, other)
+
+    is_copy = reports._is_copy
+    monkeypatch.setattr(reports, "_is_copy", counting)
+    errors = 2 * MOST_REPORTS
+    log = read("".join(ALL["runtime"][0].replace("100.00M", f"{n}.00M") for n in range(100, 100 + errors)).encode())
+    assert len(log.reports) == MOST_REPORTS
+    assert compared < errors
 
 
 def test_too_long_a_list_is_cut_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
