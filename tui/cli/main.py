@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ def main(argv: list[str] | None = None) -> int:
         The exit code, one of `tpuprof.parsers.base.errors.EXIT_*`.
     """
     arguments = sys.argv[1:] if argv is None else argv
+    _open_closed_streams()
     try:
         return _run(arguments)
     except SystemExit as stop:  # argparse after --help and --version
@@ -64,6 +66,22 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return _fail(arguments, f"The system refused: {reason}.", f"{PROGRAM} --debug ...", EXIT_UNREADABLE)
+
+
+def _open_closed_streams() -> None:
+    """Puts something in the place of standard streams that were closed, so that no file gets their descriptors.
+
+    What goes to standard error is lost then; what goes to standard output fails, as nobody would get it.
+    """
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+            raw: Any = io.FileIO(descriptor, "r" if name == "stdin" else "w", closefd=False)  # keeps nothing for later
+            stream = io.BufferedReader(raw) if name == "stdin" else raw
+            setattr(sys, name, io.TextIOWrapper(stream, "utf-8", write_through=True))
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -118,6 +118,24 @@ def test_ctrl_c_at_any_moment_leaves_no_traceback(seed: int) -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("words", "exit_code"),
+    [("--version", EXIT_OK), ("doctor", EXIT_OK), ("report runs demo", EXIT_OK), ("oom nowhere", EXIT_NOT_FOUND)],
+)
+def test_closed_streams(words: str, exit_code: int, closed: str, tmp_path: Path) -> None:
+    """No traceback; no error on standard output; no profile opened as one of the streams."""
+    out, errors = tmp_path / "out", tmp_path / "errors"
+    shell = f"exec {sys.executable} -m tpuprof.tui {words} >{out} 2>{errors} {closed}"
+    done = subprocess.run(["/bin/sh", "-c", shell], check=False, stdin=subprocess.DEVNULL)
+    lost = exit_code == EXIT_OK and ">&-" in closed.split()
+    assert done.returncode == (EXIT_USAGE if lost else exit_code)
+    said = errors.read_text()
+    assert "Traceback" not in said and "Exception" not in said
+    assert bool(out.read_text()) == (exit_code == EXIT_OK and not lost)
+    assert bool(said) == ("2>&-" not in closed and (lost or exit_code != EXIT_OK))
+
+
 def test_a_traceback_only_where_it_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert cli.main(["report", "overview", str(tmp_path / "nowhere"), "--debug"]) == EXIT_NOT_FOUND
     assert "Traceback" in capsys.readouterr().err
