@@ -31,7 +31,14 @@ _ONCE = "once-"
 _POLL_SECONDS = 0.1
 _SPARE_BYTES = 64 << 20  # left free on the disk while there are copies to remove instead
 _COPY_NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
-_SECRETS = re.compile(r"(x-amz-|x-goog-|sig$|signature|expires|policy|key-pair-id|token|access|key$|s[eprv]$)", re.I)
+_SIGNATURES = frozenset({"x-amz-signature", "x-goog-signature", "signature", "sig"})
+# what signing adds, which is another each time: Amazon's and Google's, now and before, CloudFront's, Azure's
+_SIGNING = re.compile(
+    r"x-(?:amz|goog)-(?:algorithm|content-sha256|credential|date|expires|security-token|signature|signedheaders)"
+    r"|awsaccesskeyid|googleaccessid|key-pair-id|expires|policy|signature|sig"
+    r"|s[eprvt]|spr|sip|ss|srt|skoid|sktid|skt|ske|sks|skv",
+    re.IGNORECASE,
+)
 _UNLOCKABLE = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -51,10 +58,17 @@ def cache_bound() -> int:
 
 
 def url_key(url: str) -> str:
-    """Hash of an address: without login and signature, which change while the file stays the same."""
+    """Hash of an address, without password; of a signed one without what signing adds, which is another each time.
+
+    Anything else may tell one file from another: a parameter that begins like one of those, a token, the user.
+    """
     begin, path, query = split(url)
-    kept = [pair for pair in parse_qsl(query.lstrip("?"), keep_blank_values=True) if not _SECRETS.match(pair[0])]
-    return _hash(f"{without_login(begin)}{path}?{kept}")[:32]
+    pairs = parse_qsl(query.lstrip("?"), keep_blank_values=True)
+    if any(name.lower() in _SIGNATURES for name, _ in pairs):
+        pairs = [pair for pair in pairs if not _SIGNING.fullmatch(pair[0])]
+    login, at, _ = begin.partition("://")[2].rpartition("@")
+    user = login.partition(":")[0] + at
+    return _hash(f"{user}{without_login(begin)}{path}?{pairs}")[:32]
 
 
 def version_key(size: int | None, version: str) -> str:
