@@ -160,6 +160,7 @@ class Folder:
     modified: float = 0.0
     subfolders: list[tuple[str, bool]] = field(default_factory=list)  # name, whether it is a symbolic link
     files: dict[Kind, list[str]] = field(default_factory=lambda: defaultdict(list))
+    refusal: OSError | None = None  # why it may not be listed, or not to its end
 
     def take(self, entry: os.DirEntry[str]) -> None:
         """Files an entry under what its name says it is."""
@@ -276,6 +277,7 @@ class Walk:
                     folder.take(entry)
         except OSError as error:
             self.denied.append((path, error))
+            folder.refusal = error
         return folder
 
     def may_take(self) -> bool:

@@ -346,7 +346,10 @@ def _notes(folder: Folder) -> list[Problem]:
     """
     notes = []
     shown = printable(folder.path)
-    if not folder.profiles():
+    if folder.refusal is not None:  # what it holds is not known
+        sentence = f"The run folder {shown} cannot be read: {reason(folder.refusal)}."
+        notes.append(Problem("unreadable_folder", shown, sentence, f"check its permissions: ls -ld {shown}"))
+    elif not folder.profiles():
         content = folder.holds()
         holds = f"holds no profile, only {examples(content)}" if content else "is empty"
         hint = "a profile is written when the capture ends: see whether stop_trace() ran, and the program's log"

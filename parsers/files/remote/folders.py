@@ -298,6 +298,7 @@ class _RemoteWalk(Walk):
                     folder.modified = max(folder.modified, modified_of(facts))
         except OSError as error:
             self.denied.append((path, error))
+            folder.refusal = error
         return folder
 
     def list_names(self, path: str, limit: int) -> list[str]:

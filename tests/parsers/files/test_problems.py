@@ -15,6 +15,7 @@ import pytest
 from tests.parsers.files.layouts import CONTENT, NOON, codes, hosts, names, put, refused, run_folder
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE
 from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.tui.cli.main import main
 
 # --- files with problems
 
@@ -287,6 +288,20 @@ def test_folders_that_cannot_be_listed_are_one_problem(tmp_path: Path, monkeypat
     assert codes(found.problems) == ["unreadable_folder"]
     expected = f"{tmp_path}/a/closed and 2 further folders could not be listed: permission denied."
     assert found.problems[0].sentence == expected
+
+
+def test_a_run_that_cannot_be_listed_is_not_called_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = tmp_path / "plugins" / "profile"
+    put(runs / "open" / "h.xplane.pb")
+    closed = put(runs / "closed" / "h.xplane.pb").parent
+    deny(monkeypatch, "closed")
+    found = {run.name: run for run in open_logdir(str(tmp_path)).runs}
+    assert codes(found["closed"].problems) == ["unreadable_folder"]
+    assert found["closed"].problems[0].sentence == f"The run folder {closed} cannot be read: permission denied."
+    assert main(["report", "overview", str(tmp_path), "--run", "closed"]) == EXIT_UNREADABLE
+    assert f"The run folder {closed} cannot be read: permission denied." in capsys.readouterr().err
 
 
 def test_the_folder_asked_for_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
