@@ -213,18 +213,29 @@ def _tool_data(message: memoryview) -> memoryview:
     return parts.get(_DATA, message[:0]) if is_profile else message[:0]
 
 
-def look_at(profile: memoryview | bytes) -> Look | None:
-    """Reads a profile's host name and what the profile lacks; returns None for bytes that are no profile."""
+def look_at(profile: memoryview | bytes | str) -> Look | None:
+    """Reads what a profile says of itself: its bytes, or the file at a path.
+
+    Returns:
+        Its host's name and what it lacks; None for bytes that are no whole profile, or hold neither events nor errors.
+    """
     try:
-        trace = Trace(MemorySource(profile, "the answer"))
+        with contextlib.closing(
+            Trace.open(profile) if isinstance(profile, str) else Trace(MemorySource(profile))
+        ) as trace:
+            return _look(trace)
     except ProfileError:
         return None
-    if not trace.planes:
+
+
+def _look(trace: Trace) -> Look | None:
+    reported = [*trace.errors, *trace.warnings]
+    holds_something = reported or any(line.size for plane in trace.planes for line in plane.lines)
+    if trace.problems or not trace.planes or not holds_something:
         return None
     notes = []
     if not any(plane.name.startswith(_DEVICE) for plane in trace.planes):
         notes.append("holds no device plane: no accelerator there, or nothing ran on it")
-    reported = [*trace.errors, *trace.warnings]
     if reported:
         notes.append(f"the profiler says: {examples([line[:200] for line in reported], _MOST_SHOWN)}")
     return Look(trace.hostnames[0] if trace.hostnames else "", tuple(notes))

@@ -105,10 +105,10 @@ def empty_trace(address: Address, options: CaptureOptions, is_stopped: bool) -> 
     return failure(code, f"{sentence}: {why}.", "longer than a step takes (--ms), and while the program computes")
 
 
-def not_a_profile(address: Address) -> ProfileError:
-    """The server sent bytes that are no XSpace."""
-    sentence = f"What {address} sent is not a profile: its bytes do not read as an XSpace."
-    return failure("corrupt", sentence, "")
+def not_a_profile(address: Address, path: str = "") -> ProfileError:
+    """The server sent bytes that are no whole XSpace, or one without events; or wrote them to a path."""
+    sentence = f"What {address} sent is not a profile: its bytes do not read as a whole XSpace with events."
+    return failure("corrupt", sentence, f"look at what it wrote, {printable(path)}" if path else "")
 
 
 def too_old(address: Address, path: str | None) -> ProfileError:

@@ -14,7 +14,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture.errors import failure, unwritable
@@ -86,8 +86,13 @@ class RunFolder:
             _sync(folder)
             return path, host
 
-    def take(self, folder: str, names: Iterable[str]) -> tuple[str, str, int] | None:
+    def take(
+        self, folder: str, names: Iterable[str], check: Callable[[str], object] = lambda path: None
+    ) -> tuple[str, str, int] | None:
         """Moves the profile from an old server's own folder into this run, and removes that folder.
+
+        Args:
+            check: raises for a file that is no profile; it stays where it is then.
 
         Returns:
             The file's path, its host's name and its size in bytes; None where no profile is there.
@@ -96,6 +101,7 @@ class RunFolder:
             profile = _largest_profile(folder)
             if profile is None:
                 return None
+            check(profile)
             with open(os.open(profile, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
                 path, host = self.write(names, iter(lambda: file.read(_PIECE), b""))
             shutil.rmtree(folder, ignore_errors=True)
@@ -145,8 +151,10 @@ class RunFolder:
 
 
 def _largest_profile(folder: str) -> str | None:
-    """The path of the largest profile in a folder; None where it holds none or is missing."""
-    profiles = []
+    """The path of the largest profile in a folder; None where it holds none, is missing or leads elsewhere."""
+    profiles: list[tuple[int, str]] = []
+    if os.path.islink(folder):
+        return None
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(SUFFIX) and stat.S_ISREG((facts := entry.stat(follow_symlinks=False)).st_mode):

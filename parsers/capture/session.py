@@ -20,7 +20,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.capture import errors, model
-from tpuprof.parsers.capture.client import Answer, Call, Server, look_at, profile_request, read_answer
+from tpuprof.parsers.capture.client import Answer, Call, Look, Server, look_at, profile_request, read_answer
 from tpuprof.parsers.capture.files import RunFolder, safe_name
 from tpuprof.parsers.capture.model import Address, CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
 
@@ -204,7 +204,7 @@ class _Job:
             return self._write(answer.profile)
         folder = os.path.join(self.folder.parent, session)
         self._say("writing")
-        taken = self.folder.take(folder, self._names(""))
+        taken = self.folder.take(folder, self._names(""), self._looked_at)
         if taken is None:
             raise errors.too_old(self.address, folder)
         return self._finish(*taken, ("was traced twice: its server is old, and writes profiles itself",))
@@ -248,13 +248,18 @@ class _Job:
 
     def _write(self, profile: memoryview) -> model.HostCapture:
         """Writes the profile to a file."""
-        look = look_at(profile)
-        if look is None:
-            raise errors.not_a_profile(self.address)
+        look = self._looked_at(profile)
         self._say("writing", size_bytes=len(profile))
         pieces = (profile[offset : offset + _WRITTEN_AT_ONCE] for offset in range(0, len(profile), _WRITTEN_AT_ONCE))
         path, host = self.folder.write(self._names(look.hostname), pieces)
         return self._finish(path, host, len(profile), look.notes)
+
+    def _looked_at(self, profile: memoryview | str) -> Look:
+        """What the profile says of itself; refuses what holds nothing, before anybody calls it one."""
+        look = look_at(profile)
+        if look is None:
+            raise errors.not_a_profile(self.address, profile if isinstance(profile, str) else "")
+        return look
 
     def _finish(self, path: str, host: str, size: int, notes: tuple[str, ...]) -> model.HostCapture:
         self._say("written", size_bytes=size)

@@ -184,10 +184,38 @@ def test_a_server_that_dies_while_it_traces(tmp_path: Path) -> None:
     assert caught.value.code in ("connection_lost", "server_error") and server.address in caught.value.sentence
 
 
-@pytest.mark.parametrize("data", [b"\xff" * 50, b"not a profile", b"\n\x00" * 3, b"\x22\x04host"])
+HALF = profile()[: len(profile()) // 2]
+NOTHING = (b"\xff" * 50, b"not a profile", b"\n\x00" * 3, b"\x22\x04host", bytes(500), HALF, b"\n\x07\x12\x05/host")
+
+
+@pytest.mark.parametrize("data", NOTHING)
 def test_bytes_that_are_no_profile(tmp_path: Path, data: bytes) -> None:
     with FakeProfiler(data=data) as server:
         assert failed(server.address, tmp_path).code == "corrupt"
+    assert not list(tmp_path.rglob("*.xplane.pb"))
+
+
+@pytest.mark.parametrize("data", NOTHING)
+def test_a_file_of_an_old_server_that_is_no_profile_stays_where_it_is(tmp_path: Path, data: bytes) -> None:
+    with (
+        FakeProfiler(writes_it(), data=data) as server,
+        pytest.raises(ProfileError, match="is not a profile") as caught,
+    ):
+        capture([server.address], SHORT, str(tmp_path))
+    (left,) = tmp_path.rglob("*.xplane.pb")
+    assert left.read_bytes() == data and str(left) in caught.value.hint
+
+
+def test_a_session_folder_that_leads_elsewhere_is_not_taken(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "other.xplane.pb").write_bytes(profile())
+    run = RunFolder(str(tmp_path / "logdir"), 0)
+    run.prepare()
+    session = Path(run.parent, "session")
+    session.symlink_to(elsewhere)
+    assert run.take(str(session), ["host"]) is None
+    assert (elsewhere / "other.xplane.pb").is_file()
 
 
 def test_an_old_server_on_another_disk(tmp_path: Path) -> None:
