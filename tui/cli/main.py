@@ -16,13 +16,23 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NoReturn
 
-from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
+from tpuprof.parsers.base.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_NO_TERMINAL,
+    EXIT_OK,
+    EXIT_UNREADABLE,
+    EXIT_USAGE,
+    Cancelled,
+    ProfileError,
+)
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.common import DEMO, PROGRAM, UsageParser, existing, note, version_of
 
 _COMMANDS = ("report", "oom", "diff", "memory", "capture", "doctor")
 _MEMORY_TAB = 4
+_NEED_SCREEN = ("latest", "mouse")
+"""What no report does; without these the overview is printed where no screen can be drawn."""
 
 
 _COMMAND_HELP = f"""commands:
@@ -145,7 +155,7 @@ def _app_parser() -> argparse.ArgumentParser:
     )
     parser = _AppParser(PROGRAM, description=what, formatter_class=form, allow_abbrev=False)
     common.add_choice_of_profile(parser)
-    latest = "open the newest run whenever one comes; wait for one where there is none yet"
+    latest = "open the newest run whenever one comes; wait for one where there is none yet; needs a terminal"
     parser.add_argument("--latest", action="store_true", help=latest)
     common.add_reading(parser)
     common.add_screen(parser)
@@ -176,6 +186,9 @@ def _app(args: argparse.Namespace) -> int:
     args.path = existing(args.path)
     if args.latest and args.run is not None:
         raise ProfileError("usage", "--latest and --run do not go together.", f"{PROGRAM} --help", EXIT_USAGE)
+    for option in (name for name in _NEED_SCREEN if getattr(args, name) and common.why_no_screen()):
+        sentence = f"--{option} needs a screen. {common.why_no_screen()}"
+        raise ProfileError("no_terminal", sentence, f"{PROGRAM} report overview PATH", EXIT_NO_TERMINAL)
     if args.latest:
         from tpuprof.parsers.files.watch import wait_for_run  # noqa: PLC0415
 

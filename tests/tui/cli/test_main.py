@@ -18,6 +18,7 @@ import pytest
 from tests.tui.cli.calls import PROGRAM, RUN, Done, Terminal, expect_error, host_bytes, modules_of, run, write_logdir
 from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
+    EXIT_NO_TERMINAL,
     EXIT_NOT_FOUND,
     EXIT_OK,
     EXIT_UNREADABLE,
@@ -240,6 +241,15 @@ def test_without_a_terminal_the_overview_is_printed(capsys: pytest.CaptureFixtur
     out, err = capsys.readouterr()
     assert "host1" in out and "host0" not in out
     assert err == "Input or output is not a terminal. Printing the overview instead of opening the screen.\n"
+
+
+@pytest.mark.parametrize("option", ["--latest", "--mouse"])
+def test_what_only_a_screen_does_needs_a_terminal(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str
+) -> None:
+    sentence, hint = expect_error(capsys, [option, str(tmp_path / "not there yet")], EXIT_NO_TERMINAL)
+    assert sentence == f"{option} needs a screen. Input or output is not a terminal."
+    assert hint == "try: tpuprof-tui report overview PATH"
 
 
 @pytest.mark.parametrize("term", ["", "dumb"])
