@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
@@ -297,6 +297,19 @@ def of_rows(rows: list[Row]) -> OpColumns:
     )
 
 
+@pytest.fixture(scope="class")
+def in_process() -> Iterator[None]:
+    """Searches without a process of its own: Hypothesis asks hundreds of times."""
+
+    def found_in(pattern: str, texts: Sequence[str], poll: Callable[[], None]) -> bytes:
+        return bytes(regex.compiled(pattern).search(text) is not None for text in texts)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regex, "found_in", found_in)
+        yield
+
+
+@pytest.mark.usefixtures("in_process")
 @given(rows=ROWS, term=TERM)
 def test_not_is_the_opposite(rows: list[Row], term: str) -> None:
     table = of_rows(rows)
@@ -305,6 +318,7 @@ def test_not_is_the_opposite(rows: list[Row], term: str) -> None:
     assert (parse_filter("!" + term).mask(table) == ~mask).all()
 
 
+@pytest.mark.usefixtures("in_process")
 @given(rows=ROWS, terms=st.lists(TERM, max_size=4))
 def test_terms_must_all_hold(rows: list[Row], terms: list[str]) -> None:
     table = of_rows(rows)
