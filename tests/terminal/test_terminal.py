@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import random
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -103,6 +107,26 @@ def test_a_lost_connection_ends_the_app() -> None:
         app.hang_up()
         app.wait_for_exit()
         assert app.exit_code is not None
+
+
+def test_a_terminal_that_controls_nobody_ends_the_app_too() -> None:
+    """In a container or under setsid no signal comes when the terminal goes."""
+    outside, inside = pty.openpty()
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    command = [sys.executable, "-m", "tpuprof.tui", "demo"]
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    with subprocess.Popen(
+        command, stdin=inside, stdout=inside, stderr=inside, env=environment, start_new_session=True
+    ) as app:
+        os.close(inside)
+        written = b""
+        while b"Top ops" not in written:
+            written += os.read(outside, 1 << 16)
+        os.close(outside)
+        try:
+            assert app.wait(20) == 128 + signal.SIGHUP
+        finally:
+            app.kill()
 
 
 def test_bytes_on_the_wire_stay_within_budget() -> None:

@@ -1,9 +1,14 @@
-"""Ends the screen by a signal, whatever its thread is doing, and leaves the terminal as it was."""
+"""Ends the screen by a signal, whatever its thread is doing, and leaves the terminal as it was.
+
+A terminal that is gone counts as SIGHUP, which the system sends to those alone that it controls. Textual would read
+nothing from it for ever.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import termios
@@ -38,8 +43,7 @@ def ended_by_signals(leave: Callable[[int], None]) -> Iterator[None]:
     ended = Event()
 
     def watch() -> None:
-        # The interpreter writes each signal's number here at once; its handlers wait for the main thread.
-        number = next((data[0] for data in iter(lambda: os.read(reader, 1), b"") if data[0] in ENDING), None)
+        number = _first_signal(reader, terminal)
         if number is None:
             return
         leave(128 + number)
@@ -61,6 +65,30 @@ def ended_by_signals(leave: Callable[[int], None]) -> Iterator[None]:
         os.close(writer)
         watcher.join()
         os.close(reader)
+
+
+def _first_signal(reader: int, terminal: int) -> int | None:
+    """Waits for a signal that ends the app, or for the terminal to hang up; None where the app has ended.
+
+    Args:
+        reader: where the interpreter writes each signal's number at once; its handlers wait for the main thread.
+    """
+    poll = select.poll()
+    poll.register(reader, select.POLLIN)
+    if terminal >= 0:
+        poll.register(terminal, 0)  # hanging up is told in any case
+    while True:
+        for descriptor, event in poll.poll():
+            if descriptor == terminal:
+                if event & select.POLLHUP:
+                    return signal.SIGHUP
+                poll.unregister(terminal)  # a system that can't tell of terminals
+                continue
+            data = os.read(reader, 1)
+            if not data:
+                return None
+            if data[0] in ENDING:
+                return data[0]
 
 
 def _attributes() -> tuple[int, list[Any] | None]:
