@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -16,6 +17,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.device import op_class
 from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
+
+_NUMBER = re.compile(r"\d+")
+_CLONE = re.compile(r"(\.\d+|\.clone|\.remat\d*)+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,32 @@ def framework_groups(table: OpTable) -> FrameworkGroups:
             types.append((op.type if op else "") or UNKNOWN_TYPE)
         group[row] = number[name]
     return FrameworkGroups(tuple(number), tuple(types), group)
+
+
+def without_number(name: str) -> str:
+    """An op's name without what tells its copies apart: ``fusion.7.remat2`` becomes ``fusion``."""
+    return _CLONE.sub("", name)
+
+
+def clone_keys(table: OpTable, rows: NDArray[np.intp] | None = None) -> list[tuple[str, ...]]:
+    """What ops have in common with their clones: ops that are one for the reader have one key.
+
+    Clones are duplicates by the compiler's word (`deduplicated_name`), or have the same category and the same
+    framework op and name but for numbers, as the layers of an unrolled loop have.
+
+    Args:
+        rows: which ops; None for all.
+    """
+    chosen = range(len(table)) if rows is None else rows.tolist()
+    scopes: dict[str, str] = {}
+    keys: list[tuple[str, ...]] = []
+    for row, duplicate in zip(chosen, table.texts("deduplicated_name", rows), strict=True):
+        full, category, name = table.framework_op[row], table.category[row] or "", duplicate or table.name[row]
+        if full not in scopes:
+            scopes[full] = _NUMBER.sub("#", full)
+        scope = scopes[full]
+        keys.append((category, scope, _NUMBER.sub("#", without_number(name))) if scope else (category, "", name))
+    return keys
 
 
 def most_frequent(group: Int64s, occurrences: Int64s, count: int) -> Int64s:

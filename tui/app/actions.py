@@ -121,7 +121,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("next_tab(-1)", ("shift+tab", "left_square_bracket"), "Shift+Tab, [", "Previous tab"),
     _command("view", "v", "Next view: profile, HLO ops, framework ops, roofline", "view"),
     _command("view", "V", "Previous view", argument=", -1"),
-    _command("group", "b", "Group by program, category, framework scope", "group by"),
+    _command("group", "b", "Group by program, category, framework scope; HLO ops: clones", "group by"),
     _command("sort", "s", "Sort by time or waste; in a table by the next column", "sort"),
     _command("reverse", "S", "Reverse the order", "reverse"),
     _command("idle", "i", "Idle time, or infeed and outfeed: with or without"),

@@ -72,7 +72,7 @@ class OpsPage:
 def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
     """Makes the page over at least one of a run's hosts."""
     merged = merge_tables([summary.table for summary in summaries])
-    table = merged.take(_by_self_time(merged))
+    table = merged.take(by_self_time(merged))
     device = device_of(summaries)
     peaks = device.peaks if device is not None else Peaks()
     total = sum(summary.total_ps for summary in summaries)
@@ -117,7 +117,7 @@ def clock_scale(table: OpTable) -> Floats:
     return np.divide(table.normalized_ps, table.total_ps, out=np.ones(len(table)), where=table.total_ps > 0)
 
 
-def _by_self_time(table: OpTable) -> NDArray[np.intp]:
+def by_self_time(table: OpTable) -> NDArray[np.intp]:
     """Rows by self time, longest first; ties by name."""
     names = sorted(range(len(table)), key=table.name.__getitem__)
     rank = np.empty(len(table), np.int64)

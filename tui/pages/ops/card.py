@@ -58,12 +58,19 @@ class _Card:
 
 
 def op_card(
-    page: OpsPage, details: OpDetails, width: int, glyphs: Glyphs, excerpt: SourceExcerpt | None = None
+    page: OpsPage,
+    details: OpDetails,
+    width: int,
+    glyphs: Glyphs,
+    excerpt: SourceExcerpt | None = None,
+    op_count: int = 1,
 ) -> list[Line]:
-    """Everything about one HLO op, what matters most first."""
+    """Everything about one HLO op, what matters most first; or about a group of ops, with the texts of the longest."""
     card, row, table = _Card(width, glyphs), details.row, page.table
     kind, program = page.op_class[row], short_program(page.program[row], glyphs)
     card.head(table.name[row], (table.category[row] or "category unknown", kind, program), kind)
+    if op_count > 1:
+        card.entry("group", f"{count(op_count)} clones, added up; texts and shapes are those of the longest")
     number, own, total = int(table.occurrences[row]), int(table.self_ps[row]), int(table.total_ps[row])
     time = f"{count(number)} {glyphs.times} {duration(own / max(1, number))} = {duration(own)}"
     card.entry("time", f"{time}, {share(float(page.self_fraction[row]))} of all")

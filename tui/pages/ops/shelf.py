@@ -7,7 +7,7 @@ is there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
@@ -18,6 +18,7 @@ from tpuprof.tui.pages.ops.card import op_card
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import HloModule
     from tpuprof.parsers.formats.hlo.programs import HloModules
+    from tpuprof.parsers.pages.ops.op_groups import OpGroups
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
@@ -86,3 +87,15 @@ def hlo_card(pages: OpPages, row: int, shelf: Shelf, width: int, glyphs: Glyphs)
 
     details = op_details(pages.ops, row, shelf.module(int(pages.ops.table.program_id[row])))
     return op_card(pages.ops, details, width, glyphs, shelf.excerpt(details.source))
+
+
+def group_of_ops_card(
+    pages: OpPages, groups: OpGroups, group: int, shelf: Shelf, width: int, glyphs: Glyphs
+) -> list[Line]:
+    """The card of a group of ops: their times and work, and what the profile says of the longest one."""
+    from tpuprof.parsers.pages.ops.details import op_details  # noqa: PLC0415 - numpy and protobuf, not at start
+
+    row = int(groups.main_op[group])
+    details = op_details(pages.ops, row, shelf.module(int(pages.ops.table.program_id[row])))
+    number, excerpt = int(groups.op_count[group]), shelf.excerpt(details.source)
+    return op_card(groups.page, replace(details, row=group), width, glyphs, excerpt, number)

@@ -11,7 +11,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.pages.ops.card import framework_card
 from tpuprof.tui.pages.ops.roofline import roofline_chart
-from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, hlo_card
+from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, group_of_ops_card, hlo_card
 from tpuprof.tui.report.fields import Table, filter_texts, help_rows, is_descending, order, screen_columns
 
 if TYPE_CHECKING:
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
     from tpuprof.parsers.ops.filter import Filter, FilterError, OpColumns
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.ops.op_groups import OpGroups
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
 
 
 class TableView:
-    """The table of HLO ops; base of the other tables. Only indices are held: a million rows cost eight megabytes.
+    """A table of ops, one a row; base of the views. Only indices are held: a million rows cost eight megabytes.
 
     Attributes:
         rows: int64[k]; the rows shown, in their order.
@@ -50,7 +51,7 @@ class TableView:
         self.sort, self.descending = "self", True
         self.filter_text = ""
         self._columns: tuple[Glyphs, list[Column]] | None = None
-        self._looked_at: OpColumns | None = None
+        self._looked_at: tuple[Table[Any], OpColumns] | None = None
         self.is_filter_wrong = False
         self.asked: tuple[str, Filter] | None = None
         self._kept: NDArray[np.bool_] | None = None
@@ -64,21 +65,22 @@ class TableView:
     @property
     def search_columns(self) -> OpColumns:
         """What a filter looks at."""
-        if self._looked_at is None:
+        looked_at, (table, source) = self._looked_at, self._table()
+        if looked_at is None or looked_at[0] is not table:
             import numpy  # noqa: PLC0415 - not at start
 
             from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415
 
-            table, source = self._table()
             texts = filter_texts(table, source, ("name", "category", "framework_op", "program", "bound_by"))
             rows = range(table.length(source))
-            self._looked_at = OpColumns(
+            columns = OpColumns(
                 **texts,
                 source=lambda: filter_texts(table, source, ("source",))["source"],
                 self_ps=numpy.asarray(table.by_key["self_time_ps"].read(source, rows)),
                 self_share=numpy.asarray(table.by_key["self_time_percent"].read(source, rows)),
             )
-        return self._looked_at
+            looked_at = self._looked_at = table, columns
+        return looked_at[1]
 
     def columns(self, glyphs: Glyphs) -> list[Column]:
         """All columns, made once for a set of characters."""
@@ -186,6 +188,10 @@ class TableView:
         """Goes to an op; a filter that hides it is dropped."""
         if row not in self.rows:
             self.keep("", None)
+        self._go_to(row)
+
+    def _go_to(self, row: int) -> None:
+        """Puts the cursor on a row, if it is shown."""
         places = (self.rows == row).nonzero()[0]
         self.cursor = int(places[0]) if len(places) else self.cursor
 
@@ -198,6 +204,97 @@ class TableView:
     def op_row(self) -> int | None:
         """Row in the ops page of the op under the cursor."""
         return self.row
+
+
+class HloView(TableView):
+    """The table of HLO ops: one a row, each with its clones, or the ops of one such group."""
+
+    commands: tuple[str, ...] = ("group", "sort", "reverse")
+
+    def __init__(self, pages: OpPages, shelf: Shelf) -> None:
+        self._groups: OpGroups | None = None  # made when they are asked for first
+        self._group_table: Table[Any] | None = None
+        self._is_grouped = False
+        self._opened = -1  # the group whose ops alone are shown; -1 for all
+        super().__init__(pages, shelf)
+
+    def _table(self) -> tuple[Table[Any], Any]:
+        if self._is_grouped and self._groups is not None and self._group_table is not None:
+            return self._group_table, self._groups.page
+        return super()._table()
+
+    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """All about what is under the cursor."""
+        if self.row is None or not self._is_grouped or self._groups is None:
+            return super().card(width, glyphs)
+        return group_of_ops_card(self._pages, self._groups, self.row, self._shelf, width, glyphs)
+
+    def status(self) -> str:
+        """How the view is grouped, sorted and filtered."""
+        if self._is_grouped:
+            return f"{super().status()}, grouped"
+        return super().status() + (", one group" if self._opened >= 0 else "")
+
+    def enter(self) -> bool:
+        """Opens a group of several ops: shows these alone."""
+        row, groups = self.row, self._groups
+        if row is None or not self._is_grouped or groups is None or groups.op_count[row] == 1:
+            return False
+        self._show(is_grouped=False, opened=row)
+        return True
+
+    def command(self, name: str) -> str:
+        """Does one of `commands`; says what came of it."""
+        if name != "group":
+            return super().command(name)
+        op, was_grouped = self.op_row, self._is_grouped
+        groups = self._made_groups()
+        self._show(is_grouped=not was_grouped)
+        if op is not None:
+            self._go_to(op if was_grouped else int(groups.group[op]))
+        return "one op a row" if was_grouped else "an op and its clones are one row; Enter shows them"
+
+    def _made_groups(self) -> OpGroups:
+        if self._groups is None:
+            from tpuprof.parsers.pages.ops.op_groups import op_groups  # noqa: PLC0415 - numpy, not at start
+            from tpuprof.tui.pages.ops.fields.hlo_ops import grouped_ops  # noqa: PLC0415
+
+            self._groups = op_groups(self._pages.ops)
+            self._group_table = grouped_ops(self._groups.op_count)
+        return self._groups
+
+    def _show(self, *, is_grouped: bool, opened: int = -1) -> None:
+        """Shows groups, all ops, or those of one group, from the top; order and filter stay."""
+        self._is_grouped, self._opened = is_grouped, opened
+        self._columns = self._kept = None
+        if self.sort not in self._table()[0].sorted_by:
+            self.sort, self.descending = "self", True
+        self._arrange()
+        self.search(self.asked[0] if self.asked is not None else self.filter_text)
+
+    def _arrange(self) -> None:
+        super()._arrange()
+        if self._opened >= 0 and self._groups is not None:
+            self.rows = self.rows[self._groups.group[self.rows] == self._opened]
+
+    def show_op(self, row: int) -> None:
+        """Goes to an op; a grouping or filter that hides it is dropped."""
+        if self._is_grouped or row not in self.rows:
+            self.keep("", None)
+            self._show(is_grouped=False)
+        super().show_op(row)
+
+    @property
+    def selection(self) -> str | None:
+        """The full name of what is under the cursor, of a group that of its longest op."""
+        return None if self.op_row is None else self._pages.ops.table.name[self.op_row]
+
+    @property
+    def op_row(self) -> int | None:
+        """Row in the ops page of the op under the cursor, or of the longest one of its group."""
+        if self.row is None or not self._is_grouped or self._groups is None:
+            return self.row
+        return int(self._groups.main_op[self.row])
 
 
 class FrameworkView(TableView):

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.layout import beside, clean, filled, fit, shortened, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages.ops.card import machine_line
 from tpuprof.tui.pages.ops.shelf import OpPages, Shelf
-from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
+from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey, gutter_lines
@@ -89,6 +89,7 @@ class OpsTab(Tab):
     MEANINGS = (
         ("IDLE", "time in which a core runs no op."),
         ("duplicates", "ops that the compiler made of one: the same code, several times."),
+        ("clones", "duplicates, and ops of one program that differ by numbers in name and framework op alone."),
         ("padding", "what tiling adds: an array's last two dimensions are filled up to its tile."),
         ("matrix", "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured."),
         ("n/a", "the profile has no count for it; it is never 0 instead."),
@@ -124,7 +125,7 @@ class OpsTab(Tab):
         self._pages = pages
         named = frozenset(number for modules in pages.modules for number in modules.names)
         shelf = self._shelf = Shelf(self._want, named)
-        tree, table, roofline = TreeView(pages, shelf), TableView(pages, shelf), RooflineView(pages, shelf)
+        tree, table, roofline = TreeView(pages, shelf), HloView(pages, shelf), RooflineView(pages, shelf)
         self._views = {TREE: tree, HLO: table, ROOFLINE: roofline}
         message = self.show_named_op(self._wanted_op) if self._wanted_op else ""
         self.redraw()
@@ -266,7 +267,8 @@ class OpsTab(Tab):
         if self._at == TREE:
             return FootKey("v", "view"), FootKey("b", "group by"), FootKey("s", "sort"), FootKey("h l", "close, open")
         where = "in HLO ops" if self._at == FRAMEWORK else "in tree"
-        return FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", where), FootKey("Enter", "details")
+        keys = FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", where), FootKey("Enter", "details")
+        return (keys[0], FootKey("b", "group"), *keys[1:], FootKey("/", "search")) if self._at == HLO else keys
 
     @property
     def motions(self) -> tuple[tuple[str, str], ...]:
@@ -278,7 +280,7 @@ class OpsTab(Tab):
             ("g G, Home End", "First, last row"),
             ("PgDn PgUp", "One screen down, up"),
             ("ctrl+d ctrl+u", "Half a screen down, up"),
-            ("Enter", "The whole card; on a row of hidden nodes, all of them"),
+            ("Enter", "The whole card; of hidden nodes and groups, all of them"),
         )
 
     @property
@@ -371,6 +373,7 @@ class OpsTab(Tab):
         """Opens or closes a node of the tree; "details" where the card is to be opened."""
         if self.view is not None and not self.view.enter():
             return "details"
+        self._find_asked()
         self.redraw()
         return ""
 
@@ -386,6 +389,8 @@ class OpsTab(Tab):
             message = self._same_op()
         elif self.view is not None and name in self.view.commands:
             message = self.view.command(name)
+            if name == "group":  # what a regex keeps of other rows
+                self._find_asked()
         self.redraw()
         return message
 
@@ -436,12 +441,16 @@ class OpsTab(Tab):
 
     def search(self, text: str) -> str:
         """Filters a table; in the tree, moves to the first node with that name."""
-        view = self.view
-        message = view.search(text) if view is not None else ""
-        if isinstance(view, TableView) and view.asked is not None:
-            self._find(view, view.asked)
+        message = self.view.search(text) if self.view is not None else ""
+        self._find_asked()
         self.redraw()
         return message
+
+    def _find_asked(self) -> None:
+        """Begins to look for what a filter of the view keeps, where that takes a while."""
+        view = self.view
+        if isinstance(view, TableView) and view.asked is not None:
+            self._find(view, view.asked)
 
     @work(thread=True, exclusive=True, group="filter", description="filter")
     def _find(self, view: TableView, asked: tuple[str, Filter]) -> None:

@@ -13,7 +13,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
-from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.ops.table import OpTable, clone_keys, without_number
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding
 from tpuprof.parsers.pages.words import sentence_name, short
@@ -31,9 +31,7 @@ LEAST_WORTH = 0.01
 
 _COMPARED = 0.001  # share of the time from which on an op shows what its kind reaches
 
-_NUMBER = re.compile(r"\d+")
 _JIT = re.compile(r"jit\(([^()]+)\)")
-_CLONE = re.compile(r"(\.\d+|\.clone|\.remat\d*)+\Z")
 
 Told = tuple[Finding | None, Rows]
 """A finding, and the ops whose time it counts."""
@@ -67,16 +65,13 @@ class Group:
 
 
 def groups_of(table: OpTable, rows: Rows, times: Floats) -> list[Group]:
-    """Groups some ops, the group with most time first.
-
-    Ops are one group if they are duplicates by the compiler's word, or have the same category and the same framework
-    op and name but for numbers, as the layers of an unrolled loop have.
+    """Groups some ops with their clones (`clone_keys`), the group with most time first.
 
     Args:
         times: float64[rows], the time of each in the budget.
     """
     members: dict[tuple[str, ...], list[int]] = {}
-    for at, key in enumerate(_keys(table, rows)):
+    for at, key in enumerate(clone_keys(table, rows)):
         members.setdefault(key, []).append(at)
     groups = []
     for places in members.values():
@@ -88,21 +83,11 @@ def groups_of(table: OpTable, rows: Rows, times: Floats) -> list[Group]:
     return sorted(groups, key=lambda group: -group.ps)
 
 
-def _keys(table: OpTable, rows: Rows) -> list[tuple[str, ...]]:
-    duplicates = table.texts("deduplicated_name", rows)
-    keys: list[tuple[str, ...]] = []
-    for row, duplicate in zip(rows.tolist(), duplicates, strict=True):
-        scope, category = _NUMBER.sub("#", table.framework_op[row]), table.category[row] or ""
-        name = _CLONE.sub("", duplicate or table.name[row])
-        keys.append((category, scope, _NUMBER.sub("#", name)) if scope else (category, "", duplicate or name))
-    return keys
-
-
 def base_name(table: OpTable, row: int) -> str:
     """What ops like this one have in common: the end of their framework op, else the name without its number."""
     parsed = parse_framework_op(table.framework_op[row]).name if table.framework_op[row] else ""
     parts = [part for part in parsed.split("/") if part and "(" not in part and ")" not in part]
-    return "/".join(parts[-2:]) if parts else _CLONE.sub("", table.name[row])
+    return "/".join(parts[-2:]) if parts else without_number(table.name[row])
 
 
 def kernel_name(table: OpTable, row: int) -> str:
@@ -111,7 +96,7 @@ def kernel_name(table: OpTable, row: int) -> str:
     inner = _JIT.findall(before)[1:]
     scopes = [part for part in before.split("/") if part and "(" not in part]
     name = inner[-1] if inner else scopes[-1] if scopes and "pallas_call" in table.framework_op[row] else ""
-    return name or _CLONE.sub("", table.name[row])
+    return name or without_number(table.name[row])
 
 
 def of_pass(table: OpTable, rows: Rows) -> str:

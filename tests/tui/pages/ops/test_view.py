@@ -31,7 +31,7 @@ from tpuprof.tui.pages.ops.view import FRAMEWORK, HLO, ROOFLINE, TREE
 
 Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
-VIEWS = {"profile": [], "hlo-ops": ["v"], "framework-ops": ["v", "v"], "roofline": ["V"]}
+VIEWS = {"profile": [], "hlo-ops": ["v"], "hlo-groups": ["v", "b"], "framework-ops": ["v", "v"], "roofline": ["V"]}
 
 
 def demo_app(**options: object) -> TpuprofApp:

@@ -15,9 +15,10 @@ from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import LEADING, PEOPLES_RATES, SHARES, TIMES, WORK_RATES
 from tpuprof.tui.report.fields import Field, OnScreen, Reader, Table, column, in_order
-from tpuprof.tui.report.units import FLAG, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
+from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.base.intervals import Int64s
     from tpuprof.parsers.pages.ops.roofline import RooflinePoints
     from tpuprof.tui.report.fields import Rows
 
@@ -51,6 +52,7 @@ def _work(key: str, meaning: str, null: str) -> Field[OpsPage]:
 
 _PROGRAM = "the HLO module that the op belongs to, with its program id"
 _SOURCE = "the source file and line that it stems from"
+_DUPLICATE = "the op that it is a copy of, by the compiler's word: ops with one such name run the same code"
 _LOOKS: dict[str, OnScreen[OpsPage]] = {
     "program": OnScreen("program", "program", 24, cells=_program_cells),
     "category": OnScreen("category", "HLO category", 20),
@@ -84,6 +86,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
         screen=OnScreen("remat", "remat", 5),
     ),
     Field("source", TEXT, text_of("source"), _SOURCE, common.NO_SOURCE, filter=("source",)),
+    Field("deduplicated_name", TEXT, text_of("deduplicated_name"), _DUPLICATE, common.NO_DUPLICATE),
     Field("shape", TEXT, text_of("shape_with_layout"), "the shape of its result, with its layout", common.NO_SHAPE),
     Field("expression", TEXT, expressions, "the op's HLO text", common.NO_EXPRESSION),
 )
@@ -97,7 +100,16 @@ _HLO_JSON = in_order(
     WORK_RATES,
     "model_gflops_per_second gigabytes_per_second",
     [f"bandwidth_gigabytes_per_second.{name}" for name in common.MEMORIES.values()],
-    "source shape expression",
+    "source shape deduplicated_name expression",
+)
+
+_QUANTITIES = in_order(
+    "flops_utilization hbm_bandwidth_utilization self_time_ps occurrences bound_by average_self_time_ps category",
+    "bandwidth_gigabytes_per_second.hbm gflops_per_second operational_intensity roofline_efficiency",
+    "cumulative_percent total_time_ps model_gflops_per_second gigabytes_per_second",
+    "bandwidth_gigabytes_per_second.cmem_read bandwidth_gigabytes_per_second.cmem_write",
+    "bandwidth_gigabytes_per_second.sram_read bandwidth_gigabytes_per_second.sram_write",
+    "dma_stall_percent remat program framework_op",
 )
 
 HLO_OPS: Table[OpsPage] = Table(
@@ -111,16 +123,26 @@ HLO_OPS: Table[OpsPage] = Table(
         PEOPLES_RATES,
         "program framework_op",
     ),
-    screen=in_order(
-        LEADING,
-        "flops_utilization hbm_bandwidth_utilization self_time_ps occurrences bound_by average_self_time_ps category",
-        "bandwidth_gigabytes_per_second.hbm gflops_per_second operational_intensity roofline_efficiency",
-        "cumulative_percent total_time_ps model_gflops_per_second gigabytes_per_second",
-        "bandwidth_gigabytes_per_second.cmem_read bandwidth_gigabytes_per_second.cmem_write",
-        "bandwidth_gigabytes_per_second.sram_read bandwidth_gigabytes_per_second.sram_write",
-        "dma_stall_percent remat program framework_op",
-    ),
+    screen=(*LEADING, *_QUANTITIES),
 )
+
+
+def grouped_ops(op_count: Int64s) -> Table[OpsPage]:
+    """The table of a page whose rows are groups of ops, on the screen.
+
+    Args:
+        op_count: int64[n]; how many ops each row adds up.
+    """
+    number: Field[OpsPage] = Field(
+        "ops",
+        COUNT,
+        lambda _, rows: op_count[np.asarray(rows)],
+        "how many ops the row adds up: clones, which differ by numbers in name and framework op alone",
+        screen=OnScreen("ops", "ops", 5),
+        sort=lambda _: op_count,
+    )
+    return Table("ops", (number, *HLO_FIELDS), len, (), screen=(*LEADING, "ops", *_QUANTITIES))
+
 
 _ROOFLINE_WORK = ("flops bytes_accessed hbm_bytes", WORK_RATES, "hbm_gigabytes_per_second")
 _ROOFLINE_JSON = in_order(_OP, TIMES, "self_time_percent", *_ROOFLINE_WORK)
