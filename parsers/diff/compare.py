@@ -13,11 +13,21 @@ from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.diff import model, noise
 from tpuprof.parsers.diff.cautions import cautions, different_programs
+from tpuprof.parsers.diff.groups import op_groups
 from tpuprof.parsers.diff.match import Pair, matched
 from tpuprof.parsers.diff.measure import Measured, Op, measure_steps, measure_whole
 from tpuprof.parsers.diff.memory import modules_memory
-from tpuprof.parsers.diff.model import UNKNOWN_CHANGE, Basis, Change, Diff, Mark, NamedChange, change, change_of
-from tpuprof.parsers.diff.noise import Bounds, Estimate, noise_floor, typical_bounds, within
+from tpuprof.parsers.diff.model import (
+    UNKNOWN_CHANGE,
+    Basis,
+    Change,
+    Diff,
+    NamedChange,
+    change,
+    change_of,
+    change_of_either,
+)
+from tpuprof.parsers.diff.noise import Bounds, typical_bounds, within
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
@@ -157,7 +167,8 @@ def _diff(
     pairs = matched(before.ops, after.ops, runs[0].ops.table, runs[1].ops.table)
     if not before.ops or not after.ops:
         unknown["ops"] = _of_both([why_no_ops(run.summaries) for run in runs])
-    ops = [_op_change(pair, before, after, len(pairs)) for pair in pairs]
+    ops = [(_op_change(pair, before, after, len(pairs)), pair) for pair in pairs]
+    ops.sort(key=lambda item: (-abs(item[0].time.delta or 0.0), item[0].program, item[0].name))
     different = different_programs(before, after, pairs)
     return Diff(
         before=sides[0],
@@ -165,7 +176,8 @@ def _diff(
         basis=basis,
         steps=steps,
         between_cores=UNKNOWN_CHANGE if steps is None else _less(steps.typical, total),
-        ops=tuple(sorted(ops, key=lambda op: (-abs(op.time.delta or 0.0), op.program, op.name))),
+        ops=tuple(op for op, _ in ops),
+        groups=op_groups(ops, before, after, (runs[0].ops.table, runs[1].ops.table)),
         categories=_categories(before, after),
         classes=_classes(before, after) if has_cores else (),
         total=total,
@@ -262,24 +274,12 @@ def _op_change(pair: Pair, before: Measured, after: Measured, comparisons: int) 
         category=shown.category,
         op_class=shown.op_class,
         framework_op=shown.framework_op,
-        time=_one_or_both(time_before, time_after, comparisons),
+        time=change_of_either(time_before, time_after, comparisons),
         count=count,
         matched_by=pair.by,
         text_changed=pair.text_changed,
         rows=(old.row if old is not None else None, new.row if new is not None else None),
     )
-
-
-def _one_or_both(before: Estimate | None, after: Estimate | None, comparisons: int) -> Change:
-    """The change of an op that may be in one run only; it is no change where the op takes no time in typical steps."""
-    if before is not None and after is not None:
-        return change_of(before, after, comparisons)
-    there = before or after
-    assert there is not None
-    nothing = Estimate(0.0, None if there.error is None else 0.0, max(1, there.freedom))
-    mark: Mark = "same" if not there.mean else "gone" if after is None else "new"
-    means = (there.mean, None) if after is None else (None, there.mean)
-    return Change(means[0], means[1], noise_floor(there, nothing, comparisons), mark)
 
 
 def _groups(ops: Sequence[Op], key: Callable[[Op], str]) -> dict[str, list[int]]:
@@ -298,7 +298,7 @@ def _categories(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
         times = before.time(old) if old else None, after.time(new) if new else None
         run, rows = (after, new) if new else (before, old or [])
         main = max(rows, key=run.means.__getitem__)
-        changes.append(NamedChange(name, run.ops[main].op_class, _one_or_both(*times, len(names))))
+        changes.append(NamedChange(name, run.ops[main].op_class, change_of_either(*times, len(names))))
     return tuple(sorted(changes, key=lambda item: (-abs(item.time.delta or 0.0), item.name)))
 
 

@@ -88,6 +88,19 @@ def change_of(before: Estimate, after: Estimate, comparisons: int = 1) -> Change
     return change(before.mean, after.mean, noise_floor(before, after, comparisons))
 
 
+def change_of_either(before: Estimate | None, after: Estimate | None, comparisons: int = 1) -> Change:
+    """The change of a time that may be in one run only; it is no change where there is no time in typical steps."""
+    if before is not None and after is not None:
+        return change_of(before, after, comparisons)
+    there = before or after
+    if there is None:
+        return UNKNOWN_CHANGE
+    nothing = Estimate(0.0, None if there.error is None else 0.0, max(1, there.freedom))
+    mark: Mark = "same" if not there.mean else "gone" if after is None else "new"
+    means = (there.mean, None) if after is None else (None, there.mean)
+    return Change(means[0], means[1], noise_floor(there, nothing, comparisons), mark)
+
+
 def plain_change(before: float | None, after: float | None) -> Change:
     """The change of a figure without a spread, such as bytes: any difference is one."""
     return change(before, after, 0.0)
@@ -184,6 +197,20 @@ class OpChange:
 
 
 @dataclass(frozen=True, slots=True)
+class OpGroup:
+    """An op with its clones: copies of it, and the same op of other layers (`parsers.ops.table.clone_keys`).
+
+    Attributes:
+        change: their times and occurrences added up; the rest is that of the op with the most time, whose name it has
+            with the number of ops.
+        members: numbers of the ops in `Diff.ops`, the one with the largest change first.
+    """
+
+    change: OpChange
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NamedChange:
     """The time of a class of ops, or of an HLO category (``unknown`` for those without one); with its class."""
 
@@ -228,6 +255,7 @@ class Diff:
         steps: None without steps in both.
         between_cores: time of the slowest core beyond that of the mean core, a typical step.
         ops: largest change of self time first.
+        groups: each op with its clones, largest change first.
         categories: HLO categories, largest change first; classes: in the order of `OP_CLASSES`, idle last.
         total: all classes together, idle too: a typical step of the mean core.
         figures: of the overview.
@@ -244,6 +272,7 @@ class Diff:
     steps: Steps | None
     between_cores: Change
     ops: tuple[OpChange, ...]
+    groups: tuple[OpGroup, ...]
     categories: tuple[NamedChange, ...]
     classes: tuple[NamedChange, ...]
     total: Change

@@ -32,6 +32,7 @@ class Program:
         late_ps: idle time of the second core, and every other one, beyond that of the first.
         categories: HLO category of ops, ``loop fusion`` for others.
         texts: HLO text of ops, ``f32[8] name()`` for others; framework: their framework ops.
+        duplicates: the op that ops are copies of, by the compiler's word.
         names: of the steps; their numbers where there are none.
         hlo: the compiled module's proto.
         program: name of the module; marked: with a Steps line; runs: with an XLA Modules line.
@@ -44,6 +45,7 @@ class Program:
     categories: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     framework: Mapping[str, str] = field(default_factory=dict)
+    duplicates: Mapping[str, str] = field(default_factory=dict)
     names: Sequence[str] = ()
     program: str = "jit_step"
     marked: bool = True
@@ -85,6 +87,8 @@ def _plane(space: XSpace, program: Program, core: int) -> None:
             }
             if name in program.framework:
                 stats["tf_op"] = program.framework[name]
+            if name in program.duplicates:
+                stats["deduplicated_name"] = program.duplicates[name]
             text = program.texts.get(name, f"f32[8] {name.partition('.')[0]}()")
             plane.event(line, plane.event_id(f"%{name} = {text}", name, **stats), now, duration)
             now += duration
@@ -188,3 +192,19 @@ def example(folder: Path) -> Diff:
         texts={"fusion.52": "f32[64,512]{1,0} fusion(f32[64,512] %p.8), kind=kLoop, calls=%fused.9"},
     )
     return diff_of(folder, before, after)
+
+
+def layers(count: int, duration_ps: int) -> Program:
+    """A program with one op a layer, unrolled: each jitters by 6 % from step to step, their sum hardly; and a copy."""
+    names = [f"fusion.{10 + layer}" for layer in range(count)]
+    return Program(
+        steps=[
+            [
+                *((name, duration_ps + ((7 * at + 5 * step) % 13 - 6) * 10 * US) for at, name in enumerate(names)),
+                ("copy.900", 4 * MS),
+            ]
+            for step in range(13)
+        ],
+        categories={"copy.900": "copy"},
+        framework={name: f"jit(step)/layer_{at}/mlp/dot_general:" for at, name in enumerate(names)},
+    )

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.diff.model import Change, Diff, OpChange
+from tpuprof.parsers.diff.model import Change, Diff, OpChange, OpGroup
 from tpuprof.tui.pages.diff.words import Kind
 
 ViewName = Literal["ops", "categories", "time", "steps", "memory", "figures"]
@@ -38,7 +38,8 @@ class Entry:
         change: how.
         kind: what its figures count.
         op_class: for its letter; None for what is of no class.
-        op: the op that it is of; None for what is of none.
+        op: the op that it is of, or what a group of ops adds up to; None for what is of none.
+        group: the group of several ops that it is of; None for what is of none.
         note: words on it: a category, what a sum is of, why it is unknown.
     """
 
@@ -48,12 +49,22 @@ class Entry:
     op_class: OpClass | None = None
     op: OpChange | None = None
     note: str = ""
+    group: OpGroup | None = None
 
 
-def entries(diff: Diff, view: ViewName) -> tuple[Entry, ...]:
-    """The rows of a view, in their own order; none of the steps."""
+def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[Entry, ...]:
+    """The rows of a view, in their own order; none of the steps.
+
+    Args:
+        apart: whether each clone of an op is a row of its own.
+    """
     if view == "ops":
-        return tuple(Entry(op.name, op.time, "time", op.op_class, op, op.category or "unknown") for op in diff.ops)
+        groups = [None] * len(diff.ops) if apart else [group if group.members[1:] else None for group in diff.groups]
+        ops = diff.ops if apart else [group.change for group in diff.groups]
+        return tuple(
+            Entry(op.name, op.time, "time", op.op_class, op, op.category or "unknown", group)
+            for op, group in zip(ops, groups, strict=True)
+        )
     if view == "categories":
         return tuple(Entry(item.name, item.time, "time", item.op_class) for item in diff.categories)
     if view == "time":
@@ -63,6 +74,11 @@ def entries(diff: Diff, view: ViewName) -> tuple[Entry, ...]:
     if view == "figures":
         return tuple(Entry(item.label, item.change, "percent", note=_why(diff, item.key)) for item in diff.figures)
     return ()
+
+
+def has_clones(diff: Diff) -> bool:
+    """Whether a row of ops is of several."""
+    return len(diff.groups) < len(diff.ops)
 
 
 def _time(diff: Diff) -> tuple[Entry, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 
-from tpuprof.parsers.diff.model import Diff, MatchedBy, OpChange
+from tpuprof.parsers.diff.model import Diff, MatchedBy, OpChange, OpGroup
 from tpuprof.parsers.diff.noise import CONFIDENCE, MOST_BATCHES
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.tui.draw.bars import CLASS_STYLE
@@ -19,6 +20,7 @@ from tpuprof.tui.pages.diff.words import MARKS, noise_time, per_unit, relative, 
 
 LABEL = 9
 _SUMMARY_OPS = 8
+_MOST_CLONES = 3
 
 _MATCHED: dict[MatchedBy, str] = {
     "name": "by program and name",
@@ -41,7 +43,21 @@ def card(diff: Diff, row: Entry, width: int, glyphs: Glyphs) -> list[Line]:
     if row.note and row.op is None:
         rows.append(("note", row.note))
     lines = [*wrap(clean(row.name, is_ascii), width, "strong", glyphs), *labelled(rows, width, glyphs, LABEL)]
+    if row.group is not None:
+        lines += _clones(diff, row.group, width, glyphs)
     return lines if row.op is None else lines + _op(diff, row.op, width, glyphs)
+
+
+def _clones(diff: Diff, group: OpGroup, width: int, glyphs: Glyphs) -> list[Line]:
+    """Which ops a group adds up, those with the largest changes, and whose texts are below."""
+    changes = [diff.ops[number] for number in group.members]
+    counts = Counter(MARKS[op.time.mark].word for op in changes)
+    words = ", ".join(f"{number:,} {word}" for word, number in counts.most_common())
+    rows = [("clones", f"{len(changes):,}, each by itself: {words}; texts are those of one of them")]
+    for number, op in enumerate(changes[:_MOST_CLONES]):
+        size = f"{signed(op.time.delta, 'time', glyphs.is_ascii)} {relative(op.time)}".rstrip()
+        rows.append(("" if number else "largest", f"{size}  {clean(op.name, glyphs.is_ascii)}"))
+    return labelled(rows, width, glyphs, LABEL)
 
 
 def _op(diff: Diff, op: OpChange, width: int, glyphs: Glyphs) -> list[Line]:
@@ -97,6 +113,7 @@ _KEYS = (
     ("PgDn PgUp, Home End", "One screen down, up; first, last"),
     ("Enter", "All about the row: sources, HLO of both"),
     ("i", "Show or hide what is the same within the noise"),
+    ("b", "An op and its clones as one row, or apart"),
     ("s S", "Sort by the next, previous order"),
     ("/", "Only rows with these words"),
     ("y", "Copy a summary"),
@@ -115,16 +132,20 @@ _MEANING = (
     "does, is not in it.",
     "Ops are matched by name and HLO text, then by HLO text without its numbers (a compiler numbers ops anew whenever "
     "a program changes), then by category, shape and framework op. What is left is new or gone.",
+    "Clones, which are copies of an op and the same op of other layers, are one row: their changes add up, and their "
+    "noise is that of the sum, so that what is lost in the noise of each may show.",
     "The changes of all ops, of idle time and of waiting for the slowest core add up to that of the typical step.",
 )
 
 
-def foot_keys(view: View, is_alone: bool) -> list[tuple[str, str]]:
+def foot_keys(view: View, is_alone: bool, has_clones: bool = False) -> list[tuple[str, str]]:
     """Keys for the footer and what they do, the most useful first; the last one always shows."""
     keys = [("1-6", "view"), *([("Enter", "details")] if view.name != "steps" else []), ("y", "copy"), ("?", "help")]
     if view.name in HIDING:
         keys.insert(2, ("i", "show same" if view.hides_same else "hide same"))
         keys += [("/", "filter"), ("s", "sort")]
+    if view.name == "ops" and has_clones:
+        keys.insert(3, ("b", "clones together" if view.apart else "clones apart"))
     return [*keys, ("q", "quit" if is_alone else "back")]
 
 

@@ -14,7 +14,7 @@ from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import LOW, NARROW, TALL, clean, cut, cut_middle, fit, note_lines, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
-from tpuprof.tui.pages.diff.changes import HIDING, SORT_WORDS, VIEWS, Entry, Sort, ViewName, step_changes
+from tpuprof.tui.pages.diff.changes import HIDING, SORT_WORDS, VIEWS, Entry, Sort, ViewName, has_clones, step_changes
 from tpuprof.tui.pages.diff.fields import CHANGES, OP_COLUMNS
 from tpuprof.tui.pages.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.diff.words import MARKS, noise_words, per_unit, relative, signed
@@ -31,7 +31,7 @@ class View:
 
     Attributes:
         name: of the view; cursor, first: index of the row under the cursor, and of the first one that shows.
-        words: the filter; hides_same: only what has changed.
+        words: the filter; hides_same: only what has changed; apart: each clone of an op is a row of its own.
     """
 
     name: ViewName = "ops"
@@ -40,6 +40,7 @@ class View:
     sort: Sort = "change"
     words: str = ""
     hides_same: bool = True
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,8 @@ def _table_rule(diff: Diff, view: View, count: int, total: int, width: int, glyp
         words += f" with {clean(view.words, glyphs.is_ascii)}"
     if view.hides_same and count < total:
         words += ", same hidden (i)"
+    if view.name == "ops" and has_clones(diff):
+        words += ", clones apart (b)" if view.apart else ", clones together (b)"
     if view.name in HIDING and width >= 100:
         words += f", by {SORT_WORDS[view.sort]}"
     return rule(table_title(diff, view.name), width, glyphs, words)

@@ -115,7 +115,23 @@ OPS: Table[Sequence[OpChange]] = object_table(
 )
 
 
-TABLES: tuple[Table[Any], ...] = (CLASSES, CATEGORIES, OPS, MODULES, KEY_FIGURES)
+GROUPS: Table[Any] = object_table(
+    "groups",
+    (
+        attribute("name", VERBATIM, "the name of the op with the most time, with their number", name="change.name"),
+        Figure("op_count", COUNT, lambda group: len(group.members), "how many ops it adds up: an op and its clones"),
+        attribute("program", VERBATIM, "their HLO module, without the id", name="change.program"),
+        attribute("category", VERBATIM, "their HLO category", null=_NO_CATEGORY, name="change.category"),
+        attribute("class", VERBATIM, "the class of that op", name="change.op_class"),
+        attribute(
+            "framework_op", TEXT, "the framework op of that op", null=_NO_FRAMEWORK_OP, name="change.framework_op"
+        ),
+        *_change("change.time", "time"),
+    ),
+)
+
+
+TABLES: tuple[Table[Any], ...] = (CLASSES, CATEGORIES, GROUPS, OPS, MODULES, KEY_FIGURES)
 """What JSON lists, each the attribute of `Diff` of its key."""
 
 

@@ -17,7 +17,7 @@ from tpuprof.parsers.diff.regression import Regression
 from tpuprof.tui.draw.layout import fit, note_lines, rule, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.diff import drawing, fields
-from tpuprof.tui.pages.diff.changes import HIDING, Entry, ViewName, entries, step_changes
+from tpuprof.tui.pages.diff.changes import HIDING, Entry, ViewName, entries, has_clones, step_changes
 from tpuprof.tui.pages.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.diff.words import MARKS, per_unit
 from tpuprof.tui.report.csv import table as csv_table
@@ -55,7 +55,7 @@ class Judged:
 
 
 def json(content: Judged, _: Look, limit: int) -> str:
-    """All of the comparison; at most `limit` ops, 0 for all."""
+    """All of the comparison; at most `limit` ops and groups of them, 0 for all."""
     diff, regression = content.diff, content.regression
     head = {
         "schema": schema("diff"),
@@ -68,7 +68,9 @@ def json(content: Judged, _: Look, limit: int) -> str:
         body["steps"] = None
     for changes in fields.TABLES:
         changed = getattr(diff, changes.key)
-        body[changes.key] = table_records(changes, changed, first(len(changed), limit if changes is fields.OPS else 0))
+        body[changes.key] = table_records(
+            changes, changed, first(len(changed), limit if changes in (fields.OPS, fields.GROUPS) else 0)
+        )
     if regression is not None:
         outcome, sentence = regression.outcome, regression.sentence
         body["regression"] = {"allowed_fraction": regression.allowed, "outcome": outcome, "sentence": sentence}
@@ -128,7 +130,8 @@ def markdown(content: Judged, _: Look, limit: int) -> str:
     lines += _section(f"Where time goes, {per_unit(diff)} on the mean core", entries(diff, "time"))
     ops = drawing.shown(entries(diff, "ops"), hides_same=True)
     kept = ops[: limit or MOST_OPS]
-    lines += _section("Ops that changed" + f" ({len(kept)} of {len(ops)})" * (len(kept) < len(ops)), kept)
+    together = ", clones as one row" if has_clones(diff) else ""
+    lines += _section(f"Ops that changed{together}" + f" ({len(kept)} of {len(ops)})" * (len(kept) < len(ops)), kept)
     memory = [row for row in entries(diff, "memory") if {row.change.before, row.change.after} != {None}]
     lines += _section("HBM of compiled modules", memory)
     lines += _section("Figures", entries(diff, "figures"))
@@ -192,6 +195,7 @@ def _table(diff: Diff, name: ViewName, width: int, glyphs: Glyphs, limit: int) -
     kept = rows[:limit] if limit and name == "ops" else rows
     words = [f"{len(kept):,} of {len(rows):,} changed"] if len(kept) < len(rows) else []
     words += [f"{len(every) - len(rows):,} the same within the noise"] if len(rows) < len(every) else []
+    words += ["clones are one row"] if name == "ops" and has_clones(diff) else []
     title = rule(_TITLES.get(name) or drawing.table_title(diff, name), width, glyphs, ", ".join(words))
     if not kept:
         return [title, fit([(" none changed", "dim")], width, glyphs)]

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.diff.model import Diff
+from tpuprof.parsers.diff.model import Diff, OpChange
 from tpuprof.tui.draw.spans import Glyphs
-from tpuprof.tui.pages.diff.changes import HIDING, SORT_WORDS, SORTS, VIEWS, Entry, ViewName, entries
+from tpuprof.tui.pages.diff.changes import HIDING, SORT_WORDS, SORTS, VIEWS, Entry, ViewName, entries, has_clones
 from tpuprof.tui.pages.diff.details import card, foot_keys, help_lines, summary
 from tpuprof.tui.pages.diff.drawing import Composed, View, compose, is_sortable, shown
 from tpuprof.tui.pages.diff.drawing import head_line as drawn_head
@@ -42,23 +42,23 @@ class DiffScreen(PageScreen):
         super().__init__(look, environ, note, is_alone)
         self.diff = diff
         self.view: View = View()
-        self._all: dict[ViewName, tuple[Entry, ...]] = {}
+        self._all: dict[tuple[ViewName, bool], tuple[Entry, ...]] = {}
         self._rows: tuple[tuple[object, ...], tuple[Entry, ...]] = ((), ())
         self.composed: Composed | None = None
 
     @property
     def all_rows(self) -> tuple[Entry, ...]:
         """Every row of the view."""
-        name = self.view.name
-        if name not in self._all:
-            self._all[name] = entries(self.diff, name)
-        return self._all[name]
+        key = self.view.name, self.view.apart
+        if key not in self._all:
+            self._all[key] = entries(self.diff, *key)
+        return self._all[key]
 
     @property
     def rows(self) -> tuple[Entry, ...]:
         """The rows that show, made anew where what they depend on has changed."""
         view = self.view
-        key = (view.name, view.sort, view.words, view.hides_same)
+        key = (view.name, view.sort, view.words, view.hides_same, view.apart)
         if self._rows[0] != key:
             hides = view.hides_same and view.name in HIDING
             self._rows = (key, shown(self.all_rows, view.sort, view.words, hides))
@@ -81,7 +81,7 @@ class DiffScreen(PageScreen):
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:
         """The keys of the view."""
-        return foot_keys(self.view, self._is_alone)
+        return foot_keys(self.view, self._is_alone, has_clones(self.diff))
 
     @property
     def actions(self) -> Mapping[str, Callable[[], None]]:
@@ -93,6 +93,7 @@ class DiffScreen(PageScreen):
             "s": partial(self._sort, 1),
             "S": partial(self._sort, -1),
             "i": self._hide,
+            "b": self._group,
             "slash": self._begin_filter,
             "y": lambda: self.copy(summary(self.diff)),
             "T": self.swap_background,
@@ -142,6 +143,22 @@ class DiffScreen(PageScreen):
         self.view = replace(self.view, hides_same=not self.view.hides_same, cursor=0, first=0)
         if row is not None and row in self.rows:
             self.point(self.rows.index(row))
+
+    def _group(self) -> None:
+        """Puts clones of ops together or apart; the cursor goes to the op that it was on, or to its group."""
+        if self.view.name != "ops" or not has_clones(self.diff):
+            self.flash = "No row here is of several ops."
+            return
+        row = self.row
+        self.view = replace(self.view, apart=not self.view.apart, cursor=0, first=0)
+        ops = self._ops_of(row) if row is not None else ()
+        self.point(next((at for at, other in enumerate(self.rows) if set(ops) & set(self._ops_of(other))), 0))
+
+    def _ops_of(self, row: Entry) -> Sequence[OpChange]:
+        """The ops that a row is of."""
+        if row.group is not None:
+            return [self.diff.ops[number] for number in row.group.members]
+        return [row.op] if row.op is not None else []
 
     def _back(self) -> None:
         """One level back: the filter, then the screen, where one is below."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.diff.build import MS, Program, diff_of, example
+from tests.parsers.diff.build import MS, US, Program, diff_of, example, layers
 from tests.parsers.diff.test_compare import BASE, steady
 from tests.parsers.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden
@@ -28,8 +28,14 @@ def diff(tmp_path_factory: pytest.TempPathFactory) -> Diff:
     return example(tmp_path_factory.mktemp("example"))
 
 
+@pytest.fixture(scope="module")
+def clones(tmp_path_factory: pytest.TempPathFactory) -> Diff:
+    """Sixty layers, each 1 % slower, which is within its noise."""
+    return diff_of(tmp_path_factory.mktemp("clones"), layers(60, MS), layers(60, 1010 * US))
+
+
 def frame(diff: Diff, view: View, width: int, height: int, glyphs: Glyphs = BLOCK) -> Composed:
-    every = entries(diff, view.name)
+    every = entries(diff, view.name, view.apart)
     rows = shown(every, view.sort, view.words, view.hides_same)
     return compose(diff, view, rows, len(every), width, height, glyphs)
 
@@ -54,6 +60,19 @@ def test_every_view_fits(diff: Diff, name: ViewName, width: int, height: int, gl
 def test_golden_of_the_views(diff: Diff, name: ViewName) -> None:
     composed = frame(diff, View(name=name, hides_same=False), 80, 22)
     check_golden(GOLDEN / f"diff-{name}-80x22.txt", text([head_line(diff, 80, BLOCK), *composed.lines]))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_golden_of_clones(clones: Diff, width: int) -> None:
+    together = frame(clones, View(hides_same=False), width, 12).lines
+    apart = frame(clones, View(hides_same=False, apart=True), width, 12).lines
+    assert foot_keys(View(), False, True)[3] == ("b", "clones apart")
+    of_group = card(clones, entries(clones, "ops")[0], width, BLOCK)
+    check_golden(GOLDEN / f"diff-clones-{width}.txt", text([*together, *apart, *of_group]))
+
+
+def test_clones_are_one_entry_of_the_summary(clones: Diff) -> None:
+    assert summary(clones).endswith(" | more +600 us +1.0% fusion.10 (60 ops)")
 
 
 def test_golden_in_ascii(diff: Diff) -> None:

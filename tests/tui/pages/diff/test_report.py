@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.parsers.diff.build import MS, Program, diff_of, example, space_of, written
+from tests.parsers.diff.build import MS, US, Program, diff_of, example, layers, space_of, written
 from tests.parsers.diff.test_compare import BASE, steady
 from tests.parsers.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden
@@ -73,6 +73,18 @@ def test_text_keeps_to_its_limit(diff: Diff) -> None:
 
 def test_golden_markdown(diff: Diff) -> None:
     check_golden(GOLDEN / "diff.md", report(diff, "md", judged=regression(diff, 0.05)))
+
+
+def test_clones_are_one_row_of_people_and_a_list_of_machines(tmp_path: Path) -> None:
+    found = diff_of(tmp_path, layers(60, MS), layers(60, 1010 * US))
+    for form in ("text", "md"):
+        (line,) = (line for line in report(found, form).splitlines() if "fusion." in line)
+        assert "+600 µs" in line and "(60 ops)" in line
+    document = parsed(report(found, "json"))
+    assert [group["op_count"] for group in document["groups"]] == [60, 1]
+    assert (document["groups"][0]["mark"], document["ops"][0]["mark"]) == ("more", "same")
+    assert len(parsed(report(found, "json", 1))["groups"]) == 1
+    assert len(list(csv.DictReader(io.StringIO(report(found, "csv"))))) == 61
 
 
 def test_golden_csv(diff: Diff) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.diff.build import example
+from tests.parsers.diff.build import MS, diff_of, example, layers
 from tests.support.app.stage import ENVIRONMENT, check_golden
 from tests.support.app.stand import frame, on_stand, play
 from tpuprof.parsers.diff.model import Diff
@@ -132,6 +132,31 @@ def test_hiding_sorting_and_filtering(diff: Diff) -> None:
             assert "an order of their own" in frame(pilot)
 
     play(part)
+
+
+def test_clones_together_and_apart(diff: Diff, tmp_path: Path) -> None:
+    screen = screen_of(diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS)))
+
+    async def part() -> None:
+        async with on_stand(screen) as pilot:
+            assert [row.name for row in screen.rows] == ["fusion.10 (4 ops)"]
+            await pilot.press("i", "b")
+            assert "clones apart" in frame(pilot) and len(screen.rows) == 5
+            await pilot.press("home", "j", "j", "b")
+            assert screen.row is not None and screen.row.name == "fusion.10 (4 ops)"
+            await pilot.press("j", "b")
+            assert screen.row is not None and screen.row.name == "copy.900"
+            await pilot.press("2", "b")
+            assert "No row here is of several ops." in frame(pilot)
+
+    play(part)
+
+    async def without() -> None:
+        async with on_stand(screen_of(diff)) as pilot:
+            await pilot.press("b")
+            assert "No row here is of several ops." in frame(pilot)
+
+    play(without)
 
 
 def test_copying(diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
