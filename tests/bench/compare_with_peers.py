@@ -169,12 +169,15 @@ def compare(pages: Sequence[str], sizes: Sequence[str], repeat: int, xprof_repea
     for size, page in product(sizes, pages):
         profile = make_profile(size)
         warm(profile)
-        run_ours(profile, page, "c")  # for the second look
+        run_ours(profile, page, "c")  # the first look, for the second
         costs: dict[str, list[Cost]] = {name: [] for name in ("xprof", "xprof_rs", "c", "again", "numpy")}
         for turn in range(max(repeat, xprof_repeat)):
             print(f"{page}, {size}: turn {turn + 1}", file=sys.stderr)
             if xprof is not None and turn < xprof_repeat:
                 costs["xprof"].append(run_xprof(xprof, profile, page))
+                run_ours(
+                    profile, page, "c"
+                )  # linking the file for XProf has changed it, so that ours would read it again
             command = PAGES[page][2]
             if turn < repeat:
                 if command is not None:
