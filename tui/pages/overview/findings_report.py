@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.tui.draw.layout import fit, rule, wrap
+from tpuprof.tui.draw.layout import fit, note_lines, rule, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.overview.fields import FINDINGS
 from tpuprof.tui.report.csv import table_csv
@@ -123,14 +123,14 @@ def _drawn(page: Overview, most: int, width: int, glyphs: Glyphs) -> list[Line]:
     sought = _sought(page)
     absent = [kind.kind for kind in sought if not kind.found and not kind.untold]
     lines.append(rule("Looked for", width, glyphs))
-    lines += wrap(f"Not found: {', '.join(absent) or 'nothing else'}.", width, "text", glyphs)
+    lines += wrap(f"Not found: {', '.join(absent)}.", width, "text", glyphs) if absent else []
     by_reason: dict[str, list[str]] = {}
     for kind in sought:
         if kind.untold and not kind.found:
             by_reason.setdefault(kind.untold, []).append(kind.kind)
     for why, kinds in by_reason.items():
         lines += wrap(f"Can't be told: {', '.join(kinds)}: {why}.", width, "dim", glyphs)
-    return lines
+    return [*lines, *note_lines(page.warnings, (), width, glyphs)]
 
 
 REPORT = Report(
