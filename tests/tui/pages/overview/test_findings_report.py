@@ -13,9 +13,10 @@ from tpuprof.tui.cli.main import main
 
 
 def printed(path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> str:
+    """The report's words, wherever its lines break."""
     path.write_bytes(data)
     assert main(["report", "findings", str(path), "--width", "100"]) == EXIT_OK
-    return capsys.readouterr().out
+    return " ".join(capsys.readouterr().out.split())
 
 
 def test_a_profile_that_is_cut_off_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
