@@ -156,6 +156,8 @@ def measure_steps(
             rows = [known[key] for key in keys]
             np.add.at(time, rows, core_time)
             np.add.at(count, rows, core_count)
+    if cache is not None:
+        cache.trim()
     return Measured(ops, time, count.sum(axis=1) / max(1.0, float(units.sum())), whole, np.maximum(units, 1.0))
 
 

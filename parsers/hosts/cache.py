@@ -136,7 +136,9 @@ class HostCache:
         from hashlib import sha256  # noqa: PLC0415 - takes 5 ms, and small programs do without
 
         name = f"text-{sha256(text).hexdigest()}"
-        if not os.path.exists(os.path.join(self.folder, name)):
+        try:
+            self._text(name)
+        except (OSError, ValueError):  # it is not there yet, or damaged
             self._write(name, name, text)
         return name
 

@@ -157,10 +157,7 @@ class Session:
         page = cast("_Page | None", self.cache.get(slot))  # what `make` gave once
         if page is None:
             page = make()
-            readers = self._op_reader, self._whole_reader
-            if not any(
-                _failed(reader, files) for reader in readers if reader is not None
-            ):  # that may be over next time
+            if not any(_failed(reader, files) for reader in self._readers):  # that may be over next time
                 self.cache.put(slot, page)
                 self.cache.trim()
         return page

@@ -233,12 +233,15 @@ def test_hosts_share_the_texts_of_their_program(
     reads.clear()
     assert session(logdir).overview() == page
     assert not reads
-    texts[0].unlink()
-    for entry in entries(folder):
-        if b"Overview" in entry.read_bytes():
-            entry.unlink()
-    assert session(logdir).overview() == page
-    assert len(reads) == 3
+    for spoil in (texts[0].unlink, lambda: texts[0].write_bytes(b"damaged")):
+        spoil()
+        for entry in entries(folder):
+            if b"Overview" in entry.read_bytes():
+                entry.unlink()
+        reads.clear()
+        assert session(logdir).overview() == page
+        assert len(reads) == 3
+        assert texts[0].read_bytes() != b"damaged"  # whole again
 
 
 def test_a_host_that_failed_is_tried_again(logdir: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
