@@ -35,6 +35,9 @@ PIPE_WIDTH = 110
 MOST_WIDTH = 10_000
 """Cells of the widest text report."""
 
+_HERE = "."
+"""Where profiles are looked for if no path is given."""
+
 _LINE_WIDTH = 80
 """Cells of a line on standard error where nothing says."""
 
@@ -107,11 +110,29 @@ def _device(text: str) -> str:
     return generation
 
 
+class _Path(argparse.Action):
+    """The path, in its place or behind `--logdir`; argparse hands over the default where none stands in its place."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        _: str | None = None,
+    ) -> None:
+        if values == _HERE:
+            return
+        if namespace.path != _HERE:
+            parser.error(f"two paths were given: {namespace.path} and {values}")
+        namespace.path = values
+
+
 def add_choice_of_profile(
     parser: argparse.ArgumentParser, where: str = "logdir, any folder above it, run, file or glob (default: .)"
 ) -> None:
     """Which profile, and of which run and host."""
-    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help=where)
+    parser.add_argument("path", nargs="?", default=_HERE, metavar="PATH", action=_Path, help=where)
+    parser.add_argument("--logdir", dest="path", metavar="DIR", default=_HERE, action=_Path, help="the same as PATH")
     parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
     parser.add_argument("--host", metavar="HOST", help="one host only (default: all merged; of the timeline the first)")
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
 from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
@@ -29,7 +29,16 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.common import DEMO, PROGRAM, UsageParser, existing, note, version_of
 
-_COMMANDS = ("report", "oom", "diff", "memory", "capture", "doctor")
+COMMANDS = {
+    "report": "report",
+    "oom": "oom",
+    "diff": "diff",
+    "capture": "capture",
+    "doctor": "doctor",
+    "completion": "shell.completion",
+    "man": "shell.man",
+}
+"""Commands, and where in `tui.cli` each has its ``NAME_parser`` and ``run_NAME``; `memory` opens the app."""
 _MEMORY_TAB = 4
 _NEED_SCREEN = ("latest", "mouse")
 """What no report does; without these the overview is printed where no screen can be drawn."""
@@ -43,6 +52,7 @@ _COMMAND_HELP = f"""commands:
   {PROGRAM} report PAGE [PATH]    print a page: {{pages}}
   {PROGRAM} diff A [B]            compare two runs: what changed, and what is noise
   {PROGRAM} doctor [PATH]         print what is installed, what this terminal can do, what PATH holds and lacks
+  {PROGRAM} completion SHELL      print what completes commands in bash, zsh or fish; man: the manual page
 
 A folder that is named like a command: ./report
 """
@@ -101,10 +111,10 @@ def _run(arguments: Sequence[str]) -> int:
     words = [word for word in arguments if word != "--debug"]
     command = words[0] if words else ""
     if command == "memory":
-        return _memory_app(_memory_parser().parse_args(words[1:]))
-    if command not in _COMMANDS:
-        return _app(_app_parser().parse_args(words))
-    module = import_module(f"tpuprof.tui.cli.{command}")
+        return _memory_app(memory_parser().parse_args(words[1:]))
+    if command not in COMMANDS:
+        return _app(app_parser().parse_args(words))
+    module = import_module(f"tpuprof.tui.cli.{COMMANDS[command]}")
     parser: argparse.ArgumentParser = getattr(module, f"{command}_parser")(UsageParser)
     exit_code: int = getattr(module, f"run_{command}")(parser.parse_args(words[1:]))
     return exit_code
@@ -138,17 +148,8 @@ class _AppParser(UsageParser):
         return super().format_help()
 
 
-class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from tpuprof.tui.report.output import write_stdout  # noqa: PLC0415
-
-        write_stdout(f"{PROGRAM} {version_of(PROGRAM)}\n")
-        parser.exit()
-
-
-def _app_parser() -> argparse.ArgumentParser:
+def app_parser() -> argparse.ArgumentParser:
+    """The arguments of the screen's command, which has no word of its own."""
     form, what = (
         argparse.RawDescriptionHelpFormatter,
         "Reads XProf/TensorBoard profiles of TPU programs in the terminal.",
@@ -160,11 +161,13 @@ def _app_parser() -> argparse.ArgumentParser:
     common.add_reading(parser)
     common.add_screen(parser)
     common.add_debug(parser)
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--json", action="store_true", help="with --version: as JSON, with what it runs on")
     return parser
 
 
-def _memory_parser() -> argparse.ArgumentParser:
+def memory_parser() -> argparse.ArgumentParser:
+    """The arguments of the command `memory`."""
     parser = common.new_parser(UsageParser, "memory", "Opens the memory tab. Without a terminal it prints the page.")
     where = "as for profiles; or an HLO proto, or a folder written with --xla_dump_to"
     common.add_choice_of_profile(parser, where)
@@ -177,9 +180,39 @@ def _memory_parser() -> argparse.ArgumentParser:
 # --- commands
 
 
+def _version(as_json: bool) -> int:
+    """Prints the version; as JSON with what a bug report needs to know beside it."""
+    from tpuprof.tui.report.output import write_stdout  # noqa: PLC0415
+
+    if not as_json:
+        write_stdout(f"{PROGRAM} {version_of(PROGRAM)}\n")
+        return EXIT_OK
+    import json  # noqa: PLC0415
+    import platform  # noqa: PLC0415
+
+    from tpuprof.parsers.formats.xspace.core.api import core_name  # noqa: PLC0415 - numpy
+    from tpuprof.tui.cli.doctor import PACKAGES  # noqa: PLC0415
+
+    told = {
+        "schema": "tpuprof.version/1",
+        "version": version_of(PROGRAM),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "decoding_core": core_name(),
+        "packages": {name: version_of(name) for name in PACKAGES},
+    }
+    write_stdout(json.dumps(told, indent=1) + "\n")
+    return EXIT_OK
+
+
 def _app(args: argparse.Namespace) -> int:
     """Opens the screen; prints the overview where no screen can be drawn."""
-    if args.path in _COMMANDS:
+    if args.version:
+        return _version(args.json)
+    if args.json:
+        sentence = "--json goes with --version; a page as JSON is a report."
+        raise ProfileError("usage", sentence, f"{PROGRAM} report overview PATH --format json", EXIT_USAGE)
+    if args.path in (*COMMANDS, "memory"):
         sentence = f"The command {args.path} stands before its options."
         raise ProfileError("usage", sentence, f"{PROGRAM} {args.path} --help", EXIT_USAGE)
     demo = args.path == DEMO

@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.tui.cli.calls import PROGRAM, RUN, Done, Terminal, expect_error, host_bytes, modules_of, run, write_logdir
@@ -63,6 +64,9 @@ from tpuprof.tui.demo import demo_path
         ["report", "memory-profile", "--space", "vmem"],
         ["report", "memory", "--space", "l2"],
         ["--ascii", "report", "overview"],
+        ["--json"],
+        ["--logdir", "a", "b"],
+        ["report", "runs", "a", "--logdir", "b"],
     ],
 )
 def test_usage_errors(capsys: pytest.CaptureFixture[str], args: list[str]) -> None:
@@ -330,6 +334,24 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     special = {"doctor": ["doctor"], "no terminal": [logdir], "perfetto": perfetto}
     pages = {page: ["report", page, logdir] for page in ("overview", "input", "inference", "timeline")}
     return modules_of(bare, {**special, **pages}, folder)
+
+
+def test_the_version_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version", "--json"]) == EXIT_OK
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == "tpuprof.version/1"
+    assert told["decoding_core"] in ("c", "numpy")
+    assert told["packages"]["numpy"] == np.__version__
+    assert cli.main(["--version"]) == EXIT_OK
+    assert capsys.readouterr().out == f"tpuprof-tui {told['version']}\n"
+
+
+def test_logdir_is_another_word_for_the_path(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+    texts = []
+    for words in ([str(logdir)], ["--logdir", str(logdir)], [f"--logdir={logdir}"]):
+        assert cli.main(["report", "runs", *words, "--format", "json"]) == EXIT_OK
+        texts.append(capsys.readouterr().out)
+    assert RUN in texts[0] and len(set(texts)) == 1
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])

@@ -1,0 +1,1 @@
+"""What a shell wants to know of the command line: what completes it, and its manual page."""
