@@ -1,0 +1,82 @@
+"""Runs damaged input through every reader for as long as asked, and keeps what breaks a promise.
+
+    python -m tests.fuzz [--minutes 60] [--only xspace,oom] [--from 0] [--asan]
+
+With `--asan` the compiled core is built with AddressSanitizer and UndefinedBehaviorSanitizer first. Prints for each
+target how many inputs were read and how many refused; a fault is written to a file in `--keep`, from where `python -m
+tests.fuzz.corpus FILE...` puts it among the past failures that the suite runs. Exits with 1 where there was one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.fuzz.sanitizer import built_core, preloaded, with_core
+from tests.fuzz.targets import TARGETS, Target
+
+
+def main() -> int:
+    """Runs the command; the exit code."""
+    parser = argparse.ArgumentParser("python -m tests.fuzz", description=__doc__.split("\n")[0])
+    parser.add_argument("--minutes", type=float, default=1.0, help="in all (default: 1)")
+    parser.add_argument("--only", default="", help=f"targets, of {', '.join(target.name for target in TARGETS)}")
+    parser.add_argument("--from", dest="begin", type=int, default=0, help="number of the first input (default: 0)")
+    parser.add_argument("--keep", type=Path, default=Path("faults"), help="folder for faults (default: faults)")
+    parser.add_argument("--asan", action="store_true", help="with a compiled core that watches its memory")
+    parser.add_argument("--core", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.asan:
+        with tempfile.TemporaryDirectory() as folder:
+            core = built_core(Path(folder))
+            words = [word for word in sys.argv[1:] if word != "--asan"]
+            return subprocess.run(
+                [sys.executable, "-m", "tests.fuzz", *words, "--core", str(core)], env=preloaded(), check=False
+            ).returncode
+    if args.core:
+        with_core(Path(args.core))
+    chosen = [target for target in TARGETS if not args.only or target.name in args.only.split(",")]
+    return run(chosen, args.begin, time.monotonic() + 60 * args.minutes, args.keep)
+
+
+def run(chosen: list[Target], begin: int, end: float, keep: Path) -> int:
+    """Goes through the targets in turn until the time is over."""
+    counts = {target.name: Counter[str]() for target in chosen}
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = folder
+        for number, target in _turns(chosen, begin):
+            if time.monotonic() > end:
+                break
+            data = target.case(number)
+            outcome = target.run(Path(folder), data, number)
+            counts[target.name][outcome.kind] += 1
+            if outcome.is_fault:
+                keep.mkdir(exist_ok=True)
+                (keep / f"{target.name}-{number}").write_bytes(data)
+                _say(f"{target.name} {number}: {outcome.kind}: {outcome.detail}")
+    for name, kinds in counts.items():
+        _say(f"{name}: {sum(kinds.values()):,} inputs: {', '.join(f'{kind} {n:,}' for kind, n in kinds.most_common())}")
+    return int(any(kind not in ("read", "refused") for kinds in counts.values() for kind in kinds))
+
+
+def _turns(chosen: list[Target], begin: int) -> Iterator[tuple[int, Target]]:
+    number = begin
+    while True:
+        yield from ((number, target) for target in chosen if number % target.turns == 0)
+        number += 1
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

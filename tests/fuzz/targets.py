@@ -1,0 +1,157 @@
+"""What is fuzzed: for each reader undamaged input, and how it is read."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.fuzz.mutate import mutated
+from tests.fuzz.trial import Outcome, attempt
+from tests.parsers.memory.oom.read import texts
+from tests.support.build import tpu_plane
+from tests.support.made.op_pages import op_space
+from tests.support.made.serving import five_requests, serving_profile
+from tests.support.riegeli import written
+from tests.support.servers.web import Web, serving
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts import codec
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.pages.overview.overview import overview
+
+PAGES = ("overview", "input", "ops", "op-profile", "framework-ops", "timeline", "memory-profile", "findings", "hosts")
+FORMS = ("json", "text", "csv", "md")
+
+Read = Callable[[Path, bytes, random.Random], Outcome]
+"""Reads an input; it may use the folder, and choose between ways by the random numbers."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One reader.
+
+    Attributes:
+        turns: it is read in one of so many rounds; more than 1 for what mostly waits.
+    """
+
+    name: str
+    seeds: Callable[[], Sequence[bytes]]
+    read: Read
+    turns: int = 1
+
+    def case(self, number: int) -> bytes:
+        """The damaged input with a number: always the same one."""
+        rng = random.Random(f"{self.name} {number}")
+        return mutated(rng, rng.choice(self.seeds()))
+
+    def run(self, folder: Path, data: bytes, number: int) -> Outcome:
+        """Reads an input in the way of that number."""
+        return self.read(folder, data, random.Random(f"way {number}"))
+
+
+def _commands(file: str, *commands: str) -> Read:
+    """Reads an input of that name by one of some commands; ``{}`` is its path."""
+
+    def read(folder: Path, data: bytes, rng: random.Random) -> Outcome:
+        path = folder / file
+        path.write_bytes(data)
+        return attempt([word.replace("{}", str(path)) for word in rng.choice(commands).split()])
+
+    return read
+
+
+def _reports(*pages: str) -> list[str]:
+    return [f"report {page} {{}} --no-cache --format {form}" for page in pages for form in FORMS]
+
+
+# --- profiles
+
+
+@cache
+def _profiles() -> tuple[bytes, ...]:
+    small = XSpace()
+    ops = [("fusion.1", "loop fusion", n * 100, 50) for n in range(4)]
+    tpu_plane(small, 0, ops, steps=[(str(n), n * 100, (n + 1) * 100) for n in range(4)])
+    return tuple(space.SerializeToString() for space in (small, op_space(), serving_profile(five_requests())))
+
+
+@cache
+def _records() -> tuple[bytes, ...]:
+    return tuple(written([data], codec) for data in _profiles()[:2] for codec in ("none", "brotli", "zstd", "snappy"))
+
+
+@cache
+def _protos() -> tuple[bytes, ...]:
+    from tests.demo.profile.hlo_module import Module
+
+    return tuple(Module(name).proto_bytes for name in ("jit_train_step", "jit_eval_step"))
+
+
+# --- logs
+
+
+@cache
+def _logs() -> tuple[bytes, ...]:
+    hbm, vmem = texts.HBM.text(), texts.VMEM.text()
+    return tuple(text.encode() for text in (hbm, vmem, f"step 12 loss 3.1\n{hbm}step 13\n{vmem}", prefixed(hbm)))
+
+
+def prefixed(text: str) -> str:
+    """As a logger prints it."""
+    return "".join(
+        f"E1121 12:00:{n % 60:02}.000001 4711 pjrt.py:12] {line}\n" for n, line in enumerate(text.splitlines())
+    )
+
+
+# --- what was kept
+
+
+def _decode(_: Path, data: bytes, __: random.Random) -> Outcome:
+    """Bytes behind a checksum that fits, so that the codec sees them."""
+    try:
+        codec.decode(memoryview(data), lambda _: b"kept")
+    except codec.DAMAGED:
+        return Outcome("refused")
+    except Exception as error:  # noqa: BLE001 - which one is what the trial is for
+        return Outcome("raised", f"{type(error).__name__}: {error}"[:300])
+    return Outcome("read")
+
+
+# --- web servers
+
+
+def _index(folder: Path, data: bytes, rng: random.Random) -> Outcome:
+    """A folder's page on a web server, with these bytes among its links."""
+    web = Web(files={"/logs/plugins/profile/run/host.xplane.pb": _profiles()[0]}, links=[data.decode("latin-1")])
+    with serving(web):
+        words = rng.choice(("report runs", "report runs --format json", "report ops --format json"))
+        return attempt([*words.split(), f"{web.url}/logs/"])
+
+
+@cache
+def _links() -> tuple[bytes, ...]:
+    names = ("host2.xplane.pb", "/logs/other/", "?C=M;O=A", "%2e%2e/", "http://localhost:1/x/", "a b%20c.xplane.pb.gz")
+    return ('"><a href="'.join(names).encode(), b"host.xplane.pb")
+
+
+# --- all
+
+
+def _kept() -> tuple[bytes, ...]:
+    host = summarise(Trace.from_bytes(_profiles()[1]), "host0")
+    return (codec.encode(host, lambda _: "kept"), codec.encode(overview((host,)), lambda _: "kept"))
+
+
+TARGETS = (
+    Target("xspace", _profiles, _commands("host0.xplane.pb", *_reports(*PAGES), "doctor {}", "diff {} {} --json")),
+    Target(
+        "riegeli", _records, _commands("host0.xplane.riegeli", *_reports("overview", "ops", "timeline"), "doctor {}")
+    ),
+    Target("hlo", _protos, _commands("module_1.jit_step.hlo_proto.pb", *_reports("memory"))),
+    Target("oom", _logs, _commands("train.log", "oom {}", "oom {} --json", "oom {} --md")),
+    Target("cache", cache(_kept), _decode),
+    Target("http", _links, _index, turns=10),
+)

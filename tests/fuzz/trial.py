@@ -1,0 +1,120 @@
+"""Puts one input through one command, and says whether what the command line promises of it was kept."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import json
+import re
+import resource
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import FrameType
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE
+from tpuprof.tui.cli.main import main
+
+SECONDS = 20.0
+"""More time than any input of some kilobytes may take, even on a busy machine under a sanitizer."""
+
+GREEDY_BYTES = 300 << 20
+"""More memory than any such input may take."""
+
+HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, those that turn the direction of text included; lines end in a plain newline."""
+
+
+class TooSlowError(BaseException):
+    """The time is over; no `except Exception` catches it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a trial.
+
+    Attributes:
+        kind: ``read`` or ``refused``; else the promise that was broken.
+        detail: what a person needs to see, on one line; empty where the promise was kept.
+    """
+
+    kind: str
+    detail: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether a promise was broken."""
+        return self.kind not in ("read", "refused")
+
+
+def attempt(arguments: Sequence[str]) -> Outcome:
+    """Runs one command in this process.
+
+    The promises: it ends in time and within bounded memory, with 0 or the exit code of unreadable or missing input; no
+    exception leaves it; a refusal is a sentence on standard error, with nothing on standard output; what is printed has
+    no control characters, and JSON is JSON.
+    """
+    out, errors = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.monotonic()
+    try:
+        with _limited(SECONDS), contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+            code = main(list(arguments))
+    except TooSlowError:
+        return Outcome("slow", f"over {SECONDS:g} s")
+    except Exception as error:  # noqa: BLE001 - which one is what the trial is for
+        return Outcome("raised", f"{type(error).__name__}: {error}"[:300])
+    finally:
+        gc.enable()
+    out.flush()
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+    if grown > GREEDY_BYTES:
+        return Outcome("greedy", f"{grown >> 20} MB in {time.monotonic() - began:.1f} s")
+    buffer = out.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return judged(code, buffer.getvalue(), errors.getvalue(), is_json="json" in arguments or "--json" in arguments)
+
+
+def judged(code: int, out: bytes, errors: str, is_json: bool) -> Outcome:
+    """Whether an exit code and what was printed keep the promises."""
+    try:
+        text = out.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Outcome("not UTF-8", str(error))
+    harmful = HARMFUL.search(text) or HARMFUL.search(errors)
+    if harmful:
+        return Outcome("control character", repr(harmful.string[max(harmful.start() - 40, 0) : harmful.end() + 40]))
+    if "Traceback" in errors:
+        return Outcome("traceback", errors[-300:].replace("\n", " "))
+    if code not in (EXIT_OK, EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE):
+        return Outcome("exit code", str(code))
+    if code != EXIT_OK:
+        if text.strip():
+            return Outcome("output of a refusal", text[:200])
+        return Outcome("refused") if errors.strip() else Outcome("silent", str(code))
+    if is_json:
+        try:
+            json.loads(text, parse_constant=_no_number)
+        except ValueError as error:
+            return Outcome("not JSON", str(error))
+    return Outcome("read") if text.strip() else Outcome("silent", str(code))
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    def over(_: int, __: FrameType | None) -> None:
+        raise TooSlowError
+
+    handler = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
