@@ -116,8 +116,11 @@ class LineCanvas(ScrollView, inherit_bindings=False):
             self.refresh(*regions)
 
     def prepare(self, width: int, height: int) -> None:
-        """Draws for a size that it is going to have, so that its first paint already shows the lines."""
-        if self.size != (width, height):
+        """Draws for a size that it is going to have, so that its first paint already shows the lines.
+
+        Without a cell there is nothing to draw: a screen that is being built anew has no size for a moment.
+        """
+        if width and height and self.size != (width, height):
             self.lines = tuple(self.draw(width, height))
             self._drawn_width = width
             self._strips.clear()
