@@ -42,6 +42,9 @@ TrackKind = Literal[  # in the order of the screen
 ]
 SectionKind = Literal["core", "sparse_core", "gpu", "host", "other"]
 
+_WORK: tuple[TrackKind, ...] = ("stream", "ops", "modules", "steps")
+"""What tells when a device worked: the first of these kinds that it has."""
+
 TrackId = tuple[int, int]
 """A track of a timeline: index of its section, and its own in that section."""
 
@@ -291,6 +294,20 @@ class Timeline:
         """Index of the last step that began by an instant; None before the first."""
         last_begun = bisect_right(self.steps, time_ps, key=lambda step: step.start_ps) - 1
         return last_begun if last_begun >= 0 else None
+
+    @property
+    def worked_ps(self) -> tuple[int, int] | None:
+        """From the first op on a device to the end of the last one; of modules or steps where a device tells no ops.
+
+        It is None where no device did anything, as far as is read.
+        """
+        spans = []
+        for section in self.sections:
+            kinds = {track.kind for track in section.tracks if len(track)}
+            own = next((kind for kind in _WORK if kind in kinds), None)
+            if section.kind in ("core", "sparse_core", "gpu"):
+                spans += [track.span for track in section.tracks if track.kind == own and len(track)]
+        return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
     @property
     def event_count(self) -> int:

@@ -27,6 +27,9 @@ _OPEN_CORES = 2
 _MARGIN = 20
 """One part of so many of a window is left free on either side of what is fitted into it."""
 
+_SMALL_PART = 2
+"""A trace that is longer than so many times the stretch in which devices worked is first shown on that stretch."""
+
 
 class Row(NamedTuple):
     """One row of the screen.
@@ -316,3 +319,21 @@ class Window:
     def whole(self) -> Window:
         """The whole trace."""
         return self.fitted(self.first_ps, self.last_ps, 100)
+
+
+def small_part(timeline: Timeline) -> tuple[int, int] | None:
+    """The stretch in which devices worked, where that is a small part of the trace; else None."""
+    worked = timeline.worked_ps
+    is_small = worked and 0 < (worked[1] - worked[0]) * _SMALL_PART < timeline.last_ps - timeline.first_ps
+    return worked if is_small else None
+
+
+def opening(timeline: Timeline, window: Window) -> Window:
+    """What of a timeline is shown first, in a window of so many cells."""
+    part = small_part(timeline)
+    return window.whole() if part is None else window.fitted(*part)
+
+
+def opening_instant(timeline: Timeline) -> int:
+    """Where the cursor is first."""
+    return (small_part(timeline) or (timeline.first_ps,))[0]

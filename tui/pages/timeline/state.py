@@ -13,7 +13,17 @@ from tpuprof.parsers.timeline.gaps import next_gap
 from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.pages.timeline.rows import Folding, Row, RowList, Window, main_track, rows_of
+from tpuprof.tui.pages.timeline.rows import (
+    Folding,
+    Row,
+    RowList,
+    Window,
+    main_track,
+    opening,
+    opening_instant,
+    rows_of,
+    small_part,
+)
 
 if TYPE_CHECKING:
     from tpuprof.parsers.timeline.read.flows import Flow, Flows
@@ -48,19 +58,35 @@ class TimelineView:
         self.matches: Matches | None = None
         self.event: EventId | None = None
         self._flows_of: tuple[tuple[Flows, EventId], tuple[Flow, ...]] | None = None
-        self.window = Window(timeline.first_ps, timeline.last_ps, 80, timeline.first_ps, timeline.last_ps).whole()
-        self.cursor_ps = timeline.first_ps
+        self._wants_all = False
+        window = Window(timeline.first_ps, timeline.last_ps, 80, timeline.first_ps, timeline.last_ps)
+        self.window = opening(timeline, window)
+        self.cursor_ps = opening_instant(timeline)
 
     def extend(self, timeline: Timeline) -> None:
-        """The same timeline, more of which is read: where one is stays, and who looked at all of it still does."""
+        """The same timeline, more of which is read: where one is stays; who went nowhere is where it would open."""
         before, window = self.timeline, replace(self.window, first_ps=timeline.first_ps, last_ps=timeline.last_ps)
-        self.window = window.whole() if self.window == self.window.whole() else window
-        if self.cursor_ps == before.first_ps:
-            self.cursor_ps = timeline.first_ps
+        if self.is_at_opening:
+            window = opening(timeline, window)
+        elif self.window == self.window.whole():
+            window = window.whole()
+        self.window = window
+        if self.cursor_ps == opening_instant(before):
+            self.cursor_ps = opening_instant(timeline)
         self.timeline = timeline
         self.rows.extend(timeline)
         if self.matches is not None:
             self.matches = find(timeline, self.matches.text)
+
+    @property
+    def is_at_opening(self) -> bool:
+        """Whether the window is the one that it opened with, and nobody asked for all."""
+        return not self._wants_all and self.window == opening(self.timeline, self.window)
+
+    @property
+    def is_on_a_part(self) -> bool:
+        """Whether it shows the stretch in which devices worked because that is a small part of the trace."""
+        return self.is_at_opening and small_part(self.timeline) is not None
 
     @property
     def so_far(self) -> str:
@@ -162,6 +188,7 @@ class TimelineView:
     def show_all(self) -> None:
         """The whole trace."""
         self.window = self.window.whole()
+        self._wants_all = True
 
     def fit(self) -> str:
         """What lies between the marks fills the window; again: the selected event; and again: the step around it."""
@@ -355,10 +382,39 @@ class TimelineView:
         if len(self.marks) != 1:
             self.marks = (self.cursor_ps,)
             return "marked; m again ends the interval"
-        span = self._event_span()
-        is_at_start = span is not None and self.cursor_ps == span[0] >= self.marks[0]
-        self.marks = (self.marks[0], span[1] if span is not None and is_at_start else self.cursor_ps)
+        self.marks = (self.marks[0], self._end_after(self.marks[0]))
         return ""
+
+    def _end_after(self, begin_ps: int) -> int:
+        """The cursor's instant; that at which its event ends where it is at the very start of one, after a begin."""
+        span = self._event_span()
+        is_at_start = span is not None and self.cursor_ps == span[0] >= begin_ps
+        return span[1] if span is not None and is_at_start else self.cursor_ps
+
+    def move_end(self, direction: int, ascii_only: bool = False) -> str:
+        """Moves the begin (-1) or the end (1) of the marked interval to the cursor; says how long it is then."""
+        if self.interval is None:
+            return "no interval to change: m marks its begin and its end"
+        begin, end = self.interval
+        if direction < 0:
+            self.stretch(end, self.cursor_ps)
+        else:
+            self.stretch(begin, self._end_after(begin))
+        return self.interval_words(ascii_only)
+
+    def stretch(self, fixed_ps: int, moved_ps: int) -> None:
+        """Makes the marked interval one between an end that stays and one that was moved, beyond the other or not."""
+        self.marks = (min(fixed_ps, moved_ps), max(fixed_ps, moved_ps))
+
+    def interval_words(self, ascii_only: bool = False) -> str:
+        """How long the marked interval is, and what lists what ran in it; nothing without one."""
+        begin, end = self.interval or (0, 0)
+        return "" if self.interval is None else f"{duration(end - begin, ascii_only, 6)}; M lists what ran in it"
+
+    def clear_marks(self) -> None:
+        """Nothing is marked any more."""
+        self.marks = ()
+        self.base = "trace" if self.base == "mark" else self.base
 
     def next_base(self) -> str:
         """Times relative to the trace, the step, or the first mark."""
@@ -370,8 +426,7 @@ class TimelineView:
     def back(self) -> bool:
         """Gives up the marks, then the filter; whether there was any."""
         if self.marks:
-            self.marks = ()
-            self.base = "trace" if self.base == "mark" else self.base
+            self.clear_marks()
         elif self.rows.folding.wanted:
             self.filter("")
         else:

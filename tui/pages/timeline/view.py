@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import work
-from textual.events import MouseDown, MouseScrollDown, MouseScrollUp, MouseUp
+from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.layout import fit
@@ -36,6 +36,7 @@ _COMMANDS: dict[str, Callable[[TimelineView, int, Glyphs], str | None]] = {
     "gap": lambda view, by, glyphs: view.next_gap(by, glyphs.is_ascii),
     "event": lambda view, by, _: view.next_event(by),
     "mark": lambda view, *_: view.mark(),
+    "interval_end": lambda view, by, glyphs: view.move_end(by, glyphs.is_ascii),
     "measure": lambda *_: None,
     "follow": lambda view, by, _: view.follow(by),
     "base": lambda view, *_: view.next_base(),
@@ -56,7 +57,7 @@ _MOTIONS = (
     ("g G, Home End", "First, last event of the row"),
     ("PgDn PgUp", "One screen of rows down, up"),
     ("Enter", "Everything about the event; a section opens or closes"),
-    ("mouse", "Click points, a drag marks, the wheel scrolls, Ctrl zooms"),
+    ("mouse", "Click points, a drag marks or moves an end, the wheel scrolls, Ctrl zooms"),
 )
 _MEANINGS: tuple[tuple[str, str], ...] = (
     ("Time", "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too."),
@@ -95,6 +96,7 @@ class TimelineTab(Tab):
         self._state: State = Searching("")
         self._wanted: tuple[str, str] | None = None
         self._pressed_at: int | None = None
+        self._fixed_end: int | None = None
 
     # --- what it shows
 
@@ -120,9 +122,14 @@ class TimelineTab(Tab):
             return ""
         wanted, self._wanted = self._wanted, None
         words = self.go_to(*wanted) if wanted is not None else ""
-        if shown.run_hosts > 1 and not shown.is_chosen and not words:
-            return f"The timeline is of host {printable(shown.timeline.host)}; H shows another"
-        return words
+        if words:
+            return words
+        notes = []
+        if self._view is not None and self._view.is_on_a_part:
+            notes.append("It opened on the stretch where devices worked; 0 shows all")
+        if shown.run_hosts > 1 and not shown.is_chosen:
+            notes.append(f"The timeline is of host {printable(shown.timeline.host)}; H shows another")
+        return ". ".join(notes)
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead; progress alone leaves what is there of a timeline."""
@@ -267,7 +274,7 @@ class TimelineTab(Tab):
             self._measure(view.timeline, *view.interval)
             message = view.so_far
         elif view is not None and name == "measure":
-            self._measure(view.timeline, view.window.start_ps, view.window.end_ps)
+            self._measure(view.timeline, *(view.interval or (view.window.start_ps, view.window.end_ps)))
             message = view.so_far
         return message
 
@@ -336,23 +343,35 @@ class TimelineTab(Tab):
     # --- mouse
 
     def on_mouse_down(self, event: MouseDown) -> None:
-        """Where a mark may begin."""
+        """Where a mark may begin, or an end of the marked interval is taken hold of."""
         self._pressed_at = event.x
+        self._fixed_end = None if self._page is None else self._page.other_end(event.x)
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        """The end that the mouse holds goes with it."""
+        if self._page is not None and self._pressed_at is not None and self._fixed_end is not None:
+            self._page.drag_end(self._fixed_end, event.x)
+            self.redraw()
 
     def on_mouse_up(self, event: MouseUp) -> None:
-        """A drag marks an interval and tells what ran in it; a press puts the cursor under the mouse."""
+        """A drag marks an interval and tells what ran in it, or moves an end of it; a press points."""
         pressed_at, self._pressed_at = self._pressed_at, None
+        fixed_end, self._fixed_end = self._fixed_end, None
         if self._page is None or pressed_at is None:
             return
         view = self._page.view
-        if abs(event.x - pressed_at) < _LEAST_DRAG:
+        said = ""
+        if fixed_end is not None and event.x != pressed_at:
+            self._page.drag_end(fixed_end, event.x)
+            said = view.interval_words(self.look.glyphs.is_ascii)
+        elif abs(event.x - pressed_at) < _LEAST_DRAG:
             self._page.point(event.x, event.y)
         else:
             self._page.drag(pressed_at, event.x)
             if view.interval is not None:
                 self._measure(view.timeline, *view.interval)
         self.redraw()
-        self.post_message(Pointed())
+        self.post_message(Pointed(said))
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """The wheel goes down the rows; with Ctrl it zooms out."""

@@ -33,6 +33,9 @@ _LOW = 26
 
 _PANEL_LOW, _PANEL_HIGH = 3, 6
 
+_NEAR_AN_END = 1
+"""Columns from an end of the marked interval at which the mouse takes hold of it."""
+
 _GRAPHS: dict[str, Fill] = {"MXU": "compute", "HBM": "copy"}
 
 
@@ -105,8 +108,12 @@ class TimelinePage:
         return fit([(clean(words, ascii_only), "dim")], width, glyphs)
 
     def point(self, x: int, y: int) -> None:
-        """Moves the cursor to a place on the screen."""
+        """Moves the cursor to a place on the screen; one outside of the marked interval clears that."""
         view = self.view
+        if view.interval is not None and x >= self._gutter:
+            begin, end = cells_at(view.window.edges, (view.interval[0], view.interval[1] - 1))
+            if not begin - 1 <= x - self._gutter <= end + 1:
+                view.clear_marks()
         shown, line = view.rows.in_sight, y - TOP_LINES
         if 0 <= line < len(shown):
             view.move_rows(shown[line] - view.rows.cursor)
@@ -117,9 +124,34 @@ class TimelinePage:
         """Marks the interval between two columns of the screen."""
         view = self.view
         edges = view.window.edges
-        begin, end = (max(0, min(x - self._gutter, view.window.cells - 1)) for x in sorted((first_x, last_x)))
+        begin, end = map(self._cell, sorted((first_x, last_x)))
         view.marks = (int(edges[begin]), int(edges[end + 1]))
         view.cursor_ps = view.marks[0]
+
+    def other_end(self, x: int) -> int | None:
+        """The end of the marked interval that stays where the mouse takes hold of the other one; None where of none."""
+        view = self.view
+        if view.interval is None or x < self._gutter:
+            return None
+        begin, end = view.interval
+        window = view.window
+        cells = cells_at(window.edges, (begin, end - 1))
+        near = [
+            (abs(x - self._gutter - cell), fixed)
+            for instant, cell, fixed in ((begin, cells[0], end), (end, cells[1], begin))
+            if window.start_ps <= instant <= window.end_ps
+        ]
+        distance, fixed = min(near, default=(_NEAR_AN_END + 1, 0))
+        return fixed if distance <= _NEAR_AN_END else None
+
+    def drag_end(self, fixed_ps: int, x: int) -> None:
+        """The marked interval reaches from an end that stays to a column of the screen, which it takes in."""
+        begin, end = self.view.window.edges[self._cell(x) :][:2].tolist()
+        self.view.stretch(fixed_ps, begin if begin < fixed_ps else end)
+
+    def _cell(self, x: int) -> int:
+        """The cell of a column of the screen, the nearest one where that is in the margin."""
+        return max(0, min(x - self._gutter, self.view.window.cells - 1))
 
     # --- above the rows
 
