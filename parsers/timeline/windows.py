@@ -14,12 +14,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, covered, ranges
+from tpuprof.parsers.base.intervals import Floats, Int64s, covered, ranges, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import duration_sums, work_sums
 from tpuprof.parsers.formats.xspace.core.types import KeyedSpans
 from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
-from tpuprof.parsers.timeline.model import CLASSES, RateTrack, Timeline, Track
+from tpuprof.parsers.timeline.model import CLASSES, CounterTrack, RateTrack, Timeline, Track, busy_between
 
 _LARGE = 1 << 16
 """From so many events on one would notice the time that running sums take."""
@@ -185,6 +185,63 @@ def rate_window(rate: RateTrack, edges: Int64s) -> Floats:
 def mean_rate(rate: RateTrack, start_ps: int, end_ps: int) -> float:
     """Work per second between two instants, the second one later."""
     return float(rate_window(rate, np.array([start_ps, end_ps], np.int64))[0])
+
+
+def held_values(counter: CounterTrack, start_ps: int, end_ps: int) -> tuple[Floats, Floats]:
+    """A counter's values between two instants, the one that holds at the first among them; and how long each holds.
+
+    Returns:
+        float64[n] each, the second in picoseconds; without values that are no numbers.
+    """
+    first, last = (int(index) for index in np.searchsorted(counter.time_ps, [start_ps, end_ps], side="left"))
+    is_new = first < len(counter.time_ps) and int(counter.time_ps[first]) == start_ps
+    holds = first if is_new else max(0, first - 1)
+    time, value = counter.time_ps[holds:last], counter.value[holds:last]
+    known = np.isfinite(value)
+    borders = np.append(np.maximum(time, start_ps), end_ps)
+    return value[known], np.maximum(np.diff(borders), 0)[known].astype(np.float64)
+
+
+def mean_value(counter: CounterTrack, start_ps: int, end_ps: int) -> float | None:
+    """A counter's mean between two instants, each value for as long as it holds; None where it has none by then."""
+    value, weight = held_values(counter, start_ps, end_ps)
+    if not len(value):
+        return None
+    if not weight.any():
+        weight = np.ones(len(value))
+    share = weight / weight.sum()
+    return float((value * share).sum())
+
+
+def busy_share(track: Track, start_ps: int, end_ps: int) -> float | None:
+    """The share of a window in which at least one event of a track ran, 0-1.
+
+    Where events nest, the outermost lane tells it at once. Where they overlap it goes through the events of the window,
+    and answers None where these are so many that a screen would wait.
+    """
+    if end_ps <= start_ps:
+        return None
+    edges = np.array([start_ps, end_ps], np.int64)
+    if _has_many_lanes(track):
+        events = _events_in(track, edges)[0]
+        starts, ends = np.maximum(track.start_ps[events], start_ps), np.minimum(track.end_ps[events], end_ps)
+        return union_length(starts, ends) / (end_ps - start_ps)
+    if track.depth == 1 or _is_nested(track):
+        return int(np.diff(_covered(track, track.lane(0), edges, _class_sums(track)), axis=0).sum()) / (
+            end_ps - start_ps
+        )
+    spans = (track.between(lane, start_ps, end_ps) for lane in range(track.depth))
+    if sum(last - first for first, last in spans) > _LARGE:
+        return None
+    return busy_between(track, start_ps, end_ps) / (end_ps - start_ps)
+
+
+def _is_nested(track: Track) -> bool:
+    """Whether the outermost lane is busy whenever another one is; of a large track only once `busy_ps` is known."""
+    if len(track) > _LARGE and "busy_ps" not in track.__dict__:
+        return False
+    first = track.lane(0)
+    return int((track.end_ps[first] - track.start_ps[first]).sum()) == track.busy_ps
 
 
 def prepare(timeline: Timeline) -> None:

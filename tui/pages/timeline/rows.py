@@ -279,6 +279,12 @@ class Window:
         return self.end_ps - self.start_ps
 
     @property
+    def on_trace(self) -> tuple[int, int]:
+        """From when to when, without what lies before and behind the trace; a picosecond at least."""
+        start = max(self.start_ps, min(self.first_ps, self.end_ps - 1))
+        return start, max(start + 1, min(self.end_ps, self.last_ps))
+
+    @property
     def edges(self) -> Int64s:
         """int64[cells + 1]: the borders of the cells."""
         return cell_edges(self.start_ps, self.end_ps, self.cells)

@@ -78,6 +78,11 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
         "FLOP/s and HBM bytes/s by the compiler's count over the device's peak, each op's spread over its time. "
         "Those of asynchronous ops are left out: they flow between start and done.",
     ),
+    (
+        "Averages",
+        "right of the names, over the window shown: the share of it in which a track was busy, a rate's share of the "
+        "peak, and a counter's mean (each value for as long as it holds) of its range in the whole trace.",
+    ),
     ("Scopes, ops", "name scopes and framework ops are derived: neighbouring HLO ops of one name are one slice."),
     ("Self", "duration of an event without the events nested in it."),
     ("Busy", "time in which at least one event of a track ran."),

@@ -177,7 +177,7 @@ def test_minimaps_are_as_wide_as_asked(cells: int, start: int, span: int, glyphs
 def test_labels_are_as_wide_as_asked(
     kind: LabelKind, text: str, is_open: bool | None, pinned: bool, current: bool, note: str, width: int, glyphs: Glyphs
 ) -> None:
-    check(gutter_line(Label(kind, text, is_open, pinned, current, note), width, glyphs), width, glyphs)
+    check(gutter_line(Label(kind, text, is_open, pinned, current, (note,)), width, glyphs), width, glyphs)
 
 
 def test_labels() -> None:
@@ -185,10 +185,10 @@ def test_labels() -> None:
         Label("section", "Chip 0: TPU core 0", True),
         Label("track", "Steps"),
         Label("track", "Framework Name Scope", False, is_pinned=True),
-        Label("track", "XLA Ops", True, is_current=True, note="93%"),
+        Label("track", "XLA Ops", True, is_current=True, notes=("93%",)),
         Label("lane", "1", is_current=True),
-        Label("graph", "MXU", note="29%"),
-        Label("graph", "HBM FW Power Meter PL2(W)", note="61-143 W"),
+        Label("graph", "MXU", notes=("29%",)),
+        Label("graph", "HBM FW Power Meter PL2(W)", notes=("61-143 W",)),
         Label("section", "Host threads", False, is_current=True),
     ]
     lines = [

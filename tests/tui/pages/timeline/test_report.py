@@ -29,11 +29,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Line, Trace
 from tpuprof.parsers.timeline.details import event_stats
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.parsers.timeline.read.timeline import read_timeline
-from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.timeline.report import report as report_module
-from tpuprof.tui.pages.timeline.report.fields import at_ms
-from tpuprof.tui.pages.timeline.report.part import (
+from tpuprof.parsers.timeline.part import (
     Interval,
     argument_reader,
     counter_figures,
@@ -43,6 +39,10 @@ from tpuprof.tui.pages.timeline.report.part import (
     select,
     time_decimals,
 )
+from tpuprof.parsers.timeline.read.timeline import read_timeline
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages.timeline.report import report as report_module
+from tpuprof.tui.pages.timeline.report.fields import at_ms
 from tpuprof.tui.pages.timeline.report.report import REPORT
 from tpuprof.tui.report.page import FORMATS, Format, Look
 

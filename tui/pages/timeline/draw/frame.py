@@ -13,13 +13,21 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.timeline.flatten import flattened
 from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track, TrackId
-from tpuprof.parsers.timeline.windows import TrackWindow, cell_edges, lane_window, mean_rate, rate_window, track_window
+from tpuprof.parsers.timeline.windows import (
+    TrackWindow,
+    busy_share,
+    cell_edges,
+    lane_window,
+    mean_rate,
+    rate_window,
+    track_window,
+)
 from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.format import duration, share
 from tpuprof.tui.draw.layout import clean, cut, cut_middle, filled, fit
 from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
-from tpuprof.tui.pages.timeline.draw.graphs import counter_line, minimap_line, range_label, rate_line
+from tpuprof.tui.pages.timeline.draw.graphs import counter_line, mean_label, minimap_line, range_label, rate_line
 from tpuprof.tui.pages.timeline.draw.lanes import count_line, lane_line, track_line, with_cursor, with_sign
 from tpuprof.tui.pages.timeline.draw.panel import facts_of, hint_of, mark_facts, panel_lines
 from tpuprof.tui.pages.timeline.rows import Row, main_track, overall_track
@@ -32,6 +40,9 @@ _LOW = 26
 """Rows below which the pane at the bottom is short."""
 
 _PANEL_LOW, _PANEL_HIGH = 3, 6
+
+_MOST_AVERAGES = 1000
+"""Labels whose averages are kept."""
 
 _NEAR_AN_END = 1
 """Columns from an end of the marked interval at which the mouse takes hold of it."""
@@ -79,7 +90,7 @@ class TimelinePage:
         self._map: tuple[object, TrackWindow] | None = None
         self._marks: tuple[object, NDArray[np.bool_] | None] = (None, None)
         self._count: tuple[object, Line] | None = None
-        self._ranges: dict[object, str] = {}
+        self._averages: dict[object, tuple[str, ...]] = {}
         self._overall = overall_track(timeline)
         self._events = [sum(len(t) for t in section.tracks if not t.is_derived) for section in timeline.sections]
 
@@ -166,7 +177,7 @@ class TimelinePage:
         heads: tuple[Span, ...] = (
             (" incomplete: W", "warn") if timeline.lost else (f" {clean(timeline.host[:80], ascii_only)}", "dim"),
             (f" {base} {marked.offset}", "strong" if marked.offset else "dim"),
-            (f" shows {duration(window.span_ps, ascii_only)}", "dim"),
+            (_shown_words(duration(window.span_ps, ascii_only), canvas.gutter), "dim"),
         )
         bodies = (
             self._minimap(canvas),
@@ -294,21 +305,39 @@ class TimelinePage:
         if row.kind == "section":
             is_open = row.section not in self.view.rows.folding.closed
             return Label("section", section.title, is_open, is_current=is_current)
-        if row.kind == "rate":
-            rate, window = section.rates[row.item], self.view.window
-            mean = mean_rate(rate, window.start_ps, window.end_ps)
-            return Label("graph", rate.name, is_current=is_current, note=share(mean / rate.peak if rate.peak else None))
-        if row.kind == "counter":
-            counter = section.counters[row.item]
-            key = (row.section, row.item, glyphs.name)
-            note = self._ranges[key] = self._ranges.get(key) or range_label(counter, glyphs)
-            return Label("graph", counter.name, is_current=is_current, note=note)
+        notes = self._notes(row, glyphs)
+        if row.kind in ("rate", "counter"):
+            graph = section.rates[row.item] if row.kind == "rate" else section.counters[row.item]
+            return Label("graph", graph.name, is_current=is_current, notes=notes)
         track = section.tracks[row.item]
         if row.kind == "lane" and row.lane:
             return Label("lane", str(row.lane), None, row.is_pinned, is_current)
         folds = None if track.depth < 2 else row.kind == "lane"
         title = f"{track.name} {section.title[:80].partition(':')[0]}" if row.is_pinned else track.name
-        return Label("track", title, folds, row.is_pinned, is_current)
+        return Label("track", title, folds, row.is_pinned, is_current, notes)
+
+    def _notes(self, row: Row, glyphs: Glyphs) -> tuple[str, ...]:
+        """Averages over the window, to stand beside a track: kept for as long as that stays."""
+        view = self.view
+        section, (begin, end) = view.timeline.sections[row.section], view.window.on_trace
+        key = (row[:4], begin, end, glyphs.name)
+        if key in self._averages:
+            return self._averages[key]
+        if len(self._averages) > _MOST_AVERAGES:
+            self._averages.clear()
+        notes: tuple[str, ...] = ()
+        if row.kind == "rate":
+            rate = section.rates[row.item]
+            notes = (share(mean_rate(rate, begin, end) / rate.peak if rate.peak else None),)
+        elif row.kind == "counter":
+            counter = section.counters[row.item]
+            mean = mean_label(counter, begin, end, glyphs)
+            notes = (f"{mean} of {range_label(counter, glyphs)}", mean)
+        elif not row.lane and not (track := section.tracks[row.item]).is_derived and track.kind != "steps":
+            busy = busy_share(track, begin, end)
+            notes = () if busy is None else (share(busy),)
+        self._averages[key] = notes
+        return notes
 
     # --- below the rows
 
@@ -351,7 +380,8 @@ class Label:
         is_open: a section or a track of several lanes is open, or closed; None for what can't be opened.
         is_pinned: the track stands on top.
         is_current: the cursor is on the row.
-        note: a figure for the right side, such as ``93%`` or ``61–143 W``; given up for want of room.
+        notes: forms of what stands at the right side, such as ``93%`` or ``80 W of 61–143 W``: the first with room
+            beside the name; of a graph the last one otherwise, and the name is cut.
     """
 
     kind: LabelKind
@@ -359,7 +389,13 @@ class Label:
     is_open: bool | None = None
     is_pinned: bool = False
     is_current: bool = False
-    note: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def _shown_words(span: str, width: int) -> str:
+    """How long the window is, and that what stands beside the tracks is averaged over it."""
+    words = f" shows {span}, averaged"
+    return words if len(words) < width else f" avg over {span}"
 
 
 def gutter_line(label: Label, width: int, glyphs: Glyphs) -> Line:
@@ -378,9 +414,11 @@ def gutter_line(label: Label, width: int, glyphs: Glyphs) -> Line:
     ]
     head_width = min(line_width(tuple(head)), width - 1)
     room = width - 1 - head_width
-    text, note = clean(label.text[:_SEEN], ascii_only), clean(label.note[:_SEEN], ascii_only)
-    if note and len(note) + 1 + min(len(text), 8) > room:
-        note = ""
+    text = clean(label.text[:_SEEN], ascii_only)
+    notes = [clean(note[:_SEEN], ascii_only) for note in label.notes]
+    note = next((note for note in notes if len(text) + 1 + len(note) <= room), "")
+    if notes and not note and label.kind == "graph" and len(notes[-1]) + 1 + min(len(text), 8) <= room:
+        note = notes[-1]
     name_room = room - (len(note) + 1 if note else 0)
     name = (cut if is_section else cut_middle)(text, name_room, glyphs)
     usual: StyleKey = "strong" if label.is_current else "dim" if label.kind == "lane" else "text"

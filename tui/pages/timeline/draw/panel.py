@@ -12,7 +12,7 @@ from tpuprof.parsers.timeline.details import event_beside, op_facts, self_time
 from tpuprof.parsers.timeline.model import RateTrack, Timeline, Track
 from tpuprof.parsers.timeline.read.classes import is_split
 from tpuprof.parsers.timeline.read.flows import Flow
-from tpuprof.parsers.timeline.windows import mean_rate
+from tpuprof.parsers.timeline.windows import mean_rate, mean_value
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, percent
 from tpuprof.tui.draw.layout import clean, cut_middle, filled, fit
@@ -311,7 +311,9 @@ def hint_of(view: TimelineView) -> str:
         counter = section.counters[row.item]
         value = float(counter_values(counter, view.cursor_edges)[0])
         known = UNKNOWN if isnan(value) else f"{value:,.6g} {counter.unit}".rstrip()
-        return f"{section.title}, {counter.name}: {known} at the cursor, at most in its cell"
+        mean = mean_value(counter, *view.window.on_trace)
+        average = UNKNOWN if mean is None else f"{mean:,.6g} {counter.unit}".rstrip()
+        return f"{section.title}, {counter.name}: {known} at the cursor, at most in its cell; {average} over the window"
     track = section.tracks[row.item]
     words = (row.kind == "lane" and _gap_words(track, row.lane, view.cursor_ps)) or (
         "no event here; . and , next and previous one, } next long gap"
@@ -334,6 +336,8 @@ def _rate_words(view: TimelineView, rate: RateTrack) -> str:
     per_second = mean_rate(rate, *view.cursor_edges.tolist())
     unit = "FLOP/s" if rate.name == "MXU" else "B/s"
     words = f"{rate.name} in the cursor's cell: {flop_rate(per_second / 1e9)}{unit}"
+    average = mean_rate(rate, *view.window.on_trace)
     if rate.peak is None:
-        return f"{words}; the profile gives no peak"
-    return f"{words}, {percent(100 * per_second / rate.peak)} of peak"
+        return f"{words}, {flop_rate(average / 1e9)}{unit} over the window; the profile gives no peak"
+    here, over = (percent(100 * value / rate.peak) for value in (per_second, average))
+    return f"{words}, {here} of peak; {over} over the window"

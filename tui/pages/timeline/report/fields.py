@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.timeline.measure import MeasuredRow
 from tpuprof.parsers.timeline.model import Timeline
+from tpuprof.parsers.timeline.part import MOST_TOP_OPS, Content, CounterFigure, EventRow, RateFigure, TrackRow
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, flop_rate, significant
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.pages.timeline.report.part import MOST_TOP_OPS, Content, CounterFigure, EventRow, RateFigure, TrackRow
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, table_records
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXT, TIME_PS, Unit, plain
 

@@ -16,13 +16,7 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.format import count, duration, share
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, note_lines, rule, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
-from tpuprof.tui.pages.timeline.report import fields
-from tpuprof.tui.pages.timeline.report.part import (
+from tpuprof.parsers.timeline.part import (
     Content,
     CounterFigure,
     Interval,
@@ -37,6 +31,12 @@ from tpuprof.tui.pages.timeline.report.part import (
     time_decimals,
     track_rows,
 )
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.format import count, duration, share
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, note_lines, rule, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
+from tpuprof.tui.pages.timeline.report import fields
 from tpuprof.tui.report.csv import row_texts
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.fields import (

@@ -21,7 +21,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.details import metadata_stats, own_stats
 from tpuprof.parsers.timeline.measure import MeasuredRow, measure
 from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track, TrackId
-from tpuprof.parsers.timeline.windows import mean_rate
+from tpuprof.parsers.timeline.windows import held_values, mean_rate, mean_value
 
 MOST_TOP_OPS = 10
 """Names of a track that the summary of an interval lists."""
@@ -207,24 +207,18 @@ def counter_figures(part: Part) -> list[CounterFigure]:
 
 def _counter_figure(section: Section, counter: CounterTrack, start: int, end: int) -> CounterFigure:
     first, last = (int(index) for index in np.searchsorted(counter.time_ps, [start, end], side="left"))
-    is_new = first < len(counter.time_ps) and int(counter.time_ps[first]) == start
-    holds = first if is_new else max(0, first - 1)
-    time, value = counter.time_ps[holds:last], counter.value[holds:last]
-    known = np.isfinite(value)
-    borders = np.append(np.maximum(time, start), end)
-    weight = np.maximum(np.diff(borders), 0)[known].astype(np.float64)
-    value = value[known]
-    taken = (int(counter.time_ps[first]), int(counter.time_ps[last - 1])) if last > first else (None, None)
-    said = (float(value.min()), float(value.max()), _mean(value, weight)) if len(value) else (None, None, None)
-    return CounterFigure(section, counter.name, counter.unit, last - first, *taken, *said)
-
-
-def _mean(value: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
-    """The mean of some values, each with its weight; all alike where none has any."""
-    if not weight.any():
-        weight = np.ones(len(value))
-    share = weight / weight.sum()
-    return float((value * share).sum())
+    value, _ = held_values(counter, start, end)
+    return CounterFigure(
+        section=section,
+        name=counter.name,
+        unit=counter.unit,
+        samples=last - first,
+        first_ps=int(counter.time_ps[first]) if last > first else None,
+        last_ps=int(counter.time_ps[last - 1]) if last > first else None,
+        minimum=float(value.min()) if len(value) else None,
+        maximum=float(value.max()) if len(value) else None,
+        mean=mean_value(counter, start, end),
+    )
 
 
 class TrackRow(NamedTuple):
