@@ -62,6 +62,7 @@ class TimelineView:
         window = Window(timeline.first_ps, timeline.last_ps, 80, timeline.first_ps, timeline.last_ps)
         self.window = opening(timeline, window)
         self.cursor_ps = opening_instant(timeline)
+        self._select_opening()
 
     def extend(self, timeline: Timeline) -> None:
         """The same timeline, more of which is read: where one is stays; who went nowhere is where it would open."""
@@ -75,8 +76,14 @@ class TimelineView:
             self.cursor_ps = opening_instant(timeline)
         self.timeline = timeline
         self.rows.extend(timeline)
+        self._select_opening()
         if self.matches is not None:
             self.matches = find(timeline, self.matches.text)
+
+    def _select_opening(self) -> None:
+        """The first event of a stretch that it opens on is selected, unless the cursor went elsewhere."""
+        if self.event is None and self.is_on_a_part and self.cursor_ps == opening_instant(self.timeline):
+            self.event = self._under_cursor()
 
     @property
     def is_at_opening(self) -> bool:

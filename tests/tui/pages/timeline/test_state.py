@@ -126,6 +126,28 @@ def test_with_two_marks_fit_begins_with_the_interval(view: TimelineView) -> None
     assert view.fit() == "step 0"
 
 
+def test_the_ends_of_an_interval_move_to_the_cursor(view: TimelineView) -> None:
+    view.move_rows(1)
+    assert view.move_end(1).startswith("no interval")
+    view.first_or_last(-1)
+    view.mark()
+    assert view.move_end(1).startswith("no interval") and view.marks == (0,)
+    view.next_event(1)
+    view.mark()
+    view.next_event(1)
+    assert view.move_end(1) == "27.0000 ms; M lists what ran in it"
+    assert view.interval == (0, 27 * MS), "up to the end of the event that the cursor is at the start of"
+    view.next_event(-1)
+    view.move_end(-1)
+    assert view.interval == (10 * MS, 27 * MS)
+    view.first_or_last(1)
+    view.move_end(-1)
+    assert view.interval == (27 * MS, 190 * MS), "beyond the other end, begin and end change places"
+    view.base = "mark"
+    assert view.base_ps == 27 * MS
+    assert view.back() and view.interval is None and view.base_ps == 0
+
+
 def test_a_part_of_an_event_can_be_marked(view: TimelineView) -> None:
     view.next_step(1)
     view.next_step(1)
@@ -158,7 +180,7 @@ def test_the_pane_tells_a_graphs_value_at_the_cursor() -> None:
     view.window = view.window.fitted(40 * MS, 60 * MS)  # inside fusion.1: 8e12 FLOPs in 36 ms
     view.cursor_ps = 40 * MS
     view.move_cells(50)
-    assert hint_of(view) == "MXU in the cursor's cell: 222TFLOP/s, 111.1% of peak"
+    assert hint_of(view) == "MXU in the cursor's cell: 222TFLOP/s, 111.1% of peak; 111.1% over the window"
 
 
 def test_in_a_gap_the_pane_says_how_long_it_is_and_between_what(view: TimelineView) -> None:

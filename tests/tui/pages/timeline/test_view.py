@@ -221,6 +221,52 @@ def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
     scene(act)
 
 
+def test_the_ends_of_a_measured_interval_move_with_keys() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, [*STEP, "g", "m", ".", "m", "escape", ".", ")"])
+        check_golden("timeline-interval-80x24", frame(app))
+        await press(pilot, ["M"])
+        assert isinstance(app.main.popups.popup, Measured) and "What ran in 148 ms" in frame(app)
+
+    scene(act)
+
+
+def test_the_mouse_moves_an_end_of_an_interval_and_a_click_elsewhere_clears_it() -> None:
+    def interval(app: TpuprofApp) -> tuple[int, int]:
+        view = timeline_tab(app)._view
+        assert view is not None and view.interval is not None
+        return view.interval
+
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        async def drag(first: int, last: int) -> None:
+            await pilot.mouse_down(offset=(first, 8))
+            await pilot.hover(offset=(last, 8))
+            await pilot.mouse_up(offset=(last, 8))
+            await settled(pilot)
+
+        await drag(30, 50)
+        await press(pilot, ["escape"])
+        begin, end = interval(app)
+        await drag(50, 60)
+        assert app.main.popups.popup is None and "M lists what ran in it" in frame(app)
+        assert interval(app)[0] == begin and interval(app)[1] > end
+        await drag(30, 40)
+        assert interval(app)[0] > begin
+        begin, end = interval(app)
+        await pilot.mouse_down(offset=(60, 8))
+        await pilot.hover(offset=(35, 8))
+        assert interval(app)[1] == begin, "it moves with the mouse, beyond the other end too"
+        await pilot.mouse_up(offset=(35, 8))
+        await pilot.click(offset=(38, 8))
+        await settled(pilot)
+        assert "m…m" in frame(app), "a click inside points at what ran there"
+        await pilot.click(offset=(70, 8))
+        await settled(pilot)
+        assert "m…m" not in frame(app)
+
+    scene(act)
+
+
 def test_enter_tells_everything_about_an_event() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, [*STEP, "enter"])
