@@ -18,7 +18,8 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read import flows as flows_module
-from tpuprof.parsers.timeline.read.flows import Flow, Flows, event_indices, latest, read_flows
+from tpuprof.parsers.timeline.read.async_ops import latest
+from tpuprof.parsers.timeline.read.flows import Flow, Flows, event_indices, read_flows
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 
 Spec = tuple[str, int, int, dict[str, StatInput]]

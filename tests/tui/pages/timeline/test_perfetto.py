@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.timeline.read.flows import read_flows
 from tpuprof.parsers.timeline.read.timeline import read_timeline
-from tpuprof.tui.pages.timeline.report.perfetto import LONGEST_TEXT, json_number, stat_flow, write_perfetto
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto
+from tpuprof.tui.pages.timeline.report.perfetto_args import LONGEST_TEXT, json_number, stat_flow
 
 Event = dict[str, Any]
 
@@ -250,6 +257,89 @@ def test_asynchronous_ops_are_pairs_of_begin_and_end() -> None:
     assert found[0]["args"] == {"id": 0}
     assert "args" not in found[1]
     assert named(exported(space), "thread_name") == {(1, 1): "Async XLA Ops"}
+
+
+def copies(space: XSpace, ordinal: int = 0) -> None:
+    """A core that starts two copies and waits for each."""
+    builder, line = core(space, ordinal, ordinal)
+    start = builder.event_id("%copy-start.1 = (f32[8]) copy-start(f32[8] %x)", "copy-start.1")
+    done = builder.event_id("%copy-done.1 = f32[8] copy-done((f32[8]) %copy-start.1)", "copy-done.1")
+    for at in range(2):
+        builder.event(line, start, at * 1000, 10)
+        builder.event(line, builder.event_id("between"), at * 1000 + 20, 400)
+        builder.event(line, done, at * 1000 + 500, 10)
+
+
+def test_an_arrow_from_a_start_to_what_waits_for_it() -> None:
+    copies(space := XSpace())
+    copies(space, 1)
+    events = slices(space)
+    arrows = [event for event in events if event["ph"] in "sf"]
+    assert len({(event["id"], event["ph"]) for event in arrows}) == len(arrows) == 8
+    assert [(e["pid"], e["id"], e["ph"], e["ts"]) for e in arrows[:4]] == [
+        *((1, 0, "s", 0.0), (1, 0, "f", 5e-4), (1, 1, "s", 1e-3), (1, 1, "f", 1.5e-3)),
+    ]
+    for event in arrows:
+        slice_ = events[events.index(event) - 1]
+        assert slice_["name"] == ("copy-done.1" if event["ph"] == "f" else "copy-start.1")
+        assert all(slice_[key] == event[key] for key in ("pid", "tid", "ts"))
+        assert event["name"] == event["cat"] == "async" and event.get("bp") == ("e" if event["ph"] == "f" else None)
+
+
+def test_an_interval_has_only_whole_arrows() -> None:
+    copies(space := XSpace())
+    found = slices(space, 400, 1200)
+    assert {event["name"] for event in found} == {"between", "copy-done.1", "copy-start.1"}
+    assert not [event for event in found if event["ph"] in "sf"]
+    assert [event["ph"] for event in slices(space, 900, 1600) if event["ph"] in "sf"] == ["s", "f"]
+
+
+def test_the_arrows_are_those_that_one_follows_on_the_timeline() -> None:
+    check_arrows(demo_path())
+
+
+@pytest.mark.shared
+def test_so_are_those_of_a_real_profile(shared: Path) -> None:
+    check_arrows(str(next((shared / "profiles" / "tpu-v6e-inference").rglob("*.xplane.pb"))))
+
+
+def check_arrows(path: str) -> None:
+    """Follows every arrow of a profile, and looks for it in the trace; and the other way round."""
+    out: list[bytes] = []
+    with closing(Trace.open(path)) as trace:
+        timeline = read_timeline(trace, "host0", path)
+        flows = read_flows(trace, timeline)
+        write_perfetto(timeline, trace, out.append)
+    follow: Counter[tuple[float, float]] = Counter()
+    for number, leads_to in enumerate(flows.target.tolist()):
+        ends = []
+        for node in (int(flows.source[number]), leads_to):
+            place = flows.places[int(np.searchsorted(flows.first, node, side="right")) - 1]
+            ends.append((timeline.track(place), int(flows.events[node])))
+        if not any(track.kind == "async" for track, _ in ends):  # such a span is between the ops at its ends
+            first, last = (int(track.start_ps[event]) / 1e6 for track, event in ends)
+            follow[first, last] += 1
+    assert follow == drawn(json.loads(b"".join(out))["traceEvents"])
+
+
+def drawn(events: Sequence[Event]) -> Counter[tuple[float, float]]:
+    """Begin of the slice where an arrow begins, and of that where it ends."""
+    arrows: Counter[tuple[float, float]] = Counter()
+    ends: dict[object, tuple[list[float], list[float]]] = {}
+    for event in events:
+        if event["ph"] in "sf" or "bind_id" in event:
+            number = event.get("bind_id", ("async", event.get("id")))
+            outs, ins = ends.setdefault(number, ([], []))
+            if event["ph"] == "s" or event.get("flow_out"):
+                outs.append(event["ts"])
+            if event["ph"] == "f" or event.get("flow_in"):
+                ins.append(event["ts"])
+    for outs, ins in ends.values():
+        for end in ins:
+            begin = max((begin for begin in outs if begin <= end), default=min(outs, default=None))
+            if begin is not None:
+                arrows[begin, end] += 1
+    return arrows
 
 
 def test_a_packed_flow() -> None:

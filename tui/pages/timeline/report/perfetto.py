@@ -5,33 +5,38 @@ Processes, threads, names, times and arguments are those of XProf's trace viewer
 hold are written as text. Where XProf would put events that overlap into one row, or two lines with one id, they get
 rows of their own: readers take the slices of a row to nest. The text is written piece by piece, the same for the same
 profile.
+
+Arrows are those that one follows on the timeline. A launch leads to what it launched, and other flows lead on, as XProf
+writes them: by an id at both slices (``bind_id``). A slice has room for one such id; what XProf does not draw, from the
+op that starts something asynchronous to the op that waits for it, are flow events of their own (``s``, ``f``).
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, ranges
-from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE, KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
+from tpuprof.parsers.base.intervals import Bools, Int64s, ranges
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
-from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.timeline.model import CounterTrack, Section, Timeline, Track
+from tpuprof.parsers.timeline.read.async_ops import OpPairs
 from tpuprof.parsers.timeline.read.derived import OFFLOAD_NAME
-from tpuprof.parsers.timeline.read.stat_chunks import CHUNK_EVENTS, StatChunk, stat_chunks
+from tpuprof.parsers.timeline.read.flows import op_arrows
+from tpuprof.parsers.timeline.read.stat_chunks import CHUNK_EVENTS, stat_chunks
+from tpuprof.tui.pages.timeline.report.perfetto_args import (
+    FLOW,
+    IS_ASYNC,
+    ChunkArgs,
+    Flow,
+    PlaneArgs,
+    json_number,
+    json_text,
+)
 
 Write = Callable[[bytes], object]
-
-LONGEST_TEXT = 10_000
-"""Characters after which a text is cut; XProf cuts an op's long name there, and lets others grow."""
 
 HIDDEN_EVENTS = frozenset(
     {
@@ -42,18 +47,6 @@ HIDDEN_EVENTS = frozenset(
     }
 )
 """Events that XProf's trace viewer does not show."""
-
-PRODUCER, CONSUMER, FLOW, IS_ASYNC, STEP_NAME = ("_pt", "_p"), ("_ct", "_c"), "flow", "_a", "step_name"
-_CORRELATION = "correlation_id"
-_HIDDEN = frozenset({*PRODUCER, *CONSUMER, "_r", "flops", "program_id", "symbol_id", "kernel_details"})
-_EXACT = 1 << 53
-_FLOW_BITS, _CATEGORY_BITS = 56, 6
-_GPU_LAUNCH = 9
-_CATEGORIES = (
-    *("", "", "tf_exec", "tfrt_exec", "batch_sched", "PjRt", "as_batch_sched", "tfrt_rt", "tpu_embed"),
-    *("gpu_launch", "batcher", "tpu_stream", "tpu_launch", "pathways_exec", "pjrt_library_call", "threadpool_event"),
-)
-_TEXTS_KEPT = 1 << 14
 
 _FIRST_DEVICE, _LAST_DEVICE, _FIRST_CUSTOM, _HOST, _OTHERS = 1, 500, 501, 701, 1001
 _HOST_PLANE, _DEVICES, _CUSTOM = "/host:CPU", ("/device:TPU:", "/device:GPU:"), "/device:CUSTOM:"
@@ -100,7 +93,8 @@ def write_perfetto(
     last = timeline.last_ps if end_ps is None else end_ps
     head = f'{{"displayTimeUnit":"ns","metadata":{{"highres-ticks":true,"host":{json_text(timeline.host)}}},'
     pieces, size, separator = [head + '"traceEvents":[\n'], 0, ""
-    for line in _lines(_processes(timeline, trace), trace, first, last):
+    waits = {id(timeline.track(place)): pairs for place, pairs in op_arrows(trace, timeline).items()}
+    for line in _lines(_processes(timeline, trace), trace, waits, first, last):
         pieces += (separator, line)
         separator = ",\n"
         size += len(line)
@@ -110,14 +104,21 @@ def write_perfetto(
     write("".join([*pieces, "\n]}\n"]).encode("ascii"))
 
 
-def _lines(processes: Sequence[_Process], trace: Trace, first: int, last: int) -> Iterator[str]:
-    """Every event of the trace as JSON."""
+def _lines(
+    processes: Sequence[_Process], trace: Trace, waits: Mapping[int, OpPairs], first: int, last: int
+) -> Iterator[str]:
+    """Every event of the trace as JSON; `waits` are the ends of arrows between ops, by the identity of their track."""
     for process in processes:
         yield from _metadata(process)
+    arrows: dict[int, _Arrows] = {}
     for process in processes:
         args = PlaneArgs(process.plane) if process.plane is not None else None
         for row in process.rows:
-            yield from _slices(_Heads(process.pid, row, args), trace, first, last)
+            track = row.track
+            if id(track) in waits and id(track) not in arrows:
+                number = sum(len(known.event) // 2 for known in arrows.values())
+                arrows[id(track)] = _Arrows.of(track, waits[id(track)], number, first, last)
+            yield from _slices(_Heads(process.pid, row, args, arrows.get(id(track))), trace, first, last)
         for counter in process.section.counters:
             yield from _counter(process.pid, counter, first, last)
 
@@ -208,12 +209,46 @@ def _metadata(process: _Process) -> Iterator[str]:
 # --- slices
 
 
+class _Arrows(NamedTuple):
+    """The arrows from ops that start something to those that wait for it, on one track.
+
+    Attributes:
+        event: int64[2n], the events at their ends, ascending.
+        number: int64[2n], which arrow it is, in the whole trace.
+        is_end: bool[2n], whether it ends there.
+    """
+
+    event: Int64s
+    number: Int64s
+    is_end: Bools
+
+    @classmethod
+    def of(cls, ops: Track, pairs: OpPairs, first_number: int, first: int, last: int) -> _Arrows:
+        """Those of which both ends reach into a time."""
+        ends = np.stack(pairs)
+        ends = ends[:, ((ops.end_ps[ends] >= first) & (ops.start_ps[ends] <= last)).all(axis=0)]
+        number = first_number + np.arange(ends.shape[1], dtype=np.int64)
+        order = np.argsort(ends.ravel(), kind="stable")
+        is_end = np.repeat([False, True], ends.shape[1])
+        return cls(ends.ravel()[order], np.tile(number, 2)[order], is_end[order])
+
+    def at(self, events: NDArray[np.intp]) -> dict[int, list[tuple[int, bool]]]:
+        """Number of each arrow and whether it ends there, by place among some events."""
+        begin, end = (np.searchsorted(self.event, events, side=side) for side in ("left", "right"))
+        out = {}
+        for place in np.flatnonzero(begin < end).tolist():
+            rows = slice(int(begin[place]), int(end[place]))
+            out[place] = list(zip(self.number[rows].tolist(), self.is_end[rows].tolist(), strict=True))
+        return out
+
+
 class _Heads:
     """Names and shared arguments of a row's events, rendered once for each key."""
 
-    def __init__(self, pid: int, row: _Row, args: PlaneArgs | None) -> None:
+    def __init__(self, pid: int, row: _Row, args: PlaneArgs | None, arrows: _Arrows | None) -> None:
         self.row = row
         self.args = args
+        self.arrows = arrows
         self.ids = f'"pid":{pid},"tid":{row.tid}'
         self._known: dict[int, tuple[str, str, bool] | None] = {}
         self._size = 0
@@ -267,6 +302,7 @@ def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Itera
     start = track.start_ps[events]
     duration = np.maximum(track.end_ps[events] - start, 1)
     columns = zip(track.key[events].tolist(), _micros(start), _micros(duration), args.texts, strict=True)
+    arrows = {} if heads.arrows is None else heads.arrows.at(events)
     for place, (key, ts, dur, own) in enumerate(columns):
         head = heads.of(key)
         if head is None:
@@ -282,6 +318,9 @@ def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Itera
         else:
             bound = "" if flow is None else _bound(flow)
             yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{bound}{arguments}}}'
+            for number, is_end in arrows.get(place, ()):
+                ends = '"f","bp":"e"' if is_end else '"s"'
+                yield f'{{"ph":{ends},{ids},"name":"async","cat":"async","id":{number},"ts":{ts}}}'
 
 
 def _bound(flow: Flow) -> str:
@@ -319,178 +358,3 @@ def _counter(pid: int, counter: CounterTrack, first: int, last: int) -> Iterable
     values = counter.value[begin:end].tolist()
     for ts, value in zip(_micros(counter.time_ps[begin:end]), values, strict=True):
         yield f'{head}{ts},"args":{{{label}:{json_number(value)}}}}}'
-
-
-# --- arguments, flows and asynchronous ids
-
-
-def json_text(value: str) -> str:
-    """A JSON string in ASCII: no byte of it can end the string, whatever the text. Long texts are cut."""
-    return json.dumps(value if len(value) <= LONGEST_TEXT else f"{value[:LONGEST_TEXT]}...<truncated>")
-
-
-def json_number(value: float) -> str:
-    """An integer, or a double; as text where JSON or a reader's double has no room for it."""
-    if isinstance(value, int):
-        return str(value) if -_EXACT <= value <= _EXACT else f'"{value}"'
-    if math.isfinite(value):
-        return repr(value)
-    return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
-
-
-class Flow(NamedTuple):
-    """One end of an arrow, or an asynchronous event.
-
-    Attributes:
-        id: the same at both ends, no larger than a double holds.
-        category: of XProf's contexts, such as ``tpu_launch``; may be empty.
-        begins, ends: which end it is, or both.
-    """
-
-    id: int
-    category: str
-    begins: bool
-    ends: bool
-
-
-def stat_flow(value: int) -> Flow:
-    """The flow that a stat `flow` packs: two bits of direction, 56 of id, six of category."""
-    value &= (1 << 64) - 1
-    number = (value >> 2) & ((1 << _FLOW_BITS) - 1)
-    number = number if number < _EXACT else _mixed(-1, number)
-    return Flow(number, _category(value >> (64 - _CATEGORY_BITS)), bool(value & 2), bool(value & 1))
-
-
-def _category(kind: int) -> str:
-    return _CATEGORIES[kind] if 0 <= kind < len(_CATEGORIES) else ""
-
-
-def _mixed(kind: int, number: int) -> int:
-    """A number below 2^53 for a link's type and id; as good as never the same for two."""
-    mask = (1 << 64) - 1
-    mixed = (number ^ (kind * 0x9E3779B97F4A7C15)) & mask
-    for multiplier in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
-        mixed = ((mixed ^ (mixed >> 30)) * multiplier) & mask
-    return (mixed ^ (mixed >> 31)) >> 11
-
-
-@dataclass(slots=True)
-class ChunkArgs:
-    """The arguments of a chunk's events.
-
-    Attributes:
-        texts: of each event: ``,"name":value`` one after the other.
-        flows: by place in the chunk.
-        is_async: places of the asynchronous events.
-        names: by place: names that take the place of the event's own.
-    """
-
-    texts: list[str]
-    flows: dict[int, Flow] = field(default_factory=dict)
-    is_async: set[int] = field(default_factory=set)
-    names: dict[int, str] = field(default_factory=dict)
-
-
-class PlaneArgs:
-    """Renders the stats of one plane's events and event metadata."""
-
-    def __init__(self, plane: Plane) -> None:
-        self._plane = plane
-        self._is_device = plane.name.startswith("/device:")
-        self._labels: dict[int, str] = {}
-        self._references: dict[int, str | None] = {}
-        self._texts: dict[bytes, str] = {}
-
-    def of_metadata(self, row: int) -> tuple[str, str | None, bool]:
-        """Arguments that all events of a metadata row share, the name that takes the place of theirs, and whether they
-        are asynchronous.
-        """
-        try:
-            message = self._plane.event_metadata.message(row)
-        except DecodeError:
-            return "", None, False
-        texts, step_name, is_async = [], None, False
-        for stat in message.stats:
-            name, value = self._plane.stat_name(stat.metadata_id), self._plane.stat_value(stat)
-            if name == STEP_NAME and isinstance(value, str) and value:
-                step_name = value
-            is_async |= name == IS_ASYNC
-            if name not in (*_HIDDEN, IS_ASYNC, FLOW) and value is not None and not isinstance(value, bytes):
-                shown = json_text(value) if isinstance(value, str) else json_number(value)
-                texts.append(f",{json_text(name)}:{shown}")
-        return "".join(texts), step_name, is_async
-
-    def of_events(self, chunk: StatChunk) -> ChunkArgs:
-        """Arguments of a chunk's events."""
-        count = len(chunk.events)
-        out = ChunkArgs([""] * count)
-        links: dict[str, dict[int, int]] = {}
-        for index, number in enumerate(chunk.ids.tolist()):
-            name = self._plane.stat_name(number)
-            if name in (*PRODUCER, *CONSUMER, FLOW, IS_ASYNC, _CORRELATION):
-                links[name] = _integers(chunk, index)
-            if name in _HIDDEN or name in (FLOW, IS_ASYNC):
-                continue
-            label = self._labels.setdefault(number, f",{json_text(name)}:")
-            texts = out.texts
-            for place, shown in self._shown(chunk, index):
-                texts[place] += label + shown
-                if name == STEP_NAME:
-                    out.names[place] = shown
-        out.is_async |= links.get(IS_ASYNC, {}).keys()
-        self._add_flows(out, links)
-        return out
-
-    def _shown(self, chunk: StatChunk, index: int) -> Iterator[tuple[int, str]]:
-        """Place and JSON of each value of one stat."""
-        kind = chunk.stats.kind[index]
-        for code in np.unique(kind).tolist():
-            rows = np.flatnonzero(kind == code)
-            places, raw = rows.tolist(), chunk.stats.value[index][rows]
-            if code in (KIND_INT64, KIND_UINT64, KIND_DOUBLE):
-                values = raw.view({KIND_UINT64: np.uint64, KIND_DOUBLE: np.float64}.get(code, np.int64)).tolist()
-                is_plain = code != KIND_DOUBLE and all(-_EXACT <= value <= _EXACT for value in values)
-                yield from zip(places, map(str if is_plain else json_number, values), strict=True)
-            elif code == KIND_REF:
-                for place, reference in zip(places, raw.tolist(), strict=True):
-                    shown = self._reference(reference)
-                    if shown is not None:
-                        yield place, shown
-            elif code == KIND_STR:
-                lengths = chunk.stats.length[index][rows].tolist()
-                for place, begin, length in zip(places, raw.tolist(), lengths, strict=True):
-                    yield place, self._text(chunk.body[begin : begin + length])
-
-    def _reference(self, number: int) -> str | None:
-        if number not in self._references:
-            row = self._plane.stat_metadata.row(number)
-            self._references[number] = None if row is None else json_text(self._plane.stat_metadata.name(row))
-        return self._references[number]
-
-    def _text(self, raw: bytes) -> str:
-        found = self._texts.get(raw)
-        if found is None:
-            found = json_text(text(raw))
-            if len(raw) < LONGEST_TEXT and len(self._texts) < _TEXTS_KEPT:
-                self._texts[raw] = found
-        return found
-
-    def _add_flows(self, out: ChunkArgs, links: dict[str, dict[int, int]]) -> None:
-        """Finds the flows of a chunk's events. Of several that an event has, the last in XProf's order counts."""
-        for place, packed in links.get(FLOW, {}).items():
-            out.flows[place] = stat_flow(packed)
-        for place, number in links.get(_CORRELATION, {}).items():
-            out.flows[place] = Flow(_mixed(-2, number), _category(_GPU_LAUNCH), not self._is_device, self._is_device)
-        for (kind_name, id_name), begins in ((PRODUCER, True), (CONSUMER, False)):
-            kinds = links.get(kind_name, {})
-            for place, number in links.get(id_name, {}).items():
-                if place in kinds:
-                    out.flows[place] = Flow(_mixed(kinds[place], number), _category(kinds[place]), begins, not begins)
-
-
-def _integers(chunk: StatChunk, index: int) -> dict[int, int]:
-    """The integers of one stat, by place."""
-    kind = chunk.stats.kind[index]
-    places = np.flatnonzero((kind == KIND_INT64) | (kind == KIND_UINT64))
-    values: Sequence[int] = chunk.stats.value[index][places].tolist()
-    return dict(zip(places.tolist(), values, strict=True))
