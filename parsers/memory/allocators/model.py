@@ -50,7 +50,8 @@ class AllocatorProfile:
         allocations, deallocations: how many events.
         time_ps: int64, one an event, ascending, on the trace's clock.
         stack_bytes, heap_bytes, free_bytes: int64, after each event; -1 where the profile does not say.
-        fragmentation: float64, 0 to 1, NaN where the profile does not say.
+        fragmentation: float64, the share of free memory that is not in its largest piece, 0 to 1; NaN where the profile
+            does not say.
         is_allocation: bool, one an event.
         peak_index: the event after which stack + heap is largest, the last of equal ones.
         capacity_bytes: stack + heap + free at that event; None where unknown.
@@ -82,6 +83,12 @@ class AllocatorProfile:
     def peak_bytes(self) -> int:
         """Stack and heap at the peak."""
         return int(max(self.stack_bytes[self.peak_index], 0) + max(self.heap_bytes[self.peak_index], 0))
+
+    @property
+    def largest_free_bytes(self) -> int | None:
+        """The largest piece of free memory at the peak; None where what is free or its fragmentation is unknown."""
+        free, share = int(self.free_bytes[self.peak_index]), float(self.fragmentation[self.peak_index])
+        return None if free < 0 or np.isnan(share) else round(free * (1 - share))
 
     @property
     def peak_time_ps(self) -> int:

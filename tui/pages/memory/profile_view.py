@@ -13,7 +13,7 @@ from tpuprof.tui.draw.layout import fit, labelled
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS
-from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED
+from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED, fragmentation_words
 from tpuprof.tui.report.buffers import searched
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
@@ -76,7 +76,9 @@ class AllocatorsView:
     def notes(self) -> tuple[str, ...]:
         """What else to know of the page and of the allocator."""
         allocator = self._allocator
-        own = (allocator.flat, *allocator.unknown.values()) if allocator is not None else ()
+        if allocator is None:
+            return self._page.warnings
+        own = (fragmentation_words(allocator), allocator.flat, *allocator.unknown.values())
         return (*self._page.warnings, *filter(None, own))
 
     @property

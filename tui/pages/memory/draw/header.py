@@ -66,6 +66,8 @@ def _peak_line(page: SpaceMemory, width: int, glyphs: Glyphs) -> Line:
     if capacity is not None and capacity.size_bytes > 0:
         share = percent(100 * page.peak_bytes / capacity.size_bytes, 0)
         spans.append((f" ({share})", key if key != "good" else "text"))
+    if width >= NARROW:
+        spans += [("  unpadded ", "dim"), (binary_size(page.peak_unpadded_bytes), "text")]
     spans += [("  headroom ", "dim"), (binary_size(headroom), key)]
     if headroom is not None and headroom < 0:
         spans.append((" does not fit: x says what to do", "bad"))

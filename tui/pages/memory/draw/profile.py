@@ -15,19 +15,19 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import clean, filled, fit, rule, shown_top, wrap
+from tpuprof.tui.draw.layout import TALL, clean, cut_after, filled, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.memory.draw import profile_graph
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, PARTS, Scene, scene
-from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK
+from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, fragmentation_words
 from tpuprof.tui.report.fields import screen_columns
 
 _LOW, _WIDE = 16, 140
 """Rows below which the page is without runs, notes and the table's heading; cells from which on shapes have room."""
 
-_MOST_GRAPH, _MOST_NOTES = 20, 3
-"""Rows of the tallest graph, and lines of notes below it."""
+_MOST_GRAPH, _MOST_CURVE, _MOST_NOTES = 20, 3, 4
+"""Rows of the tallest graph, of the curve of fragmentation where there is room, and lines of notes below them."""
 
 _APART = "   "
 
@@ -95,12 +95,14 @@ def compose_memory_profile(
     low = height < _LOW
     lines = fact_lines(allocator, width, glyphs, (index, len(page.allocators)), 2 if low else 3)
     band = None if low else band_of(allocator, runs)
-    below = [] if low else [*note_lines(allocator, width, glyphs)[:_MOST_NOTES], table_rule(allocator, width, glyphs)]
-    rows, fixed = len(allocator.at_peak), len(lines) + 4 + (band is not None) + len(below) + 1
+    notes = cut_after(note_lines(allocator, width, glyphs), _MOST_NOTES, width, glyphs, "w")
+    below = [] if low else [*notes, table_rule(allocator, width, glyphs)]
+    curve = 0 if low or "fragmentation" in allocator.unknown else 1 if height < TALL else _MOST_CURVE
+    rows, fixed = len(allocator.at_peak), len(lines) + 4 + (band is not None) + curve + len(below) + 1
     graph_rows, list_rows = _shares(max(height - fixed, 2), rows)
     shown = scene(allocator, max(1, width - AXIS))
     graph_line = len(lines) + 1
-    lines += graph_block(allocator, shown, graph_rows, width, glyphs, state.cursor_ps, band, low)
+    lines += graph_block(allocator, shown, graph_rows, width, glyphs, state.cursor_ps, band, low, curve)
     lines += below
     first, row = len(lines) + 1, min(max(state.row, 0), max(rows - 1, 0))
     top = shown_top(row, state.top, list_rows, rows)
@@ -176,9 +178,13 @@ def _facts(allocator: AllocatorProfile, ascii_only: bool) -> list[tuple[str, str
 
 
 def note_lines(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Line]:
-    """Why a line does not move, and what the table does not cover."""
+    """What fragmentation means, why a line does not move, and what the table does not cover."""
     lacks = allocator.unknown.get("at_peak")
-    notes = (allocator.flat, f"The rows at the peak leave out {lacks}." if lacks else None)
+    notes = (
+        fragmentation_words(allocator),
+        allocator.flat,
+        f"The rows at the peak leave out {lacks}." if lacks else None,
+    )
     return [line for note in notes if note for line in wrap(note, width, "dim", glyphs, [(" ", "text")])]
 
 
@@ -202,10 +208,12 @@ def graph_block(
     cursor_ps: int | None = None,
     band: Band | None = None,
     says_flat: bool = False,
+    curve: int = 1,
 ) -> list[Line]:
     """The graph under its title, above its axis and the line that reads it: four lines more than rows, five with runs.
 
     Args:
+        curve: rows of the curve of fragmentation below the graph.
         rows: height of the graph.
         cursor_ps: what the line reads; the peak where it is None.
         says_flat: the title says that a line which does not move is no fault, for want of room for the note.
@@ -219,6 +227,7 @@ def graph_block(
     return [
         _title(title, allocator, shown, width, glyphs),
         *(fit(line, width, glyphs) for line in graph),
+        *profile_graph.fragmentation_lines(allocator, shown, curve, glyphs),
         *([profile_graph.runs_row(*band, shown, width, glyphs)] if band is not None else []),
         profile_graph.time_row(shown, width, glyphs),
         reading_line(allocator, shown, cursor, width, glyphs, band),
@@ -251,10 +260,13 @@ def reading_line(
         time_ps = min(max(time_ps, int(shown.edges[cursor])), int(shown.edges[cursor + 1]) - 1)
         spans = [(f" {glyphs.up} ", "mark"), (duration(time_ps, ascii_only, 4), "strong")]
     sizes = zip(PARTS, (allocator.stack_bytes, allocator.heap_bytes, allocator.free_bytes), strict=True)
+    share = percent(100 * float(allocator.fragmentation[event]))
     figures = [("in use", _size(used))]
     # most runtimes reserve no stack: then it needs no room
     figures += [(part[0], _size(int(column[event]))) for part, column in sizes if part[0] != "stack" or column.any()]
-    figures.append(("fragmentation", percent(100 * float(allocator.fragmentation[event]))))
+    figures.append(("fragmentation", share))
+    if line_width(tuple(spans)) + sum(len(label) + len(value) + 3 for label, value in figures) > width:
+        figures = [*figures[1:-1], ("frag", share)]  # what is in use is stack and heap together
     for label, value in figures:
         spans += [(f"  {label} ", "dim"), (value, "text")]
     if band is not None:

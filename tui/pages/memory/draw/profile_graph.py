@@ -28,6 +28,9 @@ PARTS: tuple[tuple[str, Fill, StyleKey, str], ...] = (
 _BELOW_CAPACITY = 0.04
 """Where the peak is less than this share of the capacity, the axis ends above the peak."""
 
+_FRAGMENTATION_TOPS = (1, 2, 5, 10, 20, 50, 100)
+"""Percentages that the curve of fragmentation may stand below."""
+
 _NAMED_RUNS = 400
 """Runs in a window up to which their names are drawn."""
 
@@ -168,6 +171,22 @@ def _label(shown: Scene, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
         text = binary_size(shown.top_bytes * (row + 1) // rows)
     key: StyleKey = "strong" if is_top and shown.reaches_capacity else "dim"
     return [(f"{text:>{AXIS - 1}}", key), (glyphs.vertical, "rule")]
+
+
+def fragmentation_lines(allocator: AllocatorProfile, shown: Scene, rows: int, glyphs: Glyphs) -> list[Line]:
+    """How fragmented free memory is after the event that each column shows, `rows` high, from 0 to a round share."""
+    share = np.where(shown.event >= 0, allocator.fragmentation[np.maximum(shown.event, 0)], np.nan)
+    known = np.isfinite(share)
+    most = 100 * float(share[known].max(initial=0.0))
+    top = next((scale for scale in _FRAGMENTATION_TOPS if most < scale), 100)
+    level = np.where(known, share, 0.0) * 100 / top * rows * 8
+    level = np.where(known & (share > 0), np.clip(np.rint(level), 1, rows * 8), 0).astype(np.int64)
+    lines: list[Line] = []
+    for row in range(rows - 1, -1, -1):
+        label = f"frag {top}%" if row == rows - 1 else "0" if row == 0 else ""
+        text = "".join(glyphs.column[eighths] for eighths in np.clip(level - row * 8, 0, 8).tolist())
+        lines.append(((f"{label:>{AXIS - 1}}", "dim"), (glyphs.vertical, "rule"), (text, ("unknown", "page"))))
+    return lines
 
 
 def mark_row(allocator: AllocatorProfile, shown: Scene, cursor: int | None, glyphs: Glyphs) -> Line:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import duration
+from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import StyleKey
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, object_table
@@ -39,11 +40,12 @@ WHY_EMPTY: Figure[MemoryProfilePage] = attribute(
 
 # --- allocators and their timelines
 
+_IN_PIECES = "the share of free memory that can't be had in one piece: 1 - largest free piece / all that is free"
 _OF_EVENTS = (
     ("stack_bytes", SIZE, "stack", "what is reserved for programs that are loaded", "what is reserved"),
     ("heap_bytes", SIZE, "heap", "what is allocated for arrays", "what is allocated"),
     ("free_bytes", SIZE, "", "what is free", "what is free"),
-    ("fragmentation", SHARE, "fragmentation", "how fragmented free memory is", "how fragmented memory is"),
+    ("fragmentation", SHARE, "fragmentation", _IN_PIECES, "how fragmented memory is"),
 )
 """What an event says: key, unit, heading, meaning, and how it is called where it is left out."""
 
@@ -60,7 +62,23 @@ def _peak(allocator: AllocatorProfile) -> int | None:
     return None if "peak_bytes" in allocator.unknown else allocator.peak_bytes
 
 
+def fragmentation_words(allocator: AllocatorProfile) -> str | None:
+    """What fragmentation means at the peak, a sentence; None where the profile tells none."""
+    share = float(allocator.fragmentation[allocator.peak_index])
+    largest, free = allocator.largest_free_bytes, int(allocator.free_bytes[allocator.peak_index])
+    if math.isnan(share):
+        return None
+    if largest is None:
+        return f"Fragmentation: {percent(100 * share)} of what is free at the peak isn't in one piece."
+    if not share:
+        return f"Fragmentation: none, all {binary_size(free)} free at the peak are in one piece."
+    whole = f"{percent(100 * share)} of {binary_size(free)} free at peak"
+    return f"Fragmentation: {whole} isn't in one piece, {binary_size(largest)} is."
+
+
 _LIFETIME = "the most of the heap in use since the process began"
+_LARGEST = "the largest piece of free memory at the peak: free x (1 - fragmentation)"
+_NO_LARGEST = "the event at the peak does not say what is free, or how fragmented it is"
 _ROWS_LACK, _ADDS_UP = "what the rows at the peak leave out", "the rows at the peak add up to what is in use"
 _MOVES = "memory in use moves, which needs no explanation"
 ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
@@ -79,6 +97,7 @@ ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
             )
             for key, unit, title, meaning, name in _OF_EVENTS
         ),
+        attribute("largest_free_bytes", BYTES, _LARGEST, "largest free piece", null=_NO_LARGEST),
         attribute("allocations", COUNT, "events of allocating", "allocations"),
         attribute("deallocations", COUNT, "events of freeing", "freed"),
         attribute("flat", VERBATIM, "why a line that does not move is no fault", null=_MOVES),
@@ -86,7 +105,7 @@ ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
     ),
     markdown=(
         *("label", "peak_bytes", "peak_time_ps", "capacity_bytes", "lifetime_peak_bytes", "stack_bytes", "heap_bytes"),
-        *("fragmentation", "allocations", "deallocations"),
+        *("fragmentation", "largest_free_bytes", "allocations", "deallocations"),
     ),
 )
 

@@ -19,7 +19,7 @@ from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, in_use, scene
-from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY
+from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY, fragmentation_words
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.fields import (
     columns,
@@ -121,7 +121,8 @@ def markdown(content: MemoryOverTime, asked: Asked) -> str:
     lines += ["", *fields_table(ALLOCATORS, markdown_rows(ALLOCATORS, allocators, range(len(allocators))))]
     for allocator in allocators:
         lines += ["", f"## In use at the peak: {escaped(allocator.label)}", ""]
-        lines += [escaped(allocator.flat), ""] if allocator.flat else []
+        notes = filter(None, (fragmentation_words(allocator), allocator.flat))
+        lines += [line for note in notes for line in (escaped(note), "")]
         rows = markdown_rows(AT_PEAK, allocator, _rows(allocator, asked))
         lines += fields_table(AT_PEAK, rows) if rows else []
     if any(allocator.unknown for allocator in allocators):
@@ -157,7 +158,9 @@ def _allocator_lines(
     shown = len(first(rows, limit))
     lines = profile.fact_lines(allocator, width, glyphs, most=6)
     graph = scene(allocator, width - AXIS)
-    lines += profile.graph_block(allocator, graph, _GRAPH_ROWS, width, glyphs, band=profile.band_of(allocator, runs))
+    curve = int("fragmentation" not in allocator.unknown)
+    band = profile.band_of(allocator, runs)
+    lines += profile.graph_block(allocator, graph, _GRAPH_ROWS, width, glyphs, band=band, curve=curve)
     lines += profile.note_lines(allocator, width, glyphs)
     lines.append(profile.table_rule(allocator, width, glyphs))
     lines += profile.table_lines(allocator, 0, max(shown, 1), None, width, glyphs)
