@@ -10,7 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.app.actions import ACTIONS, Situation, by_name, key_of
 from tpuprof.tui.draw.format import age, size
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, label_span, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages import TABS
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
@@ -147,7 +147,7 @@ def help_lines(
         if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
             rows.append((key_of(action, situation), action.title))
     lines = [fit([("Keys", "title")], width, glyphs)]
-    lines += [fit([(f"{keys:<19}", "key"), (words, "text")], width, glyphs) for keys, words in rows]
+    lines += [fit([label_span(keys, 19, "key"), (words, "text")], width, glyphs) for keys, words in rows]
     if meaning:
         lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs), *meaning]
     return lines

@@ -213,12 +213,19 @@ def rows_around(cursor: int | None, count: int, most: int | None) -> range:
     return range(begin, begin + shown)
 
 
+def label_span(label: str, width: int, key: StyleKey = "dim") -> Span:
+    """A label in a column of so many cells; whatever its length, a blank parts it from what comes next."""
+    return f"{label:<{width - 1}} ", key
+
+
 _LABEL = 22
 
 
 def labelled(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs, label_width: int = _LABEL) -> list[Line]:
-    """Values with their labels before them."""
+    """Values with their labels before them; a long label makes room for itself, up to half of the width."""
+    longest = max((len(label) + 1 for label, _ in rows), default=0)
+    column = max(label_width, min(longest, width // 2))
     lines: list[Line] = []
     for label, value in rows:
-        lines += wrap(value, width, "text", glyphs, [(f"{label:<{label_width}}", "dim")])
+        lines += wrap(value, width, "text", glyphs, [label_span(label, column)])
     return lines

@@ -9,7 +9,7 @@ from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Category
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count
-from tpuprof.tui.draw.layout import wrap
+from tpuprof.tui.draw.layout import label_span, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
 
 CATEGORY = "cat."
@@ -60,7 +60,7 @@ CATEGORY_PHRASES: dict[Category, str] = {
 
 def entry(label: str, text: str, width: int, glyphs: Glyphs, key: StyleKey = "text") -> list[Line]:
     """A fact under its label, over as many lines as it takes."""
-    return wrap(text, width, key, glyphs, [(f"{label:<{LABEL}}", "dim")])
+    return wrap(text, width, key, glyphs, [label_span(label, LABEL)])
 
 
 def padding_words(shape: Shape) -> str | None:

@@ -11,7 +11,7 @@ from tpuprof.parsers.diff.model import Diff, MatchedBy, OpChange, OpGroup
 from tpuprof.parsers.diff.noise import CONFIDENCE, MOST_BATCHES
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.tui.draw.bars import CLASS_STYLE
-from tpuprof.tui.draw.layout import clean, fit, labelled, wrap
+from tpuprof.tui.draw.layout import clean, fit, label_span, labelled, wrap
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
 from tpuprof.tui.pages.diff.changes import HIDING, Entry, entries
 from tpuprof.tui.pages.diff.drawing import View, shown
@@ -158,7 +158,7 @@ def help_lines(diff: Diff, is_alone: bool, width: int, glyphs: Glyphs) -> list[L
     blank = fit([], width, glyphs)
     lines = [heading("Keys")]
     for keys, words in (*_KEYS, ("q", "Quit" if is_alone else "Back")):
-        lines.append(fit([(f"{keys:<21}", "key"), (words, "text")], width, glyphs))
+        lines.append(fit([label_span(keys, 21, "key"), (words, "text")], width, glyphs))
     lines += [blank, heading("What the figures mean")]
     for words in _MEANING:
         lines += wrap(words, width, "text", glyphs)

@@ -16,7 +16,7 @@ from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import Columns, Cursor, Frame, columns_of, graph_lines, names_line, step_time_card
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, clean, cut_middle, fit, label_span, rule, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.input.fields import BREAKDOWN, OPS
 from tpuprof.tui.report.fields import row_words
@@ -235,7 +235,12 @@ def _bars(title: str, bars: Sequence[_Bar], width: int, glyphs: Glyphs, most: in
         share = bar.size / total if total else 0.0
         filled, empty = small_bar(share, room, glyphs)
         figures = f" {duration(bar.size, glyphs.is_ascii):>8} {percent(100 * share) if bar.size else '':>6}"
-        spans: list[Span] = [(f" {bar.label:<12}", "text"), (filled, bar.key), (empty, "rule"), (figures, "text")]
+        spans: list[Span] = [
+            label_span(f" {bar.label}", 13, "text"),
+            (filled, bar.key),
+            (empty, "rule"),
+            (figures, "text"),
+        ]
         lines.append(fit(spans, width, glyphs))
     return lines
 

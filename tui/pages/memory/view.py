@@ -50,9 +50,18 @@ class MemoryTab(Tab):
         ("Band", "how long the buffer under the cursor stays in memory."),
         ("arguments", "of the program, there throughout; donated ones are taken over by outputs."),
         ("temporaries", "of the peak, what comes and goes."),
-        ("Padding", "what a buffer takes beyond its elements: the layout's tiles round its last dimensions up."),
+        (
+            "Padding",
+            "what a buffer takes beyond its elements: the layout's tiles round its last dimensions up. The unpadded"
+            " peak is what elements alone take of the peak.",
+        ),
         ("Fragmentation", "of what is set aside for temporaries, the share that is in use by none at the peak."),
         ("Allocators", "stack: reserved for programs that are loaded; heap: arrays; free: the rest."),
+        (
+            "frag",
+            "of an allocator: the share of free memory that is not in its largest piece, as it reports that. An array"
+            " larger than that piece fails, though enough may be free in all.",
+        ),
         ("n/a", "the profile cannot tell. It is never 0 instead."),
     )
     NAME_CELLS = 14

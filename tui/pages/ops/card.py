@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, percent, share, size
-from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.layout import clean, fit, label_span, wrap
 from tpuprof.tui.draw.source_lines import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.ops.fields.common import IMPLAUSIBLE, bandwidth_style, flops_style, short_program
@@ -54,7 +54,7 @@ class _Card:
 
     def entry(self, label: str, text: str, key: StyleKey = "text") -> None:
         """A paragraph with its label before it."""
-        self.lines += wrap(text, self.width, key, self.glyphs, [(f"{label:<{LABEL}}", "dim")])
+        self.lines += wrap(text, self.width, key, self.glyphs, [label_span(label, LABEL)])
 
 
 def op_card(
@@ -168,7 +168,7 @@ def _resources(card: _Card, rates: Rates, row: int, peaks: Peaks) -> None:
 
 
 def _meter(card: _Card, label: str, words: str, used: float, key: StyleKey) -> Line:
-    spans: list[Span] = [(f"{label:<{LABEL}}", "dim"), (f"{words:<18}", "text"), (f"{used_words(used):>6} ", key)]
+    spans: list[Span] = [label_span(label, LABEL), (f"{words:<18}", "text"), (f"{used_words(used):>6} ", key)]
     room = min(12, card.width - sum(len(text) for text, _ in spans) - 1)
     if math.isfinite(used) and room >= 3:
         filled, empty = small_bar(min(1.0, used), room, card.glyphs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tpuprof.parsers.memory.oom.triage import Triage
-from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.layout import fit, label_span, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.oom.draw.page import View
 from tpuprof.tui.pages.oom.fields import CALLED
@@ -67,7 +67,9 @@ def help_lines(triage: Triage, total: int, is_alone: bool, width: int, glyphs: G
         "q": "Quit" if is_alone else "Back",
     }
     lines = [fit([("Keys", "title")], width, glyphs)]
-    lines += [fit([(f"{keys:<21}", "key"), (words, "text")], width, glyphs) for keys, words in rows.items() if words]
+    lines += [
+        fit([label_span(keys, 21, "key"), (words, "text")], width, glyphs) for keys, words in rows.items() if words
+    ]
     lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs)]
     for words in (_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING):
         lines += wrap(words, width, "text", glyphs)
