@@ -221,6 +221,8 @@ def busy_share(track: Track, start_ps: int, end_ps: int) -> float | None:
     """
     if end_ps <= start_ps:
         return None
+    if not len(track):
+        return 0.0
     edges = np.array([start_ps, end_ps], np.int64)
     if _has_many_lanes(track):
         events = _events_in(track, edges)[0]

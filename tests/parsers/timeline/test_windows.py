@@ -5,14 +5,15 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, nested_events, track
 from tpuprof.parsers.timeline import windows
 from tpuprof.parsers.timeline.flatten import flattened
-from tpuprof.parsers.timeline.model import CLASSES, EventNames, RateTrack, Track, busy_between
-from tpuprof.parsers.timeline.windows import cell_edges, lane_window, rate_window, track_window
+from tpuprof.parsers.timeline.model import CLASSES, CounterTrack, EventNames, RateTrack, Track, busy_between
+from tpuprof.parsers.timeline.windows import busy_share, cell_edges, lane_window, mean_value, rate_window, track_window
 
 _CLASSED = EventNames(None, NAMES, np.array([0, 1, 2, 1], np.uint8))
 _any_events = st.one_of(nested_events(), loose_events())
@@ -80,6 +81,35 @@ def test_overlapping_lanes_never_overfill_a_cell(events: list[LaneEvent], cells:
 @given(_any_events, st.integers(0, 60), st.integers(0, 60))
 def test_busy_time_is_that_of_the_union(events: list[LaneEvent], a: int, b: int) -> None:
     assert busy_between(_track(events), a, b) == _union([(start, end) for _, start, end, _ in events], a, b)
+
+
+@given(_any_events, st.integers(-5, 60), st.integers(1, 70))
+def test_the_busy_share_of_a_window_is_that_of_the_union(events: list[LaneEvent], first: int, span: int) -> None:
+    made = _track(events)
+    share = busy_share(made, first, first + span)
+    assert share is not None and round(share * span) == busy_between(made, first, first + span)
+    large = _track(events)
+    with patch.object(windows, "_LARGE", -1):  # as of a track too large to go through
+        assert busy_share(large, first, first + span) in ((share,) if large.depth < 2 else (None, share))
+        first_lane = sum(end - start for lane, start, end, _ in events if lane == 0)
+        if large.busy_ps == first_lane:
+            assert busy_share(large, first, first + span) == share
+
+
+def test_there_is_no_share_of_no_time() -> None:
+    assert busy_share(track([(0, 0, 5, 0)]), 3, 3) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(-9, 9)), max_size=8), st.integers(-5, 60), st.integers(1, 60))
+def test_a_counters_mean_is_that_of_each_picosecond(values: list[tuple[int, int]], first: int, span: int) -> None:
+    values = sorted({time: value for time, value in values}.items())
+    counter = CounterTrack(
+        "Power", np.array([time for time, _ in values], np.int64), np.array([value for _, value in values], np.float64)
+    )
+    held = [[value for time, value in values if time <= at][-1:] for at in range(first, first + span)]
+    expected = [value for values_ in held for value in values_]
+    mean = mean_value(counter, first, first + span)
+    assert mean is None if not expected else mean == pytest.approx(sum(expected) / len(expected))
 
 
 @given(_any_events, st.integers(1, 9))

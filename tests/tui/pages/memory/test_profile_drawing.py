@@ -24,7 +24,8 @@ from tpuprof.tui.pages.memory.draw.profile import (
     columns_between,
     compose_memory_profile,
 )
-from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, graph_lines, scene
+from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, fragmentation_lines, graph_lines, scene
+from tpuprof.tui.pages.memory.fields.allocators import fragmentation_words
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
@@ -155,6 +156,42 @@ def test_columns_are_what_a_walk_over_the_events_finds(events: list[tuple[int, i
         before = [] if any(time == edges[cell] for time, _ in events) else before
         inside = [heap for time, heap in events if edges[cell] <= time < edges[cell + 1]]
         assert int(profile.heap_bytes[shown.event[cell]]) == max(before + inside)
+
+
+def test_the_curve_of_fragmentation_has_a_round_scale() -> None:
+    shares = (0.0, 0.001, 0.05, 0.2, 0.399, None)
+    events = []
+    for at, share in enumerate(shares):
+        stats = {} if share is None else {"fragmentation": share}
+        events.append(given(at * 10, index_on_host=0, addr=at, **sizes(0, MIB, 31 * MIB), **stats))
+    profile = profiles_of(host_space(events))[0]
+    shown = scene(profile, 6)
+    low = [plain(line) for line in fragmentation_lines(profile, shown, 1, BLOCK)]
+    assert low == [" frag 50%│ ▁▁▃▆ "]
+    high = [plain(line) for line in fragmentation_lines(profile, shown, 3, BLOCK)]
+    assert [line[:10] for line in high] == [" frag 50%│", "         │", "        0│"]
+    assert ["".join(line[10 + cell] for line in reversed(high)) for cell in range(6)] == [
+        *("   ", "▁  ", "▂  ", "█▂ ", "██▃", "   "),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("free", "share", "words"),
+    [
+        (32 * MIB, 0.25, "Fragmentation: 25.0% of 32.0 MiB free at peak isn't in one piece, 24.0 MiB is."),
+        (32 * MIB, 0.0, "Fragmentation: none, all 32.0 MiB free at the peak are in one piece."),
+        (None, 0.25, "Fragmentation: 25.0% of what is free at the peak isn't in one piece."),
+        (32 * MIB, None, None),
+    ],
+)
+def test_fragmentation_is_put_into_words(free: int | None, share: float | None, words: str | None) -> None:
+    stats: dict[str, float] = {"bytes_reserved": 0, "bytes_allocated": MIB}
+    stats |= {} if free is None else {"bytes_available": free}
+    stats |= {} if share is None else {"fragmentation": share}
+    profile = profiles_of(host_space([given(1, index_on_host=0, **stats)]))[0]
+    assert fragmentation_words(profile) == words
+    is_known = free is not None and share is not None
+    assert profile.largest_free_bytes == (round((free or 0) * (1 - (share or 0))) if is_known else None)
 
 
 def test_the_line_below_reads_the_cursors_column() -> None:
