@@ -228,7 +228,7 @@ def _mark_line(marks: MarkFacts, width: int, glyphs: Glyphs) -> Line:
     first, last = (instant(ps, end - begin, ascii_only) for ps in (begin, end))
     lasting: Entry = [(f" m{glyphs.ellipsis}m ", "mark"), (duration(end - begin, ascii_only, _DIGITS), "strong")]
     ends: Entry = [("   from ", "dim"), (first, "text"), (" to ", "dim"), (last, "text"), base]
-    keys: Entry = [("   ( ) move its ends to the cursor", "dim")]
+    keys: Entry = [("   ( ) move ends", "dim")]
     has_room = line_width((*lasting, *ends, *keys)) <= width
     return fit([*lasting, *ends, *(keys if has_room else ())], width, glyphs)
 
