@@ -235,10 +235,12 @@ class _Arrows(NamedTuple):
     def at(self, events: NDArray[np.intp]) -> dict[int, list[tuple[int, bool]]]:
         """Number of each arrow and whether it ends there, by place among some events."""
         begin, end = (np.searchsorted(self.event, events, side=side) for side in ("left", "right"))
-        out = {}
-        for place in np.flatnonzero(begin < end).tolist():
-            rows = slice(int(begin[place]), int(end[place]))
-            out[place] = list(zip(self.number[rows].tolist(), self.is_end[rows].tolist(), strict=True))
+        place, row = ranges(begin, end)
+        out: dict[int, list[tuple[int, bool]]] = {}
+        for at, number, is_end in zip(
+            place.tolist(), self.number[row].tolist(), self.is_end[row].tolist(), strict=True
+        ):
+            out.setdefault(at, []).append((number, is_end))
         return out
 
 
