@@ -351,6 +351,8 @@ class TimelineTab(Tab):
         """Where a mark may begin, or an end of the marked interval is taken hold of."""
         self._pressed_at = event.x
         self._fixed_end = None if self._page is None else self._page.other_end(event.x)
+        if self._fixed_end is not None:
+            self.capture_mouse()  # or it would hold on to the end where the button is let go elsewhere
 
     def on_mouse_move(self, event: MouseMove) -> None:
         """The end that the mouse holds goes with it."""
@@ -362,6 +364,8 @@ class TimelineTab(Tab):
         """A drag marks an interval and tells what ran in it, or moves an end of it; a press points."""
         pressed_at, self._pressed_at = self._pressed_at, None
         fixed_end, self._fixed_end = self._fixed_end, None
+        if fixed_end is not None:
+            self.release_mouse()
         if self._page is None or pressed_at is None:
             return
         view = self._page.view

@@ -256,7 +256,9 @@ def test_the_mouse_moves_an_end_of_an_interval_and_a_click_elsewhere_clears_it()
         await pilot.mouse_down(offset=(60, 8))
         await pilot.hover(offset=(35, 8))
         assert interval(app)[1] == begin, "it moves with the mouse, beyond the other end too"
-        await pilot.mouse_up(offset=(35, 8))
+        await pilot.mouse_up(offset=(35, 1))
+        await pilot.hover(offset=(70, 8))
+        assert interval(app)[1] == begin, "it is let go also where the button comes up elsewhere"
         await pilot.click(offset=(38, 8))
         await settled(pilot)
         assert "m…m" in frame(app), "a click inside points at what ran there"

@@ -174,10 +174,11 @@ class TimelinePage:
         base = "from mark" if view.base == "mark" else "time"
         if view.base == "step" and view.step is not None:
             base = f"in step {clean(timeline.steps[view.step].name[:20], ascii_only)}"
+        begin, end = window.on_trace
         heads: tuple[Span, ...] = (
             (" incomplete: W", "warn") if timeline.lost else (f" {clean(timeline.host[:80], ascii_only)}", "dim"),
             (f" {base} {marked.offset}", "strong" if marked.offset else "dim"),
-            (_shown_words(duration(window.span_ps, ascii_only), canvas.gutter), "dim"),
+            (_shown_words(duration(end - begin, ascii_only), canvas.gutter), "dim"),
         )
         bodies = (
             self._minimap(canvas),
@@ -393,7 +394,7 @@ class Label:
 
 
 def _shown_words(span: str, width: int) -> str:
-    """How long the window is, and that what stands beside the tracks is averaged over it."""
+    """How much of the trace is shown, and that what stands beside the tracks is averaged over it."""
     words = f" shows {span}, averaged"
     return words if len(words) < width else f" avg over {span}"
 
