@@ -17,7 +17,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.model import Address, CaptureOptions
-from tpuprof.parsers.formats.proto.profiler_service_pb2 import ProfileOptions, ProfileRequest, TerminateRequest
+from tpuprof.parsers.formats.proto.services_pb2 import ProfileOptions, ProfileRequest, TerminateRequest
 from tpuprof.parsers.formats.xspace.core.api import split_fields
 from tpuprof.parsers.formats.xspace.core.types import OK
 from tpuprof.parsers.formats.xspace.source import MemorySource
@@ -86,8 +86,8 @@ class Call:
         return answer
 
 
-class Server:
-    """One connection to a profiler server. All calls go over it, because several processes may share a port.
+class Connection:
+    """One connection to a gRPC server.
 
     Raises:
         ProfileError: `no_grpc`: gRPC is not installed or does not load.
@@ -103,26 +103,31 @@ class Server:
             raise failure("no_grpc", sentence, "pip install grpcio") from error
         self._channel = grpc.insecure_channel(address.target, options=_CHANNEL)
 
-    def ping(self, seconds: float) -> Call:
-        """Calls a method that no server has; a server that is there answers ``UNIMPLEMENTED``."""
-        return self._call(_PING, b"", seconds)
-
-    def profile(self, request: bytes, seconds: float) -> Call:
-        """Asks the server to trace; it answers with a serialized ProfileResponse."""
-        return self._call("Profile", request, seconds)
-
-    def terminate(self, session: str, seconds: float) -> Call:
-        """Ends a session early. The server confirms it, whether it has such a session or not."""
-        return self._call("Terminate", TerminateRequest(session_id=session).SerializeToString(), seconds)
+    def call(self, method: str, request: bytes, seconds: float) -> Call:
+        """Begins a call of ``package.Service/Method`` that may take so long; bytes go and come as they are."""
+        return Call(self._channel.unary_unary(f"/{method}").future(request, timeout=seconds))
 
     def close(self) -> None:
         """Closes the connection and ends the calls on it."""
         with contextlib.suppress(ValueError):  # closed already
             self._channel.close()
 
-    def _call(self, method: str, request: bytes, seconds: float) -> Call:
-        # Without serializers bytes go and come as they are.
-        return Call(self._channel.unary_unary(f"/{SERVICE}/{method}").future(request, timeout=seconds))
+
+class Server(Connection):
+    """A profiler server. All calls go over one connection, because several processes may share a port."""
+
+    def ping(self, seconds: float) -> Call:
+        """Calls a method that no server has; a server that is there answers ``UNIMPLEMENTED``."""
+        return self.call(f"{SERVICE}/{_PING}", b"", seconds)
+
+    def profile(self, request: bytes, seconds: float) -> Call:
+        """Asks the server to trace; it answers with a serialized ProfileResponse."""
+        return self.call(f"{SERVICE}/Profile", request, seconds)
+
+    def terminate(self, session: str, seconds: float) -> Call:
+        """Ends a session early. The server confirms it, whether it has such a session or not."""
+        request = TerminateRequest(session_id=session).SerializeToString()
+        return self.call(f"{SERVICE}/Terminate", request, seconds)
 
 
 def profile_request(options: CaptureOptions, host_name: str, session: str, repository: str = "") -> bytes:

@@ -34,6 +34,7 @@ COMMANDS = {
     "oom": "oom",
     "diff": "diff",
     "capture": "capture",
+    "live": "live",
     "doctor": "doctor",
     "completion": "shell.completion",
     "man": "shell.man",
@@ -48,6 +49,7 @@ _COMMAND_HELP = f"""commands:
   {PROGRAM} demo                  look around in the bundled demo profile; reports take it too
   {PROGRAM} oom LOG               find out-of-memory errors in a log (- for standard input): why, and what to do
   {PROGRAM} capture HOST:PORT     ask a running program for a profile, and open it
+  {PROGRAM} live [HOST:PORT]      show how busy the chips of a running program are; C captures a profile
   {PROGRAM} memory PATH           open the memory tab: of a profile, an HLO proto or an --xla_dump_to folder
   {PROGRAM} report PAGE [PATH]    print a page: {{pages}}
   {PROGRAM} diff A [B]            compare two runs: what changed, and what is noise

@@ -102,6 +102,7 @@ class CommandPage:
 COMMAND_PAGES: tuple[CommandPage, ...] = (
     CommandPage("diff", "diff.report", "diff.screen"),
     CommandPage("oom", "oom.report", "oom.app"),
+    CommandPage("live", "live.report", "live.app"),
 )
 
 

@@ -25,7 +25,7 @@ from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop
 from tpuprof.parsers.capture.session import capture
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.formats.proto.profiler_service_pb2 import ProfileRequest, ProfileResponse
+from tpuprof.parsers.formats.proto.services_pb2 import ProfileRequest, ProfileResponse
 from tpuprof.parsers.session.session import Session
 
 SHORT = CaptureOptions(duration_ms=30)

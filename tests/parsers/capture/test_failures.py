@@ -36,7 +36,7 @@ from tpuprof.parsers.capture.model import (
     parse_option,
 )
 from tpuprof.parsers.capture.session import capture
-from tpuprof.parsers.formats.proto.profiler_service_pb2 import ProfileResponse, ProfileToolData
+from tpuprof.parsers.formats.proto.services_pb2 import ProfileResponse, ProfileToolData
 
 SHORT = CaptureOptions(duration_ms=30)
 WHERE = Address("tpu-vm", 9012)

@@ -15,7 +15,7 @@ import grpc  # type: ignore[import-untyped,unused-ignore]
 
 from tests.support.build import tpu_plane
 from tests.support.servers.listening import LONGEST_SECONDS, accepting
-from tpuprof.parsers.formats.proto.profiler_service_pb2 import (
+from tpuprof.parsers.formats.proto.services_pb2 import (
     ProfileRequest,
     ProfileResponse,
     ProfileToolData,

@@ -111,3 +111,103 @@ class TerminateRequest(_message.Message):
 class TerminateResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class RuntimeMetricRequest(_message.Message):
+    __slots__ = ("metric_name",)
+    METRIC_NAME_FIELD_NUMBER: _ClassVar[int]
+    metric_name: str
+    def __init__(self, metric_name: _Optional[str] = ...) -> None: ...
+
+class RuntimeMetricResponse(_message.Message):
+    __slots__ = ("metric",)
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    metric: RuntimeMetric
+    def __init__(self, metric: _Optional[_Union[RuntimeMetric, _Mapping]] = ...) -> None: ...
+
+class RuntimeMetric(_message.Message):
+    __slots__ = ("name", "description", "metrics")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    description: str
+    metrics: _containers.RepeatedCompositeFieldContainer[RuntimeMeasure]
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., metrics: _Optional[_Iterable[_Union[RuntimeMeasure, _Mapping]]] = ...) -> None: ...
+
+class RuntimeMeasure(_message.Message):
+    __slots__ = ("attribute", "gauge", "counter", "distribution")
+    ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
+    GAUGE_FIELD_NUMBER: _ClassVar[int]
+    COUNTER_FIELD_NUMBER: _ClassVar[int]
+    DISTRIBUTION_FIELD_NUMBER: _ClassVar[int]
+    attribute: RuntimeAttribute
+    gauge: RuntimeValue
+    counter: RuntimeCounter
+    distribution: RuntimeDistribution
+    def __init__(self, attribute: _Optional[_Union[RuntimeAttribute, _Mapping]] = ..., gauge: _Optional[_Union[RuntimeValue, _Mapping]] = ..., counter: _Optional[_Union[RuntimeCounter, _Mapping]] = ..., distribution: _Optional[_Union[RuntimeDistribution, _Mapping]] = ...) -> None: ...
+
+class RuntimeValue(_message.Message):
+    __slots__ = ("as_double", "as_int")
+    AS_DOUBLE_FIELD_NUMBER: _ClassVar[int]
+    AS_INT_FIELD_NUMBER: _ClassVar[int]
+    as_double: float
+    as_int: int
+    def __init__(self, as_double: _Optional[float] = ..., as_int: _Optional[int] = ...) -> None: ...
+
+class RuntimeCounter(_message.Message):
+    __slots__ = ("as_double", "as_int")
+    AS_DOUBLE_FIELD_NUMBER: _ClassVar[int]
+    AS_INT_FIELD_NUMBER: _ClassVar[int]
+    as_double: float
+    as_int: int
+    def __init__(self, as_double: _Optional[float] = ..., as_int: _Optional[int] = ...) -> None: ...
+
+class RuntimeDistribution(_message.Message):
+    __slots__ = ("count", "mean")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    mean: float
+    def __init__(self, count: _Optional[int] = ..., mean: _Optional[float] = ...) -> None: ...
+
+class RuntimeAttribute(_message.Message):
+    __slots__ = ("key", "value")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    value: RuntimeAttributeValue
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[RuntimeAttributeValue, _Mapping]] = ...) -> None: ...
+
+class RuntimeAttributeValue(_message.Message):
+    __slots__ = ("string_attr", "int_attr", "kvlist_attr")
+    STRING_ATTR_FIELD_NUMBER: _ClassVar[int]
+    INT_ATTR_FIELD_NUMBER: _ClassVar[int]
+    KVLIST_ATTR_FIELD_NUMBER: _ClassVar[int]
+    string_attr: str
+    int_attr: int
+    kvlist_attr: RuntimeAttributes
+    def __init__(self, string_attr: _Optional[str] = ..., int_attr: _Optional[int] = ..., kvlist_attr: _Optional[_Union[RuntimeAttributes, _Mapping]] = ...) -> None: ...
+
+class RuntimeAttributes(_message.Message):
+    __slots__ = ("attributes",)
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    attributes: _containers.RepeatedCompositeFieldContainer[RuntimeAttribute]
+    def __init__(self, attributes: _Optional[_Iterable[_Union[RuntimeAttribute, _Mapping]]] = ...) -> None: ...
+
+class SupportedMetricsRequest(_message.Message):
+    __slots__ = ("filter",)
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    filter: str
+    def __init__(self, filter: _Optional[str] = ...) -> None: ...
+
+class SupportedMetricsResponse(_message.Message):
+    __slots__ = ("supported_metric",)
+    SUPPORTED_METRIC_FIELD_NUMBER: _ClassVar[int]
+    supported_metric: _containers.RepeatedCompositeFieldContainer[SupportedMetric]
+    def __init__(self, supported_metric: _Optional[_Iterable[_Union[SupportedMetric, _Mapping]]] = ...) -> None: ...
+
+class SupportedMetric(_message.Message):
+    __slots__ = ("metric_name",)
+    METRIC_NAME_FIELD_NUMBER: _ClassVar[int]
+    metric_name: str
+    def __init__(self, metric_name: _Optional[str] = ...) -> None: ...

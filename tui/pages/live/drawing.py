@@ -1,0 +1,243 @@
+"""The chips right now, on one screen: the answer, a row a device, and the last minutes below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.capture.runtime_metrics import (
+    Device,
+    Reading,
+    collectives_between,
+    hbm_share,
+    headline,
+    late_chips,
+    mean_duty,
+)
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.format import duration, local_minute
+from tpuprof.tui.draw.layout import clean, fit, labelled, rule, shown_top, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+
+UNKNOWN = "n/a"
+_SPARKS, _BAR, _RATE_SPARKS = 10, 9, 8
+_QUEUE = 74
+"""Cells from which on there is room for the queue and the idle time."""
+_GRAPH = 4
+_INDENT: tuple[Span, ...] = ((" ", "text"),)
+_HIGH = 0.95
+_GIB = 1 << 30
+_US = 1_000_000
+_SECOND = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the user looks at.
+
+    Attributes:
+        cursor, first: the device under the cursor, and the first one that shows.
+        is_paused: what shows stays as it is; the readings go on.
+        captures: when captures were taken, in seconds since the epoch.
+        words: nothing is filtered here.
+    """
+
+    cursor: int = 0
+    first: int = 0
+    is_paused: bool = False
+    captures: tuple[float, ...] = ()
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The page in lines.
+
+    Attributes:
+        first_row_line: line of the first device; -1 where none shows.
+        room, first: rows that fit, and the first row shown.
+    """
+
+    lines: tuple[Line, ...]
+    first_row_line: int
+    room: int
+    first: int
+
+
+def head_line(addresses: Sequence[str], every_seconds: float, view: View, width: int, glyphs: Glyphs) -> Line:
+    """Who is asked, and how often."""
+    state = "paused" if view.is_paused else f"every {every_seconds:g} s"
+    where = addresses[0] if len(addresses) == 1 else f"{addresses[0]} and {counted(len(addresses) - 1, 'other')}"
+    parts: list[Span] = [(" Live", "strong"), (f" {glyphs.dot} {clean(where, glyphs.is_ascii)}", "text")]
+    return fit([*parts, (f" {glyphs.dot} {state}", "warn" if view.is_paused else "dim")], width, glyphs)
+
+
+def compose(readings: Sequence[Reading], problem: str, view: View, width: int, height: int, glyphs: Glyphs) -> Composed:
+    """The page.
+
+    Args:
+        readings: in order of time; none while nobody has answered yet.
+        problem: why there is no reading, or no newer one; empty where there is.
+    """
+    if not readings:
+        text = problem or "asking the runtime for its metrics"
+        return Composed(tuple(wrap(text, width, "warn" if problem else "dim", glyphs, _INDENT)), -1, 0, 0)
+    last = readings[-1]
+    lines = wrap(headline(last), width, "strong", glyphs, _INDENT)
+    for address, reason in list(last.silent.items())[:3]:
+        lines.append(fit([(f" {clean(address, glyphs.is_ascii)}: {reason}", "warn")], width, glyphs))
+    if problem:
+        lines.append(fit([(f" No newer figures: {problem}", "warn")], width, glyphs))
+    lines.append(fit([(_titles(width), "dim")], width, glyphs))
+    below = _below(readings, view, width, glyphs)
+    room = max(1, height - len(lines) - len(below))
+    first = shown_top(view.cursor, view.first, room, len(last.devices))
+    begin, late = len(lines), late_chips(last)
+    several = len({device.address for device in last.devices}) > 1
+    for place in range(first, min(first + room, len(last.devices))):
+        device = last.devices[place]
+        before = _history(readings, device)
+        spans = _row(device, before, device in late, several, width, glyphs)
+        mark: Span = (f"{glyphs.mark} ", "mark") if place == view.cursor else ("  ", "text")
+        lines.append(fit([mark, *spans], width, glyphs))
+    rest = max(0, height - len(lines) - len(below))
+    lines += [fit([], width, glyphs)] * rest if rest and len(last.devices) <= room else []
+    return Composed((*lines, *below), begin if last.devices else -1, room, first)
+
+
+def _titles(width: int) -> str:
+    text = f"  {'device':<7}{'duty':<{_SPARKS + 6}} {'HBM':<{_BAR}} {'used/total':>13}{'':>7}"
+    text += f"{'bandwidth':<{_RATE_SPARKS + 5}}"
+    return text + (f"{'queue':>6}{'idle':>9}" if width >= _QUEUE + 9 else f"{'queue':>6}" if width >= _QUEUE else "")
+
+
+def _history(readings: Sequence[Reading], device: Device) -> list[Device | None]:
+    """What was told of a device in the last readings; None where it was not told of."""
+    found = []
+    for reading in readings[-_SPARKS:]:
+        same = (other for other in reading.devices if (other.address, other.id) == (device.address, device.id))
+        found.append(next(same, None))
+    return found
+
+
+def _row(
+    device: Device, before: Sequence[Device | None], is_late: bool, several: bool, width: int, glyphs: Glyphs
+) -> list[Span]:
+    name = f"{device.address.rpartition(':')[2]}:{device.id}" if several else f"{device.id}"
+    duty, share, rate = device.duty_percent, hbm_share(device), device.bandwidth_percent
+    duties = [None if each is None else each.duty_percent for each in before]
+    rates = [None if each is None else each.bandwidth_percent for each in before]
+    spans: list[Span] = [
+        (f"{name:<7}", "strong" if is_late else "text"),
+        (sparkline(duties, _SPARKS, glyphs), "class.compute"),
+        (f" {_percent(duty):>4} ", "warn" if is_late else "text"),
+    ]
+    filled, empty = small_bar(share or 0.0, _BAR, glyphs)
+    key: StyleKey = "bad" if share is not None and share >= _HIGH else "key"
+    amounts = UNKNOWN
+    if device.hbm_used_bytes is not None:
+        total = UNKNOWN if device.hbm_total_bytes is None else f"{device.hbm_total_bytes / _GIB:.1f} GiB"
+        amounts = f"{device.hbm_used_bytes / _GIB:.1f}/{total}"
+    spans += [(f" {filled}", key), (f"{empty} ", "rule"), (f"{amounts:>13}", "text")]
+    spans += [(f" {_percent(None if share is None else share * 100):>4}  ", key if share else "dim")]
+    spans += [(sparkline(rates, _RATE_SPARKS, glyphs), "class.copy"), (f" {_percent(rate):>4}", "text")]
+    if width >= _QUEUE:
+        queued = UNKNOWN if device.queued_programs is None else f"{device.queued_programs:,}"
+        spans.append((f"{queued:>6}", "text"))
+    if width >= _QUEUE + 9:
+        idle = device.idle_seconds
+        spans.append((f"{UNKNOWN if idle is None else duration(idle * _SECOND, glyphs.is_ascii):>9}", "text"))
+    return spans
+
+
+def sparkline(values: Sequence[float | None], cells: int, glyphs: Glyphs) -> str:
+    """The last values as columns of 0 to 100 %, the newest at the right; a blank where nothing was told."""
+    last = list(values)[-cells:]
+    columns = [" " if value is None else glyphs.column[_eighths(value)] for value in last]
+    return "".join(columns).rjust(cells)
+
+
+def _eighths(percent: float) -> int:
+    """The fill of a column; what is not zero shows."""
+    return max(1 if percent > 0 else 0, min(8, round(percent / 100 * 8)))
+
+
+def _percent(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.0f}%"
+
+
+def _below(readings: Sequence[Reading], view: View, width: int, glyphs: Glyphs) -> list[Line]:
+    """The mean duty over time, and what concerns no single device."""
+    last, cells = readings[-1], max(10, width - 12)
+    means = [mean_duty(reading) for reading in readings]
+    pieces = _grouped(means, cells)
+    seconds = last.time_seconds - readings[0].time_seconds
+    title = f"mean duty, last {duration(max(seconds, 1.0) * _SECOND, glyphs.is_ascii, 2)}"
+    lines = [rule(title, width, glyphs)]
+    for row in range(_GRAPH - 1, -1, -1):
+        label = "100%" if row == _GRAPH - 1 else "0%" if row == 0 else ""
+        text = "".join(" " if value is None else glyphs.column[_fill(value, row)] for value in pieces)
+        lines.append(fit([(f" {label:>5} {glyphs.vertical}", "dim"), (text, "class.compute")], width, glyphs))
+    marks = _marks(readings, view.captures, len(pieces), glyphs)
+    if marks:
+        lines.append(fit([(" " * 8, "text"), (marks, "key")], width, glyphs))
+        lines.append(
+            fit([(f" {_CAPTURE[glyphs.is_ascii]} capture {local_minute(view.captures[-1])}", "dim")], width, glyphs)
+        )
+    if len(readings) > 1 and (done := collectives_between(readings[-2], last)) is not None:
+        each = duration(done[1] * _US, glyphs.is_ascii)
+        text = f" collectives between slices: {done[0]:,} in the last interval, {each} each"
+        lines.append(fit([(text, "text")], width, glyphs))
+    return lines
+
+
+_CAPTURE = {True: "*", False: "◆"}
+
+
+def _grouped(values: Sequence[float | None], cells: int) -> list[float | None]:
+    """One value a cell: all where they fit, else means of as many neighbours."""
+    group = -(-len(values) // cells)
+    pieces: list[float | None] = []
+    for begin in range(0, len(values), group):
+        told = [value for value in values[begin : begin + group] if value is not None]
+        pieces.append(sum(told) / len(told) if told else None)
+    return pieces
+
+
+def _fill(percent: float, row: int) -> int:
+    """Eighths of a cell of a column that is `_GRAPH` rows high; row 0 is the lowest."""
+    eighths = round(min(percent, 100.0) / 100 * 8 * _GRAPH)
+    if percent > 0 and row == 0:
+        eighths = max(eighths, 1)
+    return max(0, min(8, eighths - 8 * row))
+
+
+def _marks(readings: Sequence[Reading], captures: Sequence[float], cells: int, glyphs: Glyphs) -> str:
+    """A mark below the column of each capture."""
+    group = -(-len(readings) // max(cells, 1))
+    marks = [" "] * cells
+    for at in captures:
+        place = sum(reading.time_seconds < at for reading in readings) // group
+        if readings[0].time_seconds <= at and place <= cells:
+            marks[min(place, cells - 1)] = _CAPTURE[glyphs.is_ascii]
+    return "".join(marks).rstrip()
+
+
+def help_lines(unknown: Mapping[str, str], width: int, glyphs: Glyphs) -> list[Line]:
+    """Keys and figures."""
+    rows = [
+        ("duty", "share of the last interval in which the TensorCore worked, as the runtime averages it"),
+        ("HBM", "what is allocated of the device's memory, and all there is; red from 95% on"),
+        ("bandwidth", "share of HBM's peak bandwidth in use"),
+        ("queue", "programs that wait for the device"),
+        ("idle", "since when the TensorCore has had nothing to do"),
+        (UNKNOWN, "the runtime does not tell it"),
+        *((name, reason) for name, reason in unknown.items()),
+        ("j k", "go to another device"),
+        ("p", "pause: figures stay; readings go on"),
+        ("C", "take a profile of the program beside it, and open it; leaving it comes back here"),
+        ("y", "copy the sentence on top"),
+        ("q", "leave"),
+    ]
+    return labelled([(f"{name}", clean(text, glyphs.is_ascii)) for name, text in rows], width, glyphs)

@@ -1,0 +1,81 @@
+"""The quantities of the chips right now."""
+
+from __future__ import annotations
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.capture.runtime_metrics import Device, Reading, collectives_between, headline
+from tpuprof.tui.draw.format import utc
+from tpuprof.tui.report.fields import Figure, attribute, nested, object_table
+from tpuprof.tui.report.units import BYTES, COUNT, NUMBER, PERCENT, TEXTS, VERBATIM
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A reading, and the one before it, which tells what happened between; None for the first."""
+
+    reading: Reading
+    before: Reading | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Collectives between slices that ended between two readings."""
+
+    count: int
+    mean_latency_us: float
+
+
+def _ended(told: Told) -> Ended | None:
+    between = collectives_between(told.before, told.reading) if told.before is not None else None
+    return None if between is None else Ended(*between)
+
+
+_TOLD = "the runtime does not tell it"
+_DEVICE: tuple[Figure[Device], ...] = (
+    attribute("address", VERBATIM, "of the process's metric service", "address"),
+    attribute("id", COUNT, "the runtime's number of the device; each process counts anew", "device"),
+    attribute("chip", COUNT, "number of its chip", "chip"),
+    attribute("duty_percent", PERCENT, "share of the last interval in which the TensorCore worked", "duty", null=_TOLD),
+    attribute("hbm_used_bytes", BYTES, "allocated of its memory", "HBM used", null=_TOLD),
+    attribute("hbm_total_bytes", BYTES, "all of its memory", "HBM", null=_TOLD),
+    attribute("bandwidth_percent", PERCENT, "share of HBM's peak bandwidth in use", "bandwidth", null=_TOLD),
+    attribute("idle_seconds", NUMBER, "since when it has had nothing to do", "idle s", null=_TOLD),
+    attribute("queued_programs", COUNT, "programs that wait for it", "queue", null=_TOLD),
+)
+DEVICES = object_table(
+    "devices",
+    _DEVICE,
+    markdown=(
+        "id",
+        "chip",
+        "duty_percent",
+        "hbm_used_bytes",
+        "hbm_total_bytes",
+        "bandwidth_percent",
+        "queued_programs",
+    ),
+)
+
+_ENDED: tuple[Figure[Ended], ...] = (
+    attribute("count", COUNT, "that ended since the reading before"),
+    attribute("mean_latency_us", NUMBER, "mean time from end to end, microseconds"),
+)
+BEFORE_DEVICES: tuple[Figure[Told], ...] = (
+    Figure("time", VERBATIM, lambda told: utc(told.reading.time_seconds), "when, UTC"),
+    Figure("headline", VERBATIM, lambda told: headline(told.reading), "the answer in a sentence"),
+)
+AFTER_DEVICES: tuple[Figure[Told], ...] = (
+    Figure(
+        "collectives",
+        nested(_ENDED),
+        _ended,
+        "between slices",
+        "the runtime counts none, none ended since the reading before, or this is the first reading",
+    ),
+    Figure(
+        "silent",
+        TEXTS,
+        lambda told: [f"{address}: {reason}" for address, reason in told.reading.silent.items()],
+        "servers that did not answer, and why",
+    ),
+)
