@@ -14,6 +14,7 @@ from tpuprof.parsers.hosts.progress import Watch
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, hull, line_spans
 from tpuprof.parsers.ops.core_sums import OpSums, op_sums
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, DeviceInfo, device_info, is_gpu, is_tensor_core, merge_devices
+from tpuprof.parsers.ops.offload import offloaded_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables
 
 _MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
@@ -28,6 +29,7 @@ class OpSummary:
         core_count, gpu_count: numbers of TensorCore and GPU planes.
         device: the device as the cores' planes describe it; None without a device plane.
         table: time by op over the host's cores.
+        offloaded: time by op over the SparseCores beside them, for the ops of the cores (`OpTable.parent`).
         op_events: number of op events over the host's cores.
         self_ps: self time of all ops.
         total_ps: the cores' whole time, idle time included.
@@ -43,6 +45,7 @@ class OpSummary:
     gpu_count: int
     device: DeviceInfo | None
     table: OpTable
+    offloaded: OpTable
     op_events: int
     self_ps: int
     total_ps: int
@@ -84,6 +87,7 @@ def op_summary(
         gpu_count=sum(is_gpu(plane) for plane in trace.planes),
         device=device,
         table=merge_tables([core.table for core in cores]),
+        offloaded=offloaded_ops(trace.planes),
         op_events=sum(core.op_events for core in cores),
         self_ps=sum(self_ps),
         total_ps=sum(max(core.total_ps, own) for core, own in zip(cores, self_ps, strict=True)),

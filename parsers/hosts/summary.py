@@ -19,7 +19,7 @@ from tpuprof.parsers.hosts.op_summary import OpSummary, op_summary
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Watch
 from tpuprof.parsers.ops import device as devices
-from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
+from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.ops.core_times import CoreOpTimes, core_op_times
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, activities, compilations, flying, launches
 from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
@@ -28,7 +28,7 @@ from tpuprof.parsers.ops.host.memory_use import fullest_memory, memory_stats
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps import markers
-from tpuprof.parsers.steps.duty import SPARSE_OPS_LINE, ChipDuty, chip_duty
+from tpuprof.parsers.steps.duty import ChipDuty, chip_duty
 from tpuprof.parsers.steps.grid import InputSource, StepGrid, align
 from tpuprof.parsers.steps.groups.groups import (
     GROUP_STATS,

@@ -26,11 +26,14 @@ OPS_LINE = "XLA Ops"
 ASYNC_OPS_LINE = "Async XLA Ops"
 MODULES_LINE = "XLA Modules"
 STEPS_LINE = "Steps"
+SPARSE_OPS_LINE = "Sparse Core Ops"
+SPARSE_MODULES_LINE = "Sparse Core Modules"
 
 DEVICE_SPAN = ("device_offset_ps", "device_duration_ps")
 ALL_REDUCE_ID = "all_reduce_unique_id"
 TIME_SCALE = "Time Scale Multiplier"
 DMA_STALL = "dma_stall_duration_ps"
+ENERGY = "vdd_energy_j"
 
 CATEGORY = "hlo_category"
 COUNTS = ("flops", "model_flops", "bytes_accessed")
@@ -188,7 +191,7 @@ def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
 
 def event_stats(plane: Plane) -> tuple[str, ...]:
     """The stats to read of each op event; only custom calls need the counts of single events."""
-    stats = (*DEVICE_SPAN, ALL_REDUCE_ID, TIME_SCALE, DMA_STALL)
+    stats = (*DEVICE_SPAN, ALL_REDUCE_ID, TIME_SCALE, DMA_STALL, ENERGY)
     category = CUSTOM_CALL.encode()
     may_have_calls = category in plane.event_metadata.body or category in plane.stat_metadata.body
     return (*stats, *COUNTS) if may_have_calls else stats
@@ -233,7 +236,7 @@ def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None) -> _
     figures = {
         name: column.floats() if order is None else column.floats()[order]
         for name, column in events.stats.items()
-        if name in (TIME_SCALE, DMA_STALL, *COUNTS) and column.is_number.any()
+        if name in (TIME_SCALE, DMA_STALL, ENERGY, *COUNTS) and column.is_number.any()
     }
     return _LineOps(ids, start, end, own_start, own_end, self_times(start, end), reduced, reduced_ids, figures)
 
@@ -319,29 +322,45 @@ def scaled(duration: Int64s, scale: Floats) -> Floats:
 
 def _totals(key: Keys, metadata_ids: Int64s, ops: _LineOps) -> OpTotals:
     """Sums the events by their row."""
+    return totals_of(key, metadata_ids, ops.end_ps - ops.start_ps, ops.self_ps, ops.figures)
+
+
+def totals_of(
+    key: Keys, metadata_ids: Int64s, duration: Int64s, self_ps: Int64s, figures: Mapping[str, Floats]
+) -> OpTotals:
+    """Sums of events by their row.
+
+    Args:
+        key: the row of each event; metadata_ids: of each row.
+        duration, self_ps: int64[events].
+        figures: stats of single events by name, NaN where an event has none: float64[events].
+    """
     n = len(metadata_ids)
-    duration = ops.end_ps - ops.start_ps
-    scale = ops.figures.get(TIME_SCALE)
+    scale = figures.get(TIME_SCALE)
     return OpTotals(
         ids=metadata_ids,
         occurrences=np.bincount(key, minlength=n).astype(np.int64),
         total_ps=sum_by_key(key, duration, n),
-        self_ps=sum_by_key(key, ops.self_ps, n),
+        self_ps=sum_by_key(key, self_ps, n),
         minimum_ps=min_by_key(key, duration, n),
         normalized_ps=None if scale is None else np.bincount(key, scaled(duration, scale), n).astype(np.float64),
-        figures={name: figure_sum(key, values, n) for name, values in ops.figures.items()},
+        figures={name: figure_sum(key, values, n) for name, values in figures.items()},
     )
 
 
-def op_table(plane: Plane, totals: OpTotals) -> OpTable:
-    """A row for each metadata id with its sums, and what the profile tells about the op."""
+def op_table(plane: Plane, totals: OpTotals, parent: tuple[str, ...] | None = None) -> OpTable:
+    """A row for each metadata id with its sums, and what the profile tells about the op.
+
+    Args:
+        parent: for what op of a TensorCore a SparseCore ran each row; None on a TensorCore.
+    """
     metadata = plane.event_metadata
     rows = metadata.rows(totals.ids)
     source = OpSource(metadata, plane.stat_metadata)
     columns = MetadataStats(source, rows, _OP_STATS)
     occurrences, figures = totals.occurrences, totals.figures
     category = tuple(value or None for value in columns.texts(CATEGORY))
-    names = tuple(_op_name(metadata, int(row), int(mid)) for row, mid in zip(rows, totals.ids, strict=True))
+    names = tuple(op_name(metadata, int(row), int(mid)) for row, mid in zip(rows, totals.ids, strict=True))
     program, has_program = columns.unsigned("program_id")
     symbol, has_symbol = columns.unsigned("symbol_id")
     is_call = np.array([value == CUSTOM_CALL for value in category], np.bool_)
@@ -354,8 +373,6 @@ def op_table(plane: Plane, totals: OpTotals) -> OpTable:
     is_moving = np.nan_to_num(bytes_accessed) + np.nan_to_num(traffic).sum(axis=1) > 0
     bytes_accessed[is_call & ~is_moving] = np.nan
     traffic[is_call & ~is_moving] = np.nan
-    stall = figures.get(DMA_STALL)
-    unknown = np.full(len(rows), np.nan)
     return OpTable(
         program_id=program,
         symbol_id=symbol,
@@ -368,12 +385,14 @@ def op_table(plane: Plane, totals: OpTotals) -> OpTable:
         self_ps=totals.self_ps,
         minimum_ps=totals.minimum_ps,
         normalized_ps=totals.total_ps.astype(np.float64) if totals.normalized_ps is None else totals.normalized_ps,
-        dma_stall_ps=unknown if stall is None else np.where(stall.count > 0, stall.total, np.nan),
+        dma_stall_ps=_of_events(figures.get(DMA_STALL), len(rows)),
         flops=flops,
         # XProf's rule: model FLOPs are the FLOPs where the profile gives none of their own
         model_flops=np.where(np.nan_to_num(model_flops) > 0, model_flops, flops),
         bytes_accessed=bytes_accessed,
         traffic=traffic,
+        energy_j=_of_events(figures.get(ENERGY), len(rows)),
+        parent=("",) * len(rows) if parent is None else parent,
         source=np.where(rows >= 0, 0, -1).astype(np.int64),
         metadata_row=rows,
         sources=(source,),
@@ -393,7 +412,12 @@ def _counted(of_one: Floats, occurrences: Int64s, is_call: Bools, of_events: Fig
     return np.where(is_call & (of_events.count > 0), of_events.total + np.nan_to_num(rest), work)
 
 
-def _op_name(metadata: MetadataTable, row: int, metadata_id: int) -> str:
+def _of_events(figure: FigureSum | None, count: int) -> Floats:
+    """float64[count]: what a stat of the events adds up to, NaN where none has it."""
+    return np.full(count, np.nan) if figure is None else np.where(figure.count > 0, figure.total, np.nan)
+
+
+def op_name(metadata: MetadataTable, row: int, metadata_id: int) -> str:
     """Short name of an op: the display name, else the name before ``=`` in its text, else its metadata id."""
     if row < 0:
         return f"event {metadata_id}"

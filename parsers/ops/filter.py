@@ -38,7 +38,12 @@ HELP: tuple[tuple[str, str], ...] = (
     ("op:attention", "in the framework op only."),
     ("prog:jit_step", "in the program only."),
     ("bound:hbm", "in what bounds the op: compute, hbm, vmem read, unknown and so on."),
-    ("src:model.py", "in the source file and line."),
+    ("src:model.py:12", "in the source file and line."),
+    ("hlo:custom_call", "in the op's HLO text."),
+    ("shape:bf16[8,", "in the shape of its result, with its layout."),
+    ("hlo:~dot.*S\\(5\\)", "a regex in one of these: op:~, src:~ and so on."),
+    ("remat:yes", "ops that are computed a second time to save memory; remat:no for the others."),
+    ("side:host", "where it ran: device (TensorCore or SparseCore) or host."),
 )
 """(example, meaning) of each kind of term."""
 
@@ -62,6 +67,10 @@ _LABELS = {
     "program": "program",
     "bound_by": "bound",
     "source": "source",
+    "expression": "HLO text",
+    "shape": "shape",
+    "remat": "rematerialized",
+    "side": "side",
 }
 _PREFIXES = {
     "name": "name",
@@ -70,12 +79,21 @@ _PREFIXES = {
     "prog": "program",
     "bound": "bound_by",
     "src": "source",
+    "hlo": "expression",
+    "shape": "shape",
+    "remat": "remat",
+    "side": "side",
 }
+_CHOICES = {"remat": ("yes", "no"), "side": ("TensorCore", "SparseCore", "device", "host")}
+"""What may follow some prefixes; the first letters will do."""
+LATER = ("source", "expression", "shape", "remat", "side")
+"""Columns that are read when a filter asks for them first."""
+
 _RELATIONS = {">": "over", ">=": "at least", "<": "under", "<=": "at most"}
 
 # A quote counts only where a value begins. An open quote is a token of its own kind, to be refused with a reason.
 _TOKEN = re.compile(
-    rf'\s*(?P<nots>!*)(?P<lead>~|(?i:{"|".join(_PREFIXES)}):|)(?:"(?P<quoted>[^"]*)"|(?P<open>")|(?P<bare>\S*))'
+    rf'\s*(?P<nots>!*)(?P<lead>~|(?i:{"|".join(_PREFIXES)}):~?|)(?:"(?P<quoted>[^"]*)"|(?P<open>")|(?P<bare>\S*))'
 )
 _BOUND = re.compile(r"(>=|<=|>|<)([0-9]*\.?[0-9]*)(.*)", re.DOTALL)
 
@@ -104,7 +122,8 @@ class OpColumns:
     Attributes:
         name, category, framework_op, program: texts, empty where unknown.
         bound_by: what bounds the op in lower case (``compute``, ``vmem read``), ``unknown`` where nothing is counted.
-        source: returns source file and line of each row; the first ``src:`` term calls it once.
+        later: returns one of the columns `LATER`; the first term that looks at it calls this once. Of what a row has
+            several, such as the shapes of a framework op's HLO ops, each stands on a line of its own.
         self_ps: int64[n]; self time in picoseconds.
         self_share: float64[n]; self time as a fraction (0-1) of the whole, NaN where unknown.
     """
@@ -114,7 +133,7 @@ class OpColumns:
     framework_op: Sequence[str]
     program: Sequence[str]
     bound_by: Sequence[str]
-    source: Callable[[], Sequence[str]]
+    later: Callable[[str], Sequence[str]]
     self_ps: Int64s
     self_share: Floats
     _texts: dict[str, _Texts] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -127,13 +146,13 @@ class OpColumns:
         for name in names:
             if name not in self._texts:
                 column = self._column(name)
-                same = (known for known in self._texts if known != "source" and self._column(known) is column)
+                same = (known for known in self._texts if known not in LATER and self._column(known) is column)
                 self._texts[name] = next((self._texts[known] for known in same), None) or _distinct_texts(column)
         return list({id(texts): texts for texts in (self._texts[name] for name in names)}.values())
 
     def _column(self, name: str) -> Sequence[str]:
-        if name == "source":
-            return self.source()
+        if name in LATER:
+            return self.later(name)
         column: Sequence[str] = getattr(self, name)
         return column
 
@@ -165,15 +184,18 @@ class TextTerm:
     def describe(self, negated: bool) -> str:
         """Such as ``category has copy``; ``has copy`` of any column."""
         text = printable(self.text)
+        if self.columns[0] in _CHOICES:
+            return f"{_LABELS[self.columns[0]]} is {'not ' if negated else ''}{text}"
         subject = f"{_LABELS[self.columns[0]]} " if len(self.columns) == 1 else ""
         return f"{subject}has {'no ' if negated else ''}" + (text if text.split() == [text] else f'"{text}"')
 
 
 @dataclass(frozen=True, slots=True)
 class RegexTerm:
-    """A regex is found in the name or the framework op (in the first `LONGEST_SEARCHED` characters)."""
+    """A regex is found in one of some columns (in the first `LONGEST_SEARCHED` characters)."""
 
     pattern: re.Pattern[str]
+    columns: tuple[str, ...] = ("name", "framework_op")
 
     def mask(self, columns: OpColumns, poll: Poll) -> Mask:
         """bool[n]: where the term holds.
@@ -181,7 +203,7 @@ class RegexTerm:
         Raises:
             FilterError: the search takes too long.
         """
-        columns_of_texts = columns.texts(("name", "framework_op"))
+        columns_of_texts = columns.texts(self.columns)
         starts = [text[:LONGEST_SEARCHED] for texts in columns_of_texts for text in texts.distinct]
         try:
             found = iter(regex.found_in(self.pattern.pattern, starts, poll))
@@ -194,9 +216,13 @@ class RegexTerm:
 
     def describe(self, negated: bool) -> str:
         """Such as ``name or framework op matches dot.*``."""
-        pattern = printable(self.pattern.pattern)
+        pattern, labels = printable(self.pattern.pattern), [_LABELS[name] for name in self.columns]
+        if len(labels) == 1:
+            return f"{labels[0]} {'does not match' if negated else 'matches'} {pattern}"
         return (
-            f"neither name nor framework op matches {pattern}" if negated else f"name or framework op matches {pattern}"
+            f"neither {' nor '.join(labels)} matches {pattern}"
+            if negated
+            else f"{' or '.join(labels)} matches {pattern}"
         )
 
 
@@ -267,8 +293,14 @@ class Filter:
 
     @property
     def takes_time(self) -> bool:
-        """Whether `mask` searches in another process, so that a screen should not wait for it."""
-        return any(isinstance(term.condition, RegexTerm) for term in self.terms)
+        """Whether `mask` searches in another process or reads what nobody asked for yet; no screen waits for it."""
+        looked_at = ((term.condition, getattr(term.condition, "columns", ())) for term in self.terms)
+        return any(isinstance(condition, RegexTerm) or not {*LATER}.isdisjoint(of) for condition, of in looked_at)
+
+    @property
+    def is_words(self) -> bool:
+        """Whether it looks for words alone, without saying where."""
+        return all(isinstance(term.condition, TextTerm) and term.condition.columns == _ANYWHERE for term in self.terms)
 
     def mask(self, columns: OpColumns, poll: Poll = lambda: None) -> Mask:
         """bool[n]: rows to keep.
@@ -318,10 +350,22 @@ def _condition(token: re.Match[str]) -> TextTerm | RegexTerm | TimeTerm | ShareT
     if lead == "~":
         return RegexTerm(_compiled(value))
     if lead:
-        return TextTerm((_PREFIXES[lead[:-1]],), value)
+        return _in_column(lead, value)
     if token["bare"] and value[0] in "<>":
         return _bound(value)
     return TextTerm(_ANYWHERE, value)
+
+
+def _in_column(lead: str, value: str) -> TextTerm | RegexTerm:
+    """A text or a regex in the column that a prefix names."""
+    prefix, _, is_regex = lead.partition(":")
+    choices, column = _CHOICES.get(prefix), _PREFIXES[prefix]
+    if choices is None:
+        return RegexTerm(_compiled(value), (column,)) if is_regex else TextTerm((column,), value)
+    found = next((choice for choice in choices if choice.casefold().startswith(value.casefold())), None)
+    if found is None or is_regex:
+        raise FilterError(f"{prefix}: takes {', '.join(choices[:-1])} or {choices[-1]}")
+    return TextTerm((column,), found)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

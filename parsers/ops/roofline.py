@@ -8,7 +8,11 @@ efficiency leaves out VMEM on devices whose VMEM is not merged with CMEM, althou
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
@@ -28,6 +32,22 @@ BOUNDS = ("compute", "HBM", "CMEM read", "CMEM write", "VMEM read", "VMEM write"
 """What can bound an op; the index in `Rates.bound_by`."""
 
 UNKNOWN_BOUND = -1
+
+AT_THE_PEAK = 1.05
+"""Utilization up to which an op may be at its peak; the work of one with more can't have been done in its time."""
+
+STARTED = "the event lasts until the transfer is under way; its bytes are those of the whole transfer"
+AWAITED = "the event is the wait for what is left of a transfer; its bytes are those of the whole transfer"
+ESTIMATED = "a kernel's work is the estimate that came with it, which nobody counted; what it skips is counted too"
+ALL_IN_HBM = "the profile does not break its bytes down by memory, so that those of on-chip memories count as HBM's"
+NEARLY = "at its peak: peaks are nominal, and times are rounded"
+UNEXPLAINED = "more work is counted for it than the device can do in its time; the profile does not tell why"
+ABOVE_PEAK = (STARTED, AWAITED, ESTIMATED, ALL_IN_HBM, NEARLY, UNEXPLAINED)
+"""Why the utilization of an op can be above 1. The first three are what real profiles have: of a v6e and a v5p the
+starts of copies (up to 1.9 million times HBM's peak), the ends of collectives (8 times), attention kernels (twice)."""
+
+_STARTS = re.compile(r"-start(\.\d+|\.clone|\.remat\d*)*\Z")
+_ENDS = re.compile(r"-done(\.\d+|\.clone|\.remat\d*)*\Z")
 
 _BOUND_NAMES = {UNKNOWN_BOUND: "unknown", **dict(enumerate(BOUNDS))}
 _MEMORY_BOUNDS = ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
@@ -152,6 +172,31 @@ def rates(work: Floats, total_ps: Floats, normalized_ps: Floats, peaks: Peaks) -
 def table_rates(table: OpTable, peaks: Peaks) -> Rates:
     """Rates of each op over its total time, which includes the ops inside it, as its counts do."""
     return rates(_counted(table), table.total_ps.astype(np.float64), table.normalized_ps, peaks)
+
+
+def above_peak(table: OpTable, of: Rates, rows: NDArray[np.integer] | Sequence[int]) -> list[str | None]:
+    """Why some rows have more work than a peak allows: one of `ABOVE_PEAK`; None for a row that has not."""
+    chosen = np.asarray(rows, np.int64)
+    flops, memories = np.nan_to_num(of.flops_utilization[chosen]), np.nan_to_num(of.bandwidth_utilization[chosen])
+    most = np.maximum(flops, memories.max(axis=1, initial=0))
+    in_hbm = np.isnan(table.traffic[chosen]).all(axis=1) & (memories[:, 0] > 1) & (flops <= 1)
+    found: list[str | None] = [None] * len(chosen)
+    for place in np.flatnonzero(most > 1).tolist():
+        found[place] = _why_above(table, int(chosen[place]), float(most[place]), bool(in_hbm[place]))
+    return found
+
+
+def _why_above(table: OpTable, row: int, used: float, counts_in_hbm: bool) -> str:
+    name, category = table.name[row], table.category[row] or ""
+    if _STARTS.search(name) or _STARTS.search(category):
+        return STARTED
+    if _ENDS.search(name) or _ENDS.search(category):
+        return AWAITED
+    if used <= AT_THE_PEAK:
+        return NEARLY
+    if category == CUSTOM_CALL:
+        return ESTIMATED
+    return ALL_IN_HBM if counts_in_hbm else UNEXPLAINED
 
 
 def _finite(values: Floats) -> Floats:

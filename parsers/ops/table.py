@@ -19,6 +19,7 @@ from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
 
 _NUMBER = re.compile(r"\d+")
+_TRANSFER = re.compile(r"send|recv")
 _CLONE = re.compile(r"(\.\d+|\.clone|\.remat\d*)+\Z")
 
 
@@ -40,6 +41,8 @@ class OpTable:
         dma_stall_ps: float64[n]; time stalled by DMA; NaN where no event tells it.
         flops, model_flops, bytes_accessed: float64[n]; work over all occurrences; NaN where the profile has none.
         traffic: float64[n, len(TRAFFIC)]; bytes over all occurrences by memory; NaN where the profile has none.
+        energy_j: float64[n]; energy that the core drew meanwhile, in joules; NaN where no event tells it.
+        parent: the TensorCore op that a SparseCore ran the op for; empty for the ops of a TensorCore itself.
         source: int64[n]; which of `sources` has the op's texts, -1 for none.
         metadata_row: int64[n]; the op's row in that source.
         sources: event metadata of the planes that the rows come from.
@@ -61,6 +64,8 @@ class OpTable:
     model_flops: Floats
     bytes_accessed: Floats
     traffic: Floats
+    energy_j: Floats
+    parent: tuple[str, ...]
     source: Int64s
     metadata_row: Int64s
     sources: tuple[OpSource, ...]
@@ -106,13 +111,22 @@ class OpTable:
         """Whether an op is computed a second time to save memory, by its names, as XProf tells it."""
         return ".remat" in self.name[row] or "rematted_computation" in self.framework_op[row]
 
+    def is_outside_compilation(self, row: int) -> bool:
+        """Whether an op sends to code that the host runs in its middle, or waits for it, by XProf's two signs."""
+        if self.framework_op[row].endswith((":XlaSendToHost", ":XlaRecvFromHost")):
+            return True
+        if not _TRANSFER.search(f"{self.category[row]} {self.name[row]}"):
+            return False  # nothing else has that mark, and its text need not be looked up
+        expression = self.expression(row)
+        return "send-done" in expression and "is_host_transfer=true" in expression
+
     def expression(self, row: int) -> str:
         """The op's full HLO text (``%fusion.7 = f32[8] fusion(…)``); empty where the profile has lost it."""
         source = int(self.source[row])
         return "" if source < 0 else self.sources[source].events.name(int(self.metadata_row[row]))
 
 
-_TEXTS = ("name", "category", "framework_op")
+_TEXTS = ("name", "category", "framework_op", "parent")
 _COLUMNS = [field.name for field in fields(OpTable) if field.name not in (*_TEXTS, "sources", "has_time_scale")]
 
 
@@ -182,7 +196,7 @@ def most_frequent(group: Int64s, occurrences: Int64s, count: int) -> Int64s:
 def merge_tables(tables: Sequence[OpTable]) -> OpTable:
     """Adds up rows of several cores or hosts by program id and symbol id, or by program id and name without ids.
 
-    An op's metadata comes from the first table that has it.
+    What SparseCores ran for different ops stays apart. An op's metadata comes from the first table that has it.
     """
     tables = [table for table in tables if len(table)]
     if not tables:
@@ -196,9 +210,13 @@ def merge_tables(tables: Sequence[OpTable]) -> OpTable:
     by_name: dict[str, int] = {}
     for row in np.flatnonzero(~has_ids):
         symbol[row] = by_name.setdefault(names[row], len(by_name))
-    order = np.lexsort((symbol, program, has_ids))
-    changes = [column[order][1:] != column[order][:-1] for column in (has_ids, program, symbol)]
-    first = np.flatnonzero(np.append(True, changes[0] | changes[1] | changes[2]))
+    parents = [parent for table in tables for parent in table.parent]
+    number = {parent: place for place, parent in enumerate(dict.fromkeys(parents))}
+    parent = np.fromiter(map(number.__getitem__, parents), np.int32, len(parents))
+    keys = (symbol, program, has_ids, parent)
+    order = np.lexsort(keys)
+    changed = np.logical_or.reduce([column[order][1:] != column[order][:-1] for column in keys])
+    first = np.flatnonzero(np.append(True, changed))
     lead = order[first]
 
     def integers(column: str) -> Int64s:
@@ -227,11 +245,22 @@ def merge_tables(tables: Sequence[OpTable]) -> OpTable:
         model_flops=floats("model_flops"),
         bytes_accessed=floats("bytes_accessed"),
         traffic=floats("traffic"),
+        energy_j=floats("energy_j"),
+        parent=tuple(map(parents.__getitem__, lead.tolist())),
         source=source,
         metadata_row=np.concatenate([table.metadata_row for table in tables])[lead],
         sources=sources,
         has_time_scale=any(table.has_time_scale for table in tables),
     )
+
+
+def appended(first: OpTable, second: OpTable) -> OpTable:
+    """The rows of one table, and behind them those of another."""
+    both = (first, second)
+    columns: dict[str, Any] = {name: np.concatenate([getattr(table, name) for table in both]) for name in _COLUMNS}
+    columns |= {name: getattr(first, name) + getattr(second, name) for name in _TEXTS}
+    columns["source"] = np.append(first.source, np.where(second.source < 0, -1, second.source + len(first.sources)))
+    return replace(first, **columns, sources=first.sources + second.sources)
 
 
 def _first_known(
@@ -278,6 +307,8 @@ EMPTY_TABLE = OpTable(
     model_flops=_NO_FLOATS,
     bytes_accessed=_NO_FLOATS,
     traffic=np.zeros((0, len(TRAFFIC)), np.float64),
+    energy_j=_NO_FLOATS,
+    parent=(),
     source=_NO_INTS,
     metadata_row=_NO_INTS,
     sources=(),

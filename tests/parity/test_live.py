@@ -19,7 +19,7 @@ from tests.parity.ops.test_ops import compare_ops
 from tests.parity.ops.test_roofline import compare_roofline
 from tests.parity.oracle.fields import Difference
 from tests.parity.oracle.live import PYTHON, ask, has_xprof
-from tests.parity.oracle.odd_profile import odd_profile
+from tests.parity.oracle.odd_profile import odd_profile, offload_profile
 from tests.parity.oracle.op_fields import host_ops_of, modules_of, summary_of
 from tests.parity.test_overview import compare_overview, input_by_host, our_fields
 from tests.support.riegeli import CODECS, PACKAGES, Writer, chunked, written
@@ -70,6 +70,18 @@ def test_hlo_ops(case: Case, record_property: Record) -> None:
     assert result.unexplained == []
     assert result.compared == 29 * len(case.ops)
     record_property("parity", result.counts(f"HLO ops, live {case.name}"))
+
+
+def test_ops_that_sparse_cores_run(tmp_path: Path, record_property: Record) -> None:
+    if not has_xprof():
+        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+    path = tmp_path / "offload.xplane.pb"
+    path.write_bytes(offload_profile())
+    page = ops_page([summary_of(path)])
+    result = compare_ops(ask(path.read_bytes(), tmp_path / "answers")["hlo_stats"], page)
+    assert result.unexplained == []
+    assert (len(page), result.compared) == (3, 29 * 7)
+    record_property("parity", result.counts("HLO ops, live SparseCores"))
 
 
 def test_op_profile(case: Case, record_property: Record) -> None:

@@ -19,7 +19,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, Column
-from tpuprof.tui.report.units import Unit, Value
+from tpuprof.tui.report.units import FLAG, Unit, Value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -468,6 +468,8 @@ def filter_texts(table: Table[Source], source: Source, names: Sequence[str]) -> 
         if wanted:
             values = _stored(quantity, source, rows)
             texts: Sequence[str] = values  # type: ignore[assignment]
+            if quantity.unit is FLAG:
+                texts = ["yes" if value else "no" for value in values]
             if None in values:
                 texts = [value or quantity.filter_unknown for value in values]
             by_name.update(dict.fromkeys(wanted, texts))

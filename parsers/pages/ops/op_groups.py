@@ -22,13 +22,13 @@ class OpGroups:
         page: one row a group: names, texts and class are those of its longest op, times and work are sums, and rates
             are those of the sums.
         op_count: int64[groups]; how many ops each adds up.
-        main_op: int64[groups]; row in the ops page of each one's longest op.
+        main: int64[groups]; row in the ops page of each one's longest op.
         group: int64[ops]; the group of each row of the ops page.
     """
 
     page: OpsPage
     op_count: Int64s
-    main_op: Int64s
+    main: Int64s
     group: Int64s
 
     def __len__(self) -> int:

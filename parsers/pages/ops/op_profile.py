@@ -112,6 +112,16 @@ class OpTree:
             kept = min(kept, limit)
         return nodes[:kept], len(nodes) - kept
 
+    def ops_under(self, node: int) -> Int64s:
+        """Rows in the ops page of all ops under a node, or of the op that it is."""
+        rows, stack = [], [node]
+        while stack:
+            at = stack.pop()
+            if self.kind[at] == "op":
+                rows.append(int(self.row[at]))
+            stack += self.order[self.begin[at] : self.end[at]].tolist()
+        return np.array(rows, np.int64)
+
     def path(self, node: int) -> list[int]:
         """The node's ancestors from the root down, and itself."""
         way = [node]

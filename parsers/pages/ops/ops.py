@@ -8,6 +8,7 @@ not ``main``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import Rates, table_rates
-from tpuprof.parsers.ops.table import OpTable, merge_tables
+from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable, appended, merge_tables
 from tpuprof.parsers.pages.common import device_of, warnings_of, why_no_ops
 
 NO_PEAK_FLOPS = "the device plane gives no peak FLOPS"
@@ -37,6 +38,7 @@ class OpsPage:
         core_count: number of TensorCores over all hosts; times are summed over them.
         peaks: the peaks of one core.
         table: time and work, n rows.
+        offloaded: those of SparseCores, for ops of the table (`OpTable.parent`); no time or share here counts them.
         program: name of each row's HLO module with its program id, ``jit_step(7)``; `UNKNOWN_PROGRAM` without an id.
         op_class: what the core does during each row.
         rates: rates over the rows' total time.
@@ -53,6 +55,7 @@ class OpsPage:
     core_count: int
     peaks: Peaks
     table: OpTable
+    offloaded: OpTable
     program: tuple[str, ...]
     op_class: tuple[OpClass, ...]
     rates: Rates
@@ -73,6 +76,7 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
     """Makes the page over at least one of a run's hosts."""
     merged = merge_tables([summary.table for summary in summaries])
     table = merged.take(by_self_time(merged))
+    offloaded = merge_tables([summary.offloaded for summary in summaries])
     device = device_of(summaries)
     peaks = device.peaks if device is not None else Peaks()
     total = sum(summary.total_ps for summary in summaries)
@@ -98,6 +102,7 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
         core_count=sum(summary.core_count for summary in summaries),
         peaks=peaks,
         table=table,
+        offloaded=offloaded.take(by_self_time(offloaded)),
         program=_programs(table, summaries),
         op_class=table.classes(),
         rates=table_rates(table, peaks),
@@ -109,6 +114,28 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
         simulated=any(summary.simulated for summary in summaries),
         unknown=unknown,
         warnings=warnings_of(summaries),
+    )
+
+
+def with_offloaded(page: OpsPage) -> OpsPage:
+    """The page with what SparseCores ran behind its own rows: that takes none of the cores' time, so has no share."""
+    more = page.offloaded
+    if not len(more):
+        return page
+    table = appended(page.table, more)
+    named = dict(zip(page.table.program_id.tolist(), page.program, strict=True))
+    ids = more.program_id.tolist()
+    programs = (named.get(number, f"program({number})" if number else UNKNOWN_PROGRAM) for number in ids)
+    no_share = np.full(len(more), np.nan)
+    return replace(
+        page,
+        table=table,
+        offloaded=EMPTY_TABLE,
+        program=(*page.program, *programs),
+        op_class=page.op_class + more.classes(),
+        rates=table_rates(table, page.peaks),
+        self_fraction=np.append(page.self_fraction, no_share),
+        cumulative_fraction=np.append(page.cumulative_fraction, no_share),
     )
 
 

@@ -12,7 +12,6 @@ from tests.parity.oracle.fields import Comparison, Difference
 from tests.parity.oracle.golden import PROFILES, golden_answer
 from tests.parity.oracle.op_fields import (
     EMPTY,
-    NOT_HELD,
     Cells,
     absent,
     bandwidth,
@@ -20,6 +19,7 @@ from tests.parity.oracle.op_fields import (
     columns,
     flat,
     host_traffic,
+    known,
     outcome,
     page_of,
     rows_of,
@@ -30,12 +30,14 @@ from tests.parity.oracle.op_fields import (
     work_cells,
 )
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
-from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
 
 HBM, CMEM_READ, CMEM_WRITE = (TRAFFIC.index(name) for name in ("hbm", "cmem_read", "cmem_write"))
 
 
-ROW = "{program_id}/{hlo_op_name}"
+NEVER_READ = "XProf has the column and never fills it: it says No of every op"
+
+ROW = "{program_id}/{parent_op_name}/{hlo_op_name}"
 """Key of a row."""
 
 
@@ -50,7 +52,7 @@ def our_rows(page: OpsPage) -> dict[str, Cells]:
         rematerialized = ".remat" in table.name[at] or "rematted_computation" in table.framework_op[at]
         rows.append(
             {
-                "rank": at + 1,
+                "rank": None if table.parent[at] else at + 1,
                 "program_id": str(table.program_id[at]),
                 "category": table.category[at],
                 "hlo_op_name": table.name[at],
@@ -65,12 +67,12 @@ def our_rows(page: OpsPage) -> dict[str, Cells]:
                 "cmem_read_bw": bandwidth(rates.bandwidth[at, CMEM_READ]),
                 "cmem_write_bw": bandwidth(rates.bandwidth[at, CMEM_WRITE]),
                 "hlo_rematerialization": "Yes" if rematerialized else "No",
-                "outside_compilation": None,
+                "outside_compilation": "Yes" if table.is_outside_compilation(at) else "No",
                 "autotuned": None,
                 "source_info": sources[at],
-                "core_type": None,
-                "parent_op_name": None,
-                "vdd_energy": None,
+                "core_type": "SparseCore" if table.parent[at] else "TensorCore",
+                "parent_op_name": table.parent[at],
+                "vdd_energy": known(table.energy_j[at]),
             }
         )
     return by_key(rows, ROW)
@@ -78,10 +80,10 @@ def our_rows(page: OpsPage) -> dict[str, Cells]:
 
 def compare_ops(answer: Any, page: OpsPage) -> Comparison:
     """Every cell of XProf's table against our page."""
+    page = with_offloaded(page)
     rows = our_rows(page)
     theirs, ours = flat(by_key(rows_of(answer), ROW)), flat(rows)
-    missing = ("outside_compilation", "autotuned", "core_type", "parent_op_name", "vdd_energy")
-    differences = absent(theirs, ours) | columns(theirs, missing, Difference(None, NOT_HELD))
+    differences = absent(theirs, ours) | columns(theirs, ("autotuned",), Difference(None, NEVER_READ))
     for at, key in enumerate(rows):
         if host_traffic(page, at):
             differences[f"{key}: hbm_bw"] = Difference(0.0, EMPTY)

@@ -1,4 +1,6 @@
-"""A profile with what the demo has not: a scaled clock, DMA stalls, custom calls, work of loops, ops named region."""
+"""Profiles with what the demo has not: a scaled clock, DMA stalls, custom calls, work of loops, ops named region,
+energies, code that the host runs in the middle; and ops that are offloaded to SparseCores.
+"""
 
 from __future__ import annotations
 
@@ -76,6 +78,12 @@ OPS: dict[str, tuple[str, dict[str, StatInput]]] = {
     ),
     "bitcast.3": ("data formatting", {"memory_access_breakdown": breakdown((1, 5, 700), (2, 4, 300))}),
     "outfeed.1": ("outfeed", {}),
+    "send-done.1": ("host send-done", {"tf_op": "jit(f)/io/send:"}),
+    "add.9": ("non-fusion elementwise", {"tf_op": "outside/Recv:XlaRecvFromHost"}),
+    "call-start.1": ("async-start", {"tf_op": "jit(f)/embed/gather:"}),
+    "call-start.2": ("async-start", {"tf_op": "jit(f)/embed/scatter:"}),
+    "gather_fusion.1": ("loop fusion", {"bytes_accessed": 4096, "tf_op": "jit(f)/embed/gather:"}),
+    "sc_add.2": ("non-fusion elementwise", {"flops": 16}),
 }
 """Category and stats of each op; program 7 unless they say otherwise."""
 
@@ -92,8 +100,21 @@ EVENTS: tuple[tuple[str, int, int, dict[str, StatInput]], ...] = (
     ("copy.remat", 630, 10, {}),
     ("bitcast.3", 650, 10, {"dma_stall_duration_ps": 2 * US}),
     ("outfeed.1", 700, 9, {}),
+    ("send-done.1", 720, 5, {"vdd_energy_j": 0.25}),
+    ("add.9", 730, 5, {"vdd_energy_j": 1.5}),
 )
 """What happens in each step: op, start and duration in microseconds, stats of the event."""
+
+
+OFFLOADS = (("gather_fusion.1", 0, 20, {"vdd_energy_j": 0.5}), ("sc_add.2", 5, 4, {}))
+"""What a SparseCore runs for each call: op, start in it and duration in microseconds, stats of the event."""
+
+
+def _op(plane: PlaneBuilder, name: str) -> int:
+    category, of_op = OPS[name]
+    known: dict[str, StatInput] = {"program_id": 7, "symbol_id": list(OPS).index(name) + 1, **of_op}
+    attributes = ", is_host_transfer=true" if name.startswith("send-done") else ""
+    return plane.event_id(f"%{name} = f32[8] {name}(){attributes}", name, hlo_category=category, **known)
 
 
 def odd_profile() -> bytes:
@@ -108,10 +129,36 @@ def odd_profile() -> bytes:
         for step in range(3):
             plane.event(steps, plane.event_id(str(step)), step * STEP, STEP)
             for name, begin, length, stats in EVENTS:
-                category, of_op = OPS[name]
-                known: dict[str, StatInput] = {"program_id": 7, "symbol_id": list(OPS).index(name) + 1, **of_op}
-                metadata = plane.event_id(f"%{name} = f32[8] {name}()", name, hlo_category=category, **known)
+                metadata = _op(plane, name)
                 # an op that starts where a step ends is the next step's here, and both steps' in XProf
                 start = step * STEP + begin * US + 10
                 plane.event(ops, metadata, start, (length + core + step * (name == "fusion.1")) * US, **stats)
+    return space.SerializeToString()
+
+
+def offload_profile(chips: int = 1, runs: int = 1) -> bytes:
+    """Chips with a SparseCore beside their core, which runs the ops of two calls of the core, and one op of nobody.
+
+    Args:
+        runs: how often the core makes both calls. Of several runs or chips XProf shows what the first has begun.
+    """
+    space = XSpace()
+    for chip in range(chips):
+        core = PlaneBuilder(space, f"/device:TPU:{chip}", chip + 1)
+        beside = PlaneBuilder(space, f"/device:TPU:{chip} SparseCore 0", chip + 11)
+        for name, value in PEAKS.items():
+            core.stat(name, value)
+        ops = core.line("XLA Ops")
+        modules, sparse_ops = beside.line("Sparse Core Modules"), beside.line("Sparse Core Ops")
+        core.event(ops, _op(core, "fusion.1"), 0, 100 * US)
+        for run, call in enumerate(("call-start.1", "call-start.2") * runs):
+            begin, number = (100 + 200 * run) * US, 1000 + run
+            started: dict[str, StatInput] = {"offload_core_id": 0, "tc_offload_start_id": number}
+            core.event(ops, _op(core, call), begin, 2 * US, **started)
+            beside.event(modules, beside.event_id("jit_sparse(9)"), begin + US, 40 * US, **started)
+            for stat in modules.events[-1].stats:  # XProf reads these as unsigned, those of the core's op as signed
+                stat.uint64_value = stat.int64_value
+            for name, late, length, stats in OFFLOADS:
+                beside.event(sparse_ops, _op(beside, name), begin + (2 + late) * US, (length + run) * US, **stats)
+        beside.event(sparse_ops, _op(beside, "sc_add.2"), 90 * US, US)
     return space.SerializeToString()

@@ -28,12 +28,19 @@ from tpuprof.parsers.ops.filter import (
 
 INT64_MAX = 2**63 - 1
 NAMES = ("fusion.7", "Copy.1", "all-reduce.2", "fusion.70")
+LATER_TEXTS: dict[str, Sequence[str]] = {
+    "source": ("model.py:3", "", "train.py:10", ""),
+    "expression": ("%fusion.7 = bf16[8,128] dot(%a)", "%copy = f32[2]{0:S(5)} copy(%b)", "outfeed()", ""),
+    "shape": ("bf16[8,128]", "f32[2]", "", "bf16[8,4]"),
+    "remat": ("no", "yes", "no", "no"),
+    "side": ("device TensorCore", "device SparseCore", "host", "host"),
+}
 SELF_PS = (1_000_000_000, 1_000_000_001, 0, 5_000)
 SHARES = (0.05, 0.5, math.nan, 0.001)
 
 
-def no_source() -> Sequence[str]:
-    raise AssertionError("asked for sources")
+def nothing_later(name: str) -> Sequence[str]:
+    raise AssertionError(f"asked for {name}")
 
 
 def columns(**given_columns: Sequence[str]) -> OpColumns:
@@ -47,7 +54,7 @@ def columns(**given_columns: Sequence[str]) -> OpColumns:
     }
     return OpColumns(
         **texts,
-        source=no_source,
+        later=nothing_later,
         self_ps=np.array(SELF_PS, np.int64),
         self_share=np.array(SHARES, np.float64),
     )
@@ -145,6 +152,11 @@ def test_what_a_filter_keeps(text: str, rows: list[int]) -> None:
         (f">{'9' * 5000}ms", "the number after > is too long"),
         (f"~{'a' * (LONGEST_PATTERN + 1)}", "the regex is longer than 200 characters"),
         ("~(", "not a regex: missing ), unterminated subpattern at position 0"),
+        ("hlo:~(", "not a regex: missing ), unterminated subpattern at position 0"),
+        ("shape:~", "something must follow shape:~"),
+        ("remat:maybe", "remat: takes yes or no"),
+        ("side:left", "side: takes TensorCore, SparseCore, device or host"),
+        ("side:~host", "side: takes TensorCore, SparseCore, device or host"),
     ],
 )
 def test_what_is_no_filter(text: str, sentence: str) -> None:
@@ -184,6 +196,9 @@ def test_a_regex_sees_the_start_of_a_hostile_text_only() -> None:
         ("<0.1%", "share of self time under 0.1%"),
         ("~a.b !~c", "name or framework op matches a.b, neither name nor framework op matches c"),
         ("a\x1bb", "has a␛b"),
+        ("hlo:dot !shape:bf16", "HLO text has dot, shape has no bf16"),
+        ("src:~a.b !op:~c", "source matches a.b, framework op does not match c"),
+        ("remat:y !side:sparse", "rematerialized is yes, side is not SparseCore"),
     ],
 )
 def test_a_filter_in_words(text: str, sentence: str) -> None:
@@ -198,19 +213,50 @@ def test_examples_in_the_help_are_filters() -> None:
 
 
 def test_sources_are_asked_for_by_src_terms_only_and_once() -> None:
-    asked = 0
+    asked: list[str] = []
 
-    def source() -> Sequence[str]:
-        nonlocal asked
-        asked += 1
-        return ("model.py:3", "", "train.py:10", "")
+    def later(name: str) -> Sequence[str]:
+        asked.append(name)
+        return LATER_TEXTS[name]
 
-    table = replace(columns(), source=source)
+    table = replace(columns(), later=later)
     parse_filter("fusion !~x bound:hbm >1ms").mask(table)
-    assert asked == 0
+    assert asked == []
     assert parse_filter("src:.PY").mask(table).tolist() == [True, False, True, False]
     assert parse_filter("src:train !src:model").mask(table).tolist() == [False, False, True, False]
-    assert asked == 1
+    assert asked == ["source"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("hlo:DOT(", [0]),
+        ("!hlo:dot", [1, 2, 3]),
+        (r"hlo:~s\(\d\)", [1]),
+        ("shape:bf16[8,", [0, 3]),
+        ("shape:~,128]$", [0]),
+        ("src:~:1?3$", [0]),
+        ("op:~dot|psum", [0, 2]),
+        ("remat:yes", [1]),
+        ("remat:n", [0, 2, 3]),
+        ("!REMAT:YES", [0, 2, 3]),
+        ("side:tensor", [0]),
+        ("side:SparseCore", [1]),
+        ("side:device", [0, 1]),
+        ("side:host hlo:outfeed", [2]),
+    ],
+)
+def test_columns_that_are_read_later(text: str, rows: list[int]) -> None:
+    wanted = parse_filter(text)
+    assert wanted.takes_time
+    mask = wanted.mask(replace(columns(), later=LATER_TEXTS.__getitem__))
+    assert np.flatnonzero(mask).tolist() == rows
+
+
+def test_a_filter_of_words_takes_no_time() -> None:
+    assert not parse_filter("fusion !cat:copy >1ms").takes_time
+    assert parse_filter("fusion !copy").is_words
+    assert not parse_filter("cat:copy").is_words
 
 
 @pytest.mark.parametrize(("distinct", "searched"), [(10, 10), (499, 499), (501, 1000), (1000, 1000)])
@@ -219,7 +265,9 @@ def test_each_distinct_text_is_searched_once(distinct: int, searched: int) -> No
     rows = 1000
     name = [f"fusion.{row % distinct}" for row in range(rows)]
     other = [""] * rows
-    table = OpColumns(name, other, name, other, other, no_source, np.zeros(rows, np.int64), np.zeros(rows, np.float64))
+    table = OpColumns(
+        name, other, name, other, other, nothing_later, np.zeros(rows, np.int64), np.zeros(rows, np.float64)
+    )
     (texts,) = table.texts(("name", "framework_op"))  # one object, searched once
     assert len(texts.distinct) == searched
     assert table.texts(("name",))[0] is texts  # and kept
@@ -230,7 +278,7 @@ def test_each_distinct_text_is_searched_once(distinct: int, searched: int) -> No
 
 
 def test_no_rows() -> None:
-    table = OpColumns((), (), (), (), (), tuple, np.zeros(0, np.int64), np.zeros(0, np.float64))
+    table = OpColumns((), (), (), (), (), lambda _: (), np.zeros(0, np.int64), np.zeros(0, np.float64))
     for text in ("", "a", "~a", ">1ms", "!<5%", "src:a"):
         assert parse_filter(text).mask(table).tolist() == []
 
@@ -257,7 +305,9 @@ def test_times_are_exact(number: str, unit: str, relation: str, off: int) -> Non
         "<=": [time <= exact for time in times],
     }[relation]
     texts = ("",) * 3
-    table = OpColumns(texts, texts, texts, texts, texts, no_source, np.array(times, np.int64), np.zeros(3, np.float64))
+    table = OpColumns(
+        texts, texts, texts, texts, texts, nothing_later, np.array(times, np.int64), np.zeros(3, np.float64)
+    )
     assert term.mask(table).tolist() == expected
 
 
@@ -291,7 +341,7 @@ def of_rows(rows: list[Row]) -> OpColumns:
         [row[2] for row in rows],
         [row[3] for row in rows],
         [row[4] for row in rows],
-        lambda: name[::-1],
+        lambda _: name[::-1],
         np.array([row[5] for row in rows], np.int64),
         np.array([row[6] for row in rows], np.float64),
     )

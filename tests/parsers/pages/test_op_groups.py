@@ -19,7 +19,7 @@ def test_copies_are_one_row_with_their_sums() -> None:
     at = groups.op_count.tolist().index(3)
     members = np.flatnonzero(groups.group == at)
     assert sorted(names[row] for row in members) == ["fusion.21", "fusion.22", "fusion.23"]
-    assert int(groups.main_op[at]) == members[0]
+    assert int(groups.main[at]) == members[0]
     assert table.name[at] == names[members[0]]
     for column in ("occurrences", "total_ps", "self_ps", "flops", "bytes_accessed", "hbm_bytes"):
         assert getattr(table, column)[at] == getattr(ops.table, column)[members].sum()
@@ -40,7 +40,7 @@ def test_other_ops_stay_as_they_are_and_nothing_is_lost() -> None:
     assert (np.diff(page.table.self_ps) <= 0).all()
     assert page.cumulative_fraction[-1] == pytest.approx(ops.cumulative_fraction[-1])
     single = np.flatnonzero(groups.op_count == 1)
-    main = groups.main_op[single]
+    main = groups.main[single]
     assert [page.table.name[row] for row in single] == [ops.table.name[row] for row in main]
     np.testing.assert_array_equal(page.table.traffic[single][:, 0], ops.table.hbm_bytes[main])
     np.testing.assert_array_equal(work_of(page.table)[single], work_of(ops.table)[main])

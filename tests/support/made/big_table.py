@@ -7,7 +7,7 @@ import numpy as np
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import table_rates
-from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable
 from tpuprof.parsers.pages.ops.ops import OpsPage
 
 CATEGORIES = ("loop fusion", "convolution fusion", "all-reduce", "copy-done", None)
@@ -36,6 +36,8 @@ def big_table(rows: int) -> OpTable:
         model_flops=flops,
         bytes_accessed=random.uniform(0, 1e6, rows) * occurrences,
         traffic=random.uniform(0, 1e6, (rows, len(TRAFFIC))) * occurrences[:, None],
+        energy_j=np.full(rows, np.nan),
+        parent=("",) * rows,
         source=np.full(rows, -1, np.int64),
         metadata_row=np.full(rows, -1, np.int64),
         sources=(),
@@ -54,6 +56,7 @@ def big_page(rows: int) -> OpsPage:
         core_count=1,
         peaks=peaks,
         table=table,
+        offloaded=EMPTY_TABLE,
         program=("jit_step(7)",) * rows,
         op_class=table.classes(),
         rates=table_rates(table, peaks),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.op_profile import op_profile_page
-from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
 from tpuprof.parsers.pages.ops.roofline import roofline_page
 from tpuprof.tui.pages.ops.shelf import OpPages
 
@@ -17,4 +17,5 @@ def pages_of(ops: OpsPage) -> OpPages:
         roofline=roofline_page(ops, []),
         roofline_without_feeds=roofline_page(ops, [], with_infeed=False),
         modules=(),
+        listed=with_offloaded(ops),
     )

@@ -7,14 +7,20 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.ops.roofline import AT_THE_PEAK, above_peak
+from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops, most_above
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
-from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, percent, share, size
+from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, share, size
 from tpuprof.tui.draw.layout import clean, fit, label_span, wrap
 from tpuprof.tui.draw.source_lines import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
-from tpuprof.tui.pages.ops.fields.common import IMPLAUSIBLE, bandwidth_style, flops_style, short_program
+from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program
 from tpuprof.tui.pages.ops.fields.common import used as used_words
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.report.fields import row_words
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.op_class import OpClass
@@ -73,7 +79,8 @@ def op_card(
         card.entry("group", f"{count(op_count)} clones, added up; texts and shapes are those of the longest")
     number, own, total = int(table.occurrences[row]), int(table.self_ps[row]), int(table.total_ps[row])
     time = f"{count(number)} {glyphs.times} {duration(own / max(1, number))} = {duration(own)}"
-    card.entry("time", f"{time}, {share(float(page.self_fraction[row]))} of all")
+    fraction = float(page.self_fraction[row])
+    card.entry("time", f"{time}, {share(fraction)} of all" if math.isfinite(fraction) else time)
     if total != own:
         card.entry("", f"{duration(total)} with the ops inside it")
     _resources(card, page.rates, row, page.peaks)
@@ -91,6 +98,7 @@ def op_card(
     _padding(card, details)
     if table.framework_op[row]:
         card.entry("op", table.framework_op[row].rstrip(":"))
+    _core(card, page, row)
     _source(card, details, excerpt)
     if not details.expression:
         card.entry("HLO", "the profile has no text for this op", "dim")
@@ -113,6 +121,8 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, width: int, glyphs:
         card.entry("idle", f"no op ran on a core; {summed}")
         return card.lines
     _resources(card, tree.rates, node, page.ops.peaks)
+    if float(np.nan_to_num(tree.rates.efficiency[node])) > 1:
+        _above(card, most_above(page.ops, tree.ops_under(node)))
     wasted = share(float(tree.wasted_fraction[node]))
     card.entry("wasted", f"{wasted} of all time: what the better used of FLOPS and HBM leaves")
     for index, child in enumerate(tree.children(node)[:3].tolist()):
@@ -132,15 +142,21 @@ def instruction_card(instruction: Instruction, width: int, glyphs: Glyphs) -> li
     return card.lines
 
 
-def framework_card(page: FrameworkOpsPage, ops: OpsPage, row: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """A framework op: its time, its rates, and the HLO op that takes most of it."""
+def framework_card(
+    page: FrameworkOpsPage, ops: OpsPage, row: int, width: int, glyphs: Glyphs, op_count: int = 1
+) -> list[Line]:
+    """A framework op, or a type of so many: its time, its rates, and the HLO op that takes most of it."""
     card, side = _Card(width, glyphs), "host" if page.is_host[row] else "device"
     card.head(page.name[row], (page.type[row] or "type unknown", side), page.op_class[row])
     time = f"{duration(int(page.self_ps[row]))} self, {share(float(page.self_fraction[row]))} of the {side}"
     card.entry("time", f"{time}; {count(int(page.occurrences[row]))} occurrences")
+    if op_count > 1:
+        card.entry("type", f"of {count(op_count)} framework ops, added up; Enter shows them")
     if page.is_host[row]:
         return card.lines
     _resources(card, page.rates, row, ops.peaks)
+    if op_count == 1:
+        _above(card, above_peak_of_ops(page, ops, np.array([row]))[0])
     main = int(page.main_op[row])
     if main >= 0:
         of_all = share(float(ops.self_fraction[main]))
@@ -181,13 +197,29 @@ def _verdict(card: _Card, page: OpsPage, row: int) -> None:
     bound, efficiency = page.rates.bound_name(row), float(page.rates.efficiency[row])
     if bound == "unknown":
         words = "unknown: no FLOPs or bytes are counted for it, or no peaks are known"
-    elif efficiency > IMPLAUSIBLE:
-        words = f"unknown: its work would take {efficiency:.3g} times the peak of {bound}. "
-        words += "It runs asynchronously, so that its work is not done in its time"
+    elif efficiency > AT_THE_PEAK:
+        words = f"unknown: its work would take {efficiency:.3g} times the peak of {bound}"
     else:
         words, value = f"{bound}, {share(efficiency)} of the roof", float(page.rates.operational_intensity[row])
         words += f"; {intensity(value)} FLOP/byte" if math.isfinite(value) and value > 0 else ""
     card.entry("bound by", words)
+    _above(card, above_peak(page.table, page.rates, [row])[0])
+
+
+def _above(card: _Card, why: str | None) -> None:
+    """Why a utilization is above 1, where it is."""
+    if why is not None:
+        card.entry(">100%", why, "warn")
+
+
+def _core(card: _Card, page: OpsPage, row: int) -> None:
+    """What ran the op and for whom, and the flags and the energy that HLO stats have of it."""
+    keys = ("core_type", "remat", "outside_compilation", "autotuned", "energy_joules")
+    core, remat, outside, tuned, energy = row_words(HLO_OPS, keys, page, row, card.glyphs.is_ascii)
+    parent = page.table.parent[row]
+    words = f"{core}, for {parent} of the TensorCore" if parent else core
+    words += f"; rematerialized: {remat}; outside compilation: {outside}; autotuned: {tuned}; energy: {energy}"
+    card.entry("core", words)
 
 
 def _matrix(card: _Card, details: OpDetails) -> None:
@@ -243,17 +275,3 @@ def _source(card: _Card, details: OpDetails, excerpt: SourceExcerpt | None) -> N
     callers = [line for line in details.source_stack if line != details.source]
     for index, caller in enumerate(callers[-4:][::-1]):
         card.entry("" if index else "called", caller, "dim")
-
-
-def machine_line(page: OpsPage, width: int, glyphs: Glyphs) -> Line:
-    """What the ops ran on, and the device's peaks."""
-    ascii_only = glyphs.is_ascii
-    peaks = page.peaks
-    parts = [clean(page.device_type or "device unknown", ascii_only), f"{page.core_count} cores"]
-    if peaks.flops_per_second is not None:
-        parts.append(f"{flop_rate(peaks.flops_per_second / 1e9)}FLOP/s")
-    if peaks.hbm is not None:
-        parts.append(f"HBM {byte_rate(peaks.hbm)}B/s")
-    if page.time_scale is not None:
-        parts.append(f"clock {percent(100 * page.time_scale)} of nominal")
-    return fit([(f" {glyphs.dot} ".join(parts), "dim")], width, glyphs)

@@ -22,12 +22,16 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
         "tui.draw.source_lines",
     ):
         import_module(f"tpuprof.{module}")  # what keys need later is read here, and not on the screen's thread
+    from tpuprof.parsers.pages.ops.ops import with_offloaded  # noqa: PLC0415 - numpy, not at start
+
+    profile = session.op_profile(host)
     pages = OpPages(
-        profile=session.op_profile(host),
+        profile=profile,
         profile_without_idle=session.op_profile(host, with_idle=False),
         roofline=session.roofline(host),
         roofline_without_feeds=session.roofline(host, with_infeed=False),
         modules=session.modules(host),
+        listed=with_offloaded(profile.ops),
     )
     tell("ops", pages)
     tell("framework_ops", session.framework_ops(host))

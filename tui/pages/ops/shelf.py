@@ -1,4 +1,4 @@
-"""What the views of the ops tab have in common: the pages they show, and what is fetched for their cards.
+"""What the views of the ops tab have in common: the pages they show, what is fetched for their cards, and filters.
 
 What takes time, parsing an HLO module and reading a source file, a view asks the `Shelf` for and draws without until it
 is there.
@@ -6,18 +6,25 @@ is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.source_lines import SourceExcerpt
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.card import op_card
+from tpuprof.tui.report.fields import Table, filter_texts
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from tpuprof.parsers.formats.hlo.modules import HloModule
     from tpuprof.parsers.formats.hlo.programs import HloModules
+    from tpuprof.parsers.ops.filter import Filter, FilterError, OpColumns
+    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes
     from tpuprof.parsers.pages.ops.op_groups import OpGroups
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.ops import OpsPage
@@ -32,6 +39,7 @@ class OpPages:
         profile, profile_without_idle: the trees.
         roofline, roofline_without_feeds: with and without infeed and outfeed ops.
         modules: the HLO modules of each host.
+        listed: the HLO ops as the table lists them: behind those of the cores what SparseCores ran for them.
     """
 
     profile: OpProfilePage
@@ -39,6 +47,7 @@ class OpPages:
     roofline: RooflinePage
     roofline_without_feeds: RooflinePage
     modules: tuple[HloModules, ...]
+    listed: OpsPage
 
     @property
     def ops(self) -> OpsPage:
@@ -85,8 +94,9 @@ def hlo_card(pages: OpPages, row: int, shelf: Shelf, width: int, glyphs: Glyphs)
     """The card of an HLO op, with what is fetched so far."""
     from tpuprof.parsers.pages.ops.details import op_details  # noqa: PLC0415 - numpy and protobuf, not at start
 
-    details = op_details(pages.ops, row, shelf.module(int(pages.ops.table.program_id[row])))
-    return op_card(pages.ops, details, width, glyphs, shelf.excerpt(details.source))
+    page = pages.listed
+    details = op_details(page, row, shelf.module(int(page.table.program_id[row])))
+    return op_card(page, details, width, glyphs, shelf.excerpt(details.source))
 
 
 def group_of_ops_card(
@@ -95,7 +105,94 @@ def group_of_ops_card(
     """The card of a group of ops: their times and work, and what the profile says of the longest one."""
     from tpuprof.parsers.pages.ops.details import op_details  # noqa: PLC0415 - numpy and protobuf, not at start
 
-    row = int(groups.main_op[group])
+    row = int(groups.main[group])
     details = op_details(pages.ops, row, shelf.module(int(pages.ops.table.program_id[row])))
     number, excerpt = int(groups.op_count[group]), shelf.excerpt(details.source)
     return op_card(groups.page, replace(details, row=group), width, glyphs, excerpt, number)
+
+
+class Filtering:
+    """A view that takes a filter.
+
+    Attributes:
+        is_filter_wrong: the text given last is no filter; the rows are those of the one before.
+        asked: a filter whose rows take a while to find, and its text; whoever finds them calls `keep` or `refuse`.
+    """
+
+    def __init__(self) -> None:
+        self.is_filter_wrong = False
+        self.asked: tuple[str, Filter] | None = None
+
+    @property
+    def search_columns(self) -> OpColumns:
+        """What a filter looks at."""
+        raise NotImplementedError
+
+    def search(self, text: str) -> str:
+        """Filters, or asks for what takes a while (`asked`); says how much was found."""
+        from tpuprof.parsers.ops.filter import FilterError, parse_filter  # noqa: PLC0415 - not at start
+
+        text = text.strip()
+        self.is_filter_wrong, self.asked = False, None
+        try:
+            wanted = parse_filter(text)
+        except FilterError as error:
+            return self.refuse(error)
+        return self.find(text, wanted)
+
+    def find(self, text: str, wanted: Filter) -> str:
+        """Finds the rows at once, or asks for them; says how many, or that it searches."""
+        if wanted.takes_time:
+            self.asked = text, wanted
+            return "searching"
+        return self.keep(text, wanted.mask(self.search_columns) if text else None)
+
+    def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
+        """Shows the rows that a filter keeps; says how many."""
+        raise NotImplementedError
+
+    def refuse(self, error: FilterError) -> str:
+        """Leaves the rows as they are; says why."""
+        self.is_filter_wrong, self.asked = True, None
+        return str(error)
+
+
+def op_columns(table: Table[Any], source: object, later: Callable[[str], Sequence[str]] | None = None) -> OpColumns:
+    """What a filter looks at in the rows of a table.
+
+    Args:
+        later: reads one of the columns that are read when they are asked for; None to read it of the table.
+    """
+    import numpy  # noqa: PLC0415 - not at start
+
+    from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415
+
+    rows = range(table.length(source))
+    return OpColumns(
+        **filter_texts(table, source, ("name", "category", "framework_op", "program", "bound_by")),
+        later=later or (lambda name: filter_texts(table, source, (name,))[name]),
+        self_ps=numpy.asarray(table.by_key["self_time_ps"].read(source, rows)),
+        self_share=numpy.asarray(table.by_key["self_time_percent"].read(source, rows)),
+    )
+
+
+def framework_texts(page: FrameworkOpsPage, ops: OpsPage, name: str, types: FrameworkTypes | None = None) -> list[str]:
+    """A column of the HLO ops for the framework ops that they stem from: the distinct texts of each, a line each.
+
+    Args:
+        types: to have it for the types of framework ops.
+    """
+    from tpuprof.parsers.pages.ops.framework_types import framework_rows  # noqa: PLC0415 - numpy, not at start
+    from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415
+
+    sides = (page if types is None else types.page).is_host.tolist()
+    if name == "side":
+        return ["host" if is_host else "device TensorCore" for is_host in sides]
+    found: list[dict[str, None]] = [{} for _ in sides]
+    rows = framework_rows(page, ops)
+    rows = rows if types is None else types.group[rows]
+    for row, text in zip(rows.tolist(), filter_texts(HLO_OPS, ops, (name,))[name], strict=True):
+        found[row][text] = None
+    if name == "remat":
+        return ["yes" if "yes" in texts else "no" if texts else "" for texts in found]
+    return ["\n".join(texts) for texts in found]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.format import count
@@ -11,20 +12,32 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.pages.ops.card import framework_card
 from tpuprof.tui.pages.ops.roofline import roofline_chart
-from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, group_of_ops_card, hlo_card
-from tpuprof.tui.report.fields import Table, filter_texts, help_rows, is_descending, order, screen_columns
+from tpuprof.tui.pages.ops.shelf import (
+    Filtering,
+    OpPages,
+    Shelf,
+    framework_texts,
+    group_of_ops_card,
+    hlo_card,
+    op_columns,
+)
+from tpuprof.tui.report.fields import Table, help_rows, is_descending, order, screen_columns
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tpuprof.parsers.ops.filter import Filter, FilterError, OpColumns
+    from tpuprof.parsers.ops.filter import OpColumns
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes
     from tpuprof.parsers.pages.ops.op_groups import OpGroups
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
 
+Groups = TypeVar("Groups", bound="OpGroups | FrameworkTypes")
+"""How rows are grouped."""
 
-class TableView:
+
+class TableView(Filtering):
     """A table of ops, one a row; base of the views. Only indices are held: a million rows cost eight megabytes.
 
     Attributes:
@@ -33,8 +46,6 @@ class TableView:
         sort: key of the column that they are sorted by; descending: largest first.
         shift: columns that are left out at the left.
         filter_text: what the rows were filtered by.
-        is_filter_wrong: the text given last is no filter; the rows are those of the one before.
-        asked: a filter whose rows take a while to find, and its text; whoever finds them calls `keep` or `refuse`.
     """
 
     commands: tuple[str, ...] = ("sort", "reverse")
@@ -43,6 +54,7 @@ class TableView:
     def __init__(self, pages: OpPages, shelf: Shelf) -> None:
         import numpy  # noqa: PLC0415 - not at start
 
+        super().__init__()
         self._pages = pages
         self._shelf = shelf
         table, source = self._table()
@@ -52,8 +64,6 @@ class TableView:
         self.filter_text = ""
         self._columns: tuple[Glyphs, list[Column]] | None = None
         self._looked_at: tuple[Table[Any], OpColumns] | None = None
-        self.is_filter_wrong = False
-        self.asked: tuple[str, Filter] | None = None
         self._kept: NDArray[np.bool_] | None = None
 
     def _table(self) -> tuple[Table[Any], Any]:
@@ -67,20 +77,11 @@ class TableView:
         """What a filter looks at."""
         looked_at, (table, source) = self._looked_at, self._table()
         if looked_at is None or looked_at[0] is not table:
-            import numpy  # noqa: PLC0415 - not at start
-
-            from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415
-
-            texts = filter_texts(table, source, ("name", "category", "framework_op", "program", "bound_by"))
-            rows = range(table.length(source))
-            columns = OpColumns(
-                **texts,
-                source=lambda: filter_texts(table, source, ("source",))["source"],
-                self_ps=numpy.asarray(table.by_key["self_time_ps"].read(source, rows)),
-                self_share=numpy.asarray(table.by_key["self_time_percent"].read(source, rows)),
-            )
-            looked_at = self._looked_at = table, columns
+            looked_at = self._looked_at = table, op_columns(table, source, self._later)
         return looked_at[1]
+
+    _later: Callable[[str], Sequence[str]] | None = None
+    """What reads the columns that a filter asks for first, where the table has them not."""
 
     def columns(self, glyphs: Glyphs) -> list[Column]:
         """All columns, made once for a set of characters."""
@@ -153,31 +154,11 @@ class TableView:
         self.rows = rows if kept is None else rows[kept[rows]]
         self.cursor = self.top = 0
 
-    def search(self, text: str) -> str:
-        """Filters, or asks for what takes a while (`asked`); says how much was found."""
-        from tpuprof.parsers.ops.filter import FilterError, parse_filter  # noqa: PLC0415 - not at start
-
-        text = text.strip()
-        self.is_filter_wrong, self.asked = False, None
-        try:
-            wanted = parse_filter(text)
-        except FilterError as error:
-            return self.refuse(error)
-        if wanted.takes_time:
-            self.asked = text, wanted
-            return "searching"
-        return self.keep(text, wanted.mask(self.search_columns) if text else None)
-
     def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
         """Shows the rows that a filter keeps; says how many."""
         self.filter_text, self._kept, self.asked = text, kept, None
         self._arrange()
         return counted(len(self.rows), "row") if text else ""
-
-    def refuse(self, error: FilterError) -> str:
-        """Leaves the rows as they are; says why."""
-        self.is_filter_wrong, self.asked = True, None
-        return str(error)
 
     def next_match(self, direction: int) -> str:
         """Moves to another row."""
@@ -206,28 +187,26 @@ class TableView:
         return self.row
 
 
-class HloView(TableView):
-    """The table of HLO ops: one a row, each with its clones, or the ops of one such group."""
+class GroupedView(TableView, Generic[Groups]):
+    """A table whose rows can be groups of its ops: one a row, each with its like, or the ops of one such group."""
 
     commands: tuple[str, ...] = ("group", "sort", "reverse")
+    grouped_words = ""
 
     def __init__(self, pages: OpPages, shelf: Shelf) -> None:
-        self._groups: OpGroups | None = None  # made when they are asked for first
-        self._group_table: Table[Any] | None = None
+        self._groups: Groups | None = None  # made when they are asked for first
         self._is_grouped = False
         self._opened = -1  # the group whose ops alone are shown; -1 for all
         super().__init__(pages, shelf)
 
-    def _table(self) -> tuple[Table[Any], Any]:
-        if self._is_grouped and self._groups is not None and self._group_table is not None:
-            return self._group_table, self._groups.page
-        return super()._table()
+    def _made_groups(self) -> Groups:
+        """The groups, made on first use."""
+        raise NotImplementedError
 
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
-        """All about what is under the cursor."""
-        if self.row is None or not self._is_grouped or self._groups is None:
-            return super().card(width, glyphs)
-        return group_of_ops_card(self._pages, self._groups, self.row, self._shelf, width, glyphs)
+    @property
+    def shown_groups(self) -> Groups | None:
+        """The groups where these are the rows."""
+        return self._groups if self._is_grouped else None
 
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""
@@ -237,8 +216,8 @@ class HloView(TableView):
 
     def enter(self) -> bool:
         """Opens a group of several ops: shows these alone."""
-        row, groups = self.row, self._groups
-        if row is None or not self._is_grouped or groups is None or groups.op_count[row] == 1:
+        row, groups = self.row, self.shown_groups
+        if row is None or groups is None or groups.op_count[row] == 1:
             return False
         self._show(is_grouped=False, opened=row)
         return True
@@ -247,21 +226,14 @@ class HloView(TableView):
         """Does one of `commands`; says what came of it."""
         if name != "group":
             return super().command(name)
-        op, was_grouped = self.op_row, self._is_grouped
-        groups = self._made_groups()
+        row, was_grouped = self.row, self._is_grouped
+        groups = self._groups = self._groups or self._made_groups()
         self._show(is_grouped=not was_grouped)
-        if op is not None:
-            self._go_to(op if was_grouped else int(groups.group[op]))
-        return "one op a row" if was_grouped else "an op and its clones are one row; Enter shows them"
-
-    def _made_groups(self) -> OpGroups:
-        if self._groups is None:
-            from tpuprof.parsers.pages.ops.op_groups import op_groups  # noqa: PLC0415 - numpy, not at start
-            from tpuprof.tui.pages.ops.fields.hlo_ops import grouped_ops  # noqa: PLC0415
-
-            self._groups = op_groups(self._pages.ops)
-            self._group_table = grouped_ops(self._groups.op_count)
-        return self._groups
+        if row is not None and was_grouped:
+            self._go_to(int(groups.main[row]))
+        elif row is not None and row < len(groups.group):
+            self._go_to(int(groups.group[row]))
+        return "one op a row" if was_grouped else self.grouped_words
 
     def _show(self, *, is_grouped: bool, opened: int = -1) -> None:
         """Shows groups, all ops, or those of one group, from the top; order and filter stay."""
@@ -275,7 +247,8 @@ class HloView(TableView):
     def _arrange(self) -> None:
         super()._arrange()
         if self._opened >= 0 and self._groups is not None:
-            self.rows = self.rows[self._groups.group[self.rows] == self._opened]
+            of_groups = self.rows[self.rows < len(self._groups.group)]
+            self.rows = of_groups[self._groups.group[of_groups] == self._opened]
 
     def show_op(self, row: int) -> None:
         """Goes to an op; a grouping or filter that hides it is dropped."""
@@ -285,33 +258,79 @@ class HloView(TableView):
         super().show_op(row)
 
     @property
+    def own_row(self) -> int | None:
+        """The row of the table of ops under the cursor, of a group that of its longest op."""
+        groups = self.shown_groups
+        return self.row if self.row is None or groups is None else int(groups.main[self.row])
+
+
+class HloView(GroupedView["OpGroups"]):
+    """The table of HLO ops: one a row, each with its clones, or the ops of one such group."""
+
+    grouped_words = "an op and its clones are one row; Enter shows them"
+
+    def _table(self) -> tuple[Table[Any], Any]:
+        from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, grouped_ops  # noqa: PLC0415 - numpy, not at start
+
+        groups = self.shown_groups
+        return (HLO_OPS, self._pages.listed) if groups is None else (grouped_ops(groups.op_count), groups.page)
+
+    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """All about what is under the cursor."""
+        groups = self.shown_groups
+        if self.row is None or groups is None:
+            return super().card(width, glyphs)
+        return group_of_ops_card(self._pages, groups, self.row, self._shelf, width, glyphs)
+
+    def _made_groups(self) -> OpGroups:
+        from tpuprof.parsers.pages.ops.op_groups import op_groups  # noqa: PLC0415 - numpy, not at start
+
+        return op_groups(self._pages.ops)
+
+    @property
     def selection(self) -> str | None:
         """The full name of what is under the cursor, of a group that of its longest op."""
-        return None if self.op_row is None else self._pages.ops.table.name[self.op_row]
+        return None if self.own_row is None else self._pages.listed.table.name[self.own_row]
 
     @property
     def op_row(self) -> int | None:
         """Row in the ops page of the op under the cursor, or of the longest one of its group."""
-        if self.row is None or not self._is_grouped or self._groups is None:
-            return self.row
-        return int(self._groups.main_op[self.row])
+        row = self.own_row
+        return row if row is not None and row < len(self._pages.ops) else None
 
 
-class FrameworkView(TableView):
-    """The table of framework ops."""
+class FrameworkView(GroupedView["FrameworkTypes"]):
+    """The table of framework ops: one a row, all of a type, or the ops of one type."""
+
+    grouped_words = "all framework ops of a type are one row; Enter shows them"
 
     def __init__(self, pages: OpPages, shelf: Shelf, page: FrameworkOpsPage) -> None:
         self._page = page
         super().__init__(pages, shelf)
 
     def _table(self) -> tuple[Table[Any], Any]:
-        from tpuprof.tui.pages.ops.fields.framework_ops import FRAMEWORK_OPS, FrameworkOps  # noqa: PLC0415
+        from tpuprof.tui.pages.ops.fields import framework_ops  # noqa: PLC0415 - numpy, not at start
 
-        return FRAMEWORK_OPS, FrameworkOps(self._page, self._pages.ops)
+        groups = self.shown_groups
+        if groups is None:
+            return framework_ops.FRAMEWORK_OPS, framework_ops.FrameworkOps(self._page, self._pages.ops)
+        return framework_ops.FRAMEWORK_TYPES, framework_ops.TypesOfOps(groups.page, self._pages.ops, groups)
+
+    def _made_groups(self) -> FrameworkTypes:
+        from tpuprof.parsers.pages.ops.framework_types import framework_types  # noqa: PLC0415 - numpy, not at start
+
+        return framework_types(self._page, self._pages.ops)
+
+    def _later(self, name: str) -> list[str]:
+        return framework_texts(self._page, self._pages.ops, name, self.shown_groups)
 
     def card(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All about what is under the cursor."""
-        return [] if self.row is None else framework_card(self._page, self._pages.ops, self.row, width, glyphs)
+        if self.row is None:
+            return []
+        groups = self.shown_groups
+        page, number = (self._page, 1) if groups is None else (groups.page, int(groups.op_count[self.row]))
+        return framework_card(page, self._pages.ops, self.row, width, glyphs, number)
 
     def show_name(self, name: str) -> bool:
         """Goes to a framework op by its name; False where there is none."""
@@ -322,13 +341,13 @@ class FrameworkView(TableView):
 
     @property
     def selection(self) -> str | None:
-        """The full name of what is under the cursor."""
-        return None if self.row is None else self._page.name[self.row]
+        """The full name of what is under the cursor, of a type that of its longest op."""
+        return None if self.own_row is None else self._page.name[self.own_row]
 
     @property
     def op_row(self) -> int | None:
         """Row in the ops page of the op under the cursor."""
-        op = -1 if self.row is None else int(self._page.main_op[self.row])
+        op = -1 if self.own_row is None else int(self._page.main_op[self.own_row])
         return op if op >= 0 else None
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
-from tpuprof.tui.draw.layout import clean, cut_middle, fit
+from tpuprof.tui.draw.layout import clean, cut_begin, cut_middle, fit
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program, used
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 BAR_WIDTH = 8
 WIDE = 86
 """Cells from which on the tree shows average time and occurrences."""
+
+LEAST_NAME, LEAST_FRAMEWORK_OP = 20, 14
+"""Cells that names take at least, and framework ops beside them."""
 
 _TIME, _SHARE = 9, 6
 
@@ -64,58 +68,130 @@ def depth_first(first: Sequence[TreeRow], under: Callable[[TreeRow], Sequence[Tr
     return rows
 
 
-def tree_header(width: int, glyphs: Glyphs, sort: SortBy) -> Line:
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How a width is divided.
+
+    Attributes:
+        has_bar, has_counts: there is room for the bar of time, and for average time and occurrences.
+        name: cells of the names; framework_op: those of the framework ops beside them, 0 where these have none.
+    """
+
+    has_bar: bool
+    has_counts: bool
+    name: int
+    framework_op: int = 0
+
+    @property
+    def before(self) -> int:
+        """The cell at which names begin."""
+        figures = 3 + (_SHARE + 1) + (_SHARE + 2) + 2 * (_SHARE + 1)
+        return figures + (BAR_WIDTH + 1) * self.has_bar + (_TIME + 10) * self.has_counts
+
+
+def plain_columns(width: int) -> Columns:
+    """The columns without framework ops."""
+    columns = Columns(True, width >= WIDE, 0)
+    return replace(columns, name=max(8, width - columns.before))
+
+
+def columns_for(width: int, names: Sequence[int]) -> Columns:
+    """The columns with framework ops beside the names, as far as there is room, for which the bar gives way.
+
+    Args:
+        names: cells of the names that have one.
+    """
+    widest = max(names, default=0)
+    for has_bar in (True, False):
+        columns = Columns(has_bar, width >= WIDE, 0)
+        room = width - columns.before
+        name = min(widest, max(LEAST_NAME, room // 2))
+        if room - name - 2 >= LEAST_FRAMEWORK_OP:
+            return replace(columns, name=name, framework_op=room - name - 2)
+    return plain_columns(width)
+
+
+def tree_header(columns: Columns, width: int, glyphs: Glyphs, sort: SortBy) -> Line:
     """The headings; an arrow stands at the one that rows are sorted by."""
 
     def title(text: str, cells: int, key: str) -> Span:
         shown = text + (glyphs.down if key == sort else "")
         return f"{shown:>{cells}} ", "strong" if key == sort else "dim"
 
-    spans: list[Span] = [("   ", "dim"), title("time", _SHARE, "time"), (" " * (BAR_WIDTH + 1), "dim")]
+    spans: list[Span] = [("   ", "dim"), title("time", _SHARE, "time")]
+    spans += [(" " * (BAR_WIDTH + 1), "dim")] if columns.has_bar else []
     spans += [title("wasted", _SHARE + 1, "wasted"), title("FLOPS", _SHARE, ""), title("HBM", _SHARE, "")]
-    if width >= WIDE:
+    if columns.has_counts:
         spans += [title("average", _TIME, ""), title("count", 8, "")]
-    return fit([*spans, (" op", "dim")], width, glyphs)
+    heading = f"{' op':<{columns.name + 2}}framework op" if columns.framework_op else " op"
+    return fit([*spans, (heading, "dim")], width, glyphs)
 
 
-def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, width: int, glyphs: Glyphs) -> Line:
+def shown_name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
+    """The name of a row as it is shown, indented by its depth."""
+    sign = " " if row.is_open is None else glyphs.open if row.is_open else glyphs.closed
+    if row.instruction is not None:
+        text = row.instruction.name
+    else:
+        text, kind = tree.name[row.node], tree.kind[row.node]
+        text = short_program(text, glyphs) if kind == "program" else text
+    return f"{'  ' * row.depth}{sign} {clean(text, glyphs.is_ascii)}"
+
+
+def framework_op(page: OpProfilePage, tree: OpTree, row: TreeRow) -> str:
+    """The framework op of an op or its duplicates, without its type; empty for other rows."""
+    if row.hidden or row.instruction is not None:
+        return ""
+    op = int(tree.row[row.node])
+    full = page.ops.table.framework_op[op] if op >= 0 else ""
+    return full.rpartition(":")[0] or full
+
+
+def tree_row(
+    page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, columns: Columns, width: int, glyphs: Glyphs
+) -> Line:
     """One row."""
     mark: Span = (glyphs.mark if selected else " ", "mark" if selected else "text")
     under: StyleKey = "cursor" if selected else "text"
-    node, sign = row.node, " " if row.is_open is None else glyphs.open if row.is_open else glyphs.closed
+    node, behind = row.node, _framework_cells(page, tree, row, columns, glyphs)
+    ending: list[Span] = [(behind, "cursor" if selected else "dim")] if behind else []
     if row.hidden or row.instruction is not None:
-        before = " " * (name_column(width) - 1 + 2 * row.depth)
+        before = " " * (columns.before - 1)
         if row.instruction is None:
-            words = f"{before}+ {count(row.hidden)} more"
+            words = f"{before}{'  ' * row.depth}+ {count(row.hidden)} more"
             return fit([mark, (f"{words:<{width - 1}}", "cursor" if selected else "dim")], width, glyphs)
-        ascii_only = glyphs.is_ascii
-        shape = f"  {clean(row.instruction.shape, ascii_only)}"
-        name = f"{before}{sign} {clean(row.instruction.name, ascii_only)}"
-        return fit([mark, (name, under), (shape, "cursor" if selected else "dim")], width, glyphs)
+        name = shown_name(tree, row, glyphs)
+        shape = f"  {clean(row.instruction.shape, glyphs.is_ascii)}"
+        return fit([mark, (before + name, under), (shape, "cursor" if selected else "dim")], width, glyphs)
     fraction = float(tree.time_fraction[node])
     filled, _ = small_bar(fraction if math.isfinite(fraction) else 0.0, BAR_WIDTH, glyphs)
     letter, bar_style = _sign(page, tree, node)
-    spans: list[Span] = [
-        *(mark, (letter, bar_style), (" ", "text"), (f"{share(fraction):>{_SHARE}} ", under)),
-        (f"{filled:<{BAR_WIDTH + 1}}", bar_style),
-        (f"{share(float(tree.wasted_fraction[node])):>{_SHARE + 1}} ", under),
-    ]
+    spans: list[Span] = [mark, (letter, bar_style), (" ", "text"), (f"{share(fraction):>{_SHARE}} ", under)]
+    spans += [(f"{filled:<{BAR_WIDTH + 1}}", bar_style)] if columns.has_bar else []
+    spans.append((f"{share(float(tree.wasted_fraction[node])):>{_SHARE + 1}} ", under))
     flops, hbm = float(tree.rates.flops_utilization[node]), float(tree.rates.bandwidth_utilization[node, 0])
     if tree.kind[node] == "idle":
         spans.append((" " * (2 * _SHARE + 2), under))
     else:
         spans.append((f"{used(flops):>{_SHARE}} ", "cursor" if selected else flops_style(flops)))
         spans.append((f"{used(hbm):>{_SHARE}} ", "cursor" if selected else bandwidth_style(hbm)))
-    if width >= WIDE:
+    if columns.has_counts:
         number = int(tree.occurrences[node]) if tree.kind[node] in ("op", "duplicates") else None
         average = duration(int(tree.time_ps[node]) / number, glyphs.is_ascii) if number else ""
         spans.append((f"{average:>{_TIME}} {'' if number is None else count(number):>8} ", under))
-    room = max(8, width - line_width(tuple(spans)))
-    kind, text = tree.kind[node], tree.name[node]
-    text = clean(short_program(text, glyphs) if kind == "program" else text, glyphs.is_ascii)
-    name = cut_middle(f"{'  ' * row.depth}{sign} {text}", room, glyphs)
-    key: StyleKey = "cursor" if selected else "strong" if kind in ("program", "category") else "text"
-    return fit([*spans, (f"{name:<{room}}", key)], width, glyphs)
+    room = columns.name if ending else max(8, width - line_width(tuple(spans)))
+    name = cut_middle(shown_name(tree, row, glyphs), room, glyphs)
+    key: StyleKey = "cursor" if selected else "strong" if tree.kind[node] in ("program", "category") else "text"
+    return fit([*spans, (f"{name:<{room}}", key), *ending], width, glyphs)
+
+
+def _framework_cells(page: OpProfilePage, tree: OpTree, row: TreeRow, columns: Columns, glyphs: Glyphs) -> str:
+    """The framework op in its column, its end where it is longer; empty where there is none: the name may be longer."""
+    full = framework_op(page, tree, row) if columns.framework_op else ""
+    if not full:
+        return ""
+    text = cut_begin(clean(full, glyphs.is_ascii), columns.framework_op, glyphs)
+    return f"  {text:<{columns.framework_op}}"
 
 
 def _sign(page: OpProfilePage, tree: OpTree, node: int) -> tuple[str, StyleKey]:
@@ -132,17 +208,14 @@ def _sign(page: OpProfilePage, tree: OpTree, node: int) -> tuple[str, StyleKey]:
     return CLASS_LETTER[kind] if tree.kind[node] in ("op", "duplicates", "category") else " ", CLASS_STYLE[kind]
 
 
-def name_column(width: int) -> int:
-    """The cell at which names begin."""
-    return 3 + (_SHARE + 1) + (BAR_WIDTH + 1) + (_SHARE + 2) + 2 * (_SHARE + 1) + (_TIME + 10 if width >= WIDE else 0)
-
-
 def whole_tree(page: OpProfilePage, tree: OpTree, width: int, glyphs: Glyphs, limit: int = 0) -> list[Line]:
     """The tree with every node open, for a report: at most `limit` children a node (0: all)."""
     rows = depth_first(
         _level(tree, 0, 0, limit), lambda row: [] if row.hidden else _level(tree, row.node, row.depth + 1, limit)
     )
-    return [tree_header(width, glyphs, "time"), *(tree_row(page, tree, row, False, width, glyphs) for row in rows)]
+    columns = plain_columns(width)
+    drawn = (tree_row(page, tree, row, False, columns, width, glyphs) for row in rows)
+    return [tree_header(columns, width, glyphs, "time"), *drawn]
 
 
 def _level(tree: OpTree, node: int, depth: int, limit: int) -> list[TreeRow]:

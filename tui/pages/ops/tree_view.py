@@ -9,11 +9,25 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.layout import shown_top
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.card import group_card, instruction_card
-from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, hlo_card
-from tpuprof.tui.pages.ops.tree import Place, TreeRow, depth_first, tree_header, tree_row
+from tpuprof.tui.pages.ops.shelf import Filtering, OpPages, Shelf, hlo_card, op_columns
+from tpuprof.tui.pages.ops.tree import (
+    Place,
+    TreeRow,
+    columns_for,
+    depth_first,
+    framework_op,
+    plain_columns,
+    shown_name,
+    tree_header,
+    tree_row,
+)
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from tpuprof.parsers.formats.hlo.modules import Instruction
+    from tpuprof.parsers.ops.filter import Filter, OpColumns
     from tpuprof.parsers.pages.ops.op_profile import Grouping, OpProfilePage, OpTree, SortBy
 
 
@@ -27,7 +41,7 @@ def _by(grouping: Grouping) -> str:
     return "framework scope" if grouping == "provenance" else grouping
 
 
-class TreeView:
+class TreeView(Filtering):
     """The op profile.
 
     Attributes:
@@ -44,6 +58,8 @@ class TreeView:
     has_low_card = True
 
     def __init__(self, pages: OpPages, shelf: Shelf) -> None:
+        super().__init__()
+        self._columns: OpColumns | None = None
         self._pages = pages
         self._shelf = shelf
         self._with_idle = True
@@ -124,11 +140,16 @@ class TreeView:
 
     def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """Heading and rows, at most `height` lines."""
-        room, page = max(1, height - 1), self._page
+        room, page, tree = max(1, height - 1), self._page, self.tree
         self._first = shown_top(self.cursor, self._first, room, len(self.rows))
-        shown = enumerate(self.rows[self._first : self._first + room], self._first)
-        rows = [tree_row(page, self.tree, row, place == self.cursor, width, glyphs) for place, row in shown]
-        return [tree_header(width, glyphs, self.sort), *rows]
+        shown = self.rows[self._first : self._first + room]
+        names = [len(shown_name(tree, row, glyphs)) for row in shown if framework_op(page, tree, row)]
+        columns = columns_for(width, names) if names else plain_columns(width)
+        rows = [
+            tree_row(page, tree, row, place == self.cursor, columns, width, glyphs)
+            for place, row in enumerate(shown, self._first)
+        ]
+        return [tree_header(columns, width, glyphs, self.sort), *rows]
 
     def card(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All about what is under the cursor."""
@@ -236,15 +257,38 @@ class TreeView:
             return ""
         return "idle time counts" if self._with_idle else "idle time left out: shares are of the ops' time"
 
-    def search(self, text: str) -> str:
-        """Moves to the first match; says how much was found."""
-        wanted = text.casefold()
-        self._matches = tuple(node for node, name in enumerate(self.tree.name) if text and wanted in name.casefold())
-        self._match = -1
-        if not self._matches:
+    @property
+    def search_columns(self) -> OpColumns:
+        """What a filter looks at: the ops of the tree."""
+        if self._columns is None:
+            from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415 - numpy, not at start
+
+            self._columns = op_columns(HLO_OPS, self._pages.ops)
+        return self._columns
+
+    def find(self, text: str, wanted: Filter) -> str:
+        """Moves to the first node of that name; of a filter that asks for more than words, to the longest op."""
+        if not wanted.is_words:
+            return super().find(text, wanted)
+        words = text.casefold()
+        return self._found(
+            text, [node for node, name in enumerate(self.tree.name) if text and words in name.casefold()]
+        )
+
+    def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
+        """Moves to the longest op that a filter keeps; says how many there are."""
+        self.asked, row = None, self.tree.row
+        kinds = enumerate(self.tree.kind)
+        found = [node for node, kind in kinds if kept is not None and kind == "op" and kept[row[node]]]
+        return self._found(text, sorted(found, key=lambda node: int(row[node])))  # ops come by self time
+
+    def _found(self, text: str, nodes: Sequence[int]) -> str:
+        """Moves to the first of some nodes; says how many."""
+        self._matches, self._match = tuple(nodes), -1
+        if not nodes:
             return text and "no match"
         self.next_match(1)
-        return counted(len(self._matches), "node")
+        return counted(len(nodes), "node")
 
     def next_match(self, direction: int) -> str:
         """Moves to another match."""

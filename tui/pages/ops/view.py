@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -14,24 +15,19 @@ from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import beside, clean, filled, fit, shortened, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
-from tpuprof.tui.pages.ops.card import machine_line
-from tpuprof.tui.pages.ops.shelf import OpPages, Shelf
-from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, RooflineView, TableView
-from tpuprof.tui.pages.ops.tree_view import TreeView
+from tpuprof.tui.pages.ops.shelf import Filtering, OpPages
+from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, TITLES, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey, gutter_lines
 from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import Reader
 from tpuprof.tui.widgets.states import Searching, State, state_lines
-from tpuprof.tui.widgets.tab import Jump, Payload, Pointed, Tab
+from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import HloModule
     from tpuprof.parsers.ops.filter import Filter, FilterError, Mask
-    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.tui.draw.source_lines import SourceExcerpt
-
-TITLES = ("Profile", "HLO ops", "Framework ops", "Roofline")
-TREE, HLO, FRAMEWORK, ROOFLINE = range(4)
 
 WIDE = 112
 """Cells from which on the card stands beside the list."""
@@ -75,10 +71,6 @@ class Fetched(Message):
         self.generation = generation
 
 
-View = TreeView | TableView
-"""One way to look at the ops."""
-
-
 class OpsTab(Tab):
     """Shows the ops of a run, or the state of loading them.
 
@@ -98,16 +90,11 @@ class OpsTab(Tab):
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
-        self._pages: OpPages | None = None
+        self.views = Views(self._want)
         self._state: State = Searching("")
-        self._views: dict[int, View] = {}
-        self._at = TREE
-        self._shelf = Shelf(self._want)
         self._generation = 0
         self._asked: set[int | str] = set()
         self._list_height = 1
-        self._wanted_name = ""
-        self._wanted_op = ""
         self.card_is_late = False
         self._status_drawn = ""
         self._rest: Timer | None = None
@@ -117,29 +104,14 @@ class OpsTab(Tab):
 
     def show(self, part: str, payload: Payload) -> str | None:
         """Shows the HLO ops, or the framework ops beside them; says what is not there of what was asked for."""
-        return self._show_ops(payload) if part == "ops" else self._show_framework_ops(payload) or None
-
-    def _show_ops(self, pages: OpPages) -> str:
-        """Shows the ops of a run; the view stays, cursors go to the top, or to the op wanted; says what is not."""
-        self._forget()
-        self._pages = pages
-        named = frozenset(number for modules in pages.modules for number in modules.names)
-        shelf = self._shelf = Shelf(self._want, named)
-        tree, table, roofline = TreeView(pages, shelf), HloView(pages, shelf), RooflineView(pages, shelf)
-        self._views = {TREE: tree, HLO: table, ROOFLINE: roofline}
-        message = self.show_named_op(self._wanted_op) if self._wanted_op else ""
+        said: str | None
+        if part == "ops":
+            self._forget()
+            said = self.views.show_ops(payload)
+        else:
+            said = self.views.show_framework_ops(payload) or None
         self.redraw()
-        return message
-
-    def _show_framework_ops(self, page: FrameworkOpsPage) -> str:
-        """The framework ops are there too; says what is not."""
-        if self._pages is None:
-            return ""
-        view = self._views[FRAMEWORK] = FrameworkView(self._pages, self._shelf, page)
-        wanted, self._wanted_name = self._wanted_name, ""
-        found = not wanted or view.show_name(wanted)
-        self.redraw()
-        return "" if found else f"no op {wanted} ran in this profile"
+        return said
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead of the ops."""
@@ -149,7 +121,7 @@ class OpsTab(Tab):
 
     def _forget(self) -> None:
         """Drops what was shown, and all that is still on its way for it."""
-        self._pages, self._views = None, {}
+        self.views.forget()
         self._generation += 1
         self._asked = set()
         self.card_is_late = False
@@ -203,8 +175,8 @@ class OpsTab(Tab):
 
     def _card(self, view: View, width: int, glyphs: Glyphs) -> list[Line]:
         """The card, or the one before it while the cursor is on its way."""
-        if not (self.card_is_late and self._card_drawn[0] == (self._at, width, glyphs)):
-            self._card_drawn = ((self._at, width, glyphs), view.card(width, glyphs))
+        if not (self.card_is_late and self._card_drawn[0] == (self.views.at, width, glyphs)):
+            self._card_drawn = ((self.views.at, width, glyphs), view.card(width, glyphs))
         return self._card_drawn[1]
 
     def _moved(self) -> None:
@@ -223,17 +195,21 @@ class OpsTab(Tab):
         """The views' names, the shown one marked, and how it is sorted."""
         spans: list[Span] = [(" v ", "key")]
         for place, title in enumerate(TITLES):
-            shown = f"[{title}]" if place == self._at else f" {title} "
-            spans.append((shown, "strong" if place == self._at else "dim"))
+            shown = f"[{title}]" if place == self.views.at else f" {title} "
+            spans.append((shown, "strong" if place == self.views.at else "dim"))
         if not self.card_is_late:
-            self._status_drawn = self.view.status() if self.view is not None else ""
+            self._status_drawn = self.views.status
         room = width - line_width(tuple(spans)) - len(self._status_drawn) - 1
         return fit([*spans, (" " * max(1, room), "text"), (self._status_drawn, "dim")], width, glyphs)
 
     @property
     def view(self) -> View | None:
         """The view that is shown; None where it is not there yet."""
-        return self._views.get(self._at)
+        return self.views.shown
+
+    @property
+    def _pages(self) -> OpPages | None:
+        return self.views.pages
 
     @property
     def has_page(self) -> bool:
@@ -246,14 +222,14 @@ class OpsTab(Tab):
         if self._pages is None:
             return ()
         jumps: tuple[str, ...] = ("on_timeline",) if self.selection is not None else ()
-        jumps += ("buffers",) if self._op_row is not None else ()
-        return ("view", "same_op", *jumps, *(self.view.commands if self.view is not None else ()))
+        jumps += ("buffers",) if self.views.op_row is not None else ()
+        return ("view", "same_op", "compare_op", *jumps, *(self.view.commands if self.view is not None else ()))
 
     def jump(self, command: str) -> Jump | None:
         """To the op's longest run on the timeline, or to its buffers."""
         if command == "on_timeline" and self.selection is not None:
             return Jump("timeline", "op", self.selection)
-        row = self._op_row
+        row = self.views.op_row
         if command != "buffers" or row is None or self._pages is None:
             return None
         table = self._pages.ops.table
@@ -264,16 +240,16 @@ class OpsTab(Tab):
         """Keys of the view."""
         if self._pages is None:
             return super().foot_keys
-        if self._at == TREE:
+        if self.views.at == TREE:
             return FootKey("v", "view"), FootKey("b", "group by"), FootKey("s", "sort"), FootKey("h l", "close, open")
-        where = "in HLO ops" if self._at == FRAMEWORK else "in tree"
+        where = "in HLO ops" if self.views.at == FRAMEWORK else "in tree"
         keys = FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", where), FootKey("Enter", "details")
-        return (keys[0], FootKey("b", "group"), *keys[1:], FootKey("/", "search")) if self._at == HLO else keys
+        return (keys[0], FootKey("b", "group"), *keys[1:], FootKey("/", "search")) if self.views.at == HLO else keys
 
     @property
     def motions(self) -> tuple[tuple[str, str], ...]:
         """What the motions do in this view, for help."""
-        across = "Open, close a node; into it, out of it" if self._at == TREE else "Bring other columns into view"
+        across = "Open, close a node; into it, out of it" if self.views.at == TREE else "Bring other columns into view"
         return (
             ("j k, down up", "Next, previous row"),
             ("l h, right left", across),
@@ -291,22 +267,19 @@ class OpsTab(Tab):
     @property
     def search_failed(self) -> bool:
         """Whether the last text was no filter."""
-        return isinstance(self.view, TableView) and self.view.is_filter_wrong
+        return self.view is not None and self.view.is_filter_wrong
 
     @property
     def selection(self) -> str | None:
         """The full name under the cursor."""
         return self.view.selection if self.view is not None else None
 
-    @property
-    def _op_row(self) -> int | None:
-        """Row in the ops page of the op under the cursor."""
-        return self.view.op_row if self.view is not None else None
-
     def detail_line(self, width: int) -> AnyLine:
         """The machine, where there is a line for it."""
         if self._pages is None:
             return super().detail_line(width)
+        from tpuprof.tui.pages.ops.fields.device import machine_line  # noqa: PLC0415 - numpy, not at start
+
         return ((" ", "dim"), *machine_line(self._pages.ops, width - 1, self.look.glyphs))
 
     @property
@@ -343,10 +316,8 @@ class OpsTab(Tab):
         message.stop()
         if message.generation != self._generation:
             return
-        self._shelf.put(message.key, message.value)
-        tree = self._views.get(TREE)
-        if isinstance(tree, TreeView):
-            tree.refresh()
+        self.views.shelf.put(message.key, message.value)
+        self.views.refresh()
         self.redraw()
 
     # --- moving
@@ -384,9 +355,11 @@ class OpsTab(Tab):
             return ""
         message = ""
         if name == "view":
-            self._at = (self._at + by) % len(TITLES)
+            self.views.at = (self.views.at + by) % len(TITLES)
         elif name == "same_op":
-            message = self._same_op()
+            message = self.views.same_op()
+        elif name == "compare_op":
+            message = self._compare()
         elif self.view is not None and name in self.view.commands:
             message = self.view.command(name)
             if name == "group":  # what a regex keeps of other rows
@@ -394,48 +367,22 @@ class OpsTab(Tab):
         self.redraw()
         return message
 
-    def _same_op(self) -> str:
-        """From a table to the op in the tree, from the tree to the op in the table."""
-        row = self._op_row
-        if row is None:
-            return "no single op under the cursor"
-        self._at = HLO if self._at in (TREE, FRAMEWORK) else TREE
-        self._views[self._at].show_op(row)
-        return f"the same op in {TITLES[self._at]}"
+    def _compare(self) -> str:
+        """Marks the op under the cursor, or opens the comparison with the marked one; says what came of it."""
+        pair = self.views.compare()
+        if isinstance(pair, str):
+            return pair
+        from tpuprof.tui.pages.ops.compare import comparison_lines  # noqa: PLC0415 - for those who compare
+
+        self.post_message(OpenPopup(Reader(self.look, "Two ops", partial(comparison_lines, pair))))
+        return ""
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Shows an op, or a framework op."""
-        return self.show_framework_op(name) if what == "framework_op" else self.show_named_op(name)
-
-    def show_named_op(self, name: str) -> str:
-        """Shows the HLO op of that name in the table, now or when the ops are there; else the framework op.
-
-        Says where there is neither.
-        """
-        if self._pages is None:
-            self._wanted_op = name
-            return ""
-        self._wanted_op = ""
-        names = self._pages.profile.ops.table.name
-        if name in names:
-            self._at = HLO
-            self._views[HLO].show_op(names.index(name))
-            self.redraw()
-            return ""
-        return self.show_framework_op(name)
-
-    def show_framework_op(self, name: str) -> str:
-        """Shows a framework op, now or when the framework ops are there; says where there is none."""
-        before, self._at = self._at, FRAMEWORK
-        view = self._views.get(FRAMEWORK)
-        found = True
-        if isinstance(view, FrameworkView):
-            found = view.show_name(name)
-            self._at = FRAMEWORK if found else before
-        else:
-            self._wanted_name = name
+        is_framework_op = what == "framework_op"
+        said = self.views.show_framework_op(name) if is_framework_op else self.views.show_named_op(name)
         self.redraw()
-        return "" if found else f"no op {name} ran in this profile"
+        return said
 
     # --- searching
 
@@ -449,11 +396,11 @@ class OpsTab(Tab):
     def _find_asked(self) -> None:
         """Begins to look for what a filter of the view keeps, where that takes a while."""
         view = self.view
-        if isinstance(view, TableView) and view.asked is not None:
+        if view is not None and view.asked is not None:
             self._find(view, view.asked)
 
     @work(thread=True, exclusive=True, group="filter", description="filter")
-    def _find(self, view: TableView, asked: tuple[str, Filter]) -> None:
+    def _find(self, view: Filtering, asked: tuple[str, Filter]) -> None:
         from tpuprof.parsers.ops.filter import FilterError  # noqa: PLC0415 - not at start
 
         def poll() -> None:
@@ -469,8 +416,8 @@ class OpsTab(Tab):
     def on_filtered(self, message: Filtered) -> None:
         """Shows what a filter has kept, unless another one was asked for since."""
         message.stop()
-        for view in self._views.values():
-            if isinstance(view, TableView) and view.asked is message.asked:
+        for view in self.views.all:
+            if view.asked is message.asked:
                 found = message.kept
                 said = view.refuse(found) if isinstance(found, Exception) else view.keep(message.asked[0], found)
                 self.redraw()
@@ -478,7 +425,7 @@ class OpsTab(Tab):
 
     def end_search(self) -> None:
         """Forgets the text searched for in every view: the key that ends it may come after one that changes views."""
-        for view in self._views.values():
+        for view in self.views.all:
             view.search("")
         self.redraw()
 

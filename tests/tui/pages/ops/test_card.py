@@ -10,6 +10,7 @@ import pytest
 from tests.support.made.big_table import big_page
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
+from tpuprof.parsers.ops.roofline import AWAITED, ESTIMATED, STARTED, UNEXPLAINED, above_peak
 from tpuprof.parsers.pages.ops.details import OpDetails, ShapeNote, op_details
 from tpuprof.tui.draw.layout import shortened
 from tpuprof.tui.draw.source_lines import SourceExcerpt
@@ -98,13 +99,31 @@ def test_what_is_unknown_says_so() -> None:
     assert "0.0%" not in text.replace(" 0.0% of all", "")
 
 
-def test_an_asynchronous_op_explains_itself() -> None:
+def test_an_op_with_more_work_than_its_time_allows() -> None:
     efficiency = PAGE.rates.efficiency.copy()
     efficiency[0] = 40.0
     page = replace(PAGE, rates=replace(PAGE.rates, efficiency=efficiency))
     text = " ".join(plain(line).strip() for line in op_card(page, details(), 60, BLOCK))
     assert "bound by unknown: its work would take 40 times the peak" in text
-    assert "asynchronously" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "words"),
+    [
+        ("copy-start.3", "copy-start", STARTED),
+        ("async-collective-done.5", "custom fusion", AWAITED),
+        ("splash_mha", "custom-call", ESTIMATED),
+        ("fusion.1", "loop fusion", UNEXPLAINED),
+    ],
+)
+def test_a_card_says_why_an_op_is_above_its_peak(name: str, category: str, words: str) -> None:
+    used = PAGE.rates.bandwidth_utilization.copy()
+    used[0, 0] = 8.0
+    table = replace(PAGE.table, name=(name, *PAGE.table.name[1:]), category=(category, *PAGE.table.category[1:]))
+    page = replace(PAGE, table=table, rates=replace(PAGE.rates, bandwidth_utilization=used))
+    text = " ".join(" ".join(plain(line).split()) for line in op_card(page, details(), 200, BLOCK))
+    assert f">100% {words}" in text and ">100%!" in text
+    assert above_peak(page.table, page.rates, [0, 1]) == [words, None]
 
 
 def test_cards_are_ascii_where_asked() -> None:

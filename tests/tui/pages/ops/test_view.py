@@ -25,9 +25,9 @@ from tests.support.app.stage import (
 from tpuprof.parsers.ops import regex
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, ROOFLINE, TREE
 from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
-from tpuprof.tui.pages.ops.view import FRAMEWORK, HLO, ROOFLINE, TREE
 
 Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
@@ -302,7 +302,7 @@ def test_escape_ends_the_filter_of_a_view_that_is_not_shown() -> None:
         await pilot.press("escape")
         assert app.main.tab_name == "op-profile"
         assert len(view.rows) == every
-        assert ops_tab(app)._at == FRAMEWORK
+        assert ops_tab(app).views.at == FRAMEWORK
 
     play(act, width=100)
 
@@ -372,9 +372,9 @@ def test_sorting_by_any_column() -> None:
 def test_columns_shift_until_the_last_one_shows() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("v")
-        assert "framework op" not in frame(app).splitlines()[4]
+        assert "energy" not in frame(app).splitlines()[4]
         await pilot.press(*["l"] * 40)
-        assert "framework op" in frame(app).splitlines()[4]
+        assert "energy" in frame(app).splitlines()[4]
         await pilot.press(*["h"] * 40)
         assert "FLOPS" in frame(app).splitlines()[4]
 
@@ -386,15 +386,15 @@ def test_the_same_op_in_tree_and_table() -> None:
         await pilot.press("v", *["j"] * 30)
         name = table(app).selection
         await pilot.press("o")
-        assert ops_tab(app)._at == TREE
+        assert ops_tab(app).views.at == TREE
         assert tree(app).selection == name
         await pilot.press("o")
-        assert ops_tab(app)._at == HLO
+        assert ops_tab(app).views.at == HLO
         assert table(app).selection == name
         await pilot.press("v")
-        assert ops_tab(app)._at == FRAMEWORK
+        assert ops_tab(app).views.at == FRAMEWORK
         await pilot.press("o")
-        assert ops_tab(app)._at == HLO
+        assert ops_tab(app).views.at == HLO
 
     play(act)
 
@@ -428,7 +428,7 @@ def test_from_a_finding_to_its_op() -> None:
             await pilot.press(*["j"] * wanted, "o")
             await settled(pilot)
             assert app.main.tab_name == "op-profile"
-            assert ops_tab(app)._at == HLO
+            assert ops_tab(app).views.at == HLO
             assert ops_tab(app).selection == target
 
     asyncio.run(run())
@@ -437,7 +437,7 @@ def test_from_a_finding_to_its_op() -> None:
 def test_infeed_and_outfeed_can_leave_the_roofline() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("V")
-        assert ops_tab(app)._at == ROOFLINE
+        assert ops_tab(app).views.at == ROOFLINE
         view = ops_tab(app).view
         assert isinstance(view, RooflineView)
         await pilot.press("i")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
-from tpuprof.parsers.ops.roofline import BOUNDS, UNKNOWN_BOUND, Rates
+from tpuprof.parsers.ops.roofline import AT_THE_PEAK, BOUNDS, UNKNOWN_BOUND, Rates
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import share
@@ -47,34 +47,32 @@ NO_EXPRESSION = "the profile has lost the HLO text of these ops"
 NO_CATEGORY = "the profile has no HLO category for these ops"
 
 _MOVED = "bandwidth_gigabytes_per_second"
-_ABOVE_1 = "above 1 where work and time do not belong together"
-_HELD_UP = "Red from 67% on: memory holds it up."
+_ABOVE_1 = "above 1 where work and time do not belong together (above_peak_why says why)"
+ABOVE_NOTE = ">100%! is more than the device can do: the card says why."
+_HELD_UP = f"Red from 67% on: memory holds it up. {ABOVE_NOTE}"
 
 HBM = TRAFFIC.index("hbm")
 BAR_WIDTH = 6
-
-IMPLAUSIBLE = 1.05
-"""Utilization from which on an op's work can't have been done in its time: it runs asynchronously."""
 
 
 # --- words and styles
 
 
 def used(utilization: float, _: bool = False) -> str:
-    """A utilization; of an asynchronous op, whose work and time do not belong together, no more than that it is."""
-    return ">100%" if utilization > IMPLAUSIBLE else share(utilization)
+    """A utilization; of an op whose work and time do not belong together, no more than that: `ABOVE_NOTE`."""
+    return ">100%!" if utilization > AT_THE_PEAK else share(utilization)
 
 
 def flops_style(utilization: float) -> StyleKey:
     """Green from half of the peak on, red below a fifth: XProf's meaning (a busy matrix unit is good)."""
-    if not math.isfinite(utilization) or utilization > IMPLAUSIBLE:
+    if not math.isfinite(utilization) or utilization > AT_THE_PEAK:
         return "dim"
     return "good" if utilization >= 0.5 else "bad" if utilization < 0.2 else "warn"
 
 
 def bandwidth_style(utilization: float) -> StyleKey:
     """Red from two thirds of the peak on, green below a third: XProf's meaning (busy memory holds an op up)."""
-    if not math.isfinite(utilization) or utilization > IMPLAUSIBLE:
+    if not math.isfinite(utilization) or utilization > AT_THE_PEAK:
         return "dim"
     return "bad" if utilization >= 2 / 3 else "good" if utilization < 1 / 3 else "warn"
 
@@ -136,10 +134,12 @@ _LOOKS: dict[str, OnScreen[Any]] = {
     "self_time_percent": OnScreen("self", "time", 6, fixed=True),
     "cumulative_percent": OnScreen("cumulative", "cumul.", 6),
     "gflops_per_second": OnScreen("flops_rate", "FLOP/s", 7),
-    "flops_utilization": OnScreen("flops", "FLOPS", 6, flops_style, used, note="Green from 50%, red below 20%."),
+    "flops_utilization": OnScreen(
+        "flops", "FLOPS", 6, flops_style, used, note=f"Green from 50%, red below 20%. {ABOVE_NOTE}"
+    ),
     "hbm_bandwidth_utilization": OnScreen("hbm", "HBM", 6, bandwidth_style, used, note=_HELD_UP),
     "operational_intensity": OnScreen("intensity", "FLOP/B", 7),
-    "roofline_efficiency": OnScreen("roof", "of roof", 7, words=used),
+    "roofline_efficiency": OnScreen("roof", "of roof", 7, words=used, note=ABOVE_NOTE),
     "model_gflops_per_second": OnScreen("model_rate", "model/s", 7),
     "gigabytes_per_second": OnScreen("all_rate", "bytes/s", 7),
     "hbm_gigabytes_per_second": OnScreen("hbm_rate", "HBM B/s", 7),
@@ -245,8 +245,8 @@ def _bound_cells(rates: Callable[[Any], Rates]) -> Callable[[Any, Glyphs], Cells
 
         def bound(row: int) -> Span:
             name = of.bound_name(row)
-            if float(of.efficiency[row]) > IMPLAUSIBLE:
-                return "async", "dim"
+            if float(of.efficiency[row]) > AT_THE_PEAK:
+                return "above peak", "dim"
             return name, "dim" if name == "unknown" else "text"
 
         return each(bound)

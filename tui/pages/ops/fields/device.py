@@ -7,6 +7,9 @@ from operator import attrgetter
 from typing import Any
 
 from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.tui.draw.format import byte_rate, flop_rate, percent
+from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
 from tpuprof.tui.report.fields import Figure, attribute
 from tpuprof.tui.report.units import COUNT, FLAG, GFLOPS, GIGABYTES, INTENSITY, NUMBER, TEXT, TIME_PS
@@ -80,3 +83,17 @@ OP_COUNT: Figure[OpsPage] = Figure("op_count", COUNT, len, "HLO ops before any l
 def time_figures(page: OpsPage) -> tuple[Figure[Any], ...]:
     """`WHOLE_TIME` with the page's own reason where it has one."""
     return tuple(replace(figure, null=page.unknown.get("ops", figure.null)) for figure in WHOLE_TIME)
+
+
+def machine_line(page: OpsPage, width: int, glyphs: Glyphs) -> Line:
+    """What the ops ran on, and the device's peaks."""
+    ascii_only = glyphs.is_ascii
+    peaks = page.peaks
+    parts = [clean(page.device_type or "device unknown", ascii_only), f"{page.core_count} cores"]
+    if peaks.flops_per_second is not None:
+        parts.append(f"{flop_rate(peaks.flops_per_second / 1e9)}FLOP/s")
+    if peaks.hbm is not None:
+        parts.append(f"HBM {byte_rate(peaks.hbm)}B/s")
+    if page.time_scale is not None:
+        parts.append(f"clock {percent(100 * page.time_scale)} of nominal")
+    return fit([(f" {glyphs.dot} ".join(parts), "dim")], width, glyphs)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import known_program, name_fields, rate_fields
 from tpuprof.tui.report.fields import Field, OnScreen, Table, column, in_order
-from tpuprof.tui.report.units import TEXT
+from tpuprof.tui.report.units import COUNT, TEXT
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes
     from tpuprof.tui.report.fields import Rows
 
 
@@ -25,6 +30,13 @@ class FrameworkOps:
 
     def __len__(self) -> int:
         return len(self.page)
+
+
+@dataclass(frozen=True, slots=True)
+class TypesOfOps(FrameworkOps):
+    """The types of framework ops: `page` has a row a type."""
+
+    types: FrameworkTypes
 
 
 def _sides(source: FrameworkOps, rows: Rows) -> list[str]:
@@ -59,6 +71,13 @@ _SIDE: Field[FrameworkOps] = Field(
     screen=OnScreen("side", "side", 6),
     sort=lambda source: source.page.is_host,
 )
+_ABOVE: Field[FrameworkOps] = Field(
+    "above_peak_why",
+    TEXT,
+    lambda source, rows: above_peak_of_ops(source.page, source.ops, np.asarray(rows)),
+    "why its utilization of the device's FLOPS, or of a memory's peak, is above 1, and the HLO op that this is of",
+    "no utilization of these ops is above 1",
+)
 _MAIN_OP: Field[FrameworkOps] = Field(
     "main_op", TEXT, _main_ops, "the longest HLO op that stems from it", _NO_HLO_OP, "longest HLO op"
 )
@@ -79,10 +98,12 @@ FRAMEWORK_OPS: Table[FrameworkOps] = Table(
     "ops",
     (
         *name_fields("page.", "page.", 36, ("name", "framework_op")),
-        *(_TYPE, _SIDE, *rate_fields("page.rates"), _MAIN_OP, _MAIN_PROGRAM),
+        *(_TYPE, _SIDE, *rate_fields("page.rates"), _ABOVE, _MAIN_OP, _MAIN_PROGRAM),
     ),
     len,
-    json=in_order("name type side class", common.TIMES, common.SHARES, common.WORK_RATES, "main_op main_op_program"),
+    json=in_order(
+        "name type side class", common.TIMES, common.SHARES, common.WORK_RATES, "above_peak_why main_op main_op_program"
+    ),
     markdown=(*HOST_OP_COLUMNS, *common.PEOPLES_RATES, "main_op"),
     screen=in_order(
         common.LEADING,
@@ -90,3 +111,39 @@ FRAMEWORK_OPS: Table[FrameworkOps] = Table(
         "cumulative_percent total_time_ps",
     ),
 )
+
+
+_OP_COUNT: Field[Any] = Field(
+    "op_count",
+    COUNT,
+    column("types.op_count"),
+    "how many framework ops of the type there are",
+    heading="ops",
+    screen=OnScreen("ops", "ops", 6),
+    sort=lambda source: source.types.op_count,
+)
+_TYPE_NAME: Field[Any] = replace(
+    FRAMEWORK_OPS.by_key["name"],
+    key="type",
+    meaning="the op's type, as the framework names it",
+    heading="type",
+    filter=("name", "framework_op", "category"),
+)
+_OF_TYPES = in_order("side class op_count", common.TIMES, common.SHARES, common.WORK_RATES)
+
+FRAMEWORK_TYPES: Table[Any] = Table(
+    "types",
+    (
+        _TYPE_NAME,
+        _OP_COUNT,
+        *(quantity for quantity in FRAMEWORK_OPS.fields if quantity.key not in ("name", "type", "above_peak_why")),
+    ),
+    len,
+    json=("type", *_OF_TYPES),
+    markdown=in_order("type side op_count self_time_percent self_time_ps occurrences", common.PEOPLES_RATES),
+    screen=in_order(
+        "class self_time_percent self_time_bar type op_count flops_utilization hbm_bandwidth_utilization self_time_ps",
+        "occurrences side bound_by gflops_per_second cumulative_percent total_time_ps",
+    ),
+)
+"""Types of framework ops; each stands for the framework ops that have it on one side."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.ops.roofline import WORK
+from tpuprof.parsers.ops.roofline import WORK, above_peak
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.layout import clean, cut_middle
@@ -15,7 +16,7 @@ from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import LEADING, PEOPLES_RATES, SHARES, TIMES, WORK_RATES
 from tpuprof.tui.report.fields import Field, OnScreen, Reader, Table, column, in_order
-from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
+from tpuprof.tui.report.units import COUNT, FLAG, JOULES, MAYBE, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.intervals import Int64s
@@ -50,8 +51,26 @@ def _work(key: str, meaning: str, null: str) -> Field[OpsPage]:
     return Field(key, WHOLE, column(f"table.{key}"), meaning, null)
 
 
+def _core_types(page: OpsPage, rows: Rows) -> list[str | None]:
+    own = TENSOR_CORE if page.core_count else None
+    return [SPARSE_CORE if page.table.parent[row] else own for row in rows]
+
+
+def _sides(page: OpsPage, rows: Rows) -> list[str]:
+    """Where each op ran, in the words of the filter ``side:``."""
+    return [f"device {SPARSE_CORE if page.table.parent[row] else TENSOR_CORE}" for row in rows]
+
+
+def _ranks(page: OpsPage, rows: Rows) -> list[int | None]:
+    return [None if page.table.parent[row] else int(row) + 1 for row in rows]
+
+
+TENSOR_CORE, SPARSE_CORE = "TensorCore", "SparseCore"
+_NEVER_TOLD = "no profile says it: XProf has the column, and nothing that fills it"
+_OUTSIDE = "whether the op hands work to the host in the middle of a program, told by its names as XProf does"
 _PROGRAM = "the HLO module that the op belongs to, with its program id"
 _SOURCE = "the source file and line that it stems from"
+_SHAPE = "the shape of its result, with its layout"
 _DUPLICATE = "the op that it is a copy of, by the compiler's word: ops with one such name run the same code"
 _LOOKS: dict[str, OnScreen[OpsPage]] = {
     "program": OnScreen("program", "program", 24, cells=_program_cells),
@@ -59,8 +78,11 @@ _LOOKS: dict[str, OnScreen[OpsPage]] = {
     "framework_op": OnScreen("framework", "framework op", 40),
 }
 
+_RANKED, *_NAMED = common.name_fields("table.", "", 26)
+
 HLO_FIELDS: tuple[Field[OpsPage], ...] = (
-    *common.name_fields("table.", "", 26),
+    replace(_RANKED, read=_ranks, null="what a SparseCore ran has no place among the ops of the cores"),
+    *_NAMED,
     _name("program", "program", _PROGRAM, common.NO_PROGRAM, common.PROGRAM),
     Field("program_id", NUMBER, common.not_zero("table.program_id"), "the id of that module", common.NO_PROGRAM),
     _name("category", "table.category", "the HLO category, as the compiler gives it", common.NO_CATEGORY),
@@ -79,16 +101,64 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
     _work("hbm_bytes", "bytes read from and written to HBM, over all occurrences", common.NO_BYTES),
     *common.rate_fields("rates"),
     Field(
+        "above_peak_why",
+        TEXT,
+        lambda page, rows: above_peak(page.table, page.rates, rows),
+        "why its utilization of the device's FLOPS, or of a memory's peak, is above 1",
+        "no utilization of these ops is above 1",
+    ),
+    Field(
         "remat",
         FLAG,
         lambda page, rows: [page.table.is_rematerialized(row) for row in rows],
         "whether the op is computed a second time to save memory, told by its names as XProf does",
         screen=OnScreen("remat", "remat", 5),
+        filter=("remat",),
+    ),
+    Field(
+        "outside_compilation",
+        FLAG,
+        lambda page, rows: [page.table.is_outside_compilation(row) for row in rows],
+        _OUTSIDE,
+        screen=OnScreen("outside", "outside", 7),
+    ),
+    Field(
+        "autotuned",
+        MAYBE,
+        lambda _, rows: [None] * len(rows),
+        "whether the compiler has tried out its parameters",
+        _NEVER_TOLD,
+        screen=OnScreen("", "autotuned", 9),
+    ),
+    Field(
+        "core_type",
+        TEXT,
+        _core_types,
+        "the core that ran it: TensorCore, or a SparseCore beside it",
+        "only TPUs have cores of several types",
+        screen=OnScreen("core", "core", 10),
+    ),
+    Field("side", TEXT, _sides, "where it ran, for the filter", filter=("side",)),
+    Field(
+        "parent_op",
+        TEXT,
+        column("table.parent"),
+        "the TensorCore's op that a SparseCore ran it for",
+        "the ops of a TensorCore run for themselves",
+        screen=OnScreen("parent", "parent op", 16),
+    ),
+    Field(
+        "energy_joules",
+        JOULES,
+        column("table.energy_j"),
+        "energy at the core's supply (VDD) meanwhile, over all occurrences",
+        "no event of these ops has an energy (vdd_energy_j)",
+        screen=OnScreen("energy", "energy", 8),
     ),
     Field("source", TEXT, text_of("source"), _SOURCE, common.NO_SOURCE, filter=("source",)),
     Field("deduplicated_name", TEXT, text_of("deduplicated_name"), _DUPLICATE, common.NO_DUPLICATE),
-    Field("shape", TEXT, text_of("shape_with_layout"), "the shape of its result, with its layout", common.NO_SHAPE),
-    Field("expression", TEXT, expressions, "the op's HLO text", common.NO_EXPRESSION),
+    Field("shape", TEXT, text_of("shape_with_layout"), _SHAPE, common.NO_SHAPE, filter=("shape",)),
+    Field("expression", TEXT, expressions, "the op's HLO text", common.NO_EXPRESSION, filter=("expression",)),
 )
 
 _OP = "name program program_id category class framework_op"
@@ -98,8 +168,9 @@ _HLO_JSON = in_order(
     SHARES,
     "dma_stall_percent flops model_flops bytes_accessed hbm_bytes",
     WORK_RATES,
-    "model_gflops_per_second gigabytes_per_second",
+    "above_peak_why model_gflops_per_second gigabytes_per_second",
     [f"bandwidth_gigabytes_per_second.{name}" for name in common.MEMORIES.values()],
+    "core_type parent_op remat outside_compilation autotuned energy_joules",
     "source shape deduplicated_name expression",
 )
 
@@ -109,7 +180,7 @@ _QUANTITIES = in_order(
     "cumulative_percent total_time_ps model_gflops_per_second gigabytes_per_second",
     "bandwidth_gigabytes_per_second.cmem_read bandwidth_gigabytes_per_second.cmem_write",
     "bandwidth_gigabytes_per_second.sram_read bandwidth_gigabytes_per_second.sram_write",
-    "dma_stall_percent remat program framework_op",
+    "dma_stall_percent remat program framework_op core_type parent_op outside_compilation autotuned energy_joules",
 )
 
 HLO_OPS: Table[OpsPage] = Table(
@@ -145,7 +216,7 @@ def grouped_ops(op_count: Int64s) -> Table[OpsPage]:
 
 
 _ROOFLINE_WORK = ("flops bytes_accessed hbm_bytes", WORK_RATES, "hbm_gigabytes_per_second")
-_ROOFLINE_JSON = in_order(_OP, TIMES, "self_time_percent", *_ROOFLINE_WORK)
+_ROOFLINE_JSON = in_order(_OP, TIMES, "self_time_percent", *_ROOFLINE_WORK, "above_peak_why")
 _KIND: Field[OpsPage] = Field(
     "kind", TEXT, lambda _, rows: ["op"] * len(rows), "what a row is of: program, average step, step or op"
 )

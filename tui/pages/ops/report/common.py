@@ -10,8 +10,7 @@ from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
 from tpuprof.tui.draw.layout import fit, note_lines, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
-from tpuprof.tui.pages.ops.card import machine_line
-from tpuprof.tui.pages.ops.fields.device import DEVICE
+from tpuprof.tui.pages.ops.fields.device import DEVICE, machine_line
 from tpuprof.tui.report.fields import figure_rows
 from tpuprof.tui.report.markdown import page_head
 from tpuprof.tui.report.text import page_heading

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+from tpuprof.parsers.pages.ops.framework_types import framework_types
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.common import WORK_RATES
 from tpuprof.tui.pages.ops.fields.device import DEVICE, whole_and_idle
-from tpuprof.tui.pages.ops.fields.framework_ops import FRAMEWORK_OPS, HOST_OP_COLUMNS, FrameworkOps
+from tpuprof.tui.pages.ops.fields.framework_ops import (
+    FRAMEWORK_OPS,
+    FRAMEWORK_TYPES,
+    HOST_OP_COLUMNS,
+    FrameworkOps,
+    TypesOfOps,
+)
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import Figure, columns, figure_reasons, figure_values, reasons, records, screen_columns
+from tpuprof.tui.report.fields import (
+    Figure,
+    RowColumns,
+    Table,
+    columns,
+    figure_reasons,
+    figure_values,
+    reasons,
+    records,
+    screen_columns,
+)
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import figures_table, joined, main_table, unknown_block
 from tpuprof.tui.report.page import Asked, Report
@@ -51,16 +69,32 @@ def json(source: FrameworkOps, asked: Asked) -> str:
     values = columns(FRAMEWORK_OPS, source, rows)
     body = {**figure_values(TIMES, page), **figure_values(DEVICE, ops), **figure_values(COUNTS, page)}
     body["ops"] = records(values)
-    by_row = reasons(FRAMEWORK_OPS.fields, "ops[]", page.unknown)
-    sides = page.is_host[rows].tolist()
-    for key in WORK_RATES:
-        unknown = {is_host for is_host, value in zip(sides, values[key], strict=True) if value is None}
-        parts = [by_row[f"ops[].{key}"]] * (False in unknown) + [HOST_DOES_NO_WORK] * (True in unknown)
-        by_row[f"ops[].{key}"] = "; ".join(parts)
+    types = types_of(source)
+    by_type = columns(FRAMEWORK_TYPES, types, _rows(types.page, asked.most_rows))
+    body["types"] = records(by_type)
+    by_row = _reasons(FRAMEWORK_OPS, page, values)
+    by_row |= _reasons(FRAMEWORK_TYPES, page, by_type)
     own = {"device": page.unknown.get("ops"), "host": page.unknown.get("host_idle_time_ps")}
     times = (replace(figure, null=own[figure.key.partition("_")[0]] or figure.null) for figure in TIMES)
     why = {**figure_reasons((*times, *DEVICE)), **by_row}
     return document(head("framework-ops", asked.run, page.hosts, page.warnings), body, why)
+
+
+def types_of(source: FrameworkOps) -> TypesOfOps:
+    """The framework ops by type."""
+    types = framework_types(source.page, source.ops)
+    return TypesOfOps(types.page, source.ops, types)
+
+
+def _reasons(table: Table[Any], page: FrameworkOpsPage, values: RowColumns) -> dict[str, str]:
+    """Why values of a table's rows are null: host ops do no work, and for the others what the fields say."""
+    prefix = f"{table.key}[]"
+    by_row = reasons(table.fields, prefix, page.unknown, "ops[]")
+    for key in WORK_RATES:
+        unknown = {side for side, value in zip(values["side"], values[key], strict=True) if value is None}
+        parts = [by_row[f"{prefix}.{key}"]] * ("device" in unknown) + [HOST_DOES_NO_WORK] * ("host" in unknown)
+        by_row[f"{prefix}.{key}"] = "; ".join(parts)
+    return by_row
 
 
 def csv(source: FrameworkOps, asked: Asked) -> str:
@@ -77,6 +111,9 @@ def markdown(source: FrameworkOps, asked: Asked) -> str:
         of_whole = percent(100 * idle / whole if whole else None)
         figures += [(f"{side} time", duration(whole or None)), (f"{side} idle, of its time", of_whole)]
     lines += figures_table(figures)
+    types = types_of(source)
+    every = range(len(types.types))
+    lines += main_table("By type", FRAMEWORK_TYPES, types, every, len(types.types)) if every else []
     shown = _rows(page, asked.most_rows)
     for side, is_host, _, _ in _sides(page):
         rows = shown[page.is_host[shown] == is_host]
@@ -101,6 +138,11 @@ def text(source: FrameworkOps, asked: Asked) -> str:
             lines.append(fit([(words, "title")], width, glyphs))
             if rows:
                 lines += common.text_table(shown, rows, asked.most_rows, width, glyphs)
+        types = types_of(source)
+        if len(types.types):
+            lines.append(fit([(f"By type: {counted(len(types.types), 'type')}", "title")], width, glyphs))
+            by_type = screen_columns(FRAMEWORK_TYPES, types, glyphs)
+            lines += common.text_table(by_type, range(len(types.types)), asked.most_rows, width, glyphs)
         return [*lines, *common.text_notes(page.warnings, page.unknown, width, glyphs)]
 
     return page_text(lines, asked.look)
@@ -121,7 +163,7 @@ def _rows(page: FrameworkOpsPage, limit: int) -> NDArray[np.int64]:
 REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
-    tables=(FRAMEWORK_OPS,),
+    tables=(FRAMEWORK_OPS, FRAMEWORK_TYPES),
     figures=(*TIMES, *DEVICE, *COUNTS),
     csv_table=FRAMEWORK_OPS,
     warnings=lambda source: source.page.warnings,

@@ -6,7 +6,7 @@ op pages. `flops` and bytes are over all occurrences, `average_time_ps` is the t
 
 from __future__ import annotations
 
-from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
@@ -22,8 +22,8 @@ FIGURES = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, OP_COUNT)
 
 
 def read(asked: Asked) -> OpsPage:
-    """Reads the page."""
-    return asked.session(asked.run).ops(asked.host)
+    """Reads the page, with what SparseCores ran for the cores' ops behind these."""
+    return with_offloaded(asked.session(asked.run).ops(asked.host))
 
 
 def json(page: OpsPage, asked: Asked) -> str:

@@ -1,0 +1,145 @@
+"""Two ops side by side, as a text: sentences first, then figures, then arrays; what differs is set off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.pages.ops.compare import OpComparison, is_alike, ratio
+from tpuprof.tui.draw.format import UNKNOWN, count, size
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.report.fields import row_words
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.ops.compare import Array
+
+LABEL = 13
+TIMES = 8
+"""Cells of a label, and of the ratio of two figures."""
+
+_OF_OP = (
+    ("kind", "category"),
+    ("program", "program"),
+    ("framework op", "framework_op"),
+    ("source", "source"),
+    ("core", "core_type"),
+    ("remat", "remat"),
+)
+_FIGURES = (
+    ("runs", "occurrences"),
+    ("self time", "self_time_ps"),
+    ("a run", "average_time_ps"),
+    ("share", "self_time_percent"),
+    ("bound by", "bound_by"),
+    ("of roof", "roofline_efficiency"),
+    ("FLOP/s", "gflops_per_second"),
+    ("of peak", "flops_utilization"),
+    ("HBM B/s", "hbm_gigabytes_per_second"),
+    ("of peak", "hbm_bandwidth_utilization"),
+    ("chip rd B/s", "bandwidth_gigabytes_per_second.sram_read"),
+    ("chip wr B/s", "bandwidth_gigabytes_per_second.sram_write"),
+    ("FLOP/byte", "operational_intensity"),
+)
+
+
+def comparison_lines(pair: OpComparison, width: int, glyphs: Glyphs) -> list[Line]:
+    """Sentences, figures and arrays of two ops."""
+    return _Lines(pair, width, glyphs).all()
+
+
+class _Lines:
+    def __init__(self, pair: OpComparison, width: int, glyphs: Glyphs) -> None:
+        self._pair, self._width, self._glyphs = pair, width, glyphs
+        self._cells = max(10, (width - LABEL - TIMES - 4) // 2)
+
+    def all(self) -> list[Line]:
+        """Every line."""
+        pair, glyphs = self._pair, self._glyphs
+        lines: list[Line] = []
+        for index, sentence in enumerate(pair.sentences):
+            lines += wrap(sentence, self._width, "text" if index else "strong", glyphs)
+        lines.append(fit([], self._width, glyphs))
+        names = [pair.page.table.name[op.row] for op in (pair.left, pair.right)]
+        lines.append(self._line(("  ", "text"), "", names, "ratio", "title"))
+        for label, key in _OF_OP:
+            lines += self._words(label, key)
+        for label, key in _FIGURES:
+            lines += self._words(label, key, self._times_of(key))
+        for label, name in (("FLOPs a run", "flops"), ("HBM a run", "bytes_moved")):
+            write = count if name == "flops" else size
+            values = [getattr(op, name) for op in (pair.left, pair.right)]
+            texts = [UNKNOWN if value is None else write(round(value)) for value in values]
+            lines += self._row(label, texts[0], texts[1], _times(*values), is_alike(*values))
+        padding = pair.left.padding, pair.right.padding
+        texts = [UNKNOWN if value is None else size(value) for value in padding]
+        lines += self._row("padding", texts[0], texts[1], _times(*padding), is_alike(*padding))
+        return lines + self._arrays()
+
+    def _words(self, label: str, key: str, times: str = "") -> list[Line]:
+        page, ascii_only = self._pair.page, self._glyphs.is_ascii
+        left, right = (
+            row_words(HLO_OPS, (key,), page, op.row, ascii_only)[0] for op in (self._pair.left, self._pair.right)
+        )
+        return self._row(label, left or UNKNOWN, right or UNKNOWN, times)
+
+    def _times_of(self, key: str) -> str:
+        """The ratio of two figures of a field, where it has numbers."""
+        quantity = HLO_OPS.by_key[key]
+        if quantity.unit.is_text:
+            return ""
+        values = quantity.read(self._pair.page, [self._pair.left.row, self._pair.right.row])
+        return _times(float(values[0]), float(values[1]))
+
+    def _arrays(self) -> list[Line]:
+        """The arrays of both, each at its place: its shape, and below it layout and padding where they differ."""
+        left, right = self._pair.left.arrays, self._pair.right.arrays
+        if not left and not right:
+            return []
+        lines: list[Line] = [fit([], self._width, self._glyphs)]
+        for place in range(max(len(left), len(right))):
+            first, second = (of[place] if place < len(of) else None for of in (left, right))
+            label = "result" if place == 0 else f"array {place + 1}"
+            lines += self._row(label, _shape(first), _shape(second))
+            lines += self._row("", _layout(first), _layout(second))
+        return lines
+
+    def _row(self, label: str, left: str, right: str, times: str = "", alike: bool | None = None) -> list[Line]:
+        """A label, both values and their ratio: those that differ stand out, long ones below each other."""
+        differs = left != right if alike is None else not alike
+        style: StyleKey = "strong" if differs else "dim"
+        mark: Span = (f"{self._glyphs.mark if differs else ' '} ", "mark")
+        if max(len(left), len(right)) < self._cells:
+            return [self._line(mark, label, (left, right), times, style)]
+        head: list[Span] = [mark, (f"{label:<{LABEL}}", "dim")]
+        if not differs:
+            return wrap(left, self._width, style, self._glyphs, head)
+        second: list[Span] = [("  ", "text"), (" " * LABEL, "dim")]
+        return [
+            line
+            for first, text in ((head, left), (second, right))
+            for line in wrap(text or "none", self._width, style, self._glyphs, first)
+        ]
+
+    def _line(self, mark: Span, label: str, values: Sequence[str], times: str, style: StyleKey) -> Line:
+        glyphs, cells = self._glyphs, self._cells
+        texts = (cut_middle(clean(text, glyphs.is_ascii), cells - 1, glyphs) for text in values)
+        spans: list[Span] = [mark, (f"{label:<{LABEL}}", "dim"), *((f"{text:<{cells}}", style) for text in texts)]
+        return fit([*spans, (f"{times:>{TIMES}}", style)], self._width, glyphs)
+
+
+def _times(left: float | None, right: float | None) -> str:
+    found = ratio(left, right)
+    return "" if found is None else f"{found:.3g}"
+
+
+def _shape(array: Array | None) -> str:
+    return "" if array is None else array.shape
+
+
+def _layout(array: Array | None) -> str:
+    if array is None:
+        return ""
+    padding = f" +{size(array.padding)} padding" if array.padding else ""
+    return f"{array.layout}{padding}"
