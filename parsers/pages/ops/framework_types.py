@@ -16,7 +16,7 @@ from tpuprof.parsers.ops.table import framework_groups
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
 from tpuprof.parsers.pages.ops.ops import OpsPage
 
-NO_OP_ALONE = "its HLO ops count work for time that is not theirs alone; none of them is above a peak by itself"
+NO_OP_ALONE = "none of its HLO ops is: some took no time, or their time is that of the ops inside them"
 
 
 @dataclass(frozen=True, slots=True)

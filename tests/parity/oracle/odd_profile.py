@@ -106,7 +106,10 @@ EVENTS: tuple[tuple[str, int, int, dict[str, StatInput]], ...] = (
 """What happens in each step: op, start and duration in microseconds, stats of the event."""
 
 
-OFFLOADS = (("gather_fusion.1", 0, 20, {"vdd_energy_j": 0.5}), ("sc_add.2", 5, 4, {}))
+OFFLOADS: tuple[tuple[str, int, int, dict[str, StatInput]], ...] = (
+    ("gather_fusion.1", 0, 20, {"vdd_energy_j": 0.5}),
+    ("sc_add.2", 5, 4, {}),
+)
 """What a SparseCore runs for each call: op, start in it and duration in microseconds, stats of the event."""
 
 

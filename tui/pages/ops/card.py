@@ -218,7 +218,7 @@ def _core(card: _Card, page: OpsPage, row: int) -> None:
     core, remat, outside, tuned, energy = row_words(HLO_OPS, keys, page, row, card.glyphs.is_ascii)
     parent = page.table.parent[row]
     words = f"{core}, for {parent} of the TensorCore" if parent else core
-    words += f"; rematerialized: {remat}; outside compilation: {outside}; autotuned: {tuned}; energy: {energy}"
+    words += f"; remat {remat}; outside compilation {outside}; autotuned {tuned}; energy {energy}"
     card.entry("core", words)
 
 

@@ -244,7 +244,11 @@ class OpsTab(Tab):
             return FootKey("v", "view"), FootKey("b", "group by"), FootKey("s", "sort"), FootKey("h l", "close, open")
         where = "in HLO ops" if self.views.at == FRAMEWORK else "in tree"
         keys = FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", where), FootKey("Enter", "details")
-        return (keys[0], FootKey("b", "group"), *keys[1:], FootKey("/", "search")) if self.views.at == HLO else keys
+        return (
+            (keys[0], FootKey("b", "group"), *keys[1:], FootKey("/", "search"))
+            if self.views.at in (HLO, FRAMEWORK)
+            else keys
+        )
 
     @property
     def motions(self) -> tuple[tuple[str, str], ...]:

@@ -129,6 +129,7 @@ _TYPE_NAME: Field[Any] = replace(
     heading="type",
     filter=("name", "framework_op", "category"),
 )
+_OF_ONE_OP = ("name", "type", "side", "above_peak_why")
 _OF_TYPES = in_order("side class op_count", common.TIMES, common.SHARES, common.WORK_RATES)
 
 FRAMEWORK_TYPES: Table[Any] = Table(
@@ -136,7 +137,8 @@ FRAMEWORK_TYPES: Table[Any] = Table(
     (
         _TYPE_NAME,
         _OP_COUNT,
-        *(quantity for quantity in FRAMEWORK_OPS.fields if quantity.key not in ("name", "type", "above_peak_why")),
+        replace(_SIDE, heading="side"),
+        *(quantity for quantity in FRAMEWORK_OPS.fields if quantity.key not in _OF_ONE_OP),
     ),
     len,
     json=("type", *_OF_TYPES),

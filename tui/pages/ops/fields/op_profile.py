@@ -15,7 +15,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
-from tpuprof.tui.pages.ops.fields.hlo_ops import expressions, text_of
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, expressions, text_of
 from tpuprof.tui.report.fields import Field, Table, column, in_order, picked
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_PS, WHOLE, Unit, plain
 
@@ -122,6 +122,7 @@ _TEXTS: tuple[Field[OpsPage], ...] = (
     Field("expression", TEXT, expressions, "the HLO text", common.NO_EXPRESSION),
     Field("framework_op", TEXT, column("table.framework_op"), "the framework op", common.NO_FRAMEWORK_OP),
     Field("source", TEXT, text_of("source"), "the source file and line", common.NO_SOURCE),
+    HLO_OPS.by_key["above_peak_why"],
     Field("layout", TEXT, text_of("shape_with_layout"), "the shape of the result, with its layout", common.NO_SHAPE),
 )
 OP_TEXTS: Table[OpsPage] = Table("ops", _TEXTS, len, json=tuple(quantity.key for quantity in _TEXTS))

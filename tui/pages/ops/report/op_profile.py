@@ -304,6 +304,7 @@ def _instructions(inside: Sequence[Instruction]) -> RowColumns:
         "expression": [_text(quantity.expression or None) for quantity in inside],
         "framework_op": [_text(quantity.framework_op or None) for quantity in inside],
         "source": [_text(quantity.source or None) for quantity in inside],
+        "above_peak_why": [None] * len(inside),
         "layout": [_text(quantity.shape or None) for quantity in inside],
     }
 
