@@ -38,10 +38,10 @@ HELP: tuple[tuple[str, str], ...] = (
     ("op:attention", "in the framework op only."),
     ("prog:jit_step", "in the program only."),
     ("bound:hbm", "in what bounds the op: compute, hbm, vmem read, unknown and so on."),
-    ("src:model.py:12", "in the source file and line."),
-    ("hlo:custom_call", "in the op's HLO text."),
+    ("src:model.py", "in the source file and line, model.py:12."),
+    ("hlo:gather(", "in the op's HLO text."),
     ("shape:bf16[8,", "in the shape of its result, with its layout."),
-    ("hlo:~dot.*S\\(5\\)", "a regex in one of these: op:~, src:~ and so on."),
+    ("hlo:~a.*b", "a regex in one of these; so name:~, cat:~, op:~, prog:~, src:~ and shape:~."),
     ("remat:yes", "ops that are computed a second time to save memory; remat:no for the others."),
     ("side:host", "where it ran: device (TensorCore or SparseCore) or host."),
 )

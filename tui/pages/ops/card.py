@@ -184,7 +184,8 @@ def _resources(card: _Card, rates: Rates, row: int, peaks: Peaks) -> None:
 
 
 def _meter(card: _Card, label: str, words: str, used: float, key: StyleKey) -> Line:
-    spans: list[Span] = [label_span(label, LABEL), (f"{words:<18}", "text"), (f"{used_words(used):>6} ", key)]
+    shown = used_words(used).rstrip("!")
+    spans: list[Span] = [label_span(label, LABEL), (f"{words:<18}", "text"), (f"{shown:>6} ", key)]
     room = min(12, card.width - sum(len(text) for text, _ in spans) - 1)
     if math.isfinite(used) and room >= 3:
         filled, empty = small_bar(min(1.0, used), room, card.glyphs)

@@ -23,11 +23,8 @@ from tests.support.app.stage import (
     until,
 )
 from tpuprof.parsers.ops import regex
-from tpuprof.parsers.ops.filter import parse_filter
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
-from tpuprof.tui.pages.ops.shelf import op_columns
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, ROOFLINE, TREE
 from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
@@ -283,103 +280,7 @@ def test_searching_the_tree_opens_what_hides_the_match() -> None:
     play(act)
 
 
-@pytest.mark.parametrize("text", ["hlo:all-gather", "src:model.py:6 !cat:fusion", "~^all-.*[.]6", ">2% shape:bf16"])
-def test_a_filter_in_the_tree_goes_from_op_to_op(text: str) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await pilot.press("slash", *text, "enter")
-        await until(pilot, lambda: tree(app).asked is None)
-        pages = ops_tab(app)._pages
-        assert pages is not None
-        wanted = parse_filter(text).mask(op_columns(HLO_OPS, pages.ops)).nonzero()[0].tolist()
-        assert len(wanted) > 1, "the demo has such ops"
-        found = [tree(app).op_row]
-        for _ in wanted[1:]:
-            await pilot.press("n")
-            found.append(tree(app).op_row)
-        assert found == wanted  # all of them, the longest first
-        await pilot.press("n")
-        assert tree(app).op_row == wanted[0]
-
-    play(act)
-
-
-def test_what_is_no_filter_is_said_in_the_tree_too() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await pilot.press("slash", *"remat:perhaps", "enter")
-        assert "remat: takes yes or no" in frame(app)
-        await pilot.press("escape")
-
-    play(act)
-
-
-# --- two ops
-
-
-def test_an_op_is_marked_and_compared_with_another() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        first, second = tree_of_ops(app)
-        await pilot.press("v", "c")
-        assert f"marked {first}" in frame(app)
-        await pilot.press("c")
-        assert f"{first} is no longer marked" in frame(app)
-        await pilot.press("c", "v", "v", "v", "slash", *second, "enter", "c")  # another view, another op
-        text = frame(app)
-        assert "Two ops" in text and "times as long as one of" in text
-        assert first in text and second in text
-        await pilot.press("escape", "slash", *"IDLE", "enter", "c")
-        assert "no single op under the cursor" in frame(app)
-
-    play(act, width=120, height=40)
-
-
-def tree_of_ops(app: TpuprofApp) -> tuple[str, str]:
-    """Names of the two longest ops."""
-    pages = ops_tab(app)._pages
-    assert pages is not None
-    return pages.ops.table.name[0], pages.ops.table.name[1]
-
-
 # --- tables
-
-
-@pytest.mark.parametrize("keys", [[], ["b"]], ids=["ops", "groups"])
-@pytest.mark.parametrize("views", [["v"], ["v", "v"], ["V"]], ids=["hlo", "framework", "roofline"])
-def test_every_table_takes_every_term(views: list[str], keys: list[str]) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await pilot.press(*views, *keys)
-        view = table(app)
-        every = len(view.rows)
-        for text in ("hlo:fusion(", "shape:bf16", "src:model.py", "side:device", "remat:no", "!remat:yes"):
-            await pilot.press("slash", *text, "enter")
-            await until(pilot, lambda: view.asked is None)
-            assert 0 < len(view.rows) <= every, text
-            await pilot.press("escape")
-        await pilot.press("slash", *"side:sparse", "enter")
-        await until(pilot, lambda: view.asked is None)
-        assert not len(view.rows)
-        await pilot.press("escape")
-
-    play(act)
-
-
-def test_framework_ops_of_a_type_are_one_row() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await pilot.press("v", "v")
-        view = table(app)
-        assert isinstance(view, FrameworkView)
-        every = len(view.rows)
-        await pilot.press("b")
-        groups = view.shown_groups
-        assert groups is not None and len(view.rows) == len(groups) < every
-        assert int(groups.op_count.sum()) == every
-        number = int(groups.op_count[view.row])
-        await pilot.press("enter")
-        assert len(view.rows) == number > 1
-        assert len({view._page.type[row] for row in view.rows.tolist()}) == 1
-        await pilot.press("b", "b")
-        assert len(view.rows) == every
-
-    play(act)
 
 
 def test_a_filter_keeps_matching_rows_until_escape() -> None:
