@@ -58,7 +58,7 @@ def _core_types(page: OpsPage, rows: Rows) -> list[str | None]:
 
 def _sides(page: OpsPage, rows: Rows) -> list[str]:
     """Where each op ran, in the words of the filter ``side:``."""
-    return [f"device {SPARSE_CORE if page.table.parent[row] else TENSOR_CORE}" for row in rows]
+    return [f"device {core or ''}".rstrip() for core in _core_types(page, rows)]
 
 
 def _ranks(page: OpsPage, rows: Rows) -> list[int | None]:
