@@ -5,13 +5,19 @@ from __future__ import annotations
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.stage import frame, ops_tab, until
+from tests.parity.oracle.odd_profile import offload_profile
+from tests.support.app.stage import check_golden, frame, ops_tab, until
+from tests.support.made.op_views import pages_of
 from tests.tui.pages.ops.test_view import play, table, tree
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.filter import parse_filter
+from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
-from tpuprof.tui.pages.ops.shelf import op_columns
-from tpuprof.tui.pages.ops.table_views import FrameworkView
+from tpuprof.tui.pages.ops.shelf import Shelf, op_columns
+from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView
 
 
 @pytest.mark.parametrize("text", ["hlo:all-gather", "src:model.py:6 !cat:fusion", "~^all-.*[.]6", ">2% shape:bf16"])
@@ -111,3 +117,18 @@ def test_framework_ops_of_a_type_are_one_row() -> None:
         assert len(view.rows) == every
 
     play(act)
+
+
+def test_what_sparse_cores_ran_is_listed_last_with_its_parent() -> None:
+    page = ops_page([summarise(Trace.from_bytes(offload_profile()), "host0")])
+    view = HloView(pages_of(page), Shelf(lambda _: None))
+    view.shift = 22
+    check_golden("ops-sparse-cores_120", "\n".join(plain(line).rstrip() for line in view.lines(120, 10, BLOCK)))
+    view.jump(3)
+    assert (view.selection, view.op_row) == ("gather_fusion.1", None)
+    text = " ".join(" ".join(plain(line).split()) for line in view.card(100, BLOCK))
+    assert "core SparseCore, for call-start.1 of the TensorCore;" in text and "energy 0.5 J" in text
+    view.search("side:sparse")
+    assert view.asked is not None
+    view.keep("side:sparse", view.asked[1].mask(view.search_columns))
+    assert len(view.rows) == 4

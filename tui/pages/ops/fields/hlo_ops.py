@@ -19,7 +19,7 @@ from tpuprof.tui.report.fields import Field, OnScreen, Reader, Table, column, in
 from tpuprof.tui.report.units import COUNT, FLAG, JOULES, MAYBE, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.base.intervals import Int64s
+    from tpuprof.parsers.base.intervals import Floats, Int64s
     from tpuprof.parsers.pages.ops.roofline import RooflinePoints
     from tpuprof.tui.report.fields import Rows
 
@@ -78,11 +78,24 @@ _LOOKS: dict[str, OnScreen[OpsPage]] = {
     "framework_op": OnScreen("framework", "framework op", 40),
 }
 
+
+def _own_times(page: OpsPage) -> Floats:
+    """float64[n]: self time, unknown where it is none of the cores' time: what SparseCores ran comes last."""
+    own: Floats = page.table.self_ps.astype(np.float64)
+    return np.where([bool(parent) for parent in page.table.parent], np.nan, own) if any(page.table.parent) else own
+
+
 _RANKED, *_NAMED = common.name_fields("table.", "", 26)
+_NO_SHARE = f"{common.NO_TIME}, or a SparseCore ran these ops beside the cores"
 
 HLO_FIELDS: tuple[Field[OpsPage], ...] = (
     replace(_RANKED, read=_ranks, null="what a SparseCore ran has no place among the ops of the cores"),
-    *_NAMED,
+    *(
+        replace(quantity, null=_NO_SHARE, sort=_own_times if quantity.key == SHARES[0] else quantity.sort)
+        if quantity.key in SHARES
+        else quantity
+        for quantity in _NAMED
+    ),
     _name("program", "program", _PROGRAM, common.NO_PROGRAM, common.PROGRAM),
     Field("program_id", NUMBER, common.not_zero("table.program_id"), "the id of that module", common.NO_PROGRAM),
     _name("category", "table.category", "the HLO category, as the compiler gives it", common.NO_CATEGORY),
