@@ -101,7 +101,7 @@ class _Run:
         page, ops = session.overview(host), session.ops(host)
         summaries = tuple(session.summaries(host))
         step_ps = np.array([step.duration_ps for step in page.steps], np.float64)
-        files = {file.host: file for file in session.run.hosts}
+        files = {file.label: file for file in session.run.hosts}
         busiest, runs = _busiest(summaries)
         return cls(session, page, ops, summaries, files, step_ps, busiest, runs)
 

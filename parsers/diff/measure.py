@@ -20,7 +20,7 @@ from tpuprof.parsers.diff.noise import MOST_BATCHES, Bounds, Estimate, estimate,
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Meter
@@ -29,6 +29,7 @@ from tpuprof.parsers.ops.core_ops import OPS_LINE, core_ops
 from tpuprof.parsers.ops.device import device_ordinal, is_tensor_core
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.session.files import opened
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
 
@@ -199,7 +200,7 @@ def _kept_cores(
 def _cores(file: HostFile, grid: StepGrid, parts: _Parts, meter: Meter, workers: int) -> list[_CoreTimes]:
     """For each core of a host's steps its ops, and their time and occurrences by batch, int64[ops, batches]."""
     ordinals = {int(name.rpartition(":")[2]): index for index, name in enumerate(grid.core_names)}
-    with closing(Trace.open(file.path)) as trace:
+    with closing(opened(file)) as trace:
         every = [plane for plane in trace.planes if is_tensor_core(plane)]
         marks = _marks(every, grid)
         meter.opened(sum(line.size for plane in every for line in plane.lines if line.name == OPS_LINE))

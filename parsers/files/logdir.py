@@ -19,7 +19,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, natural_key, printable
 from tpuprof.parsers.base.urls import scheme_of, shown
@@ -39,6 +39,7 @@ from tpuprof.parsers.files.places import LAYOUT_HINT, HostFile, Place, reason, u
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 
 _RUN_TIME = re.compile(r"(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)", re.ASCII)
+_CORE = re.compile(r"(chip ?)?([0-9]{1,10})", re.ASCII)
 _SAYS_NOTHING = re.compile(r"(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?", re.I)
 
 
@@ -83,6 +84,46 @@ class Run:
             with contextlib.suppress(ValueError, OverflowError, OSError):  # 2026_99_…: looks like a time and is none
                 return datetime(year, month, day, hour, minute, second).timestamp()
         return self.modified
+
+    @property
+    def core(self) -> str:
+        """The core or chip that is all that is looked at, ``host:2``; empty for all."""
+        return next((file.label for file in self.hosts if file.core), "")
+
+    def files(self, host: str | None = None) -> Sequence[HostFile]:
+        """The file of one host, or of all.
+
+        Raises:
+            ProfileError: `unknown_host`, exit code 3, with the hosts that there are.
+        """
+        chosen = [file for file in self.hosts if host in (None, file.host)]
+        if not chosen and host is not None:
+            names = ", ".join(file.host for file in self.hosts) or "none"
+            sentence = f"Run {self.name} has no host {host}."
+            raise ProfileError("unknown_host", sentence, f"its hosts: {names}", EXIT_NOT_FOUND)
+        return chosen
+
+    def of_core(self, core: str, host: str | None = None) -> Run:
+        """The run with one core, or one chip, as all that is looked at; whether there is one shows when it is read.
+
+        Args:
+            core: ``host:2`` or ``host:chip1``; ``2`` or ``chip1`` where there is one host, or `host` says which.
+
+        Raises:
+            ProfileError: `usage`, exit code 2, where it is none of these; `unknown_host`, exit code 3.
+        """
+        named, _, number = core.rpartition(":")
+        match = _CORE.fullmatch(number)
+        if match is None or (named and host not in (None, named)):
+            sentence = f"{printable(core)!r} is no core{f' of host {host}' if match else ''}."
+            raise ProfileError("usage", sentence, "--core HOST:2, HOST:chip1, or 2 where there is one host", EXIT_USAGE)
+        files = self.files(named or host)
+        if len(files) != 1:
+            few = ", ".join(file.host for file in self.hosts[:4])
+            sentence = f"Run {self.name} has {len(files)} hosts: which one's core {number} is not said."
+            raise ProfileError("usage", sentence, f"--core HOST:{number}; its hosts: {few or 'none'}", EXIT_USAGE)
+        wanted = f"{'chip' if match[1] else ''}{int(match[2])}"
+        return replace(self, hosts=(replace(files[0], core=wanted),))
 
 
 @dataclass(frozen=True, slots=True)

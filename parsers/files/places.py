@@ -34,6 +34,7 @@ class HostFile:
         size_bytes, modified: on disk, so compressed for a packed file; seconds since 1970.
         packed: whether it is compressed, by its name; a reader goes by the first bytes.
         identity, linked: device and inode, (0, 0) where there are none; and whether it is a symbolic link.
+        core: the core or chip that is all that is looked at, ``2`` or ``chip1``; empty for the whole host.
     """
 
     host: str
@@ -43,6 +44,17 @@ class HostFile:
     packed: bool
     identity: tuple[int, int] = field(default=(0, 0), compare=False, repr=False)
     linked: bool = field(default=False, compare=False, repr=False)
+    core: str = ""
+
+    @property
+    def label(self) -> str:
+        """What figures made of it are called after: the host, or ``host:2`` for a core of it."""
+        return f"{self.host}:{self.core}" if self.core else self.host
+
+
+def only_shown(label: str) -> str:
+    """What to say of figures of one core."""
+    return f"only {label} is shown: what the host's threads did, and compiled modules, are the whole host's"
 
 
 class Place:

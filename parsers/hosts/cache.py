@@ -84,7 +84,7 @@ class HostCache:
         if sum(state.st_size for state in states) < LEAST_BYTES:
             return None
         self._code = self._code or code_version()
-        place = _encoded(f"{what} {[(file.host, os.path.realpath(file.path)) for file in files]}")
+        place = _encoded(f"{what} {[(file.label, os.path.realpath(file.path)) for file in files]}")
         name = f"{crc32(place):08x}{crc32(place[::-1]):08x}"  # of what share it, one is lost
         times = [(state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns) for state in states]
         return Slot(files, what, name, f"{place!r} {times} {self._code}")

@@ -5,15 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
+from typing import TypeVar
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.places import only_shown
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Watch
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, hull, line_spans
 from tpuprof.parsers.ops.core_sums import OpSums, op_sums
-from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, DeviceInfo, device_info, is_gpu, is_tensor_core, merge_devices
+from tpuprof.parsers.ops.device import (
+    ENVIRONMENT_PLANE,
+    DeviceInfo,
+    device_info,
+    is_gpu,
+    is_tensor_core,
+    merge_devices,
+    open_host,
+)
 from tpuprof.parsers.ops.offload import offloaded_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables
 
@@ -106,9 +117,9 @@ def whole_time(plane: Plane, sums: OpSums) -> int:
     return last - first
 
 
-def summarise_ops(path: str, host: str, watch: Watch, threads: int) -> OpSummary:
-    """Reads a host's file and returns its ops; workers call this."""
-    with closing(Trace.open(path)) as trace:
+def summarise_ops(path: str, host: str, watch: Watch, threads: int, core: str = "") -> OpSummary:
+    """Reads a host's file, or one core of it, and returns its ops; workers call this."""
+    with closing(open_host(path, host, core)) as trace:
         planes = [plane for plane in trace.planes if is_tensor_core(plane)]
         watch.opened(sum(line.size for plane in planes for line in plane.lines if line.name == OPS_LINE))
 
@@ -118,7 +129,18 @@ def summarise_ops(path: str, host: str, watch: Watch, threads: int) -> OpSummary
 
         cores = on_threads(totals, planes, threads)
         modules = {name for plane in planes for name in _module_names(plane)}
-        return op_summary(trace, host, list(map(device_info, planes)), cores, modules)
+        return of_core(op_summary(trace, host, list(map(device_info, planes)), cores, modules), core)
+
+
+Summary = TypeVar("Summary", bound=OpSummary)
+
+
+def of_core(summary: Summary, core: str) -> Summary:
+    """A summary of one core that says so; of a whole host, for an empty `core`, it stays as it is."""
+    if not core:
+        return summary
+    label = f"{summary.host}:{core}"
+    return replace(summary, host=label, remarks=(*summary.remarks, only_shown(label)))
 
 
 def _module_names(plane: Plane) -> list[str]:

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, has_infeed, summarise_core
-from tpuprof.parsers.hosts.op_summary import OpSummary, op_summary
+from tpuprof.parsers.hosts.op_summary import OpSummary, of_core, op_summary
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Watch
 from tpuprof.parsers.ops import device as devices
@@ -91,11 +91,11 @@ class HostSummary(OpSummary):
     hlo_programs: Mapping[int, str]
 
 
-def summarise_file(path: str, host: str, watch: Watch, threads: int) -> HostSummary:
-    """Reads a host's file and returns its summary; workers call this."""
-    with closing(Trace.open(path)) as trace:
+def summarise_file(path: str, host: str, watch: Watch, threads: int, core: str = "") -> HostSummary:
+    """Reads a host's file, or one core of it, and returns its summary; workers call this."""
+    with closing(devices.open_host(path, host, core)) as trace:
         watch.opened(needed_bytes(trace))
-        return summarise(trace, host, watch.chunk, threads)
+        return of_core(summarise(trace, host, watch.chunk, threads), core)
 
 
 def needed_bytes(trace: Trace) -> int:

@@ -8,8 +8,10 @@ from dataclasses import fields
 
 import numpy as np
 
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.formats.xspace.core.api import split_fields
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.formats.xspace.walk import VARINT, varint
@@ -76,6 +78,16 @@ def device_ordinal(plane: Plane) -> int:
     return int(match.group(1)) if match else 0
 
 
+def is_device(plane: Plane) -> bool:
+    """Whether a plane is a core or a GPU, or a SparseCore."""
+    return is_tensor_core(plane) or is_sparse_core(plane) or is_gpu(plane)
+
+
+def device_numbers(trace: Trace) -> set[int]:
+    """The numbers of the devices that a profile has."""
+    return {device_ordinal(plane) for plane in trace.planes if is_device(plane)}
+
+
 @dataclass(frozen=True, slots=True)
 class Peaks:
     """The peaks of one core; `None` where the profile gives zero or nothing.
@@ -137,21 +149,35 @@ def _peak(value: object, factor: float) -> float | None:
     return float(value) * factor if is_one and isinstance(value, int | float) else None
 
 
-def _chip(details: bytes) -> int | None:
-    """The chip of a core by its `CoreDetails` (`local_chip_id`, 0 where absent); None where these are damaged."""
+_LOCAL_CHIP_ID, _GLOBAL_CHIP_ID = 4, 5
+
+
+def _detail(plane: Plane, number: int) -> int | None:
+    """A number of a core's `CoreDetails`, 0 where absent; None where it has no such details, or damaged ones."""
+    details = plane.stats.get("core_details")
+    if not isinstance(details, bytes):
+        return None
     fields_of = split_fields(details)
     if fields_of.status or fields_of.next != len(details):
         return None
-    chosen = np.flatnonzero((fields_of.number == 4) & (fields_of.wire == VARINT))
-    return varint(details[int(fields_of.begin[chosen[-1]]) :]) & 0xFFFFFFFF if len(chosen) else 0
+    chosen = np.flatnonzero((fields_of.number == number) & (fields_of.wire == VARINT))
+    if not len(chosen):
+        return 0
+    begin, end = int(fields_of.begin[chosen[-1]]), int(fields_of.end[chosen[-1]])
+    return varint(details[begin:end]) & 0xFFFFFFFF
+
+
+def chip_number(plane: Plane) -> int | None:
+    """The chip of a core as XProf's timeline numbers it, over all hosts where the profile does; None where unknown."""
+    local, everywhere = (_detail(plane, number) for number in (_LOCAL_CHIP_ID, _GLOBAL_CHIP_ID))
+    return everywhere or local
 
 
 def device_info(plane: Plane) -> DeviceInfo:
     """Reads the stats of a device plane."""
     stats = plane.stats
     kind = stats.get("device_type_string")
-    details = stats.get("core_details")
-    chip = _chip(details) if isinstance(details, bytes) else None
+    chip = _detail(plane, _LOCAL_CHIP_ID)
     return DeviceInfo(
         device_type=kind if isinstance(kind, str) and kind else None,
         peaks=Peaks(
@@ -160,6 +186,43 @@ def device_info(plane: Plane) -> DeviceInfo:
         ),
         chip=plane.name if chip is None else f"chip {chip}",
     )
+
+
+def open_host(path: str, host: str, core: str = "") -> Trace:
+    """Opens a host's file, as much of it as is looked at.
+
+    Args:
+        core: the core (``2``) or chip (``chip1``) whose planes are all that it has of devices; empty for all. SparseCores
+            go with the TensorCore whose number they have. What the host did, and the metadata, stay.
+
+    Raises:
+        ProfileError: as `Trace.open`; `unknown_core`, exit code 3, with the cores that there are.
+    """
+    trace = Trace.open(path)
+    if core:
+        try:
+            wanted = _numbers(trace, host, core)
+        except ProfileError:
+            trace.close()
+            raise
+        trace.keep(lambda plane: not is_device(plane) or device_ordinal(plane) in wanted)
+    return trace
+
+
+def _numbers(trace: Trace, host: str, core: str) -> set[int]:
+    """Numbers of the planes of a core or chip; errors as for `open_host`."""
+    cores = [plane for plane in trace.planes if is_tensor_core(plane) or is_gpu(plane)]
+    chips = {device_ordinal(plane): f"chip{chip}" for plane in cores if (chip := chip_number(plane)) is not None}
+    wanted = {number for number in map(device_ordinal, cores) if core in (str(number), chips.get(number))}
+    if not wanted:
+        names = [str(number) for number in sorted(map(device_ordinal, cores))]
+        there_are = f"its cores are {examples(names, 16)}" if names else "its profile holds no device"
+        there_are += f", its chips {examples(list(dict.fromkeys(chips.values())), 16)}" if chips else ""
+        what = core if core.startswith("chip") else f"core {core}"
+        sentence = f"Host {printable(host)} has no {what}: {there_are}."
+        hint = f"--core {printable(host)}:{names[0]}" if names else "leave --core out"
+        raise ProfileError("unknown_core", sentence, hint, EXIT_NOT_FOUND)
+    return wanted
 
 
 def merge_devices(infos: Sequence[DeviceInfo]) -> tuple[DeviceInfo | None, tuple[str, ...]]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.parsers.files.places import only_shown
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
-from tpuprof.parsers.ops.device import shortcoming
+from tpuprof.parsers.session.files import best_first, opened
 
 if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: each report starts with its own alone
     from concurrent.futures import Executor
@@ -74,13 +75,14 @@ class Session:
         self._executor = executor
         self._scheduler = scheduler
         self.cache = cache
+        self._narrowed: Session | None = None
         self._readers: list[HostReader[Any]] = []
         self._whole_reader: HostReader[HostSummary] | None = None
         self._modules: dict[str, HloModules] = {}
         self._programs: dict[str, Iterable[int]] = {}
         self._overviews: dict[str | None, Overview] = {}
         self._ops: dict[str | None, OpsPage] = {}
-        self._timeline: tuple[tuple[str, bool], Timeline] | None = None
+        self._timelines: dict[tuple[HostFile, bool], Timeline] = {}
         self._sources: dict[str, ModuleSource] = {}
         self._compiled: dict[str | None, CompiledModules] = {}
         self._host_memory: dict[str, HostMemory] = {}
@@ -89,7 +91,8 @@ class Session:
         from tpuprof.parsers.hosts.reader import HostReader  # noqa: PLC0415
 
         where = self._executor, self._scheduler
-        reader = HostReader(kind, work, self._on_progress, self._is_cancelled, *where, self.cache)
+        core = next((file.core for file in self.run.hosts if file.core), "")
+        reader = HostReader(kind, partial(work, core=core) if core else work, self._on_progress, self._is_cancelled, *where, self.cache)
         self._readers.append(reader)
         return reader
 
@@ -108,6 +111,21 @@ class Session:
 
             self._whole_reader = self._reader_of(HostSummary, summarise_file)
         return self._whole_reader
+
+    def of_core(self, core: str, host: str | None = None) -> Session:
+        """A session whose pages are all of one core or chip; only the last such session is kept.
+
+        Raises:
+            ProfileError: as `Run.of_core`.
+        """
+        run = self.run.of_core(core, host)
+        if self._narrowed is None or self._narrowed.run != run:
+            where = {"executor": self._executor, "scheduler": self._scheduler, "cache": self.cache}
+            one = Session(run, self._on_progress, self._is_cancelled, **where)
+            one._modules, one._programs = self._modules, self._programs  # of all cores
+            one._timelines = self._timelines  # of which only one is kept
+            self._narrowed = one
+        return self._narrowed
 
     def overview(self, host: str | None = None) -> Overview:
         """The overview of one host, or of all hosts merged when `host` is None.
@@ -132,7 +150,7 @@ class Session:
         """
         from tpuprof.parsers.session.partials import Partials  # noqa: PLC0415
 
-        return self._overview(host, Partials(self._overview_so_far, self._chosen(host), on_partial))
+        return self._overview(host, Partials(self._overview_so_far, self.run.files(host), on_partial))
 
     def _overview(self, host: str | None, partials: Partials | None) -> Overview:
         known = self._overviews.get(host)
@@ -151,7 +169,7 @@ class Session:
         """A page that the hosts' files alone decide: from the cache where it has it."""
         if self.cache is None:
             return make()
-        files = self._chosen(host)
+        files = self.run.files(host)
         problems = [problem.sentence for problem in self.run.problems]
         slot = self.cache.slot(files, f"page {name} {problems}")
         page = cast("_Page | None", self.cache.get(slot))  # what `make` gave once
@@ -253,23 +271,25 @@ class Session:
         from tpuprof.parsers.timeline.read.timeline import read_timeline  # noqa: PLC0415
 
         failures: list[ProfileError] = []
-        for file in _best_first(self._chosen(host)):
-            if self._timeline is not None and self._timeline[0] == (file.path, with_steps):
-                return self._timeline[1]
+        for file in best_first(self.run.files(host)):
+            known = self._timelines.get((file, with_steps))
+            if known is not None:
+                return known
             meter = Meter((file,), self._on_progress, self._is_cancelled)
             try:
                 steps, inferred = self._step_spans(file.host) if with_steps else ((), False)
                 meter.begin(0)
-                with closing(Trace.open(file.path)) as trace:
+                with closing(opened(file)) as trace:
                     meter.opened(timeline_bytes(trace))
-                    self._timeline = None  # never two at once
+                    self._timelines.clear()  # never two at once
                     made = read_timeline(
-                        trace, file.host, file.path, steps, inferred, meter.chunk, decoding_threads(), on_part
+                        trace, file.label, file.path, steps, inferred, meter.chunk, decoding_threads(), on_part
                     )
             except ProfileError as error:
                 failures.append(error)
                 continue
-            self._timeline = ((file.path, with_steps), made)
+            made = replace(made, warnings=(*made.warnings, *self._of_core))
+            self._timelines[file, with_steps] = made
             return made
         raise failures[0] if failures else self._nothing_to_read()
 
@@ -305,14 +325,14 @@ class Session:
 
         known = self._compiled.get(host)
         if known is None:
-            files = self._chosen(host)
+            files = self.run.files(host)
             meter = Meter(files, lambda _: None, self._is_cancelled)
             sources, failures = self._each(files, meter, self._module_source)
             beside = files_in_run(self.run.path)
             sources += [beside] if beside is not None else []
             if not sources:
                 raise failures[0] if failures else self._nothing_to_read()
-            notes = tuple(_left_out(failures))
+            notes = (*_left_out(failures), *self._of_core)
             known = CompiledModules(sources, lambda: self._reported_capacity(host), lambda: self._poll(0, 0), notes)
             self._compiled[host] = known
         return known
@@ -322,8 +342,8 @@ class Session:
 
         known = self._sources.get(file.path)
         if known is None:
-            with closing(Trace.open(file.path)) as trace:
-                known = self._sources[file.path] = ModuleSource.of(trace, file.host)
+            with closing(opened(file)) as trace:
+                known = self._sources[file.path] = ModuleSource.of(trace, file.label)
         return known
 
     def _reported_capacity(self, host: str | None) -> Capacity | None:
@@ -350,21 +370,29 @@ class Session:
 
     def _memory_over_time(self, host: str | None) -> tuple[list[HostMemory], list[str]]:
         """Each host's allocators, at least one host, and what to say about hosts that are left out."""
-        files = self._chosen(host)
+        files = self.run.files(host)
         meter = Meter(files, self._on_progress, self._is_cancelled)
         parts, failures = self._each(files, meter, self._allocators_of)
         if not parts:
             raise failures[0] if failures else self._nothing_to_read()
-        return parts, _left_out(failures)
+        return parts, [*_left_out(failures), *self._of_core]
 
     def _allocators_of(self, file: HostFile, meter: Meter) -> HostMemory:
         from tpuprof.parsers.memory.allocators.profile import host_memory  # noqa: PLC0415
+        from tpuprof.parsers.ops.device import device_numbers  # noqa: PLC0415
 
         known = self._host_memory.get(file.path)
         if known is None:
-            with closing(Trace.open(file.path)) as trace:
-                known = self._host_memory[file.path] = host_memory(trace, file.host, meter.chunk)
+            with closing(opened(file)) as trace:
+                known = self._host_memory[file.path] = host_memory(
+                    trace, file.label, meter.chunk, device_numbers(trace) if file.core else None
+                )
         return known
+
+    @property
+    def _of_core(self) -> list[str]:
+        """What to say where one core is all that is looked at."""
+        return [only_shown(file.label) for file in self.run.hosts if file.core]
 
     def _poll(self, size: int, events: int) -> None:
         """Ends the work where the user wants it."""
@@ -378,7 +406,7 @@ class Session:
 
     def _modules_of(self, host: str | None) -> tuple[HloModules, ...]:
         """The HLO modules of the hosts that are summarised; each program once, because they are large."""
-        return self._modules_in(self._chosen(host))
+        return self._modules_in(self.run.files(host))
 
     def _modules_in(self, chosen: Sequence[HostFile]) -> tuple[HloModules, ...]:
         """The modules of the summarised hosts that have a program which no host before them has."""
@@ -424,13 +452,13 @@ class Session:
 
     def _is_whole(self, host: str | None) -> bool:
         """Whether more than ops has been asked for of all these hosts."""
-        return self._whole_reader is not None and all(map(self._whole_reader.knows, self._chosen(host)))
+        return self._whole_reader is not None and all(map(self._whole_reader.knows, self.run.files(host)))
 
     def _read(
         self, reader: HostReader[_Summary], host: str | None, on_host: Callable[[int], None] | None = None
     ) -> tuple[list[_Summary], list[str]]:
         """The same of any kind of summary."""
-        files = self._chosen(host)
+        files = self.run.files(host)
         reader.read(files, on_host or (lambda _: None))
         summaries, failed = _readable(reader, files), _failed(reader, files)
         if not summaries:
@@ -452,17 +480,6 @@ class Session:
             except ProfileError as error:
                 failures.append(error)
         return parts, failures
-
-    def _chosen(self, host: str | None) -> Sequence[HostFile]:
-        if host is None:
-            return self.run.hosts
-        chosen = [file for file in self.run.hosts if file.host == host]
-        if not chosen:
-            names = ", ".join(file.host for file in self.run.hosts) or "none"
-            raise ProfileError(
-                "unknown_host", f"Run {self.run.name} has no host {host}.", f"its hosts: {names}", EXIT_NOT_FOUND
-            )
-        return chosen
 
     def _nothing_to_read(self) -> ProfileError:
         reasons = " ".join(problem.sentence for problem in self.run.problems)
@@ -492,17 +509,3 @@ def _failed(reader: HostReader[Any], files: Sequence[HostFile]) -> list[tuple[Ho
 def _left_out(failures: Iterable[ProfileError]) -> list[str]:
     """A sentence for each host that can't be read."""
     return [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]
-
-
-def _best_first(files: Sequence[HostFile]) -> Sequence[HostFile]:
-    """The hosts in order, but whole files with a device before damaged ones, and those without a device last."""
-    return sorted(files, key=_shortcoming) if len(files) > 1 else files
-
-
-def _shortcoming(file: HostFile) -> int:
-    """See `device.shortcoming`; 2 for a file that can't be read."""
-    try:
-        with closing(Trace.open(file.path)) as trace:
-            return shortcoming(trace)
-    except ProfileError:
-        return 2

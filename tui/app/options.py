@@ -19,6 +19,7 @@ class AppOptions:
             leave it to locale and terminal.
         run: name of the run to open, or the beginning of one; `None` for the newest.
         host: the one host to show; `None` for all of them.
+        core: the one core or chip to show, ``host:2``; `None` for all of them.
         demo: the profile is the bundled demo.
         tab: index of the tab that is shown first.
         only_hlo: the path leads to compiled modules without a profile.
@@ -33,6 +34,7 @@ class AppOptions:
     mouse: bool | None = None
     run: str | None = None
     host: str | None = None
+    core: str | None = None
     demo: bool = False
     tab: int = 0
     only_hlo: bool = False

@@ -135,6 +135,13 @@ def add_choice_of_profile(
     parser.add_argument("--logdir", dest="path", metavar="DIR", default=_HERE, action=_Path, help="the same as PATH")
     parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
     parser.add_argument("--host", metavar="HOST", help="one host only (default: all merged; of the timeline the first)")
+    add_core(parser)
+
+
+def add_core(parser: argparse.ArgumentParser) -> None:
+    """Of which core."""
+    core = "one core only, HOST:2, or one chip, HOST:chip1; with one host 2 will do (default: all)"
+    parser.add_argument("--core", metavar="CORE", help=core)
 
 
 def add_reading(

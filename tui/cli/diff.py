@@ -45,6 +45,7 @@ def diff_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentP
     parser.add_argument("--run-a", metavar="RUN", help="name of A's run, or its beginning (default: the newest)")
     parser.add_argument("--run-b", metavar="RUN", help="name of B's run, or its beginning (default: the newest)")
     parser.add_argument("--host", metavar="HOST", help="one host of both only (default: all merged)")
+    common.add_core(parser)
     workers = "read the hosts on the workers of a Dask cluster, host:port, all but the ops of steps; same paths there"
     common.add_reading(parser, workers)
     common.add_report(parser, parser, FORMATS)
@@ -142,6 +143,8 @@ def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415
 
     cache = HostCache() if args.cache else None
+    if args.core is not None:
+        before, after = (run.of_core(args.core, args.host) for run in (before, after))
     with common.decoding_shown() as on_progress:
         sessions = [Session(run, on_progress, scheduler=args.scheduler, cache=cache) for run in (before, after)]
         return compare(sessions[0], sessions[1], args.host, on_progress)

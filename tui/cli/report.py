@@ -113,8 +113,9 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     if args.format == "perfetto" and common.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto is nothing to read on a terminal."
         raise ProfileError("usage", sentence, "--output trace.json.gz", EXIT_USAGE)
-    if page.without_host and args.host is not None:
-        raise ProfileError("usage", page.without_host, "leave --host out", EXIT_USAGE)
+    for name in ("host", "core"):
+        if page.without_host and getattr(args, name) is not None:
+            raise ProfileError("usage", page.without_host, f"leave --{name} out", EXIT_USAGE)
 
 
 def _opened(path: str, page: Page) -> tuple[Logdir, bool]:
@@ -144,7 +145,7 @@ def _printed(args: argparse.Namespace, page: Page, logdir: Logdir, only_hlo: boo
             return Session(run, on_progress, scheduler=args.scheduler, cache=cache)
 
         look, options = common.report_look(args), {name: getattr(args, name) for name in page.options}
-        asked = Asked(logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo)
+        asked = Asked(logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, args.core)
         content = report.read(asked)
         made = report.writers[args.format](content, asked)
     if args.format in WITHOUT_WARNINGS:

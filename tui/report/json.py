@@ -22,7 +22,9 @@ def schema(page: str) -> str:
 
 def head(page: str, run: Run, hosts: Sequence[str], warnings: Sequence[str]) -> dict[str, object]:
     """What every object begins with: its schema, named after the page, the run, and warnings."""
-    facts = {"name": run.name, "path": run.path, "hosts": list(hosts)}
+    facts: dict[str, object] = {"name": run.name, "path": run.path, "hosts": list(hosts)}
+    if run.core:
+        facts |= {"hosts": [file.host for file in run.hosts], "core": run.core}
     return {"schema": schema(page), "run": facts, "warnings": list(warnings)}
 
 

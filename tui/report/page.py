@@ -50,6 +50,7 @@ class Asked:
         logdir: where the path led.
         run_name: which run, or the beginning of its name; None for the newest.
         host: the one host to print; None for all of them.
+        core: the one core or chip of a host to print; None for all of them.
         session: opens a run, with progress on standard error.
         form: in which format.
         look: how text looks.
@@ -67,15 +68,17 @@ class Asked:
     limit: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     only_hlo: bool = False
+    core: str | None = None
 
     @property
     def run(self) -> Run:
-        """The run that is asked for.
+        """The run that is asked for, of one core where that is asked for.
 
         Raises:
-            ProfileError: there is none of that name.
+            ProfileError: there is none of that name, or no such host.
         """
-        return self.logdir.find_run(self.run_name)
+        run = self.logdir.find_run(self.run_name)
+        return run if self.core is None else run.of_core(self.core, self.host)
 
     @property
     def most_rows(self) -> int:

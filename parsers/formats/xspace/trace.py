@@ -370,7 +370,7 @@ class Trace:
 
     Attributes:
         source: where the bytes come from.
-        planes: in file order.
+        planes: in file order; see `keep`.
         hostnames, errors, warnings: texts that the profiler recorded.
         problems: what is wrong with the file, as far as known.
     """
@@ -389,7 +389,7 @@ class Trace:
                 else:
                     texts[number].append(text(source.read(begin, end - begin)))
             self._broken_at, self._cut = window.broken_at, window.cut
-        self.planes = tuple(planes)
+        self.planes = self._found = tuple(planes)
         self.errors, self.warnings, self.hostnames = (tuple(texts[field]) for field in (2, 3, 4))
         self._check_is_profile()
 
@@ -445,7 +445,7 @@ class Trace:
         name, size = self.source.name, self.source.size
         if self.source.note:
             problems.append(Problem("truncated", name, f"{name}: {self.source.note}."))
-        for plane in self.planes:
+        for plane in self._found:
             if plane.is_cut:
                 problems.append(_cut_problem(name, size, plane))
             elif plane.broken_at >= 0 or plane.lost_bytes:
@@ -457,7 +457,7 @@ class Trace:
                         f"Plane {plane.name or plane.index} is damaged: its last {lost:,} bytes can't be read.",
                     )
                 )
-        if self._lost_bytes and not (self.planes and self.planes[-1].lost_bytes):
+        if self._lost_bytes and not (self._found and self._found[-1].lost_bytes):
             problems.append(
                 Problem(
                     "truncated", name, f"{name} is cut off after {size:,} bytes: the last text in it is incomplete."
@@ -473,6 +473,13 @@ class Trace:
                 )
             )
         return tuple(problems)
+
+    def keep(self, is_wanted: Callable[[Plane], bool]) -> None:
+        """Leaves the other planes out from now on: an empty one without a name stands in the place of each."""
+        self.planes = tuple(
+            plane if is_wanted(plane) else Plane(self.source, plane.index, plane.begin, plane.begin)
+            for plane in self.planes
+        )
 
     def plane(self, name: str) -> Plane | None:
         """The first plane with this name."""

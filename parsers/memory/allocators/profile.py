@@ -14,6 +14,7 @@ of equal ones; capacity is stack, heap and free memory together at that moment. 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -69,18 +70,23 @@ class HostMemory:
     why_empty: str | None
 
 
-def host_memory(trace: Trace, host: str, on_chunk: ChunkDone | None = None) -> HostMemory:
+def host_memory(
+    trace: Trace, host: str, on_chunk: ChunkDone | None = None, of_devices: Collection[int] | None = None
+) -> HostMemory:
     """All at once, as the page wants it, with arguments as of `memory_profile_of`."""
-    allocators = memory_profile_of(trace, host, on_chunk)
+    allocators = memory_profile_of(trace, host, on_chunk, of_devices)
     return HostMemory(host, allocators, module_runs(trace, host, on_chunk), None if allocators else why_empty(trace))
 
 
-def memory_profile_of(trace: Trace, host: str, on_chunk: ChunkDone | None = None) -> tuple[AllocatorProfile, ...]:
+def memory_profile_of(
+    trace: Trace, host: str, on_chunk: ChunkDone | None = None, of_devices: Collection[int] | None = None
+) -> tuple[AllocatorProfile, ...]:
     """The allocators of a host; none where the profile has no allocator events.
 
     Args:
         host: name of the host file.
         on_chunk: progress; what it raises ends the decoding.
+        of_devices: numbers of the devices whose allocators count, beside those of the host; None for all.
     """
     plane = host_plane(trace)
     events = None if plane is None else allocator_events(plane, on_chunk)
@@ -88,12 +94,17 @@ def memory_profile_of(trace: Trace, host: str, on_chunk: ChunkDone | None = None
         return ()
     order = np.lexsort((events.time_ps, events.allocator))  # stable: of one time, the earlier in the file comes first
     borders = np.searchsorted(events.allocator[order], np.arange(len(events.ids) + 1))
-    largest = sorted(range(len(events.ids)), key=lambda row: borders[row] - borders[row + 1])[:MOST_ALLOCATORS]
+    other = {row for row, name in enumerate(events.ids) if events.is_device[row] and not _is_of(name, of_devices)}
+    largest = sorted(set(range(len(events.ids))) - other, key=lambda row: borders[row] - borders[row + 1])[:MOST_ALLOCATORS]
     largest.sort(key=lambda row: (not events.is_device[row], natural_key(events.ids[row])))
     return tuple(
         _profile(plane, host, row, events.take(order[borders[row] : borders[row + 1]].astype(np.int64)))
         for row in largest
     )
+
+
+def _is_of(device: str, of_devices: Collection[int] | None) -> bool:
+    return of_devices is None or device in map(str, of_devices)
 
 
 def _profile(plane: Plane, host: str, allocator: int, events: AllocatorEvents) -> AllocatorProfile:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import byte_rate, flop_rate, percent
 from tpuprof.tui.draw.layout import clean, fit
@@ -89,7 +90,7 @@ def machine_line(page: OpsPage, width: int, glyphs: Glyphs) -> Line:
     """What the ops ran on, and the device's peaks."""
     ascii_only = glyphs.is_ascii
     peaks = page.peaks
-    parts = [clean(page.device_type or "device unknown", ascii_only), f"{page.core_count} cores"]
+    parts = [clean(page.device_type or "device unknown", ascii_only), counted(page.core_count, "core")]
     if peaks.flops_per_second is not None:
         parts.append(f"{flop_rate(peaks.flops_per_second / 1e9)}FLOP/s")
     if peaks.hbm is not None:
