@@ -45,6 +45,22 @@ class CoreSummary(CoreTotals):
         return int((self.gaps[1] - self.gaps[0]).sum())
 
 
+@dataclass(frozen=True, slots=True)
+class CoreBusy:
+    """What a host's summary tells of one of its cores.
+
+    Attributes:
+        name: ``host:2``.
+        chip: the chip's number, None where the profile does not tell it.
+        busy_ps, total_ps: self time of its ops, and the time from its first to its last op or step.
+    """
+
+    name: str
+    chip: int | None
+    busy_ps: int
+    total_ps: int
+
+
 def has_infeed(table: OpTable) -> bool:
     """Whether ops wait for input on the device (`HasTpuInfeedOp`)."""
     return any(category in INFEEDS for category in table.category)

@@ -14,7 +14,7 @@ from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, subtract
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
-from tpuprof.parsers.hosts.core_summary import CoreSummary, has_infeed, summarise_core
+from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, has_infeed, summarise_core
 from tpuprof.parsers.hosts.op_summary import OpSummary, of_core, op_summary
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Watch
@@ -63,6 +63,7 @@ class HostSummary(OpSummary):
         idle: the long gaps of the core that is idle most; None where no core is idle for long.
         compilations: programs that the host compiled during the profile.
         core_ops: the largest ops by core.
+        cores: how busy each core was.
         memory: bytes in use in the device memory that was fullest, and its capacity; None where no event tells.
         has_step_numbers: whether annotations of the host number steps.
         launched: how often the host launched a program, counted only where no core ran an op; None without a host.
@@ -82,6 +83,7 @@ class HostSummary(OpSummary):
     idle: IdleTime | None
     compilations: tuple[Compilation, ...]
     core_ops: CoreOpTimes
+    cores: tuple[CoreBusy, ...]
     memory: tuple[int, int] | None
     has_step_numbers: bool
     launched: int | None
@@ -165,11 +167,17 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         memory=fullest_memory(side.events),
         launched=None if side.events is None or len(ops.table) else launches(side.events),
         core_ops=core_op_times(names, [core.table for core in summaries], ops.table),
+        cores=tuple(map(_core_busy, names, cores, summaries)),
         profile_duration_ps=_profile_duration(_plane_stats(trace, devices.ENVIRONMENT_PLANE), summaries),
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
         hlo_programs=dict(HloModules.of(trace).names),
     )
+
+
+def _core_busy(name: str, plane: Plane, core: CoreSummary) -> CoreBusy:
+    busy = int(core.table.self_ps.sum())
+    return CoreBusy(name, devices.chip_number(plane), busy, max(core.total_ps, busy))
 
 
 def _of_clocks(lead: ClockLead | None) -> tuple[str, ...]:

@@ -192,8 +192,8 @@ def open_host(path: str, host: str, core: str = "") -> Trace:
     """Opens a host's file, as much of it as is looked at.
 
     Args:
-        core: the core (``2``) or chip (``chip1``) whose planes are all that it has of devices; empty for all. SparseCores
-            go with the TensorCore whose number they have. What the host did, and the metadata, stay.
+        core: the core (``2``) or chip (``chip1``) whose planes are all that it has of devices; empty for all.
+            SparseCores go with the TensorCore whose number they have. What the host did, and the metadata, stay.
 
     Raises:
         ProfileError: as `Trace.open`; `unknown_core`, exit code 3, with the cores that there are.

@@ -61,6 +61,14 @@ class Pages(Protocol):
 
 
 @runtime_checkable
+class NarrowPages(Protocol):
+    """Pages that can be those of one core or chip alone (`parsers.session.session.Session`)."""
+
+    def of_core(self, core: str, host: str | None = None) -> Pages:
+        """The pages of a core, ``host:2``, or without a name one of that host or of the only one."""
+
+
+@runtime_checkable
 class PartialPages(Protocol):
     """Pages of which the overview is known before all hosts are read (`parsers.session.session.Session`)."""
 

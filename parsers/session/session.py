@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: e
     from tpuprof.parsers.hosts.op_summary import OpSummary
     from tpuprof.parsers.hosts.reader import HostReader
     from tpuprof.parsers.hosts.summary import HostSummary
-    from tpuprof.parsers.hosts.work import Work
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
     from tpuprof.parsers.memory.allocators.profile import HostMemory
     from tpuprof.parsers.memory.model import Capacity
@@ -87,12 +86,13 @@ class Session:
         self._compiled: dict[str | None, CompiledModules] = {}
         self._host_memory: dict[str, HostMemory] = {}
 
-    def _reader_of(self, kind: type[_Summary], work: Work[_Summary]) -> HostReader[_Summary]:
+    def _reader_of(self, kind: type[_Summary], work: Callable[..., _Summary]) -> HostReader[_Summary]:
         from tpuprof.parsers.hosts.reader import HostReader  # noqa: PLC0415
 
         where = self._executor, self._scheduler
         core = next((file.core for file in self.run.hosts if file.core), "")
-        reader = HostReader(kind, partial(work, core=core) if core else work, self._on_progress, self._is_cancelled, *where, self.cache)
+        of_core = partial(work, core=core) if core else work
+        reader = HostReader(kind, of_core, self._on_progress, self._is_cancelled, *where, self.cache)
         self._readers.append(reader)
         return reader
 
@@ -120,8 +120,8 @@ class Session:
         """
         run = self.run.of_core(core, host)
         if self._narrowed is None or self._narrowed.run != run:
-            where = {"executor": self._executor, "scheduler": self._scheduler, "cache": self.cache}
-            one = Session(run, self._on_progress, self._is_cancelled, **where)
+            tell, poll, cache = self._on_progress, self._is_cancelled, self.cache
+            one = Session(run, tell, poll, executor=self._executor, scheduler=self._scheduler, cache=cache)
             one._modules, one._programs = self._modules, self._programs  # of all cores
             one._timelines = self._timelines  # of which only one is kept
             self._narrowed = one

@@ -47,6 +47,7 @@ TABLES = (
 PAGES = (
     "runs",
     "hosts",
+    "cores",
     "overview",
     "findings",
     "input",
@@ -78,6 +79,9 @@ EXTRA = (
     ("timeline", "--from", "0", "--to", "40", "--limit", "60", "--format", "md"),
     ("timeline", "--track", "XLA Ops", "--limit", "30", "--format", "json"),
     ("timeline", "--from", "0", "--to", "20", "--format", "perfetto"),
+    ("overview", "--core", "1", "--width", "80"),
+    ("op-profile", "--core", "0", "--width", "80", "--format", "json"),
+    ("timeline", "--core", "1", "--limit", "5", "--format", "md"),
 )
 OF_ONE_RUN = [
     *((page, *look) for page in PAGES for look in (*LOOKS, *TABLES)),

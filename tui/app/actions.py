@@ -139,7 +139,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("yank", ("y",), "y", "Copy the selected name", "copy name", lambda now: now.selection is not None),
     Action("runs", ("R",), "R", "Choose a run", "runs", lambda now: now.run_count > 0),
     Action("compare", ("D",), "D", "Compare with another run", "", lambda now: now.run_count > 1),
-    Action("hosts", ("H",), "H", "Choose a host", "hosts", lambda now: now.host_count > 0),
+    Action("hosts", ("H",), "H", "Hosts and cores: compare, choose one", "hosts", lambda now: now.host_count > 0),
     Action("capture", ("C",), "C", "Capture a profile from a running program", "", lambda now: now.can_capture),
     Action("notes", ("w", "W"), "w", "Verdict in full, notes and problems", "notes", lambda now: now.has_notes),
     Action("reload", ("r",), "r", "Look for runs again and reload", "reload", lambda now: not now.loading),

@@ -199,7 +199,7 @@ class MainScreen(AppScreen):
         """Where we are; and the tabs."""
         shows = self.shown
         path, new_run = shown(shows.path), self.watcher.new_run
-        words = heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run)
+        words = heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run, shows.core)
         return header_lines(words, self.situation, width, self.look.glyphs)
 
     def point_at_head(self, x: int, y: int) -> None:

@@ -69,21 +69,29 @@ def heading(
     host: str | None,
     page: Overview | None,
     new_run: Run | None = None,
+    core: str | None = None,
 ) -> Heading:
-    """What the header says; `new_run` is one that has come and that a key opens."""
+    """What the header says; `new_run` is one that has come and that a key opens, `core` all that is shown."""
     if run is None:
         return Heading(path)
-    facts = []
+    facts = [f"ONLY {_core_words(core, page)}, H: all"] if core else []
     if logdir and len(logdir.runs) > 1:
         newest = "newest of" if run.path == logdir.runs[0].path else "one of"
         facts.append(f"{newest} {len(logdir.runs)} runs")
     if new_run is not None:
         facts.append("r opens the new run" if new_run.path != run.path else "r reads the new hosts")
-    facts.append(_host_words(run, host, page))
+    if not core:
+        facts.append(_host_words(run, host, page))
     if page is not None and page.environment.device_type:
         facts.append(page.environment.device_type)
     badge = "SIMULATED TIMES" if page is not None and page.environment.simulated else ""
     return Heading(run.name, tuple(facts), badge)
+
+
+def _core_words(core: str, page: Overview | None) -> str:
+    if ":chip" in core:
+        return core
+    return f"{'GPU' if page is not None and 'GPU' in (page.environment.device_type or '') else 'CORE'} {core}"
 
 
 def _host_words(run: Run, host: str | None, page: Overview | None) -> str:

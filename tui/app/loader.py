@@ -52,7 +52,7 @@ class LoadProgress(LoadNews):
 
 @dataclass(frozen=True, slots=True)
 class PageReady(LoadNews):
-    """A part of a page of a run is there, of one host or (None) of all.
+    """A part of a page of a run is there, of one host or (None) of all, and of one core (``host:2``) or all.
 
     Attributes:
         page, part: name of the page, in the registry, and which part of it, as its `load` calls it.
@@ -64,6 +64,7 @@ class PageReady(LoadNews):
     page: str
     part: str
     payload: Any
+    core: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,7 @@ class Request:
         path: where to look for runs.
         run_name: which run, by name or the beginning of one; None for the newest.
         host: which host of it; None for all merged.
+        core: which core or chip alone, ``host:2``; None for all.
         logdir: the runs, where they are known already; None to look for them (again).
         pages: names of what of it to read, in this order.
     """
@@ -141,6 +143,7 @@ class Request:
     host: str | None = None
     logdir: Logdir | None = None
     pages: tuple[str, ...] = (TABS[0].name,)
+    core: str | None = None
 
 
 @dataclass(slots=True)
@@ -228,13 +231,19 @@ class Loader:
         logdir = request.logdir or self._find(request.path)
         run = logdir.find_run(request.run_name)
         self._tell(job, RunsFound(job.generation, logdir, run))
-        pages = self._opened(job, run).pages
+        pages, looked_at, host = self._opened(job, run).pages, run, request.host
+        if request.core is not None:
+            from tpuprof.parsers.session.pages import NarrowPages  # noqa: PLC0415
+
+            looked_at, host = run.of_core(request.core, host), None
+            pages = pages.of_core(request.core, request.host) if isinstance(pages, NarrowPages) else pages
+        core = looked_at.core or None
         for name in request.pages:
 
             def tell(part: str, payload: object, page: str = name) -> None:
-                self._tell(job, PageReady(job.generation, run, request.host, page, part, payload))
+                self._tell(job, PageReady(job.generation, run, host, page, part, payload, core))
 
-            load_of(name)(pages, run, request.host, tell)
+            load_of(name)(pages, looked_at, host, tell)
         self._tell(job, LoadDone(job.generation))
 
     def _opened(self, job: Job, run: Run) -> _OpenRun:

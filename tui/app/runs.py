@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.app.listings import host_choices
 from tpuprof.tui.app.loader import open_session
 from tpuprof.tui.app.options import AppOptions
@@ -160,12 +160,12 @@ class Lists:
             self._stage.redraw()
 
     def open_hosts(self) -> None:
-        """Compares the hosts of the run, or lists them where there is nothing to compare yet."""
+        """Compares the hosts of the run and their cores, or lists the hosts where nothing is known of them yet."""
         run = self._shown.run
         if run is None:
             return
-        if len(run.hosts) > 1 and self._shown.has_overview and not self._shown.is_loading:
-            self._stage.flash = f"Comparing {len(run.hosts)} hosts"
+        if run.hosts and self._shown.has_overview and not self._shown.is_loading:
+            self._stage.flash = f"Comparing {counted(len(run.hosts), 'host')}" if len(run.hosts) > 1 else ""
             self._shown.load_page("hosts", of_all_hosts=True)
             return
         choices, chosen = host_choices(run), partial(self._shown.open_host, run)
@@ -178,8 +178,9 @@ class Lists:
         run = self._shown.run
         if run is not None:
             self._stage.flash = ""
-            title, chosen = f"Hosts of {printable(run.name)}", partial(self._shown.open_host, run)
-            self._stage.open(load_above("hosts")(self._stage.look, title, page, chosen, self._shown.host))
+            title, chosen = f"Hosts and cores of {printable(run.name)}", partial(self._shown.open_host, run)
+            shown = self._shown.core or self._shown.host
+            self._stage.open(load_above("hosts")(self._stage.look, title, page, chosen, shown))
 
     def end(self) -> None:
         """Lets the thread end that reads what is known of runs."""

@@ -35,7 +35,7 @@ class Shown:
 
     Attributes:
         path, logdir: where runs are looked for, and the runs that it led to.
-        run, host: what the tabs show.
+        run, host: what the tabs show; core: the one core or chip that they are narrowed to, ``host:2``.
         progress: how far the load under way is, where that is known.
         loaded, compared: called when a load is done, and when the hosts of the run are compared.
     """
@@ -45,13 +45,15 @@ class Shown:
         self.logdir: Logdir | None = None
         self.run: Run | None = None
         self.host: str | None = options.host
+        self.core: str | None = options.core
         self.progress: LoadProgress | None = None
         self.loaded: Callable[[], object] = lambda: None
         self.compared: Callable[[HostsPage], object] = lambda _: None
         self._stage = stage
         self._is_of_hlo = options.only_hlo
         self._overview: Overview | None = None
-        self._wanted = Request(path, options.run, options.host, pages=("memory",) if options.only_hlo else (FIRST,))
+        first = ("memory",) if options.only_hlo else (FIRST,)
+        self._wanted = Request(path, options.run, options.host, pages=first, core=options.core)
         self._loader = loader.Loader(find, open_session, partial(stage.report, self))
 
     # --- what is there
@@ -114,8 +116,8 @@ class Shown:
     def load_page(self, name: str, *, of_all_hosts: bool = False) -> None:
         """Loads another page of what is shown."""
         if self.run is not None:
-            host = None if of_all_hosts else self.host
-            self.load(Request(self.path, self.run.name, host, self._logdir_as_read, (name,)))
+            host, core = (None, None) if of_all_hosts else (self.host, self.core)
+            self.load(Request(self.path, self.run.name, host, self._logdir_as_read, (name,), core))
 
     def reload(self) -> None:
         """Looks for runs again and loads the wanted one."""
@@ -128,9 +130,9 @@ class Shown:
         self._show(Decoding(printable(run.name)))
         self.load(Request(self.path, run.name, None, self.logdir))
 
-    def open_host(self, run: Run, host: str | None) -> None:
-        """Loads one host of a run, or all."""
-        self.load(Request(self.path, run.name, host, self.logdir))
+    def open_host(self, run: Run, host: str | None, core: str | None = None) -> None:
+        """Loads one host of a run, or all, or one core."""
+        self.load(Request(self.path, run.name, host, self.logdir, core=core))
 
     def cancel(self) -> None:
         """Stops loading: the screen says so at once, the thread follows at its next chunk."""
@@ -141,7 +143,7 @@ class Shown:
         name = printable(self.run.name) if self.run else ""
         self._show(Stopped(name, progress), late=True, waiting=True)
         page, hosts = self.overview, len(self.run.hosts) if self.run else 0
-        if page is not None and self.host is None and len(page.hosts) < hosts:
+        if page is not None and self.host is None and self.core is None and len(page.hosts) < hosts:
             self._stage.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. r loads again."
         elif page is not None:
             self._stage.flash = "Cancelled; this is what was shown before. r loads again."
@@ -205,9 +207,9 @@ class Shown:
 
     def _settle(self, news: PageReady) -> None:
         """The first tab's page settles of which run and host all tabs are."""
-        if (news.run, news.host) != (self.run, self.host):
+        if (news.run, news.host, news.core) != (self.run, self.host, self.core):
             self._show(Decoding(printable(news.run.name)), late=True)
-        self.run, self.host, self._overview = news.run, news.host, news.payload
+        self.run, self.host, self.core, self._overview = news.run, news.host, news.core, news.payload
         if news.part != "partial":  # of more hosts that are being read other news follow
             self.progress = None
 

@@ -128,4 +128,5 @@ class Watch:
             self._shown.reload()
         else:
             is_shown = self._shown.run is not None and self._shown.run.path == new.path
-            self._shown.load(Request(self._shown.path, new.name, self._shown.host if is_shown else None))
+            host, core = (self._shown.host, self._shown.core) if is_shown else (None, None)
+            self._shown.load(Request(self._shown.path, new.name, host, core=core))

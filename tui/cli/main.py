@@ -244,7 +244,9 @@ def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> i
         return run_report(argparse.Namespace(**{**defaults, **vars(args)}))
     from tpuprof.tui.app.start import run_app  # noqa: PLC0415 - Textual, for the screen only
 
-    options = AppOptions(ascii=args.ascii, color=args.color, mouse=args.mouse, run=args.run, host=args.host, core=args.core, **asked)
+    options = AppOptions(
+        ascii=args.ascii, color=args.color, mouse=args.mouse, run=args.run, host=args.host, core=args.core, **asked
+    )
     return run_app(args.path, options=options)
 
 

@@ -52,6 +52,7 @@ _OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device"}
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
     Page("hosts", "hosts.report", {}, without_host="The page hosts compares all hosts of a run."),
+    Page("cores", "hosts.cores_report", {}, without_host="The page cores compares all cores of a run."),
     Page("overview", "overview.report", {}),
     Page("findings", "overview.findings_report", {}),
     Page("input", "input.report", {}),

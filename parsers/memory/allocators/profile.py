@@ -95,7 +95,9 @@ def memory_profile_of(
     order = np.lexsort((events.time_ps, events.allocator))  # stable: of one time, the earlier in the file comes first
     borders = np.searchsorted(events.allocator[order], np.arange(len(events.ids) + 1))
     other = {row for row, name in enumerate(events.ids) if events.is_device[row] and not _is_of(name, of_devices)}
-    largest = sorted(set(range(len(events.ids))) - other, key=lambda row: borders[row] - borders[row + 1])[:MOST_ALLOCATORS]
+    largest = sorted(set(range(len(events.ids))) - other, key=lambda row: borders[row] - borders[row + 1])[
+        :MOST_ALLOCATORS
+    ]
     largest.sort(key=lambda row: (not events.is_device[row], natural_key(events.ids[row])))
     return tuple(
         _profile(plane, host, row, events.take(order[borders[row] : borders[row + 1]].astype(np.int64)))

@@ -13,19 +13,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tpuprof.parsers.base.errors import Problem
-from tpuprof.parsers.base.intervals import Floats, Int64s
-from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.text import counted, examples, natural_key
 from tpuprof.parsers.files.folder_search import host_name
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.common import NO_DEVICE, complaints, warnings_of, why_no_ops
+from tpuprof.parsers.pages.hosts.cores import LEAST_COST, WAIT, core_rows, judged_cores, part_percent, parts_of
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict
 from tpuprof.parsers.pages.steps import common_steps, step_time
 from tpuprof.parsers.pages.words import percent_of, share, time
 from tpuprof.parsers.steps.grid import StepGrid
-from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, OUTFEED
-
-_WAIT = PARTS.index("wait")
 
 _NO_HOST = frozenset(("empty_file", "unreadable", "not_a_file", "dangling_link"))
 """Codes of a run's problems that stand for a host whose file cannot be read."""
@@ -35,8 +32,6 @@ STRAGGLES = 2 / 3
 """A straggler is the slowest in at least this share of the steps; a host that is slow now and then is none."""
 
 _LEAST_STEPS = 3
-LEAST_COST = 0.01
-"""A straggler costs at least this share of a step; steps vary by less anyway."""
 
 EVEN = 0.05
 """Hosts are even where their own times differ by no more than this share of a step."""
@@ -60,15 +55,22 @@ def hosts_page(
     common = common_steps([summaries[index] for index in taking] or summaries)
     steps = None if common.grid is None else _host_steps(summaries, taking, common.grid)
     rows = tuple(_row(summary, index, steps, shortcomings[index]) for index, summary in enumerate(summaries))
+    cores = core_rows(summaries, rows, steps)
+    together = "steps of GPUs are those of all GPUs together" if any(summary.gpu for summary in summaries) else ""
+    slowest_core, cores_statement = judged_cores(cores, steps, together or common.note)
     verdict, statement, straggler = verdict_of(rows, steps, common.note, len(missing))
     return HostsPage(
         rows=rows,
+        cores=tuple(cores),
+        slowest_core=slowest_core,
+        cores_statement=cores_statement,
         steps=steps,
         verdict=verdict,
         statement=statement,
         straggler=straggler,
         left_out=missing,
         unknown=why_unknown(rows, summaries, common.note),
+        cores_unknown=why_unknown(cores, summaries, together or common.note, "core"),
         warnings=tuple(dict.fromkeys((*warnings_of(summaries, common.remarks), *_apart(rows), *notes))),
     )
 
@@ -131,10 +133,10 @@ def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: St
     sources = [(index, summaries[index].steps) for index in among]
     having = [index for index, steps in sources if steps is not None and steps.source == grid.source]
     taking, core_hosts = np.unique(grid.hosts, return_inverse=True)
-    parts = _parts(grid)
+    parts = parts_of(grid)
     own_ps, duration_ps = (
         np.stack([values[core_hosts == host].max(axis=0) for host in range(len(taking))])
-        for values in (grid.duration_ps - parts[:, :, _WAIT], grid.duration_ps)
+        for values in (grid.duration_ps - parts[:, :, WAIT], grid.duration_ps)
     )
     return HostSteps(
         names=grid.names,
@@ -146,36 +148,6 @@ def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: St
         own_ps=own_ps,
         slowest=own_ps.argmax(axis=0),
     )
-
-
-def _parts(grid: StepGrid) -> Int64s:
-    """int64[cores, steps, len(PARTS)]: the parts of each core's steps, cut to what fits into the step."""
-    collective, idle = (grid.class_ps[:, :, OP_CLASSES.index(name)] for name in ("collective", "idle"))
-    waits_on_host = grid.part_ps[:, :, INFEED] if grid.input_source == "host" else np.zeros_like(idle)
-    least = _least_taking_part(collective)
-    wanted: Mapping[Part, Int64s] = {
-        "wait": collective - np.minimum(collective, least),
-        "collective": np.minimum(collective, least),
-        "input": grid.part_ps[:, :, INFEED],
-        "output": grid.part_ps[:, :, OUTFEED],
-        "transfer": grid.part_ps[:, :, HOST_TRANSFER],
-        "idle": np.maximum(idle - waits_on_host, 0),
-    }
-    parts = np.zeros((*grid.duration_ps.shape, len(PARTS)), np.int64)
-    left = np.maximum(grid.duration_ps, 0)
-    for name, times in wanted.items():
-        taken = np.clip(times, 0, left)
-        parts[:, :, PARTS.index(name)] = taken
-        left = left - taken
-    parts[:, :, PARTS.index("compute")] = left
-    return parts
-
-
-def _least_taking_part(collective: Int64s) -> Int64s:
-    """int64[steps]: the least time that a core spends in collectives; cores without any do not take part."""
-    most = np.iinfo(np.int64).max
-    least: Int64s = np.where(collective > 0, collective, most).min(axis=0)
-    return np.where(least == most, 0, least)
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------
@@ -208,21 +180,15 @@ def _row(summary: HostSummary, index: int, steps: HostSteps | None, not_compared
         cost_ps=cost_ps,
         parts_ps=None if parts is None else tuple(parts.tolist()),
         idle_percent=percent_of(summary.total_ps - summary.self_ps, summary.total_ps),
-        input_percent=_part_percent(parts, "input") if grid is not None and grid.input_source else None,
-        collective_percent=_part_percent(parts, "collective", "wait"),
-        wait_percent=_part_percent(parts, "wait") if steps is not None and len(steps.core_names) > 1 else None,
+        input_percent=part_percent(parts, "input") if grid is not None and grid.input_source else None,
+        collective_percent=part_percent(parts, "collective", "wait"),
+        wait_percent=part_percent(parts, "wait") if steps is not None and len(steps.core_names) > 1 else None,
         duty_percent=percent_of(active, watched),
         mxu_percent=summary.mxu_percent,
         hbm_percent=summary.hbm_percent,
         profile_duration_ps=summary.profile_duration_ps,
         problems=tuple(problems),
     )
-
-
-def _part_percent(parts: Floats | None, *names: Part) -> float | None:
-    if parts is None:
-        return None
-    return percent_of(sum(float(parts[PARTS.index(name)]) for name in names), float(parts.sum()))
 
 
 # --- the verdict ---------------------------------------------------------------------------------------------------
@@ -309,7 +275,7 @@ def _reason(rows: Sequence[HostRow], steps: HostSteps, host: int) -> str:
         index = PARTS.index(part)
         is_comparable = bool(alike) and (part == "idle" or is_known[host])
         more[index] = by_host[host, index] - _middle(by_host[alike])[index] if is_comparable else 0.0
-    more[_WAIT] = 0
+    more[WAIT] = 0
     most = int(more.argmax())
     if more[most] <= 0:
         return ""
@@ -327,12 +293,14 @@ def _middle(values: Floats) -> Floats:
 # --- what is unknown -----------------------------------------------------------------------------------------------
 
 
-def why_unknown(rows: Sequence[HostRow], summaries: Sequence[HostSummary], note: str) -> dict[str, str]:
-    """Why figures are missing: a reason for each, with the hosts' names where it does not hold for all."""
-    why = why_no_ops(summaries)
-    no_steps = why or note or "the host shares no step with the others"
+def why_unknown(
+    rows: Sequence[HostRow], summaries: Sequence[HostSummary], note: str, what: str = "host"
+) -> dict[str, str]:
+    """Why figures are missing: a reason for each, with the names of hosts or cores where it does not hold for all."""
+    why = note if what == "core" and any(summary.gpu for summary in summaries) else why_no_ops(summaries)
+    no_steps = why or note or f"the {what} shares no step with the others"
     no_events = why or "no device events"
-    no_other = why or "no other host has a step at the same time"
+    no_other = why or f"no other {what} has a step at the same time"
     no_input = why or "neither infeed ops nor what the host does tell of waiting for input"
     reasons = {
         "device_type": why or "the device plane does not name its device",
@@ -342,6 +310,7 @@ def why_unknown(rows: Sequence[HostRow], summaries: Sequence[HostSummary], note:
         "cost_ps": no_other,
         "parts_ps": no_steps,
         "idle_percent": no_events,
+        "busy_percent": "nothing ran on it",
         "input_percent": no_input,
         "collective_percent": no_steps,
         "wait_percent": no_steps if any(row.parts_ps is None for row in rows) else "there is one core",
@@ -351,11 +320,14 @@ def why_unknown(rows: Sequence[HostRow], summaries: Sequence[HostSummary], note:
         "profile_duration_ps": "the profile records neither its start and stop nor device events",
     }
     unknown: dict[str, str] = {}
+    of_others = ("busy_percent",) if what == "host" else (*_OF_HOST, "duty_percent", "idle_percent")
     for name, reason in reasons.items():
-        lacking = [(row.host, _why(row, name, reason)) for row in rows if getattr(row, name) is None]
+        if name in of_others:
+            continue
+        lacking = [(row.label, _why(row, name, reason)) for row in rows if getattr(row, name) is None]
         if lacking:
             unknown[name] = _by_host(lacking, len(rows))
-    unsure = [row.host for row in rows if row.parts_ps is not None and row.input_percent is None]
+    unsure = [row.label for row in rows if row.parts_ps is not None and row.input_percent is None]
     if unsure:
         unknown["parts_ps.input"] = _by_host([(host, no_input) for host in unsure], len(rows))
     return unknown

@@ -26,7 +26,7 @@ Verdict = Literal["straggler", "even", "uneven", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """One host. Figures that its profile cannot tell are None, and `HostsPage.unknown` says why.
+    """One host, or one core of it. Figures that its profile cannot tell are None, and `HostsPage` says why.
 
     Attributes:
         host: the host's name.
@@ -47,6 +47,10 @@ class HostRow:
         mxu_percent, hbm_percent: hardware counters.
         profile_duration_ps: see `HostSummary`.
         problems: what is wrong with its file, or missing in it.
+        core: the number of a core or GPU; None for a host. A core is compared with all cores, and what only a host or a
+            chip has is None.
+        chip: the number of its chip; None for a host, and where the profile does not tell it.
+        noun: what a core is called, ``core`` or ``GPU``.
     """
 
     host: str
@@ -68,6 +72,19 @@ class HostRow:
     hbm_percent: float | None
     profile_duration_ps: int | None
     problems: tuple[str, ...]
+    core: int | None = None
+    chip: int | None = None
+    noun: str = "core"
+
+    @property
+    def label(self) -> str:
+        """``host``, or ``host:2`` for a core."""
+        return self.host if self.core is None else f"{self.host}:{self.core}"
+
+    @property
+    def busy_percent(self) -> float | None:
+        """Share of the cores' whole time in the capture with an op."""
+        return None if self.idle_percent is None else 100.0 - self.idle_percent
 
     @property
     def step_idle_percent(self) -> float | None:
@@ -125,20 +142,27 @@ class HostsPage:
 
     Attributes:
         rows: one row a host, in the order of the run.
+        cores: one row a core, or GPU, host by host.
+        slowest_core: index into `cores` of the one that is slowest; None where that makes no difference, or is unknown.
+        cores_statement: whether one core holds up the others.
         steps: the steps that the hosts share; None where there are no steps to compare.
         verdict: what kind of sentence `statement` is.
         statement: whether one host holds up the others.
         straggler: index into `rows` of the host that `statement` names, or None.
         left_out: hosts of the run that could not be read.
-        unknown: dotted JSON key to the reason why a figure is None.
+        unknown: dotted JSON key to the reason why a figure is None; cores_unknown: the same of the cores.
         warnings: sentences on the profiles.
     """
 
     rows: tuple[HostRow, ...]
+    cores: tuple[HostRow, ...]
+    slowest_core: int | None
+    cores_statement: str
     steps: HostSteps | None
     verdict: Verdict
     statement: str
     straggler: int | None
     left_out: tuple[LeftOut, ...]
     unknown: Mapping[str, str]
+    cores_unknown: Mapping[str, str]
     warnings: tuple[str, ...]

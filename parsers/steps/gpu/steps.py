@@ -20,14 +20,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, no_ints, opens
+from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, no_ints, opens, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_REF, KIND_STR
 from tpuprof.parsers.formats.xspace.source import ByteSource
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.ops.device import is_gpu
+from tpuprof.parsers.ops.device import device_ordinal, is_gpu
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread, read_threads
 from tpuprof.parsers.steps.gpu.ops import OP_STATS, GpuOp, gpu_ops
@@ -46,6 +46,9 @@ _KINDS = 6
 _COPIES = {"MemcpyHToD": _FROM_HOST, "MemcpyDToH": _TO_HOST, "MemcpyDToD": _BETWEEN}
 
 _FEW = 5
+
+_STREAM = "Stream "
+"""What the names of lines with the events of streams begin with; others derive from these."""
 
 _READ_BYTES = 1 << 23
 
@@ -69,6 +72,15 @@ class GpuStep:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuBusy:
+    """How long some stream of a GPU ran something, and the time from the first to the last of that; 0 without any."""
+
+    number: int
+    busy_ps: int
+    span_ps: int
+
+
+@dataclass(frozen=True, slots=True)
 class GpuSummary:
     """What a host's GPUs did.
 
@@ -79,6 +91,7 @@ class GpuSummary:
         dropped: number of steps left out at both ends.
         compute_16bit_ps, compute_32bit_ps: time of all groups with a span on a GPU; 16-bit compute hides the other.
         ops: framework ops by self time, then name.
+        busy: each GPU's time.
     """
 
     device_count: int
@@ -88,6 +101,7 @@ class GpuSummary:
     compute_16bit_ps: int
     compute_32bit_ps: int
     ops: tuple[GpuOp, ...]
+    busy: tuple[GpuBusy, ...] = ()
 
 
 def gpu_summary(trace: Trace, host: HostEvents | None, on_chunk: ChunkDone | None = None) -> GpuSummary | None:
@@ -119,7 +133,16 @@ def gpu_summary(trace: Trace, host: HostEvents | None, on_chunk: ChunkDone | Non
         compute_16bit_ps=int(whole[_COMPUTE_16]),
         compute_32bit_ps=int(whole[_COMPUTE_32]),
         ops=gpu_ops(list(zip(planes, streams, strict=True)), HloModules.of(trace)),
+        busy=tuple(_busy(plane, of_plane) for plane, of_plane in zip(planes, streams, strict=True)),
     )
+
+
+def _busy(plane: Plane, streams: Sequence[HostThread]) -> GpuBusy:
+    mine = [stream for stream in streams if stream.line.name.startswith(_STREAM)]
+    start = np.concatenate([no_ints(), *(stream.start_ps for stream in mine)])
+    end = np.concatenate([no_ints(), *(stream.end_ps for stream in mine)])
+    whole = int(end.max()) - int(start.min()) if len(start) else 0
+    return GpuBusy(device_ordinal(plane), union_length(start, end), whole)
 
 
 _NVIDIA = (

@@ -302,10 +302,10 @@ def test_a_composed_page_fits_and_says_what_is_where() -> None:
 
 def test_the_cursor_stays_in_view_of_many_hosts() -> None:
     page = page_of({f"host{at}": steady(1000, 4) for at in range(60)})
-    made = compose_hosts(page, HostsState(row=59), 100, 24, BLOCK)
-    assert made.top + made.list_rows == 60 and made.list_rows < 20
+    made = compose_hosts(page, HostsState(row=60, with_cores=False), 100, 24, BLOCK)
+    assert made.top + made.list_rows == 61 and made.list_rows < 20
     assert "host59" in plain(made.lines[made.first_list_line + made.list_rows - 1])
-    back = compose_hosts(page, HostsState(row=made.top, top=made.top), 100, 24, BLOCK)
+    back = compose_hosts(page, HostsState(row=made.top, top=made.top, with_cores=False), 100, 24, BLOCK)
     assert back.top == made.top
 
 
@@ -330,11 +330,11 @@ def test_every_note_is_reached_with_the_cursor() -> None:
 
 def test_the_row_of_a_host_that_is_left_out_says_why() -> None:
     page = replace(straggling_page(), left_out=(LeftOut("host4", "/logs/host4.xplane.pb is not a profile."),))
-    made = compose_hosts(page, HostsState(row=4), 100, 30, BLOCK)
+    made = compose_hosts(page, HostsState(row=13), 100, 30, BLOCK)
     lines = [plain(line).rstrip() for line in made.lines]
-    assert f"{BLOCK.mark}host4 left out: is not a profile." in lines
+    assert f"{BLOCK.mark}host4 left out: is not a profile." in [" ".join(line.split()) for line in lines]
     assert " ! /logs/host4.xplane.pb is not a profile." in lines
-    assert made.order == (0, 1, 2, 3)
+    assert made.order == (None, 0, 4, 5, 1, 6, 7, 2, 8, 9, 3, 10, 11)
 
 
 def test_idle_is_of_the_step_as_in_the_bars() -> None:
@@ -351,8 +351,8 @@ def test_idle_is_of_the_step_as_in_the_bars() -> None:
 
 def test_one_step_can_be_taken_apart() -> None:
     page = straggling_page()
-    mean = compose_hosts(page, HostsState(), 120, 30, BLOCK)
-    step = compose_hosts(page, HostsState(step=3), 120, 30, BLOCK)
+    mean = compose_hosts(page, HostsState(row=1), 120, 30, BLOCK)
+    step = compose_hosts(page, HostsState(row=2, step=3), 120, 30, BLOCK)
     assert "A mean step of host0" in "".join(map(plain, mean.lines))
     assert "Step 3 of host0" in "".join(map(plain, step.lines))
 
@@ -373,6 +373,64 @@ def test_hosts_are_sorted_by_any_figure() -> None:
 
 def test_who_is_late_stands_high() -> None:
     page = straggling_page()
-    rows = [plain(line) for line in compose_hosts(page, HostsState(row=0), 120, 30, BLOCK).lines]
+    rows = [plain(line) for line in compose_hosts(page, HostsState(with_cores=False), 120, 30, BLOCK).lines]
     assert next(row.split()[0] for row in rows if "█" * 12 in row and "%" in row and "C" not in row) == "host2"
     assert sum("▁" * 12 in row for row in rows) == 3
+
+
+# --- cores ---------------------------------------------------------------------------------------------------------
+
+
+def cores_of(*busy: int) -> HostsPage:
+    """One host with a core for each of these times."""
+    data = host_bytes([steady(each, 6) for each in busy], steady(max(busy), 6))
+    return hosts_page(summaries({"vm": data}))
+
+
+def test_the_slowest_core_of_one_host_is_named() -> None:
+    page = cores_of(1000, 1000, 1200, 1000)
+    assert page.slowest_core == 2
+    assert page.cores_statement == (
+        "vm:2 is the slowest of 4 cores: without waiting its step takes 1.26 ms, 200 µs (15.9%) longer than the middle "
+        "core's. It comes last in 6 of 6 steps."
+    )
+    assert [row.slowest_in for row in page.cores] == [0, 0, 6, 0]
+    assert [row.cost_ps for row in page.cores][2] == pytest.approx(200 * US, rel=0.01)
+    assert [round(row.wait_percent or 0) for row in page.cores] == [16, 16, 0, 16]
+    assert all(row.busy_percent == pytest.approx(100 - (row.idle_percent or 0)) for row in page.cores)
+    assert page.cores_unknown.keys() == {"input_percent", "parts_ps.input"}
+
+
+def test_several_slow_cores_are_named_together_and_even_ones_are_not() -> None:
+    page = cores_of(1000, 1200, 1000, 1200)
+    assert page.slowest_core is None and page.cores_statement.startswith("vm:1, vm:3 are the slowest of 4 cores: ")
+    page = cores_of(1000, 1002, 1000)
+    assert page.slowest_core is None and page.cores_statement == "The 3 cores are even within 0.2% of a step."
+
+
+def test_why_cores_are_not_compared() -> None:
+    assert cores_of(1000).cores_statement == "There is one core, vm:0: there is nothing to compare it with."
+    space = XSpace()
+    tpu_plane(space, 0, [("fusion.1", "convolution fusion", 0, 10)])
+    tpu_plane(space, 3, [("fusion.1", "convolution fusion", 0, 5)])
+    page = hosts_page(summaries({"vm": space.SerializeToString()}))
+    assert page.cores_statement == "Steps can't be compared: no Steps line and no XLA Modules in this profile."
+    assert [(row.label, row.busy_percent, row.own_ps) for row in page.cores] == [
+        ("vm:0", 100, None),
+        ("vm:3", 100, None),
+    ]
+    assert page.cores_unknown["own_ps"] == "no Steps line and no XLA Modules in this profile"
+    empty = XSpace()
+    PlaneBuilder(empty, "/host:CPU", 1).line("main")
+    page = hosts_page(summaries({"vm": empty.SerializeToString()}))
+    assert (page.cores, page.cores_statement) == ((), "There is no core in this profile.")
+
+
+def test_cores_of_a_host_that_is_left_aside_have_figures_of_their_own() -> None:
+    page = straggling_page()
+    assert [row.label for row in page.cores] == [f"host{host}:{core}" for host in range(4) for core in range(2)]
+    whole = profiles({f"host{at}": steady(1000 + at, 6) for at in range(3)})
+    cut = {**whole, "host1": whole["host1"][:-20]}
+    rows = {row.label: row for row in hosts_page(summaries(cut)).cores}
+    assert rows["host1:0"].not_compared and rows["host1:0"].step_time is not None
+    assert rows["host1:0"].slowest_in is None and rows["host0:1"].slowest_in == 0

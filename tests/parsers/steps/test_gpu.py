@@ -16,7 +16,7 @@ from tests.support.host_events import read_host
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.steps.gpu.ops import GpuOp
-from tpuprof.parsers.steps.gpu.steps import GpuStep, GpuSummary, gpu_summary, gpu_type, sweep
+from tpuprof.parsers.steps.gpu.steps import GpuBusy, GpuStep, GpuSummary, gpu_summary, gpu_type, sweep
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS
 
 US = 1_000_000
@@ -176,7 +176,7 @@ def test_a_profile_without_gpus_or_with_tpus_has_no_summary() -> None:
     assert gpu_summary(Trace.from_bytes(space.SerializeToString()), None) is None
     space = space_of([], [[]])
     summary = gpu_summary(Trace.from_bytes(space.SerializeToString()), None)
-    assert summary == GpuSummary(1, "GPU", (), 0, 0, 0, ())
+    assert summary == GpuSummary(1, "GPU", (), 0, 0, 0, (), (GpuBusy(0, 0, 0),))
     PlaneBuilder(space, "/device:TPU:0", 5)
     assert gpu_summary(Trace.from_bytes(space.SerializeToString()), None) is None
 

@@ -336,3 +336,47 @@ def test_oom(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     expect_error(capsys, ["oom", str(log)], EXIT_NOT_FOUND)
     expect_error(capsys, ["oom", str(tmp_path / "nowhere")], EXIT_NOT_FOUND)
     expect_error(capsys, ["oom"], EXIT_USAGE)
+
+
+# --- one core
+
+
+@pytest.mark.parametrize("page", ["overview", "input", "inference", "ops", "op-profile", "roofline", "timeline"])
+def test_one_core(capsys: pytest.CaptureFixture[str], page: str) -> None:
+    assert cli.main(["report", page, "demo", "--core", "1", "--format", "json"]) == EXIT_OK
+    document = json.loads(capsys.readouterr().out)
+    assert (document["run"]["hosts"], document["run"]["core"]) == (["demo"], "demo:1")
+    assert any(text.startswith("only demo:1 is shown") for text in document["warnings"])
+    assert cli.main(["report", page, "demo", "--core", "demo:1", "--width", "80"]) == EXIT_OK
+    assert capsys.readouterr().out.splitlines()[0].endswith(" demo:1 ─")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["report", "overview", "demo", "--core", "4"], EXIT_NOT_FOUND, "Host demo has no core 4: its cores are 0, 1"),
+        (["report", "memory", "demo", "--core", "chip9"], EXIT_NOT_FOUND, "Host demo has no chip9"),
+        (["report", "ops", "demo", "--core", "b:0"], EXIT_NOT_FOUND, "has no host b"),
+        (["report", "ops", "demo", "--core", "x"], EXIT_USAGE, "'x' is no core."),
+        (["report", "hosts", "demo", "--core", "1"], EXIT_USAGE, "The page hosts compares all hosts of a run."),
+        (["report", "cores", "demo", "--core", "1"], EXIT_USAGE, "The page cores compares all cores of a run."),
+        (["diff", "demo", "demo", "--core", "1"], EXIT_USAGE, "same run"),
+    ],
+)
+def test_a_core_that_can_not_be_shown(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+) -> None:
+    assert cli.main(arguments) == code
+    out, err = capsys.readouterr()
+    assert not out and words in err and "\ntry: " in err
+
+
+def test_two_runs_are_compared_by_one_core(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+    older = logdir / "plugins" / "profile" / "2025_01_01_00_00_00"
+    older.mkdir()
+    (older / "host0.xplane.pb").write_bytes(host_bytes(400))
+    assert cli.main(["diff", str(logdir), "--core", "host0:0", "--json"]) == EXIT_OK
+    document = json.loads(capsys.readouterr().out)
+    assert "host0:0" in json.dumps(document)
+    assert cli.main(["diff", str(logdir), "--core", "host0:8", "--json"]) == EXIT_NOT_FOUND
+    assert "Host host0 has no core 8" in capsys.readouterr().err

@@ -12,17 +12,19 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.hosts.cores import own_times
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, HostSteps, LeftOut, Part, Verdict
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.layout import clean, cut, filled, fit, note_lines, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
-from tpuprof.tui.pages.hosts.fields import HOSTS
+from tpuprof.tui.pages.hosts.fields import CORES, HOSTS, LISTED, name_width, of_cores, with_cores
 from tpuprof.tui.report import fields
+from tpuprof.tui.report.fields import Table
 
-SORTS = ("host", "steps", "own", "slowest", "cost", "median", "longest", "idle", "input", "wait", "duty")
-"""What the table can be sorted by, in the order in which a key goes through them; `host` is the order of the run."""
+SORTS = tuple(LISTED.sorted_by)
+"""What the list can be sorted by, in the order of its columns; `host` is the order of the run."""
 
 _STYLE: dict[Part, tuple[str, StyleKey]] = {
     "compute": ("C", "class.compute"),
@@ -56,10 +58,11 @@ class HostsState:
     """Where the reader is.
 
     Attributes:
-        row: the cursor's row of the table as it is sorted; rows after the hosts are those left out, and further down
+        row: the cursor's row of the list as it is sorted; rows after the hosts are those left out, and further down
             the notes scroll. top: the first row that shows, moved where the cursor would not show.
         sort: one of `SORTS`; descending: the largest first (for `host`: the last).
         step: of the common ones, the one that is taken apart below the table; None for their mean.
+        with_cores: whether each host's cores stand below it.
     """
 
     row: int = 0
@@ -67,6 +70,7 @@ class HostsState:
     sort: str = "host"
     descending: bool = False
     step: int | None = None
+    with_cores: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,8 @@ class ComposedHosts:
     Attributes:
         lines: as many as asked for, each of the width asked for.
         first_list_line: line of the table's first row; list_rows: rows that show; top: the first of them.
-        order: index into `HostsPage.rows` of each row of the table, all of them but those of hosts that are left out.
+        order: index into the rows of `with_cores` of each row of the table, all of them but those of hosts that are
+            left out; None for the first where that stands for all hosts.
         positions: how far down the cursor goes, notes and all.
     """
 
@@ -84,15 +89,16 @@ class ComposedHosts:
     first_list_line: int
     list_rows: int
     top: int
-    order: tuple[int, ...]
+    order: tuple[int | None, ...]
     positions: int
 
 
 def compose_hosts(page: HostsPage, state: HostsState, width: int, height: int, glyphs: Glyphs) -> ComposedHosts:
-    """The page in so many lines: verdict, table, and below it the host under the cursor, or the notes."""
-    order = sorted_hosts(page, state.sort, state.descending)
-    head = [*_verdict(page, width, glyphs), _heading(page, width, glyphs)]
-    columns = _table(page, order, width, glyphs)
+    """The page in so many lines: verdict, list, and below it the host under the cursor, or the notes."""
+    listed = with_cores(page) if state.with_cores or is_of_one_host(page) else page
+    order = listed_order(page, listed, state)
+    head = [*_judged(page, width, glyphs), _heading(page, width, glyphs, "Cores" if is_of_one_host(page) else "Hosts")]
+    columns = _table(page, listed, LISTED, width, glyphs)
     head.append(header_line(columns, width, glyphs, state.sort, state.descending))
     entries = len(order) + len(page.left_out)
     body = max(0, height - len(head) - min(entries, _LEAST_ROWS))
@@ -100,7 +106,7 @@ def compose_hosts(page: HostsPage, state: HostsState, width: int, height: int, g
     positions = entries + (1 + max(0, len(notes) - body + 1) if notes else 0)
     row = min(max(state.row, 0), positions - 1)
     if row < entries:
-        below, shown = _detail(page, order, row, state.step, width, glyphs)
+        below, shown = _detail(page, listed, order, row, state.step, width, glyphs)
         notes = _notes(page, width, glyphs, shown)
     else:
         below, notes = [rule("Notes", width, glyphs), *notes[row - entries :]], []
@@ -117,10 +123,33 @@ def compose_hosts(page: HostsPage, state: HostsState, width: int, height: int, g
     return ComposedHosts(tuple(lines), len(head), rows, top, order, positions)
 
 
+def is_of_one_host(page: HostsPage) -> bool:
+    """Whether the run has one host, whose row is that of all its cores."""
+    return len(page.rows) == 1 and not page.left_out
+
+
+def listed_order(page: HostsPage, listed: HostsPage, state: HostsState) -> tuple[int | None, ...]:
+    """The rows of the list: all hosts, then each host with its cores below it, both sorted.
+
+    Args:
+        listed: `with_cores` of the page.
+    """
+    out: list[int | None] = [] if is_of_one_host(page) else [None]
+    every = fields.order(LISTED, listed, state.sort, state.descending).tolist()
+    cores: dict[str, list[int]] = {}
+    for index in every if state.with_cores else ():
+        if listed.rows[index].core is not None:
+            cores.setdefault(listed.rows[index].host, []).append(index)
+    for index in every:
+        if listed.rows[index].core is None:
+            out += [index, *cores.get(listed.rows[index].host, ())]
+    return tuple(out)
+
+
 def hosts(page: HostsPage, width: int, glyphs: Glyphs = BLOCK, limit: int = 0) -> list[Line]:
     """The whole page: every host, every core's mean step, what is odd; of at most `limit` hosts, or all for 0."""
     order = sorted_hosts(page, "host", False)[: limit or None]
-    columns = _table(page, order, width, glyphs)
+    columns = _table(page, page, HOSTS, width, glyphs)
     lines = [*_verdict(page, width, glyphs), _heading(page, width, glyphs), header_line(columns, width, glyphs)]
     lines += row_lines(columns, order, None, width, glyphs)
     if len(order) < len(page.rows):
@@ -138,9 +167,32 @@ def hosts(page: HostsPage, width: int, glyphs: Glyphs = BLOCK, limit: int = 0) -
     return [fit(line, width, glyphs) for line in lines]
 
 
+def cores(page: HostsPage, width: int, glyphs: Glyphs = BLOCK, limit: int = 0) -> list[Line]:
+    """The cores side by side, with where a mean step of each goes; at most `limit` of them, or all for 0."""
+    listed = of_cores(page)
+    chosen = range(len(listed.rows))[: limit or None]
+    columns = _table(page, listed, CORES, width, glyphs)
+    lines = [*wrap(page.cores_statement, width, "text", glyphs, [(" ", "text")], indent=1)]
+    if chosen:
+        lines += [header_line(columns, width, glyphs), *row_lines(columns, chosen, None, width, glyphs)]
+    if len(chosen) < len(listed.rows):
+        more = f"   and {counted(len(listed.rows) - len(chosen), 'more core')}; --limit 0 shows all"
+        lines.append(fit([(more, "dim")], width, glyphs))
+    if page.steps is not None:
+        lines += _parts_heading("Where a mean step goes", page.steps, width, glyphs)
+        longest = _longest(page.steps)
+        for row in (listed.rows[index] for index in chosen):
+            if row.parts_ps is not None:
+                lines.append(_parts_line(row.label, row.parts_ps, longest, width, glyphs, "dim"))
+    notes = _notes(listed, width, glyphs)
+    if notes:
+        lines += [rule("Notes, and what these profiles cannot tell", width, glyphs), *notes]
+    return [fit(line, width, glyphs) for line in lines]
+
+
 def sorted_hosts(page: HostsPage, sort: str, descending: bool) -> tuple[int, ...]:
     """Indices of the rows in an order; hosts without the figure come last, equal ones in the order of the run."""
-    return tuple(fields.order(HOSTS, page, sort, descending).tolist())
+    return tuple(fields.order(LISTED, page, sort, descending).tolist())
 
 
 def _verdict(page: HostsPage, width: int, glyphs: Glyphs) -> list[Line]:
@@ -148,9 +200,21 @@ def _verdict(page: HostsPage, width: int, glyphs: Glyphs) -> list[Line]:
     return wrap(page.statement, width, "text", glyphs, [(f" {sign} ", key)], indent=1)
 
 
-def _heading(page: HostsPage, width: int, glyphs: Glyphs) -> Line:
+def _judged(page: HostsPage, width: int, glyphs: Glyphs) -> list[Line]:
+    """The verdict on the hosts, or of one host on its cores."""
+    if not is_of_one_host(page):
+        return _verdict(page, width, glyphs)
+    compares = page.steps is not None and len(page.cores) > 1
+    sign: Span = (" CORES ", "good" if compares else "warn")
+    if page.slowest_core is not None:
+        sign = (" SLOWEST CORE ", "warn")
+    return wrap(page.cores_statement, width, "text", glyphs, [sign], indent=1)
+
+
+def _heading(page: HostsPage, width: int, glyphs: Glyphs, what: str = "Hosts") -> Line:
     shared = "no common steps" if page.steps is None else counted(len(page.steps), "common step")
-    return rule(f"Hosts {glyphs.dash} {how_many(page)}", width, glyphs, shared)
+    number = counted(len(page.cores), "core") if what == "Cores" else how_many(page)
+    return rule(f"{what} {glyphs.dash} {number}", width, glyphs, shared)
 
 
 def how_many(page: HostsPage) -> str:
@@ -159,13 +223,16 @@ def how_many(page: HostsPage) -> str:
     return f"{counted(len(page.rows), 'host')}{broken}"
 
 
-def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) -> list[Column]:
-    """The columns that fit, and in the room that is left how late each host is in each step."""
-    names = [*(page.rows[host_index].host for host_index in order), *(out.host for out in page.left_out)]
-    longest = max(4, *(len(clean(name, glyphs.is_ascii)) for name in names))
+def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], width: int, glyphs: Glyphs) -> list[Column]:
+    """The columns that fit, and in the room that is left how late each host, or core, is in each step.
+
+    Args:
+        listed: the page with the rows that the table shows.
+    """
+    longest = max([name_width(listed), *(len(clean(out.host, glyphs.is_ascii)) for out in page.left_out)])
     widest = min(_MOST_NAME, longest, max(8, width // 4))
-    looks = {key: {"width": widest} if key == "host" else {} for key in HOSTS.screen}
-    columns = fields.screen_columns(HOSTS, page, glyphs, looks)
+    looks = {key: {"width": widest} if key == table.screen[0] else {} for key in table.screen}
+    columns = fields.screen_columns(table, listed, glyphs, looks)
     room = width - 2 - widest - 1
     least = max(_LEAST_GRAPH, min(room // 3, len(page.steps) if page.steps is not None else 0))
     if page.steps is None or room < 4 * _LEAST_GRAPH:
@@ -173,11 +240,16 @@ def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) ->
     shown = chosen_columns(columns, width - least - 1)
     used = 1 + sum(column.width + 1 for column in shown)
     cells = max(least, min(width - used - 1, len(page.steps)))
-    levels = _levels(page.steps, cells, len(glyphs.column) - 1)
-    levels_of = dict(zip(page.steps.rows, levels.tolist(), strict=True))
+    most, steps = len(glyphs.column) - 1, page.steps
+    hosts = [page.rows[row].label for row in steps.rows]
+    levels_of = {
+        **dict(zip(hosts, _levels(steps.own_ps, cells, most).tolist(), strict=True)),
+    }
+    if any(row.core is not None for row in listed.rows):
+        levels_of |= zip(steps.core_names, _levels(own_times(steps), cells, most).tolist(), strict=True)
 
     def graph(row: int) -> Span:
-        heights = levels_of.get(row)
+        heights = levels_of.get(listed.rows[row].label)
         return (UNKNOWN, "dim") if heights is None else ("".join(glyphs.column[height] for height in heights), "busy")
 
     title = "late by step" if cells >= len("late by step") else "late"
@@ -186,7 +258,7 @@ def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) ->
 
 def _entry(
     page: HostsPage,
-    order: Sequence[int],
+    order: Sequence[int | None],
     columns: Sequence[Column],
     entry: int,
     selected: bool,
@@ -195,7 +267,11 @@ def _entry(
 ) -> Line:
     """A row of the table: a host's figures, or why it is left out."""
     if entry < len(order):
-        return row_lines(columns, [order[entry]], order[entry] if selected else None, width, glyphs)[0]
+        place = order[entry]
+        if place is not None:
+            return row_lines(columns, [place], place if selected else None, width, glyphs)[0]
+        words = f"all {counted(len(page.rows), 'host')}, merged"
+        return fit([(glyphs.mark, "mark"), (words, "cursor")] if selected else [(f" {words}", "strong")], width, glyphs)
     name, text = _missing(page.left_out[entry - len(order)], columns[0].width, glyphs)
     text = cut(text, width - 1 - len(name), glyphs)
     if selected:
@@ -211,12 +287,15 @@ def _missing(out: LeftOut, name_width: int, glyphs: Glyphs) -> tuple[str, str]:
     return f"{name:<{name_width}} ", clean(f"left out: {reason}", glyphs.is_ascii)
 
 
-def _levels(steps: HostSteps, cells: int, most: int) -> NDArray[np.int64]:
-    """int64[hosts, cells]: heights of columns, by how much later than the fastest host in that step each host is.
+def _levels(own_ps: NDArray[np.int64], cells: int, most: int) -> NDArray[np.int64]:
+    """int64[rows, cells]: heights of columns, by how much later than the fastest host in that step each host is.
 
     Of steps that share a cell the one in which it is latest counts. Hosts that differ by next to nothing are all low.
+
+    Args:
+        own_ps: int64[rows, steps], own times of hosts or cores.
     """
-    own = steps.own_ps.astype(np.float64)
+    own = own_ps.astype(np.float64)
     late = own - own.min(axis=0)
     borders = np.arange(cells) * late.shape[1] // cells
     latest = np.maximum.reduceat(late, borders, axis=1)
@@ -231,21 +310,31 @@ def _longest(steps: HostSteps, step: int | None = None) -> float:
 
 
 def _detail(
-    page: HostsPage, order: Sequence[int], entry: int, step: int | None, width: int, glyphs: Glyphs
+    page: HostsPage,
+    listed: HostsPage,
+    order: Sequence[int | None],
+    entry: int,
+    step: int | None,
+    width: int,
+    glyphs: Glyphs,
 ) -> tuple[list[Line], tuple[str, ...]]:
     """A step of a host taken apart, by core, and what is wrong with the host's profile; the sentences on that, too."""
     if entry >= len(order):
         out = page.left_out[entry - len(order)]
         name = clean(out.host, glyphs.is_ascii)
         return [rule(name, width, glyphs), *wrap(out.reason, width, "text", glyphs, [(" ! ", "bad")])], (out.reason,)
-    host_index = order[entry]
+    place = order[entry]
+    if place is None:
+        return [rule(f"Enter opens {how_many(page)} together", width, glyphs)], ()
+    core = listed.rows[place]
+    host_index = next(index for index, row in enumerate(page.rows) if row.host == core.host)
     row, lines = page.rows[host_index], list[Line]()
     name = clean(row.host, glyphs.is_ascii)
     if page.steps is not None and host_index in page.steps.rows:
         step = None if step is None else min(max(step, 0), len(page.steps) - 1)
         which = "A mean step" if step is None else f"Step {clean(page.steps.names[step], glyphs.is_ascii)}"
         lines += _parts_heading(f"{which} of {name}", page.steps, width, glyphs)
-        lines += _core_lines(page.steps, host_index, step, width, glyphs)
+        lines += _core_lines(page.steps, host_index, step, width, glyphs, core.label if core.core is not None else "")
     else:
         lines.append(rule(name, width, glyphs))
     for problem in row.problems:
@@ -295,15 +384,20 @@ def _parts_heading(title: str, steps: HostSteps, width: int, glyphs: Glyphs, leg
     return [(*rule(title, room, glyphs), *signs, (" ", "text"))]
 
 
-def _core_lines(steps: HostSteps, host_index: int, step: int | None, width: int, glyphs: Glyphs) -> list[Line]:
-    """A row for each core of a host, the first few of many."""
+def _core_lines(
+    steps: HostSteps, host_index: int, step: int | None, width: int, glyphs: Glyphs, chosen: str = ""
+) -> list[Line]:
+    """A row for each core of a host, few of many: the first, or those up to the chosen one."""
     parts = steps.parts_ps.mean(axis=1) if step is None else steps.parts_ps[:, step]
     longest = _longest(steps, step)
     mine = np.flatnonzero(steps.core_hosts == steps.rows.index(host_index)).tolist()
     lines = []
-    for core in mine[:_MOST_CORES]:
-        name = f"core {steps.core_names[core].rpartition(':')[2]}"
-        lines.append(_parts_line(name, parts[core].tolist(), longest, width, glyphs, "dim"))
+    last = max(_MOST_CORES, *(place + 1 for place, core in enumerate(mine) if steps.core_names[core] == chosen), 0)
+    for core in mine[last - _MOST_CORES : last]:
+        is_chosen = steps.core_names[core] == chosen
+        name = f"core {steps.core_names[core].rpartition(':')[2]}{f' {glyphs.mark}' if is_chosen else ''}"
+        key: StyleKey = "strong" if is_chosen else "dim"
+        lines.append(_parts_line(name, parts[core].tolist(), longest, width, glyphs, key))
     if len(mine) > _MOST_CORES:
         lines.append(fit([(f"   and {counted(len(mine) - _MOST_CORES, 'more core')}", "dim")], width, glyphs))
     return lines
@@ -345,6 +439,7 @@ _NAMES = {
     "mxu_percent": "MXU",
     "hbm_percent": "HBM",
     "idle_percent": "idle of capture",
+    "busy_percent": "busy",
     "duty_percent": "duty cycle",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,8 +11,8 @@ import numpy as np
 
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part
 from tpuprof.tui.draw.format import UNKNOWN, count
-from tpuprof.tui.draw.layout import cut
-from tpuprof.tui.draw.spans import Glyphs, Span
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.spans import ASCII, Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, listed, object_table
 from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
@@ -32,9 +33,41 @@ def _slowest_cells(page: HostsPage, _: Glyphs) -> Cells:
 
     def cell(index: int) -> Span:
         number = page.rows[index].slowest_in
-        return count(number), "bad" if page.straggler == index else "text" if number else "dim"
+        return count(number), "bad" if _is_slowest(page, index) else "text" if number else "dim"
 
     return each(cell)
+
+
+def _is_slowest(page: HostsPage, index: int) -> bool:
+    return index == (page.straggler if page.rows[index].core is None else page.slowest_core)
+
+
+def _name_cells(page: HostsPage, glyphs: Glyphs) -> Cells:
+    """Hosts by name, and below each its cores; the slowest says so."""
+    is_alone = len(page.rows) > 1 and sum(row.core is None for row in page.rows) == 1
+
+    def cell(index: int) -> Span:
+        row = page.rows[index]
+        if row.core is None and is_alone:
+            return "all cores", "strong"
+        name = clean(row.host, glyphs.is_ascii) if row.core is None else f"  {row.noun} {row.core}"
+        return (name, "strong") if row.core is None else (_marked(page, index, name), "text")
+
+    return each(cell)
+
+
+def _core_cells(page: HostsPage, glyphs: Glyphs) -> Cells:
+    return each(lambda index: (_marked(page, index, clean(page.rows[index].label, glyphs.is_ascii)), "strong"))
+
+
+def _marked(page: HostsPage, index: int, name: str) -> str:
+    return f"{name}, slowest" if _is_slowest(page, index) else name
+
+
+def name_width(page: HostsPage) -> int:
+    """Cells of the longest name in a table of hosts, or of cores."""
+    cells = (_core_cells if all(row.core is not None for row in page.rows) else _name_cells)(page, ASCII)
+    return max([4, *(len(text) for text, _ in cells(range(len(page.rows))))])
 
 
 def _of_row(read: Callable[[HostRow], Any]) -> Callable[[HostsPage, Rows], list[Any]]:
@@ -70,7 +103,8 @@ def _part(index: int, part: str) -> tuple[str, Field[HostsPage]]:
     return "parts_ps", Field(f"breakdown_ms.{part}", TIME_MS, read, f"time of its mean common step: {part}", _WHY, part)
 
 
-_HOST_COLUMN: OnScreen[HostsPage] = OnScreen("host", "host", 4, style=lambda _: "strong", cut=cut, fixed=True)
+_HOST_COLUMN: OnScreen[HostsPage] = OnScreen("host", "host", 4, cells=_name_cells, fixed=True)
+_CORE_COLUMN: OnScreen[HostsPage] = OnScreen("core", "core", 4, cells=_core_cells, fixed=True)
 _NAMES = _of_row(attrgetter("host"))
 _HOST = Field("host", VERBATIM, _NAMES, "its name", "", "host", _HOST_COLUMN, lambda page: np.arange(len(page.rows)))
 _SLOWEST = "in how many common steps its own time is longer than that of every other host"
@@ -84,7 +118,7 @@ _JSON = (
     ("host", _HOST),
     _known("device_type", "device_type", VERBATIM, "the type of its device"),
     _known("cores", "core_count", COUNT, "its TensorCores or GPUs", "cores", null=""),
-    _step_time("average", TIME_MS, "mean"),
+    _step_time("average", TIME_MS, "mean", "step", "step, mean"),
     _step_time("standard_deviation", TIME_MS, "standard deviation"),
     _step_time("median", TIME_MS, "median", "median", "step, median"),
     _step_time("minimum", TIME_MS, "the shortest"),
@@ -113,13 +147,18 @@ KEYS = {
     "step_time": "step_time_ms",
     "parts_ps": "breakdown_ms",
     "parts_ps.input": "breakdown_ms.input",
+    "busy_percent": "busy_percent",
 }
 """What `HostsPage.unknown` says why by, and the key in JSON."""
 
+_STEP_FIGURES = ("average", "standard_deviation", "median", "minimum", "maximum", "count", "source")
 _IDLE = "share of its mean step without any op and without waiting for input"
 _SLOWEST_OF = "in how many of the common steps it is the slowest"
 _OF_COMMON = _of_row(lambda row: (row.slowest_in, row.common_steps))
+_BUSY = "share of its cores' time from the first op or step to the last in which an op ran; of a GPU, a stream"
+_BUSY_FIELD = _known("busy_percent", "busy_percent", PERCENT, _BUSY, "busy", "busy")[1]
 _OTHERS = (
+    _BUSY_FIELD,
     Field("slowest_of_steps", _OF_STEPS, _OF_COMMON, _SLOWEST_OF, heading="slowest in"),
     _known("step_idle_percent", "step_idle_percent", PERCENT, _IDLE, "idle", "idle")[1],
 )
@@ -144,6 +183,57 @@ HOSTS: Table[HostsPage] = Table(
     ),
 )
 
+LISTED: Table[HostsPage] = Table(
+    "hosts",
+    HOSTS.fields,
+    HOSTS.length,
+    json=(),
+    screen=(
+        *("host", "busy_percent", "step_time_ms.average", "collective_wait_percent", "input_percent", "own_time_ms"),
+        *("step_idle_percent", "slowest_in_steps", "cost_ms", "step_time_ms.median", "step_time_ms.maximum"),
+        *("step_time_ms.count", "core_count", "device_duty_cycle_percent", "mxu_utilization_percent"),
+        "hbm_utilization_percent",
+    ),
+)
+"""Hosts and their cores in one list."""
+
+_OF_CORES = (
+    *("device_type", "busy_percent", *(f"step_time_ms.{name}" for name in _STEP_FIGURES), "common_steps"),
+    *("own_time_ms", "slowest_in_steps", "cost_ms", *(f"breakdown_ms.{part}" for part in PARTS), "input_percent"),
+    *("collective_percent", "collective_wait_percent", "step_idle_percent"),
+)
+_CORE, _NO_CHIP = "its host and number, as --core takes it", "the profile does not tell its chip"
+CORES: Table[HostsPage] = Table(
+    "cores",
+    (
+        Field("core", VERBATIM, _of_row(attrgetter("label")), _CORE, heading="core", screen=_CORE_COLUMN),
+        Field("host", VERBATIM, _NAMES, "the name of its host"),
+        Field("chip", COUNT, _of_row(attrgetter("chip")), "the number of its chip", _NO_CHIP),
+        *HOSTS.chosen(_OF_CORES),
+        Field("slowest_of_steps", _OF_STEPS, _OF_COMMON, _SLOWEST_OF, heading="slowest in"),
+    ),
+    HOSTS.length,
+    json=("core", "host", "chip", *_OF_CORES),
+    markdown=(
+        *("core", "busy_percent", "step_time_ms.average", "own_time_ms", "slowest_of_steps", "cost_ms"),
+        *("collective_wait_percent", "input_percent", "step_idle_percent"),
+    ),
+    screen=("core", *LISTED.screen[1:12]),
+)
+"""Of a page whose rows are cores (`of_cores`)."""
+
+
+def of_cores(page: HostsPage) -> HostsPage:
+    """The page with a row a core instead of a row a host."""
+    return replace(page, rows=page.cores, unknown=page.cores_unknown)
+
+
+def with_cores(page: HostsPage) -> HostsPage:
+    """The page with its cores as further rows."""
+    slowest = None if page.slowest_core is None else len(page.rows) + page.slowest_core
+    return replace(page, rows=(*page.rows, *page.cores), slowest_core=slowest)
+
+
 LEFT_OUT: Table[Sequence[LeftOut]] = object_table(
     "left_out", (attribute("host", VERBATIM, "its name"), attribute("reason", VERBATIM, "why it is left out"))
 )
@@ -153,6 +243,16 @@ def _straggler(page: HostsPage) -> str | None:
     return None if page.straggler is None else page.rows[page.straggler].host
 
 
+CORE_FIGURES: tuple[Figure[HostsPage], ...] = (
+    attribute("statement", VERBATIM, "whether one core holds up the others, in a sentence", name="cores_statement"),
+    Figure(
+        "slowest",
+        VERBATIM,
+        lambda page: None if page.slowest_core is None else page.cores[page.slowest_core].label,
+        "the core that is slowest",
+        "the cores are even, or nothing compares them",
+    ),
+)
 _NO_STRAGGLER = "no single host holds up the others"
 FIGURES: tuple[Figure[HostsPage], ...] = (
     attribute("verdict", VERBATIM, "straggler, even, uneven or unknown"),

@@ -1,4 +1,4 @@
-"""The hosts of a run compared, above the page: which one holds up the others, and which to open."""
+"""The hosts of a run and their cores compared, above the page: which one holds up the others, and which to open."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpuprof.tui.pages.hosts.drawing import SORTS, ComposedHosts, HostsState, compose_hosts
+from tpuprof.tui.pages.hosts.drawing import (
+    SORTS,
+    ComposedHosts,
+    HostsState,
+    compose_hosts,
+    is_of_one_host,
+    listed_order,
+)
+from tpuprof.tui.pages.hosts.fields import with_cores
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Popup, on_panel
@@ -18,6 +26,9 @@ WIDEST_HOSTS = 144
 """Cells of the panel on a wide screen."""
 
 _LEAST_ROWS = 8
+_NARROW = 60
+_MOST_ROWS = 64
+"""The cores stand below their hosts from the beginning where all these are no more rows."""
 
 
 class HostsPopup(Popup):
@@ -25,8 +36,9 @@ class HostsPopup(Popup):
 
     Args:
         page: the hosts compared.
-        open_host: called with the name of the host that was chosen, or with None for all of them merged.
-        shown: name of the host whose page is open; None for all.
+        open_host: called with the name of the host that was chosen, or with None for all of them merged; or with None
+            and a core, ``host:2``.
+        shown: name of the host, or the core, whose page is open; None for all.
     """
 
     def __init__(
@@ -34,15 +46,27 @@ class HostsPopup(Popup):
         look: Look,
         title: str,
         page: HostsPage,
-        open_host: Callable[[str | None], object],
+        open_host: Callable[[str | None, str | None], object],
         shown: str | None = None,
     ) -> None:
         super().__init__(look, title)
         self._page = page
         self._open_host = open_host
         self._composed: ComposedHosts | None = None
-        first = next((place for place, row in enumerate(page.rows) if row.host == shown), page.straggler or 0)
-        self.state = HostsState(row=first)
+        self._listed = with_cores(page)
+        self.state = HostsState(with_cores=len(self._listed.rows) <= _MOST_ROWS)
+        self.state = replace(self.state, row=self._first(shown))
+
+    def _first(self, shown: str | None) -> int:
+        """The row that the cursor begins on: what is shown, else the slowest host or core, else the first."""
+        page, order = self._page, listed_order(self._page, self._listed, self.state)
+        labels = [None if row is None else self._listed.rows[row].label for row in order]
+        if shown in labels and shown is not None:
+            return labels.index(shown)
+        slowest = page.straggler
+        if is_of_one_host(page) and page.slowest_core is not None:
+            slowest = len(page.rows) + page.slowest_core
+        return order.index(slowest) if slowest in order and slowest is not None else len(order) and order[0] is None
 
     @property
     def inner_width(self) -> int:
@@ -51,7 +75,8 @@ class HostsPopup(Popup):
 
     def row_count(self) -> int:
         """Rows that the page would like to have."""
-        return max(_LEAST_ROWS, min(len(self._page.rows) + len(self._page.left_out) + 16, self.screen_size.height - 4))
+        entries = len(self._listed.rows if self.state.with_cores else self._page.rows) + len(self._page.left_out)
+        return max(_LEAST_ROWS, min(entries + 16, self.screen_size.height - 4))
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
         """The page in so many rows."""
@@ -62,7 +87,9 @@ class HostsPopup(Popup):
     def foot(self) -> str:
         """The keys."""
         steps = "h l step   " if self._page.steps is not None else ""
-        return f"Enter opens   a all   s S sort   {steps}Esc back"
+        cores = "c cores   " if self._page.cores else ""
+        every = "a all   " if self.inner_width > _NARROW or not cores else ""  # the first row does that too
+        return f"Enter opens   {every}{cores}s S sort   {steps}Esc back"
 
     def press(self, key: str, character: str | None) -> None:
         """Moves, sorts, takes another step apart, opens."""
@@ -71,7 +98,9 @@ class HostsPopup(Popup):
             self._open_row()
         elif key == "a":
             self.is_open = False
-            self._open_host(None)
+            self._open_host(None, None)
+        elif key == "c" and self._page.cores:
+            self.state = replace(state, with_cores=not state.with_cores, row=0)
         elif key == "s":
             place = (SORTS.index(state.sort) + 1) % len(SORTS)
             self.state = replace(state, sort=SORTS[place], descending=place > 0, row=0)
@@ -92,7 +121,7 @@ class HostsPopup(Popup):
         if drawn is None:
             return
         row = place + lines + round(screens * max(1, drawn.list_rows - 1))
-        last = len(self._page.rows) + len(self._page.left_out) - 1
+        last = len(drawn.order) + len(self._page.left_out) - 1
         if place < last < row:
             row = last  # a long way down ends at the last host first
         self.state = replace(self.state, row=max(0, min(row, drawn.positions - 1)))
@@ -109,7 +138,15 @@ class HostsPopup(Popup):
             self.state = replace(self.state, row=place)
 
     def _open_row(self) -> None:
-        order = self._composed.order if self._composed is not None else tuple(range(len(self._page.rows)))
-        if self.state.row < len(order):  # below are hosts that can't be read, and notes
-            self.is_open = False
-            self._open_host(self._page.rows[order[self.state.row]].host)
+        order = listed_order(self._page, self._listed, self.state)
+        if self.state.row >= len(order):  # below are hosts that can't be read, and notes
+            return
+        place = order[self.state.row]
+        row = None if place is None else self._listed.rows[place]
+        self.is_open = False
+        if row is None or (row.core is None and is_of_one_host(self._page)):
+            self._open_host(None, None)
+        elif row.core is None:
+            self._open_host(row.host, None)
+        else:
+            self._open_host(None, row.label)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from textual.geometry import Size
 
 from tests.support.made.many_hosts import straggling_page
+from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.hosts.popup import HostsPopup
 from tpuprof.tui.terminal.theme import palette
 from tpuprof.tui.widgets.line_canvas import Look
 
 
-def popup_of(opened: list[str | None], width: int = 80) -> HostsPopup:
-    popup = HostsPopup(Look(palette("truecolor", False), BLOCK), "Hosts", straggling_page(), opened.append)
+def popup_of(opened: list[str | None], width: int = 80, page: HostsPage | None = None) -> HostsPopup:
+    look = Look(palette("truecolor", False), BLOCK)
+    popup = HostsPopup(look, "Hosts", page or straggling_page(), lambda host, core: opened.append(core or host))
     popup.place(Size(width, 24))
     return popup
 
@@ -26,8 +28,8 @@ def test_the_end_of_the_hosts_is_a_stop_on_the_way_to_the_notes() -> None:
     popup = popup_of(opened)
     drawn(popup)
     popup.press("G", "G")
-    assert popup.state.row == 4  # host4, which is left out
-    assert any("host4 left out" in line for line in drawn(popup))
+    assert popup.state.row == 13  # host4, which is left out, below four hosts with two cores each
+    assert any("host4 left out" in " ".join(line.split()) for line in drawn(popup))
     popup.press("enter", None)
     assert popup.is_open and not opened
     popup.press("j", "j")
@@ -38,7 +40,7 @@ def test_the_end_of_the_hosts_is_a_stop_on_the_way_to_the_notes() -> None:
     popup.press("k", "k")
     drawn(popup)
     popup.press("enter", None)
-    assert opened == ["host3"] and not popup.is_open
+    assert opened == ["host3:1"] and not popup.is_open
 
 
 def test_the_foot_keeps_the_way_out_on_a_narrow_screen() -> None:

@@ -1,0 +1,211 @@
+"""Where the steps of cores go, and the cores of a run side by side.
+
+A core's own time is its step without the time that it waits in collectives for cores that come later. Cores that work
+on one program meet there, so that their whole steps take equally long, and their own times tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted, examples
+from tpuprof.parsers.hosts.core_summary import CoreBusy
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostSteps, Part
+from tpuprof.parsers.pages.steps import step_time
+from tpuprof.parsers.pages.words import percent_of, share, time
+from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, OUTFEED
+
+WAIT = PARTS.index("wait")
+
+LEAST_COST = 0.01
+"""A straggler costs at least this share of a step; steps vary by less anyway."""
+
+
+def parts_of(grid: StepGrid) -> Int64s:
+    """int64[cores, steps, len(PARTS)]: the parts of each core's steps, cut to what fits into the step."""
+    collective, idle = (grid.class_ps[:, :, OP_CLASSES.index(name)] for name in ("collective", "idle"))
+    waits_on_host = grid.part_ps[:, :, INFEED] if grid.input_source == "host" else np.zeros_like(idle)
+    least = _least_taking_part(collective)
+    wanted: Mapping[Part, Int64s] = {
+        "wait": collective - np.minimum(collective, least),
+        "collective": np.minimum(collective, least),
+        "input": grid.part_ps[:, :, INFEED],
+        "output": grid.part_ps[:, :, OUTFEED],
+        "transfer": grid.part_ps[:, :, HOST_TRANSFER],
+        "idle": np.maximum(idle - waits_on_host, 0),
+    }
+    parts = np.zeros((*grid.duration_ps.shape, len(PARTS)), np.int64)
+    left = np.maximum(grid.duration_ps, 0)
+    for name, times in wanted.items():
+        taken = np.clip(times, 0, left)
+        parts[:, :, PARTS.index(name)] = taken
+        left = left - taken
+    parts[:, :, PARTS.index("compute")] = left
+    return parts
+
+
+def _least_taking_part(collective: Int64s) -> Int64s:
+    """int64[steps]: the least time that a core spends in collectives; cores without any do not take part."""
+    most = np.iinfo(np.int64).max
+    least: Int64s = np.where(collective > 0, collective, most).min(axis=0)
+    return np.where(least == most, 0, least)
+
+
+def part_percent(parts: Floats | None, *names: Part) -> float | None:
+    """The share of some parts of a mean step; None without one."""
+    if parts is None:
+        return None
+    return percent_of(sum(float(parts[PARTS.index(name)]) for name in names), float(parts.sum()))
+
+
+# --- cores side by side
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """What the steps tell of some cores: by each its durations and its parts, int64[steps] and [steps, parts]."""
+
+    duration_ps: Int64s
+    parts_ps: Int64s
+    source: StepSource
+
+
+def core_rows(summaries: Sequence[HostSummary], rows: Sequence[HostRow], steps: HostSteps | None) -> list[HostRow]:
+    """A row for each core or GPU.
+
+    Args:
+        rows: the hosts, as the summaries.
+        steps: the steps that the hosts share; cores of a host that takes no part stand with its own steps.
+    """
+    number = {} if steps is None else {name: index for index, name in enumerate(steps.core_names)}
+    cores = [
+        _row(row, busy, summary, _times(busy.name, index, summary, steps, number))
+        for index, (summary, row) in enumerate(zip(summaries, rows, strict=True))
+        for busy in (*summary.cores, *_gpus(summary))
+    ]
+    if steps is None or len(steps.core_names) < 2:
+        return cores
+    own = own_times(steps)
+    first, second = (np.partition(own, -place, axis=0)[-place] for place in (1, 2))
+    return [_compared(row, own[number[row.label]], first, second) if row.label in number else row for row in cores]
+
+
+def own_times(steps: HostSteps) -> Int64s:
+    """int64[cores, steps]: the time of each core's steps that it does not wait in collectives."""
+    own: Int64s = steps.parts_ps.sum(axis=2) - steps.parts_ps[:, :, WAIT]
+    return own
+
+
+def _gpus(summary: HostSummary) -> list[CoreBusy]:
+    known = () if summary.gpu is None else summary.gpu.busy
+    return [CoreBusy(f"{summary.host}:{gpu.number}", None, gpu.busy_ps, gpu.span_ps) for gpu in known]
+
+
+def _times(
+    name: str, index: int, summary: HostSummary, steps: HostSteps | None, number: Mapping[str, int]
+) -> _Times | None:
+    """The steps of a core: those that the hosts share, or its host's own where that takes no part.
+
+    Args:
+        index: of the host; number: the place of each core in `steps`.
+    """
+    if summary.steps is None:
+        return None
+    if steps is not None and index in steps.rows:
+        if name not in number:
+            return None
+        core = number[name]
+        return _Times(steps.parts_ps[core].sum(axis=1), steps.parts_ps[core], summary.steps.source)
+    if name not in summary.steps.core_names:
+        return None
+    core = summary.steps.core_names.index(name)
+    return _Times(summary.steps.duration_ps[core], parts_of(summary.steps)[core], summary.steps.source)
+
+
+def _row(row: HostRow, busy: CoreBusy, summary: HostSummary, times: _Times | None) -> HostRow:
+    """A core's own figures; what compares it with others is None."""
+    parts: Floats | None = None if times is None else times.parts_ps.mean(axis=0)
+    tells_input = summary.steps is not None and summary.steps.input_source is not None
+    return replace(
+        row,
+        device_type=row.device_type if summary.gpu is None else summary.gpu.device_type,
+        cores=1,
+        step_time=None if times is None else step_time(times.duration_ps.astype(np.float64), times.source),
+        common_steps=0 if times is None or row.parts_ps is None else len(times.duration_ps),
+        own_ps=None if parts is None else float(parts.sum() - parts[WAIT]),
+        slowest_in=None,
+        cost_ps=None,
+        parts_ps=None if parts is None else tuple(parts.tolist()),
+        idle_percent=percent_of(busy.total_ps - busy.busy_ps, busy.total_ps),
+        input_percent=part_percent(parts, "input") if tells_input else None,
+        collective_percent=part_percent(parts, "collective", "wait"),
+        wait_percent=None,
+        duty_percent=None,
+        mxu_percent=None,
+        hbm_percent=None,
+        profile_duration_ps=None,
+        problems=(),
+        core=int(busy.name.rpartition(":")[2]),
+        chip=busy.chip,
+        noun="core" if summary.core_count else "GPU",
+    )
+
+
+def _compared(row: HostRow, own: Int64s, first: Int64s, second: Int64s) -> HostRow:
+    """A core beside the others.
+
+    Args:
+        own: int64[steps], its own times; first, second: the longest and the second longest ones of all cores.
+    """
+    excess = np.where(own == first, own - second, 0)
+    parts = None if row.parts_ps is None else np.array(row.parts_ps)
+    return replace(
+        row,
+        slowest_in=int(np.count_nonzero(excess)),
+        cost_ps=float(excess.mean()) if len(excess) else None,
+        wait_percent=part_percent(parts, "wait"),
+    )
+
+
+def judged_cores(cores: Sequence[HostRow], steps: HostSteps | None, note: str) -> tuple[int | None, str]:
+    """The core that is slowest, as an index, and a sentence; no core where several are, and where nothing tells."""
+    having = [index for index, row in enumerate(cores) if row.slowest_in is not None and row.own_ps is not None]
+    if steps is None or len(having) < 2:
+        return None, _why_alone(cores, len(having), note)
+    own = np.array([cores[index].own_ps for index in having])
+    whole = max(times.average_ps for index in having if (times := cores[index].step_time) is not None)
+    excess = float(own.max() - np.sort(own)[(len(own) - 1) // 2])
+    if whole <= 0 or excess < LEAST_COST * whole:
+        within = share(max((float(own.max() - own.min()) / whole) if whole > 0 else 0.0, 1e-9))
+        return None, f"The {counted(len(having), 'core')} are even within {within} of a step."
+    late = [having[index] for index in np.flatnonzero(own > own.max() - LEAST_COST * whole).tolist()]
+    longer = f"{time(float(own.max()))}, {time(excess)} ({share(excess / whole)}) longer than the middle core's."
+    if len(late) > 1:
+        names = examples([cores[index].label for index in late])
+        many = f"{names} are the slowest of {counted(len(having), 'core')}: without waiting a step takes them {longer}"
+        return None, many
+    row = cores[late[0]]
+    often = f"It comes last in {row.slowest_in or 0:,} of {counted(len(steps), 'step')}."
+    one = (
+        f"{row.label} is the slowest of {counted(len(having), 'core')}: without waiting its step takes {longer} {often}"
+    )
+    return late[0], one
+
+
+def _why_alone(cores: Sequence[HostRow], compared: int, note: str) -> str:
+    if not cores:
+        return "There is no core in this profile."
+    if len(cores) == 1:
+        return f"There is one core, {cores[0].label}: there is nothing to compare it with."
+    if compared == 1:
+        return "One core has steps: there is nothing to compare it with."
+    return f"Steps can't be compared: {note or 'the cores share no step'}."

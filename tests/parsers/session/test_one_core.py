@@ -1,0 +1,290 @@
+"""One core of a host: every page is of it alone, figures add up to the whole's, and none is taken for the whole's."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.build import PlaneBuilder, tpu_plane
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
+from tpuprof.parsers.diff.compare import compare
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XSpace
+from tpuprof.parsers.hosts import cache as cache_module
+from tpuprof.parsers.hosts import op_summary as op_summary_module
+from tpuprof.parsers.hosts import summary as summary_module
+from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.demo import demo_path
+
+US = 1_000_000
+
+
+def host_bytes(cores: int, seed: int = 1, chips: int = 0, steps: int = 5) -> bytes:
+    """A host whose cores run some of six ops for times of their own; a thread of the host, and allocators.
+
+    Args:
+        chips: how many chips the cores share; 0 for a profile that tells none.
+    """
+    rng, space = random.Random(seed), XSpace()
+    for core in range(cores):
+        ops, marks, at = [], [], 0
+        for number in range(steps):
+            begin = at
+            for op in sorted(rng.sample(range(6), 4)):
+                length = rng.randrange(1, 50) * US
+                ops.append((f"fusion.{op}", "convolution fusion" if op else "all-reduce", at, length))
+                at += length + rng.randrange(3) * US
+            at = max(at, (number + 1) * 400 * US)
+            marks.append((str(number), begin, at))
+        plane = tpu_plane(space, core, ops, steps=marks, modules=[(f"jit_f({7})", b, e) for _, b, e in marks])
+        if chips:
+            chip = 3 + core * chips // cores
+            details = CoreDetails(device_ordinal=core, core_num=core % 2, local_chip_id=chip, global_core_id=9 + core)
+            plane.stat("core_details", details.SerializeToString())
+        sparse = PlaneBuilder(space, f"/device:TPU:{core} SparseCore 0", 100 + core)
+        line = sparse.line("XLA Ops")
+        sparse.event(line, sparse.event_id("sparse"), 0, (core + 1) * US)
+    host = PlaneBuilder(space, "/host:CPU", 200)
+    line = host.line("main")
+    host.event(line, host.event_id("wait"), 0, 9 * US)
+    for device in range(cores):
+        stats = {"device_ordinal": device, "bytes_allocated": 1000 * (device + 1), "bytes_available": 10}
+        host.event(line, host.event_id("MemoryAllocation"), 10 * US + device, 0, **stats)
+    return space.SerializeToString()
+
+
+def logdir_of(folder: Path, **hosts: bytes) -> Path:
+    run = folder / "plugins" / "profile" / "run"
+    run.mkdir(parents=True)
+    for host, data in hosts.items():
+        (run / f"{host}.xplane.pb").write_bytes(data)
+    return folder
+
+
+def session(path: Path | str, cache: HostCache | None = None) -> Session:
+    return Session(open_logdir(str(path)).find_run(None), cache=cache)
+
+
+def by_op(table: OpTable) -> dict[tuple[int, str], tuple[float, ...]]:
+    """What adds up, by program and op."""
+    columns = table.occurrences, table.total_ps, table.self_ps, table.flops, table.bytes_accessed
+    keys = zip(table.program_id.tolist(), table.name, strict=True)
+    return dict(zip(keys, zip(*(np.nan_to_num(column).tolist() for column in columns), strict=True), strict=True))
+
+
+def check_sums(whole: Session, cores: int) -> None:
+    """The cores' additive figures add up to the whole's."""
+    parts = [whole.of_core(str(core)).ops() for core in range(cores)]
+    sums: dict[tuple[int, str], np.ndarray] = {}
+    for part in parts:
+        for key, values in by_op(part.table).items():
+            sums[key] = sums.get(key, np.zeros(len(values))) + values
+    expected = by_op(whole.ops().table)
+    assert sums.keys() == expected.keys()
+    for key, values in expected.items():
+        np.testing.assert_allclose(sums[key], values, rtol=1e-12)
+    for name in ("total_ps", "idle_ps", "core_count"):
+        assert sum(getattr(part, name) for part in parts) == getattr(whole.ops(), name), name
+    assert [part.core_count for part in parts] == [1] * cores
+    overviews = [whole.of_core(str(core)).overview() for core in range(cores)]
+    assert sum(page.op_event_count for page in overviews) == whole.overview().op_event_count
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cores_add_up_to_the_whole(tmp_path: Path, seed: int) -> None:
+    cores = 1 + seed % 4
+    check_sums(session(logdir_of(tmp_path, vm=host_bytes(cores, seed))), cores)
+
+
+def test_the_demos_cores_add_up_to_the_whole() -> None:
+    check_sums(session(demo_path()), 4)
+
+
+def unnamed(page: object) -> str:
+    """A page without its hosts and remarks, in which one core of one differs from the whole."""
+    return repr(replace(page, hosts=(), warnings=()))  # type: ignore[type-var]
+
+
+def test_the_only_core_is_the_whole(tmp_path: Path) -> None:
+    whole = session(logdir_of(tmp_path, vm=host_bytes(1)))
+    one = whole.of_core("vm:0")
+    assert unnamed(one.overview()) == unnamed(whole.overview())
+    assert one.overview().hosts == ("vm:0",) and whole.overview().hosts == ("vm",)
+    assert unnamed(one.ops()) == unnamed(whole.ops())
+    assert repr(replace(one.op_profile(), ops=whole.ops())) == repr(replace(whole.op_profile(), ops=whole.ops()))
+    assert unnamed(one.inference()) == unnamed(whole.inference())
+    assert unnamed(one.input_pipeline()) == unnamed(whole.input_pipeline())
+    assert [track.key.tolist() for *_, track in one.timeline().tracks()] == [
+        track.key.tolist() for *_, track in whole.timeline().tracks()
+    ]
+
+
+def test_what_is_not_of_the_core_is_said() -> None:
+    one = session(demo_path()).of_core("2")
+    only = "only demo:2 is shown: what the host's threads did, and compiled modules, are the whole host's"
+    for page in (one.overview(), one.ops(), one.timeline(), one.memory().page(), one.memory_profile()):
+        assert only in page.warnings
+
+
+def test_a_timeline_has_the_cores_tracks_and_those_of_the_host(tmp_path: Path) -> None:
+    whole = session(logdir_of(tmp_path, vm=host_bytes(3)))
+    everything, one = whole.timeline(), whole.of_core("1").timeline()
+    planes = [section.plane for section in one.sections]
+    assert planes == ["/device:TPU:1", "/device:TPU:1 SparseCore 0", "/host:CPU"]
+    assert len(everything.sections) == 7
+    place = {section.plane: section for section in everything.sections}
+    for section in one.sections:  # details of events are looked up in the whole file, by the same numbers
+        assert [track.plane_index for track in section.tracks] == [
+            track.plane_index for track in place[section.plane].tracks
+        ]
+    assert len(whole.of_core("1").flows(one).source) == 0
+    assert whole.timeline().sections != one.sections
+
+
+def test_allocators_of_the_core_are_shown_and_those_of_the_host(tmp_path: Path) -> None:
+    whole = session(logdir_of(tmp_path, vm=host_bytes(3)))
+    assert [one.id for one in whole.memory_profile().allocators] == ["0", "1", "2"]
+    assert [(one.id, one.peak_bytes) for one in whole.of_core("1").memory_profile().allocators] == [("1", 2000)]
+
+
+def test_a_chip_is_its_cores(tmp_path: Path) -> None:
+    whole = session(logdir_of(tmp_path, vm=host_bytes(4, chips=2)))
+    assert [core.chip for core in whole.hosts().cores] == [3, 3, 4, 4]
+    assert whole.of_core("vm:chip4").ops().core_count == 2
+    assert whole.of_core("chip4").overview().hosts == ("vm:chip4",)
+    planes = [section.plane for section in whole.of_core("chip3").timeline().sections]
+    assert [plane for plane in planes if "Sparse" not in plane] == ["/device:TPU:0", "/device:TPU:1", "/host:CPU"]
+    # cores of one chip share its duty cycle
+    (summary,) = whole.summaries()
+    assert len(summary.duty) == 2
+
+
+def test_gpus_are_told_apart(tmp_path: Path) -> None:
+    space = XSpace()
+    for gpu, length in ((0, 30), (1, 60)):
+        plane = PlaneBuilder(space, f"/device:GPU:{gpu}", gpu + 1)
+        stream = plane.line("Stream #7(Compute)")
+        for at in (0, 100 - length):
+            plane.event(stream, plane.event_id("kernel"), at * US, length * US)
+    whole = session(logdir_of(tmp_path, vm=space.SerializeToString()))
+    assert [(row.label, row.noun, row.busy_percent) for row in whole.hosts().cores] == [
+        ("vm:0", "GPU", 60.0),
+        ("vm:1", "GPU", 100.0),
+    ]
+    one = whole.of_core("1")
+    assert one.overview().environment.device_core_count == 1
+    assert [section.plane for section in one.timeline().sections] == ["/device:GPU:1"]
+
+
+# --- what was read before
+
+
+def later() -> float:
+    return time.time() + 60
+
+
+def test_no_kept_page_of_a_core_is_taken_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
+    logdir = logdir_of(tmp_path / "log", vm=host_bytes(3))
+    reads: list[str] = []
+
+    def counted(work: Callable[..., object], *rest: object, core: str = "") -> object:
+        reads.append(core)
+        return work(*rest, core=core)
+
+    for module, name in ((summary_module, "summarise_file"), (op_summary_module, "summarise_ops")):
+        monkeypatch.setattr(module, name, partial(counted, getattr(module, name)))
+    orders: tuple[tuple[str, ...], ...] = (("", "0", "1", "chip0", "2"), ("2", "1", "", "0"), ("0", "", "1", "2"))
+    expected = {core: _pages(session(logdir), core) for core in ("", "0", "1", "2")}
+    assert len(set(expected.values())) == 4
+    reads.clear()
+    for order in orders:
+        for core in order:
+            if not core.startswith("chip"):
+                assert _pages(session(logdir, HostCache(later)), core) == expected[core]
+    assert sorted(reads) == ["", "0", "1", "2"]  # each once
+
+
+def _pages(whole: Session, core: str) -> str:
+    one = whole.of_core(core) if core else whole
+    return repr((one.overview(), one.ops(), one.inference(), one.summaries()))
+
+
+def test_the_whole_and_its_core_are_kept_side_by_side(tmp_path: Path) -> None:
+    whole = session(logdir_of(tmp_path, vm=host_bytes(2)))
+    assert whole.of_core("1") is whole.of_core("vm:1")
+    page: OpsPage = whole.ops()
+    assert whole.of_core("0").ops().total_ps < page.total_ps
+    assert whole.ops() is page
+
+
+# --- what is asked for
+
+
+@pytest.mark.parametrize(
+    ("core", "host", "code", "exit_code", "words"),
+    [
+        ("a:9", None, "unknown_core", EXIT_NOT_FOUND, "Host a has no core 9: its cores are 0, 1, its chips chip3."),
+        ("a:chip8", None, "unknown_core", EXIT_NOT_FOUND, "Host a has no chip8: its cores are 0, 1, its chips chip3."),
+        ("b:0", None, "unknown_core", EXIT_NOT_FOUND, "Host b has no core 0: its profile holds no device."),
+        ("c:0", None, "unknown_host", EXIT_NOT_FOUND, "Run run has no host c."),
+        ("0", None, "usage", EXIT_USAGE, "Run run has 2 hosts: which one's core 0 is not said."),
+        ("a:0", "b", "usage", EXIT_USAGE, "'a:0' is no core of host b."),
+        ("first", None, "usage", EXIT_USAGE, "'first' is no core."),
+        ("a:-1", None, "usage", EXIT_USAGE, "'a:-1' is no core."),
+        ("", None, "usage", EXIT_USAGE, "'' is no core."),
+    ],
+)
+def test_a_core_that_is_not_there(
+    tmp_path: Path, core: str, host: str | None, code: str, exit_code: int, words: str
+) -> None:
+    empty = XSpace()
+    PlaneBuilder(empty, "/host:CPU", 1).line("main")
+    whole = session(logdir_of(tmp_path, a=host_bytes(2, chips=1), b=empty.SerializeToString()))
+    for page in (Session.overview, Session.ops, Session.timeline, Session.memory):
+        with pytest.raises(ProfileError) as raised:
+            page(whole.of_core(core, host))
+        assert (raised.value.code, raised.value.exit_code) == (code, exit_code)
+        assert raised.value.sentence == words and raised.value.hint
+
+
+def test_a_core_is_named_in_several_ways(tmp_path: Path) -> None:
+    run = session(logdir_of(tmp_path, a=host_bytes(2), b=host_bytes(2))).run
+    assert run.of_core("a:1").core == run.of_core("1", "a").core == run.of_core("a:01", "a").core == "a:1"
+    assert run.of_core("b:chip 7").core == "b:chip7" and not run.core
+    assert [file.host for file in run.of_core("b:1").hosts] == ["b"]
+
+
+def test_a_file_that_is_cut_says_so_of_a_core_too(tmp_path: Path) -> None:
+    data = host_bytes(3)
+    whole = session(logdir_of(tmp_path, vm=data[: len(data) * 2 // 3]))
+    assert any("cut off" in text for text in whole.of_core("0").overview().warnings)
+
+
+def test_cores_are_compared(tmp_path: Path) -> None:
+    before = session(logdir_of(tmp_path / "a", vm=host_bytes(2, 1)))
+    after = session(logdir_of(tmp_path / "b", vm=host_bytes(2, 2)))
+    whole = compare(before, after)
+    one = compare(before.of_core("1"), after.of_core("1"))
+    assert (one.before.hosts, one.before.core_count, whole.before.core_count) == (("vm:1",), 1, 2)
+    assert one.before.path == whole.before.path
+
+
+def test_a_host_of_a_pod_is_narrowed_alone(tmp_path: Path) -> None:
+    whole = session(logdir_of(tmp_path, a=host_bytes(2, 1), b=host_bytes(2, 2)))
+    one = whole.of_core("b:1")
+    assert one.overview().hosts == ("b:1",) and one.overview().environment.host_count == 1
+    parts = [whole.of_core(f"{host}:{core}").ops().total_ps for host in "ab" for core in range(2)]
+    assert sum(parts) == whole.ops().total_ps
+    assert [row.label for row in whole.hosts().cores] == ["a:0", "a:1", "b:0", "b:1"]
