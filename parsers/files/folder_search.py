@@ -103,6 +103,15 @@ def kind_of(name: str) -> Kind:
     return next((kind for kind, suffixes in _SUFFIXES.items() if f".{name}".endswith(suffixes)), "other")
 
 
+PPROF = (".prof", ".pprof", ".prof.gz", ".pprof.gz")
+"""Ends of the names of pprof profiles; JAX's examples call that of device memory ``memory.prof``."""
+
+
+def is_pprof_name(name: str) -> bool:
+    """Whether a file is a pprof profile by its name."""
+    return name.endswith(PPROF) and not os.path.basename(name).startswith("._")
+
+
 def is_profile(name: str) -> bool:
     """Whether a file is a profile by its name."""
     return kind_of(name) == "profile"
@@ -119,6 +128,7 @@ def host_name(name: str) -> str:
 # TensorFlow 2.2 wrote the pages of its own analysis and a trace for a viewer. From 2.3 on the profile itself lies
 # beside them, and later the pages are gone.
 _BESIDE: dict[str, tuple[str, ...]] = {
+    "device memory profiles": PPROF,
     "compiled HLO modules": (".hlo_proto.pb", ".hlo.pb"),
     "traces for a viewer": (".trace.json.gz", ".trace.json"),
     "traces of TensorFlow 2.1 or older": (".trace",),
@@ -173,6 +183,10 @@ class Folder:
     def profiles(self) -> list[str]:
         """Names of profile files."""
         return self.files["profile"]
+
+    def pprofs(self) -> list[str]:
+        """Paths of files that are pprof profiles by their names."""
+        return [os.path.join(self.path, name) for name in self.files["other"] if is_pprof_name(name)]
 
     def holds(self) -> list[str]:
         """Names of all that is in it, subfolders first and with a slash."""

@@ -459,6 +459,8 @@ def _nothing_found(query: str, walk: Walk) -> ProfileError:
     run_folders = [folder.path for folder in walk.folders if folder.is_run_folder()]
     if "trace" in kinds:
         hint = "*.trace.json.gz holds only what a viewer draws; the .xplane.pb of the same capture is needed"
+    elif arrays := [path for folder in walk.folders for path in folder.pprofs()]:
+        hint = f"{printable(arrays[0])} is a device memory profile by its name: name it to open it"
     elif run_folders:
         hint = f"a run folder is there ({examples(run_folders, 1)}): did the capture end, with stop_trace()?"
     elif "events" in kinds:

@@ -231,6 +231,16 @@ def on_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
+def open_arrays_screen(args: argparse.Namespace, content: object) -> int:
+    """Shows a device memory profile, or two that are compared; the exit code."""
+    from tpuprof.tui.pages import command_named  # noqa: PLC0415
+    from tpuprof.tui.terminal.detect import settle_terminal  # noqa: PLC0415
+
+    terminal = settle_terminal(args.color, args.ascii, args.mouse)
+    exit_code: int = command_named("live-arrays").load_app()(content, terminal).show(terminal.mouse)
+    return exit_code
+
+
 # --- reports
 
 

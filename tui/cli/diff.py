@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 
 _PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
 
+_EXAMPLE = f"{PROGRAM} diff before.prof after.prof"
 _EPILOG = f"""A is before, B after; each is whatever `{PROGRAM} PATH` takes. Two runs of one logdir:
   {PROGRAM} diff LOGDIR --run-a 2026_11_19 --run-b 2026_11_20
-Without B, A's newest run is compared with the one before it.
+Without B, A's newest run is compared with the one before it. What leaks, by two device memory profiles:
+  {_EXAMPLE}
 
 exit codes of --fail-on-regression:
   0  not slower by more than that, or by no more than noise
-  6  slower: the typical step, or the mean step
+  6  slower: the typical step, or the mean step; or live memory grew by more than that
   4  step times, or their noise, are unknown, or the programs are different: nothing can be said
 """
 
@@ -70,6 +72,8 @@ def run_diff(args: argparse.Namespace) -> int:
             (2); with `--fail-on-regression`, nothing can be said of the steps (4), once the report is written.
     """
     page = command_named("diff")
+    if (arrays := _arrays(args)) is not None:
+        return _run_arrays(args, arrays)
     before, after = _runs(args)
     allowed = args.fail_on_regression
     wants_report = args.format is not None or args.output is not None or allowed is not None
@@ -148,6 +152,67 @@ def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
     with common.decoding_shown() as on_progress:
         sessions = [Session(run, on_progress, scheduler=args.scheduler, cache=cache) for run in (before, after)]
         return compare(sessions[0], sessions[1], args.host, on_progress)
+
+
+# --- device memory profiles
+
+
+def _arrays(args: argparse.Namespace) -> tuple[str, str] | None:
+    """Two device memory profiles where A, or A and B, lead to such; None where neither does.
+
+    Raises:
+        ProfileError: only one of them does, or A has but one, or options are for runs; exit code 2.
+    """
+    from tpuprof.parsers.session.live_arrays import arrays_beside, leads_to_arrays  # noqa: PLC0415
+
+    given = [existing(path) for path in (args.before, args.after) if path is not None]
+    found = [leads_to_arrays(path) for path in given]
+    if not any(found):
+        return None
+    of_runs = [name for name in ("run_a", "run_b", "host") if getattr(args, name) is not None]
+    if of_runs:
+        option = of_runs[0].replace("_", "-")
+        raise ProfileError("usage", f"--{option} is for runs, not for device memory profiles.", _EXAMPLE, EXIT_USAGE)
+    if len(found) == 1:
+        folder = [*arrays_beside(given[0])[:2]] if os.path.isdir(given[0]) else []
+        if len(folder) < 2:
+            sentence = f"{printable(given[0])} is one device memory profile; there is none to compare it with."
+            raise ProfileError("one_run", sentence, _EXAMPLE, EXIT_USAGE)
+        found = [*folder[::-1]]
+    if None in found:
+        other = printable(given[found.index(None)])
+        sentence = f"A device memory profile is compared with another one, and {other} is none."
+        raise ProfileError("usage", sentence, _EXAMPLE, EXIT_USAGE)
+    before, after = (path for path in found if path is not None)
+    if os.path.realpath(before) == os.path.realpath(after):
+        sentence = f"A and B are the same file, {printable(before)}."
+        raise ProfileError("same_run", sentence, _EXAMPLE, EXIT_USAGE)
+    return before, after
+
+
+def _run_arrays(args: argparse.Namespace, paths: tuple[str, str]) -> int:
+    """Compares device memory profiles: what holds more memory in the second; see `run_diff`."""
+    from tpuprof.parsers.diff.live_arrays import LiveArraysDiff, growth  # noqa: PLC0415
+    from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415
+    from tpuprof.parsers.session.live_arrays import open_arrays  # noqa: PLC0415
+
+    common.check_output(args, *map(open_arrays, paths))
+    diff = LiveArraysDiff(*map(read_live_arrays, paths))
+    allowed = args.fail_on_regression
+    wants_report = args.format is not None or args.output is not None or allowed is not None
+    obstacle = common.why_no_screen()
+    if not wants_report and not obstacle:
+        return common.open_arrays_screen(args, diff)
+    if not wants_report:
+        note(f"{obstacle} Printing the report instead of opening the screen.")
+    judged = None if allowed is None else growth(diff, allowed)
+    report = command_named("live-arrays").load_report()
+    writer = report.writers[args.format or "text"]
+    common.write_report(args, writer(report.read(diff, judged), common.report_look(args), args.limit))
+    if judged is None or not judged.is_beyond:
+        return EXIT_OK
+    note(judged.sentence)
+    return EXIT_REGRESSION
 
 
 # --- showing and writing

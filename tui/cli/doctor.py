@@ -20,7 +20,9 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import shown
 from tpuprof.parsers.files.folder_search import files_beside
 from tpuprof.parsers.files.logdir import Run, open_logdir
+from tpuprof.parsers.session.live_arrays import leads_to_arrays
 from tpuprof.tui.cli.common import PROGRAM, add_debug, new_parser, on_terminal, version_of
+from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import duration, size, utc
 from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.terminal.clipboard import yank_file
@@ -190,6 +192,8 @@ def logdir_section(path: str, shorten: Callable[[str], str] = lambda line: line)
         shorten: goes over each text before it is wrapped.
     """
     try:
+        if (arrays := leads_to_arrays(path)) is not None:
+            return _laid_out(_arrays(arrays), 2, shorten), EXIT_OK
         logdir = open_logdir(path)
     except ProfileError as error:
         rows = [("nothing", error.sentence), *([("try", error.hint)] if error.hint else [])]
@@ -207,6 +211,27 @@ def logdir_section(path: str, shorten: Callable[[str], str] = lambda line: line)
     if len(logdir.runs) > MOST_RUNS:
         lines += f"\n  and {counted(len(logdir.runs) - MOST_RUNS, 'older run')}\n"
     return lines, EXIT_OK
+
+
+def _arrays(path: str) -> list[Row]:
+    """What a device memory profile holds.
+
+    Raises:
+        ProfileError: it can't be read, or is a pprof profile of something else.
+    """
+    from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415 - numpy may be missing
+
+    page = read_live_arrays(path)
+    buffers, executables = page.buffers, page.executables
+    rows = [
+        ("holds", f"a device memory profile, {printable(page.name)}: what was alive when it was written"),
+        ("buffers", f"{buffers.count:,} of arrays, {binary_size(buffers.size_bytes)}"),
+        ("executables", f"{executables.count:,}, {binary_size(executables.size_bytes)}"),
+    ]
+    rows += [("device", f"{one.device}: {binary_size(one.total.size_bytes)}") for one in page.devices[:MOST_RUNS]]
+    if len(page.devices) > MOST_RUNS:
+        rows.append(("device", f"and {len(page.devices) - MOST_RUNS:,} more"))
+    return [*rows, *(("problem", text) for text in page.warnings), ("try", f"{PROGRAM} {printable(path)}")]
 
 
 def _described(run: Run) -> list[Row]:

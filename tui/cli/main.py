@@ -214,11 +214,15 @@ def _app(args: argparse.Namespace) -> int:
     if args.json:
         sentence = "--json goes with --version; a page as JSON is a report."
         raise ProfileError("usage", sentence, f"{PROGRAM} report overview PATH --format json", EXIT_USAGE)
+    from tpuprof.parsers.session.live_arrays import leads_to_arrays  # noqa: PLC0415 - looks for profiles by name
+
     if args.path in (*COMMANDS, "memory"):
         sentence = f"The command {args.path} stands before its options."
         raise ProfileError("usage", sentence, f"{PROGRAM} {args.path} --help", EXIT_USAGE)
     demo = args.path == DEMO
     args.path = existing(args.path)
+    if (arrays := leads_to_arrays(args.path)) is not None:
+        return _arrays_app(args, arrays)
     if args.latest and args.run is not None:
         raise ProfileError("usage", "--latest and --run do not go together.", f"{PROGRAM} --help", EXIT_USAGE)
     for option in (name for name in _NEED_SCREEN if getattr(args, name) and common.why_no_screen()):
@@ -253,7 +257,24 @@ def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> i
 def _memory_app(args: argparse.Namespace) -> int:
     """Opens the memory tab, of a profile or of HLO files; prints the page where no screen can be drawn."""
     from tpuprof.parsers.session.hlo import leads_to_hlo  # noqa: PLC0415
+    from tpuprof.parsers.session.live_arrays import leads_to_arrays  # noqa: PLC0415
 
     args.path = existing(args.path)
+    if (arrays := leads_to_arrays(args.path)) is not None:
+        return _arrays_app(args, arrays)
     only_hlo = leads_to_hlo(args.path)
     return _screen(args, "memory", "the memory page", tab=_MEMORY_TAB, only_hlo=only_hlo, device=args.device)
+
+
+def _arrays_app(args: argparse.Namespace, path: str) -> int:
+    """Opens a device memory profile; prints its page where no screen can be drawn."""
+    obstacle = common.why_no_screen()
+    if obstacle:
+        note(f"{obstacle} Printing the live arrays instead of opening the screen.")
+        from tpuprof.tui.cli.report import report_parser, run_report  # noqa: PLC0415
+
+        look = ["--color", args.color, *(["--ascii"] if args.ascii else [])]
+        return run_report(report_parser().parse_args(["live-arrays", path, *look]))
+    from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415
+
+    return common.open_arrays_screen(args, read_live_arrays(path))

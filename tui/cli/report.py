@@ -24,6 +24,9 @@ HELP = f"{PROGRAM} report --help"
 SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
 """Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
 
+GROUPED_BY = ("source", "function", "stack", "device", "kind")
+"""What live arrays can be grouped by, `parsers.memory.live_arrays.BY`."""
+
 _TIMELINE_FORMATS = (*FORMATS, "perfetto")
 _MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 
@@ -56,6 +59,8 @@ def report_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> 
     module = "name, or name(program id) (default: the one with the largest HBM peak)"
     memory.add_argument("--module", metavar="MODULE", help=module)
     common.add_device(memory)
+    by = "of the page live-arrays: what is put together (default: source)"
+    memory.add_argument("--by", choices=GROUPED_BY, metavar="BY", help=f"{by}: {', '.join(GROUPED_BY)}")
     memory.add_argument("--space", choices=SPACES, metavar="SPACE", help=f"{', '.join(SPACES)} (default: hbm)")
     return parser
 
@@ -120,6 +125,12 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
 
 def _opened(path: str, page: Page) -> tuple[Logdir, bool]:
     """Where the path leads, and whether that is to compiled modules without a profile."""
+    from tpuprof.parsers.session import live_arrays  # noqa: PLC0415
+
+    if page.is_of_arrays:
+        return live_arrays.open_arrays(path), False
+    if (arrays := live_arrays.leads_to_arrays(path)) is not None:
+        raise live_arrays.no_page_of_arrays(arrays, page.name)
     if page.is_of_memory:
         from tpuprof.parsers.session.hlo import leads_to_hlo, open_hlo, without_allocators  # noqa: PLC0415
 

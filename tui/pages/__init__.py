@@ -30,6 +30,7 @@ class Page:
         formats: besides those of every page.
         is_of_memory: its path may lead to compiled modules.
         takes_hlo: it can be made of compiled modules alone, without a profile.
+        is_of_arrays: it is made of a device memory profile.
         without_host: why ``--host`` does not go with it; empty where it does.
     """
 
@@ -39,6 +40,7 @@ class Page:
     formats: tuple[str, ...] = ()
     is_of_memory: bool = False
     takes_hlo: bool = False
+    is_of_arrays: bool = False
     without_host: str = ""
 
     def load_report(self) -> Report[Any]:
@@ -49,6 +51,7 @@ class Page:
 
 _OF_TIMELINE = {"from_ps": "--from", "to_ps": "--to", "track": "--track"}
 _OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device"}
+_OF_ALL_DEVICES = "A device memory profile is of one process, and of all its devices."
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
     Page("hosts", "hosts.report", {}, without_host="The page hosts compares all hosts of a run."),
@@ -64,6 +67,7 @@ PAGES: tuple[Page, ...] = (
     Page("roofline", "ops.report.roofline", {}),
     Page("memory", "memory.report.module", _OF_MEMORY, is_of_memory=True, takes_hlo=True),
     Page("memory-profile", "memory.report.profile", {}, is_of_memory=True),
+    Page("live-arrays", "live_arrays.report", {"by": "--by"}, is_of_arrays=True, without_host=_OF_ALL_DEVICES),
 )
 """All pages, in the order in which the command line names them."""
 
@@ -77,10 +81,10 @@ def page_named(name: str) -> Page | None:
 
 @dataclass(frozen=True)
 class CommandPage:
-    """A page with a command of its own.
+    """A page with a command of its own, or with a way into one: the report of `live-arrays` is that of `diff`.
 
     Attributes:
-        name: of the command.
+        name: of the command, or of the page.
         report: the module under `tui.pages` with its `REPORT`.
         app: the module under `tui.pages` with its `APP`, the class of the Textual app.
     """
@@ -104,6 +108,7 @@ COMMAND_PAGES: tuple[CommandPage, ...] = (
     CommandPage("diff", "diff.report", "diff.screen"),
     CommandPage("oom", "oom.report", "oom.app"),
     CommandPage("live", "live.report", "live.app"),
+    CommandPage("live-arrays", "live_arrays.diff_report", "live_arrays.screen"),
 )
 
 
@@ -156,6 +161,7 @@ _ABOVE = {
     "hosts": "hosts.popup:HostsPopup",
     "oom": "oom.screen:TriageScreen",
     "diff": "diff.screen:DiffScreen",
+    "live-arrays": "live_arrays.screen:LiveArraysScreen",
 }
 """Popups and screens that open above the tabs."""
 

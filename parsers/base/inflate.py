@@ -1,0 +1,63 @@
+"""Inflates gzip in steps, up to a bound: a few kilobytes can stand for gigabytes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+Stop = Literal["cut", "damaged", "too_large"]
+"""Why a stream is not inflated to its end: it ends early, it is no gzip from there on, or it passes the bound."""
+
+
+class Inflation(Exception):
+    """A stream that is not inflated to its end.
+
+    Args:
+        stop: why.
+        given: bytes that were inflated before.
+    """
+
+    def __init__(self, stop: Stop, given: int) -> None:
+        super().__init__(f"{stop} after {given:,} bytes")
+        self.stop = stop
+        self.given = given
+
+
+def inflated(chunks: Iterable[bytes], most: int, step: int = 1 << 20) -> Iterator[bytes]:
+    """Yields what gzip stands for, member after member, at most `step` bytes at a time.
+
+    Nothing is inflated before it is asked for, so a caller may look at the first bytes and stop.
+
+    Args:
+        chunks: the compressed bytes, in order.
+        most: bytes to yield altogether.
+        step: of the first piece too.
+
+    Raises:
+        Inflation: the stream ends early, is damaged, or grows past `most`; what came before was yielded.
+    """
+    inflater, given, is_begun = zlib.decompressobj(wbits=31), 0, False
+    for chunk in chunks:
+        data = chunk
+        while data:
+            if inflater.eof:  # what follows a member is another one, or padding, which is left alone
+                if not data.startswith(GZIP_MAGIC[:1]):
+                    return
+                inflater = zlib.decompressobj(wbits=31)
+            is_begun = True
+            try:
+                piece = inflater.decompress(data, step)
+            except zlib.error as error:
+                raise Inflation("damaged", given) from error
+            if given + len(piece) > most:
+                yield piece[: most - given]
+                raise Inflation("too_large", most)
+            given += len(piece)
+            if piece:
+                yield piece
+            data = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+    if is_begun and not inflater.eof:
+        raise Inflation("cut", given)

@@ -1,0 +1,118 @@
+"""Files that may hold a pprof profile: told by their first bytes, found in folders, inflated within bounds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.inflate import GZIP_MAGIC, Inflation, inflated
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.urls import shown
+from tpuprof.parsers.files.folder_search import is_pprof_name
+from tpuprof.parsers.files.logdir import is_remote, local_path
+from tpuprof.parsers.formats.pprof.messages import Pprof, begins_like_pprof, read_messages
+from tpuprof.parsers.formats.xspace.source import MemorySource
+
+LARGEST_BYTES = 256 << 20
+"""Inflated; JAX's are some megabytes."""
+
+_RATIO, _FLOOR = 100, 4 << 20  # stacks share most of their frames: they shrink some 3 to 30 times
+_CHUNK = 1 << 18
+_FIRST = 64  # bytes that tell what it is
+_AGAIN = "write it again: jax.profiler.save_device_memory_profile(FILE)"
+
+
+def is_pprof(path: str) -> bool:
+    """Whether a path leads to a regular file on this machine that begins like a pprof profile; never raises.
+
+    Of a URL the name alone decides.
+    """
+    if is_remote(path):
+        return is_pprof_name(path)
+    with contextlib.suppress(ProfileError, OSError, Inflation), _opened(local_path(path)) as descriptor:
+        return begins_like_pprof(next(_pieces(descriptor, _FIRST, _FIRST), b""))
+    return False
+
+
+def read_pprof(path: str) -> Pprof:
+    """Reads a profile, compressed or not; a URL is fetched into the cache first.
+
+    Raises:
+        ProfileError: `not_found`, `unreadable`, `not_a_file`, `empty_file`, `not_pprof`, `too_large`, `corrupt`; for a
+            URL also what `parsers.files.remote.cache.open_remote` raises.
+    """
+    is_far = is_remote(path)
+    name = shown(path) if is_far else printable(os.path.basename(path))
+    out, notes = bytearray(), []
+    with _opened(path if is_far else local_path(path), is_far) as descriptor:
+        size = os.fstat(descriptor).st_size
+        if not size:
+            raise ProfileError("empty_file", f"{name} holds 0 bytes.", _AGAIN)
+        most = min(LARGEST_BYTES, max(_FLOOR, _RATIO * size))
+        try:
+            for piece in _pieces(descriptor, most, _CHUNK):
+                if not out and not begins_like_pprof(piece):
+                    raise ProfileError("not_pprof", f"{name} does not begin like a pprof profile.", _AGAIN)
+                out += piece
+        except Inflation as stopped:
+            if stopped.stop == "too_large":
+                sentence = f"{name} inflates to more than {most:,} bytes, too many for a profile of memory."
+                raise ProfileError("too_large", sentence, "is it another file?") from stopped
+            what = "ends early" if stopped.stop == "cut" else "is damaged"
+            notes.append(f"the file's gzip stream {what}, after {stopped.given:,} bytes of the profile")
+        except OSError as error:
+            raise _unreadable(path, error) from error
+    profile = read_messages(MemorySource(out, name), name)
+    return Pprof(profile.types, profile.samples, profile.time_ns, (*notes, *profile.notes))
+
+
+def _pieces(descriptor: int, most: int, step: int) -> Iterator[bytes]:
+    """The content of a file in pieces, inflated where it begins like gzip; at most so many bytes."""
+    if os.pread(descriptor, 2, 0) == GZIP_MAGIC:
+        yield from inflated(_chunks(descriptor), most, step)
+        return
+    given = 0
+    for chunk in _chunks(descriptor, step):
+        given += len(chunk)
+        if given > most:
+            yield chunk[: most - given]
+            raise Inflation("too_large", most)
+        yield chunk
+
+
+def _chunks(descriptor: int, step: int = _CHUNK) -> Iterator[bytes]:
+    offset = 0
+    while chunk := os.pread(descriptor, step, offset):
+        offset += len(chunk)
+        yield chunk
+
+
+@contextlib.contextmanager
+def _opened(path: str, is_far: bool = False) -> Iterator[int]:
+    """A regular file's descriptor; it does not wait for a pipe that nobody writes to."""
+    try:
+        if is_far:
+            from tpuprof.parsers.files.remote.cache import open_remote  # noqa: PLC0415 - for URLs alone
+
+            descriptor = open_remote(path)
+        else:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ProfileError("not_a_file", f"{printable(path)} is not a regular file.", "name a file, or its folder")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _unreadable(path: str, error: OSError | ValueError) -> ProfileError:
+    where = printable(path)
+    if isinstance(error, FileNotFoundError | NotADirectoryError | ValueError):
+        return ProfileError("not_found", f"{where} does not exist.", "check the path", EXIT_NOT_FOUND)
+    why = (error.strerror or str(error)).lower()
+    return ProfileError("unreadable", f"{where} cannot be read: {why}.", f"check its permissions: ls -l {where}")

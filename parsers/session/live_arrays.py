@@ -1,0 +1,83 @@
+"""Device memory profiles as what a path leads to, alone or beside a profile."""
+
+from __future__ import annotations
+
+import os
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile, names_in
+from tpuprof.parsers.files.logdir import Logdir, Run, local_path
+
+_MOST_NAMES = 10_000
+
+HINT = "jax.profiler.save_device_memory_profile('memory.prof') writes one; name the file, or the folder that it is in"
+
+
+def leads_to_arrays(path: str) -> str | None:
+    """The device memory profile that a path leads to, and to no other profile; None where it leads elsewhere.
+
+    That is a file of any name, or a folder without subfolders and profiles of another kind: the newest file there.
+    """
+    where = local_path(path)
+    if not os.path.isdir(where):
+        return None if is_profile(os.path.basename(where)) or not _is_pprof(path) else path
+    try:
+        with os.scandir(where) as entries:
+            if any(entry.is_dir() or is_profile(entry.name) for entry in entries):
+                return None
+    except OSError:
+        return None
+    return next(iter(_pprofs_in(where)), None)
+
+
+def _is_pprof(path: str) -> bool:
+    from tpuprof.parsers.formats.pprof.files import is_pprof  # noqa: PLC0415 - numpy, for what is no profile by name
+
+    return is_pprof(path)
+
+
+def _pprofs_in(folder: str) -> list[str]:
+    """Device memory profiles in a folder, the newest first; it costs nothing to speak of where no name is like one."""
+    names = [name for name in names_in(folder, _MOST_NAMES) if is_pprof_name(name)]
+    paths = [path for path in (os.path.join(folder, name) for name in names) if _is_pprof(path)]
+    return sorted(paths, key=lambda path: -os.path.getmtime(path))
+
+
+def arrays_beside(run_path: str) -> list[str]:
+    """Device memory profiles in a run's folder and in its logdir, the newest of each first.
+
+    Args:
+        run_path: the run's folder, or its one file.
+    """
+    folder = os.path.abspath(run_path) if os.path.isdir(run_path) else os.path.dirname(os.path.abspath(run_path))
+    above = folder.split(os.sep)[-3:-1] == ["plugins", "profile"]
+    logdir = os.path.join(folder, *[os.pardir] * 3)
+    return [os.path.normpath(path) for each in (folder, *([logdir] if above else [])) for path in _pprofs_in(each)]
+
+
+def open_arrays(path: str) -> Logdir:
+    """What a path leads to, as a run without hosts: a device memory profile, or the newest one in a folder.
+
+    Raises:
+        ProfileError: `not_found`, exit code 3, where there is none.
+    """
+    where = local_path(path)
+    found = [path]
+    if os.path.isdir(where):
+        found = arrays_beside(where)
+        if not found:
+            sentence = f"There is no device memory profile (*.prof) in {printable(path)}."
+            raise ProfileError("not_found", sentence, HINT, EXIT_NOT_FOUND)
+    elif is_profile(os.path.basename(where)):
+        sentence = f"{printable(path)} is a profile of a run, which does not say what holds each live array."
+        raise ProfileError("not_found", sentence, HINT, EXIT_NOT_FOUND)
+    run = Run(os.path.basename(found[0].rstrip("/")), found[0], (), ())
+    left_out = f"; left out {counted(len(found) - 1, 'older one')}" if len(found) > 1 else ""
+    return Logdir(path, (run,), (f"device memory profile {printable(found[0])}{left_out}",), ())
+
+
+def no_page_of_arrays(path: str, page: str) -> ProfileError:
+    """For a page that a device memory profile does not have."""
+    sentence = f"{printable(path)} is a device memory profile: it has the page live-arrays, not {page}."
+    return ProfileError("only_arrays", sentence, f"tpuprof-tui report live-arrays {printable(path)}", EXIT_NOT_FOUND)

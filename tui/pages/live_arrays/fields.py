@@ -1,0 +1,320 @@
+"""The quantities of live arrays: of groups of them, of each, of devices, and what they come to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.memory.live_arrays import EXECUTABLE, Allocation, By, Group, LiveArrays
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
+from tpuprof.tui.draw.format import count, utc
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.spans import Glyphs, Span
+from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.report.buffers import BAR_WIDTH, rank_field, size_look, whole_share
+from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, object_table
+from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
+
+BY_TITLES: dict[By, str] = {
+    "source": "Source lines",
+    "function": "Functions",
+    "stack": "Stacks",
+    "device": "Devices",
+    "kind": "Kinds",
+}
+"""What a table of groups is called."""
+
+BY_WORDS: dict[By, str] = {by: title.rstrip("s").lower() for by, title in BY_TITLES.items()}
+
+_NO_STACK = "the program kept no traceback of it"
+_NO_DEVICE = "executables are of no device"
+_NO_KIND = "the file does not say; JAX's files do"
+NAMELESS: dict[By, str] = {
+    "source": "(no traceback)",
+    "function": "(no traceback)",
+    "stack": "(no traceback)",
+    "device": "(no device)",
+    "kind": "(kind unknown)",
+}
+"""What a group without a name is called."""
+
+TEXT_OR_NONE = Unit("text", lambda values: [value or None for value in values], lambda value, _: value or "", True)
+
+
+def share_of(size: int, whole: int) -> float | None:
+    """A percentage; None of nothing."""
+    return 100 * size / whole if whole > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """Groups of a page as a table shows them.
+
+    Attributes:
+        groups: by row.
+        whole_bytes: what sizes are shares of.
+        by: what they are grouped by.
+        width: of the table in cells.
+    """
+
+    groups: Sequence[Group]
+    whole_bytes: int
+    by: By
+    width: int = 0
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+
+def group_name(group: Group, by: By, with_folder: bool = True) -> str:
+    """What a group is called: a source line with its function, a stack from its innermost call out."""
+    if not group.title:
+        return NAMELESS[by]
+    if by == "source":
+        return " ".join(filter(None, (_short(group.source, with_folder), group.function)))
+    if by == "function":
+        file = group.source.rpartition(":")[0] if group.source else ""
+        return " ".join(filter(None, (group.title, _short(file, with_folder))))
+    if by == "stack":
+        return " ".join(filter(None, (_short(group.source, with_folder), group.title)))
+    return group.title
+
+
+def _short(place: str, with_folder: bool) -> str:
+    return place if with_folder else os.path.basename(place)
+
+
+def devices_words(devices: Sequence[str]) -> str:
+    """The device, or how many there are."""
+    return "" if not devices else short_device(devices[0]) if len(devices) == 1 else f"{len(devices)} dev."
+
+
+def short_device(device: str) -> str:
+    """``TPU_0`` of ``TPU_0(process=0,(0,0,0,0))``."""
+    return device.partition("(")[0] or device
+
+
+def held_words(group: Group) -> str:
+    """Where it lies: a device, how many, or that it is a program."""
+    return devices_words(group.devices) or ("program" if group.kind == EXECUTABLE else "")
+
+
+def _of_groups(read: Callable[[Group], Any]) -> Callable[[GroupRows, Rows], list[Any]]:
+    return lambda source, rows: [read(source.groups[row]) for row in rows]
+
+
+def _shares(source: GroupRows, rows: Rows) -> list[float | None]:
+    return [share_of(source.groups[row].total.size_bytes, source.whole_bytes) for row in rows]
+
+
+def _bars(source: GroupRows, glyphs: Glyphs) -> Cells:
+    most = max((group.total.size_bytes for group in source.groups), default=0)
+
+    def bar(row: int) -> Span:
+        return small_bar(source.groups[row].total.size_bytes / most if most > 0 else 0.0, BAR_WIDTH, glyphs)[0], "text"
+
+    return each(bar)
+
+
+def _names(source: GroupRows, glyphs: Glyphs) -> Cells:
+    is_wide = source.width >= 100
+    return each(lambda row: (clean(group_name(source.groups[row], source.by, is_wide), glyphs.is_ascii), "text"))
+
+
+_NAME: OnScreen[GroupRows] = OnScreen("name", "where it was made", 20, cells=_names, is_left=True, grows=True)
+_COUNT_LOOK: OnScreen[Any] = OnScreen("count", "count", 6, words=lambda value, _: count(value))
+_KIND_LOOK: OnScreen[Any] = OnScreen("", "kind", 10, words=lambda value, _: value or "")
+_DEVICES_LOOK: OnScreen[GroupRows] = OnScreen(
+    "",
+    "device",
+    8,
+    cells=lambda source, glyphs: each(lambda row: (clean(held_words(source.groups[row]), glyphs.is_ascii), "dim")),
+)
+_SHARE_LOOK: OnScreen[Any] = OnScreen("", "%", 5, words=whole_share)
+_EACH_LOOK: OnScreen[Any] = OnScreen(
+    "each", "each", 6, words=lambda value, _: "" if value is None else binary_short(value)
+)
+
+_KIND_MEANING = "buffer: an array's memory on one device; executable: a compiled program's code"
+_COUNT_MEANING = "how many are alive; an array is counted on each device that holds a shard of it"
+
+
+def _each(group: Group) -> int | None:
+    total = group.total
+    return total.size_bytes // total.count if len(group.members) == 1 and total.count > 0 else None
+
+
+GROUP_FIELDS: tuple[Field[GroupRows], ...] = (
+    rank_field(3),
+    Field(
+        "name",
+        TEXT_OR_NONE,
+        _of_groups(lambda group: group.title),
+        "what is put together: a source line, a function, a stack from its innermost own call out, a device or a kind",
+        f"{_NO_STACK}, or {_NO_DEVICE}",
+        "where it was made",
+        _NAME,
+    ),
+    Field(
+        "source",
+        TEXT_OR_NONE,
+        _of_groups(lambda group: group.source),
+        "the innermost source line on the stack that is no library's",
+        f"several lines, or {_NO_STACK}",
+        "source",
+        filter=("source",),
+    ),
+    Field(
+        "function",
+        TEXT_OR_NONE,
+        _of_groups(lambda group: group.function),
+        "the function that this line is in",
+        f"several functions, or {_NO_STACK}",
+        "function",
+        filter=("function",),
+    ),
+    Field("kind", TEXT_OR_NONE, _of_groups(lambda group: group.kind), _KIND_MEANING, _NO_KIND, "kind", _KIND_LOOK),
+    Field(
+        "devices",
+        TEXTS,
+        _of_groups(lambda group: group.devices),
+        "the devices that hold it; none for executables",
+        "",
+        "devices",
+        _DEVICES_LOOK,
+    ),
+    Field("count", COUNT, _of_groups(lambda group: group.total.count), _COUNT_MEANING, "", "count", _COUNT_LOOK),
+    Field(
+        "size_bytes",
+        BYTES,
+        _of_groups(lambda group: group.total.size_bytes),
+        "what all of them take together",
+        "",
+        "size",
+        size_look(),
+    ),
+    Field(
+        "share_percent",
+        PERCENT,
+        _shares,
+        "its size, of all that is shown",
+        "nothing that is shown takes memory",
+        "of all",
+        _SHARE_LOOK,
+    ),
+    Field(
+        "size_bar",
+        PERCENT,
+        lambda _, rows: [None for _ in rows],
+        "its size as a bar; that of the largest is the longest",
+        screen=OnScreen("", "", BAR_WIDTH, cells=_bars, is_left=True, keeps_style=True),
+    ),
+    Field(
+        "each_bytes",
+        BYTES,
+        _of_groups(_each),
+        "the size of one of them",
+        "they differ in stack, size, device or kind",
+        "each",
+        _EACH_LOOK,
+    ),
+)
+
+GROUPS: Table[GroupRows] = Table(
+    "groups",
+    GROUP_FIELDS,
+    len,
+    json=(
+        "rank",
+        "name",
+        "source",
+        "function",
+        "kind",
+        "devices",
+        "count",
+        "size_bytes",
+        "share_percent",
+        "each_bytes",
+    ),
+    markdown=("size_bytes", "share_percent", "count", "kind", "devices", "name", "function"),
+    screen=("rank", "size_bytes", "share_percent", "size_bar", "count", "devices", "kind", "each_bytes", "name"),
+)
+"""Allocations put together."""
+
+
+def _stack(one: Allocation) -> list[str]:
+    return [" ".join(filter(None, (frame.place, frame.function))) for frame in one.stack]
+
+
+ALLOCATIONS: Table[Sequence[Allocation]] = object_table(
+    "allocations",
+    (
+        attribute("kind", VERBATIM, _KIND_MEANING, null=_NO_KIND),
+        attribute("device", VERBATIM, "the device that holds it", null=_NO_DEVICE),
+        attribute("count", COUNT, _COUNT_MEANING),
+        attribute("size_bytes", BYTES, "what all of them take together"),
+        attribute("each_bytes", BYTES, "the size of one of them", null="they differ"),
+        Figure(
+            "source",
+            TEXT_OR_NONE,
+            lambda one: one.frame.place if one.frame else "",
+            "the innermost source line on the stack that is no library's",
+            _NO_STACK,
+        ),
+        Figure(
+            "stack",
+            Unit("list of texts", plain, lambda value, _: " < ".join(value)),
+            _stack,
+            "the stack that made it, the innermost call first",
+        ),
+    ),
+)
+"""Each stack, size and device."""
+
+_DEVICE = attribute("device", VERBATIM, "its name, as JAX writes it", "device")
+DEVICES: Table[Any] = object_table(
+    "devices",
+    (
+        _DEVICE,
+        attribute("count", COUNT, "buffers that are alive on it", "buffers", name="total.count"),
+        attribute("size_bytes", BYTES, "what they take", "size", name="total.size_bytes"),
+    ),
+    markdown=("device", "count", "size_bytes"),
+)
+"""What is alive on each device."""
+
+
+def _time(page: LiveArrays) -> str | None:
+    return None if page.time_ns is None else utc(page.time_ns / 1e9)
+
+
+FIGURES: tuple[Figure[LiveArrays], ...] = (
+    attribute("total_bytes", BYTES, "what all of it takes", "all", name="total.size_bytes"),
+    attribute("total_count", COUNT, "how many there are of all", name="total.count"),
+    attribute("buffers_bytes", BYTES, "what buffers of arrays take", "buffers of arrays", name="buffers.size_bytes"),
+    attribute("buffers_count", COUNT, "how many of these there are", name="buffers.count"),
+    attribute(
+        "executables_bytes", BYTES, "the code of compiled programs", "executables", name="executables.size_bytes"
+    ),
+    attribute("executables_count", COUNT, "how many of these there are", name="executables.count"),
+    Figure("written", VERBATIM, _time, "when it was written", "the file does not say when; JAX's never do"),
+)
+"""What a page has one of."""
+
+
+def totals_words(page: LiveArrays) -> str:
+    """The page in a sentence: ``8.12 MiB are live: 10 buffers 8.12 MiB, 5 executables 0 B``."""
+    parts = [f"{count(page.buffers.count)} buffers {binary_size(page.buffers.size_bytes)}"]
+    if page.executables.count:
+        parts.append(f"{count(page.executables.count)} executables {binary_size(page.executables.size_bytes)}")
+    others = page.total.count - page.buffers.count - page.executables.count
+    if others:
+        rest = page.total.size_bytes - page.buffers.size_bytes - page.executables.size_bytes
+        parts = [*(parts if page.buffers.count else parts[1:]), f"{count(others)} of unknown kind {binary_size(rest)}"]
+    return f"{binary_size(page.total.size_bytes)} live: {', '.join(parts)}."
