@@ -6,7 +6,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-GZIP_MAGIC = b"\x1f\x8b"
+_FIRST = b"\x1f"
+"""How a member begins."""
 
 Stop = Literal["cut", "damaged", "too_large"]
 """Why a stream is not inflated to its end: it ends early, it is no gzip from there on, or it passes the bound."""
@@ -44,7 +45,7 @@ def inflated(chunks: Iterable[bytes], most: int, step: int = 1 << 20) -> Iterato
         data = chunk
         while data:
             if inflater.eof:  # what follows a member is another one, or padding, which is left alone
-                if not data.startswith(GZIP_MAGIC[:1]):
+                if not data.startswith(_FIRST):
                     return
                 inflater = zlib.decompressobj(wbits=31)
             is_begun = True

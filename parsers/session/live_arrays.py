@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
@@ -24,11 +25,13 @@ def leads_to_arrays(path: str) -> str | None:
         return None if is_profile(os.path.basename(where)) or not _is_pprof(path) else path
     try:
         with os.scandir(where) as entries:
-            if any(entry.is_dir() or is_profile(entry.name) for entry in entries):
-                return None
+            there = list(itertools.islice(entries, _MOST_NAMES))
     except OSError:
         return None
-    return next(iter(_pprofs_in(where)), None)
+    if not any(is_pprof_name(entry.name) for entry in there):
+        return None
+    others = any(is_profile(entry.name) or entry.is_dir() for entry in there)
+    return None if others else next(iter(_pprofs_in(where)), None)
 
 
 def _is_pprof(path: str) -> bool:
@@ -57,21 +60,19 @@ def arrays_beside(run_path: str) -> list[str]:
 
 
 def open_arrays(path: str) -> Logdir:
-    """What a path leads to, as a run without hosts: a device memory profile, or the newest one in a folder.
+    """What a path leads to, as a run without hosts: a device memory profile, or the newest one there.
 
     Raises:
         ProfileError: `not_found`, exit code 3, where there is none.
     """
     where = local_path(path)
     found = [path]
-    if os.path.isdir(where):
+    if os.path.isdir(where) or is_profile(os.path.basename(where)):
         found = arrays_beside(where)
         if not found:
-            sentence = f"There is no device memory profile (*.prof) in {printable(path)}."
+            place = "in" if os.path.isdir(where) else "beside"
+            sentence = f"There is no device memory profile (*.prof) {place} {printable(path)}."
             raise ProfileError("not_found", sentence, HINT, EXIT_NOT_FOUND)
-    elif is_profile(os.path.basename(where)):
-        sentence = f"{printable(path)} is a profile of a run, which does not say what holds each live array."
-        raise ProfileError("not_found", sentence, HINT, EXIT_NOT_FOUND)
     run = Run(os.path.basename(found[0].rstrip("/")), found[0], (), ())
     left_out = f"; left out {counted(len(found) - 1, 'older one')}" if len(found) > 1 else ""
     return Logdir(path, (run,), (f"device memory profile {printable(found[0])}{left_out}",), ())

@@ -112,6 +112,7 @@ _MEMORY: tuple[Action, ...] = (
     _command("at_peak", "p", "Back to the highest peak", "peak"),
     _command("map", "a", "Allocation map, or the working set", "map"),
     _command("figures", "i", "All figures of this memory"),
+    _command("live_arrays", "L", "Live arrays: who holds the memory, by the file beside", "live arrays"),
     _command("triage", "x", "What to do first: suggestions, and what-if", "what to do"),
 )
 

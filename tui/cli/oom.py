@@ -26,6 +26,7 @@ from tpuprof.tui.pages import command_named
 from tpuprof.tui.terminal.detect import settle_terminal
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.memory.live_arrays import LiveArrays
     from tpuprof.parsers.memory.oom.model import OomLog
 
 OOM_FORMATS = ("text", "json", "md")  # formats of the report
@@ -45,6 +46,9 @@ def oom_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentPa
         allow_abbrev=False,
     )
     parser.add_argument("file", metavar="FILE", help="the log, compressed or not; - for standard input")
+    parser.add_argument("arrays", nargs="?", metavar="ARRAYS", help=f"as --arrays: {PROGRAM} oom train.log memory.prof")
+    holds = "a device memory profile (jax.profiler.save_device_memory_profile): says who holds the memory"
+    parser.add_argument("--arrays", dest="arrays_file", metavar="FILE", help=holds)
     common.add_report(parser, parser.add_mutually_exclusive_group(), OOM_FORMATS)
     limit = "buffers of each error; 0: all"
     parser.add_argument("--limit", type=common.whole_number, default=0, metavar="N", help=limit)
@@ -62,6 +66,7 @@ def run_oom(args: argparse.Namespace) -> int:
     Raises:
         ProfileError: there is no such log (exit code 3), no TPU out-of-memory error in it (3), or it can't be read (4).
     """
+    args.arrays = _arrays(args)
     file = common.output_file(args)
     if file is not None:
         _check_output(file, args.file)
@@ -78,6 +83,28 @@ def run_oom(args: argparse.Namespace) -> int:
     return _finish(args, log, is_shown)
 
 
+def _arrays(args: argparse.Namespace) -> LiveArrays | None:
+    """The device memory profile beside the log, whichever of the two stands first; None where there is none.
+
+    Raises:
+        ProfileError: it can't be read, or two are given.
+    """
+    path = args.arrays_file
+    if args.arrays is not None:
+        if path is not None:
+            raise ProfileError("usage", "Two device memory profiles are given.", f"{PROGRAM} oom --help", EXIT_USAGE)
+        from tpuprof.parsers.formats.pprof.files import is_pprof  # noqa: PLC0415 - only here
+
+        path = args.arrays
+        if args.file != STREAM and is_pprof(args.file) and not is_pprof(path):
+            path, args.file = args.file, path
+    if path is None:
+        return None
+    from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415 - only here
+
+    return read_live_arrays(path)
+
+
 def _wants_report(args: argparse.Namespace) -> bool:
     return args.format is not None or args.output is not None
 
@@ -92,7 +119,7 @@ def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
     if not _wants_report(args):
         note(f"{obstacle or 'No terminal to take keys from.'} Printing the report instead of opening the screen.")
     report = command_named("oom").load_report()
-    errors = report.read(log, args.file, shown_name(args.file))
+    errors = report.read(log, args.file, shown_name(args.file), args.arrays)
     writer = report.writers[args.format or "text"]
     common.write_report(args, writer(errors, common.report_look(args), args.limit))
     return EXIT_OK
@@ -100,14 +127,14 @@ def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
 
 def nothing_found(path: str, log: OomLog) -> ProfileError:
     """There is no error in the log that this understands."""
-    from tpuprof.parsers.files.folder_search import is_profile  # noqa: PLC0415 - for an error alone
+    from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile  # noqa: PLC0415 - for an error
 
     name = "Standard input" if path == STREAM else printable(path)
     sentence = f"{name} holds no out-of-memory error of a TPU program ({counted(log.lines, 'line')} read)."
     if log.notes:
         sentence += f" {log.notes[0]}"
     hint = "the log of the process that failed, with its standard error: python train.py 2>&1 | tpuprof-tui oom -"
-    if is_profile(path):
+    if is_profile(path) or is_pprof_name(path):
         hint = f"{PROGRAM} {printable(path)}"
     return ProfileError("no_oom", sentence, hint, EXIT_NOT_FOUND)
 
@@ -260,7 +287,7 @@ def _screen(args: argparse.Namespace, log: OomLog | None, size: int) -> int:
     """Opens the screen; reads the log there where it was not read yet."""
     terminal = settle_terminal(args.color, args.ascii, args.mouse)
     app = command_named("oom").load_app()(
-        shown_name(args.file), terminal, log=log, scan=partial(_scan_file, args.file), total=size
+        shown_name(args.file), terminal, log=log, scan=partial(_scan_file, args.file), total=size, arrays=args.arrays
     )
     exit_code: int = app.show(terminal.mouse)
     if app.problem is not None:

@@ -13,12 +13,13 @@ import itertools
 import os
 import re
 import stat
-import zlib
 from collections.abc import Iterator
+from functools import partial
 
 from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -195,36 +196,29 @@ def _opened(path: str) -> Iterator[int]:
 
 def _content(descriptor: int, size: int, name: str) -> bytes:
     """The content of a file, inflated where it begins like gzip."""
+    chunks = iter(partial(_next, descriptor, itertools.count(0, _CHUNK), size), b"")
+    if os.pread(descriptor, 2, 0) != GZIP_MAGIC:
+        return b"".join(chunks)
     out = bytearray()
-    inflater = zlib.decompressobj(wbits=31) if os.pread(descriptor, 2, 0) == GZIP_MAGIC else None
     limit = min(LARGEST_BYTES, max(_GZIP_FLOOR, _GZIP_RATIO * size))
-    offset = 0
-    while offset < size:
-        data = os.pread(descriptor, min(_CHUNK, size - offset), offset)
-        if not data:
-            break  # cut while it was read
-        offset += len(data)
-        if inflater is None:
-            out += data
-        else:
-            _inflate(inflater, data, out, limit, name)
-    if inflater is None or inflater.eof:
-        return bytes(out)
-    sentence = f"{name} is cut: its gzip stream ends early, after {len(out):,} bytes of the module."
-    raise ProfileError("truncated", sentence, _AGAIN_HINT)
-
-
-def _inflate(inflater: zlib._Decompress, data: bytes, out: bytearray, limit: int, name: str) -> None:
-    """Appends what a chunk inflates to, never more than `limit` and one step."""
     try:
-        while data and not inflater.eof:
-            out += inflater.decompress(data, _CHUNK)
-            data = inflater.unconsumed_tail
-            if len(out) > limit:
-                raise _too_large(name, f"inflates to more than {limit:,} bytes")
-    except zlib.error as error:
+        for piece in inflated(chunks, limit, _CHUNK):
+            out += piece
+    except Inflation as stopped:
+        if stopped.stop == "too_large":
+            raise _too_large(name, f"inflates to more than {limit:,} bytes") from stopped
+        if stopped.stop == "cut":
+            sentence = f"{name} is cut: its gzip stream ends early, after {len(out):,} bytes of the module."
+            raise ProfileError("truncated", sentence, _AGAIN_HINT) from stopped
         sentence = f"{name} is damaged: its gzip stream breaks after {len(out):,} bytes of the module."
-        raise ProfileError("corrupt", sentence, _AGAIN_HINT) from error
+        raise ProfileError("corrupt", sentence, _AGAIN_HINT) from stopped
+    return bytes(out)
+
+
+def _next(descriptor: int, offsets: Iterator[int], size: int) -> bytes:
+    """The file's next chunk, as far as it reached when it was opened."""
+    offset = next(offsets)
+    return os.pread(descriptor, max(0, min(_CHUNK, size - offset)), offset)
 
 
 def _decoded(data: bytes) -> hlo_pb2.HloProto | None:

@@ -8,13 +8,13 @@ import stat
 from collections.abc import Iterator
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.base.inflate import GZIP_MAGIC, Inflation, inflated
+from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import shown
 from tpuprof.parsers.files.folder_search import is_pprof_name
 from tpuprof.parsers.files.logdir import is_remote, local_path
 from tpuprof.parsers.formats.pprof.messages import Pprof, begins_like_pprof, read_messages
-from tpuprof.parsers.formats.xspace.source import MemorySource
+from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC, MemorySource
 
 LARGEST_BYTES = 256 << 20
 """Inflated; JAX's are some megabytes."""

@@ -13,13 +13,9 @@ from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Key, StyleKey
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.pages.live_arrays.fields import (
-    TEXT_OR_NONE,
-    group_name,
-    held_words,
-    share_of,
-)
+from tpuprof.tui.pages.live_arrays.fields import TEXT_OR_NONE, held_words
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute
+from tpuprof.tui.report.holders import group_name, share_of
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:

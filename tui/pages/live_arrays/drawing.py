@@ -14,7 +14,6 @@ from tpuprof.parsers.diff.live_arrays import GroupChange, LiveArraysDiff, change
 from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, By, DeviceTotal, Group, LiveArrays, groups
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import (
     LOW,
     NARROW,
@@ -33,16 +32,9 @@ from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.live_arrays.card import card
 from tpuprof.tui.pages.live_arrays.changes import CHANGES, ChangeRows, change_style, signed_size, verdict
-from tpuprof.tui.pages.live_arrays.fields import (
-    BY_TITLES,
-    GROUPS,
-    GroupRows,
-    group_name,
-    share_of,
-    short_device,
-    totals_words,
-)
+from tpuprof.tui.pages.live_arrays.fields import BY_TITLES, GROUPS, GroupRows, totals_words
 from tpuprof.tui.report.fields import is_descending, order, screen_columns
+from tpuprof.tui.report.holders import short_device
 
 Content = LiveArrays | LiveArraysDiff
 Row = Group | GroupChange
@@ -333,15 +325,3 @@ def head_line(content: Content, width: int, glyphs: Glyphs) -> Line:
     if line_width(tuple(spans)) + len(what) < width:
         spans.append((what, "dim"))
     return fit(spans, width, glyphs)
-
-
-def holder_words(page: LiveArrays, device: str | None, limit: int, ascii_only: bool) -> list[str]:
-    """The largest holders of one device in a line each: ``3.10 GiB 41% train.py:88 init_state (12)``."""
-    made = groups(page, "source", device)
-    whole = sum(group.total.size_bytes for group in made)
-    words = []
-    for group in made[:limit]:
-        share = percent(share_of(group.total.size_bytes, whole), 0)
-        name = clean(group_name(group, "source", False), ascii_only)
-        words.append(f"{binary_size(group.total.size_bytes):>9} {share:>5}  {name} ({group.total.count:,})")
-    return words

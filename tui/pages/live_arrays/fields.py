@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.buffers import BAR_WIDTH, rank_field, size_look, whole_share
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, object_table
+from tpuprof.tui.report.holders import group_name, share_of, short_device
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
@@ -35,21 +35,7 @@ BY_WORDS: dict[By, str] = {by: title.rstrip("s").lower() for by, title in BY_TIT
 _NO_STACK = "the program kept no traceback of it"
 _NO_DEVICE = "executables are of no device"
 _NO_KIND = "the file does not say; JAX's files do"
-NAMELESS: dict[By, str] = {
-    "source": "(no traceback)",
-    "function": "(no traceback)",
-    "stack": "(no traceback)",
-    "device": "(no device)",
-    "kind": "(kind unknown)",
-}
-"""What a group without a name is called."""
-
 TEXT_OR_NONE = Unit("text", lambda values: [value or None for value in values], lambda value, _: value or "", True)
-
-
-def share_of(size: int, whole: int) -> float | None:
-    """A percentage; None of nothing."""
-    return 100 * size / whole if whole > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,32 +58,9 @@ class GroupRows:
         return len(self.groups)
 
 
-def group_name(group: Group, by: By, with_folder: bool = True) -> str:
-    """What a group is called: a source line with its function, a stack from its innermost call out."""
-    if not group.title:
-        return NAMELESS[by]
-    if by == "source":
-        return " ".join(filter(None, (_short(group.source, with_folder), group.function)))
-    if by == "function":
-        file = group.source.rpartition(":")[0] if group.source else ""
-        return " ".join(filter(None, (group.title, _short(file, with_folder))))
-    if by == "stack":
-        return " ".join(filter(None, (_short(group.source, with_folder), group.title)))
-    return group.title
-
-
-def _short(place: str, with_folder: bool) -> str:
-    return place if with_folder else os.path.basename(place)
-
-
 def devices_words(devices: Sequence[str]) -> str:
     """The device, or how many there are."""
     return "" if not devices else short_device(devices[0]) if len(devices) == 1 else f"{len(devices)} dev."
-
-
-def short_device(device: str) -> str:
-    """``TPU_0`` of ``TPU_0(process=0,(0,0,0,0))``."""
-    return device.partition("(")[0] or device
 
 
 def held_words(group: Group) -> str:

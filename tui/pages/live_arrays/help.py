@@ -11,8 +11,9 @@ from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.live_arrays.changes import CHANGES, signed_count, signed_size
 from tpuprof.tui.pages.live_arrays.drawing import Content, Row, View, devices, headline, kinds
-from tpuprof.tui.pages.live_arrays.fields import BY_WORDS, GROUPS, group_name
+from tpuprof.tui.pages.live_arrays.fields import BY_WORDS, GROUPS
 from tpuprof.tui.report.fields import help_rows
+from tpuprof.tui.report.holders import group_name
 
 _COPIED = 8  # rows of a summary
 
@@ -47,7 +48,7 @@ def help_lines(content: Content, is_alone: bool, width: int, glyphs: Glyphs) -> 
     rows = {
         "j k, down up": "Next, previous row",
         "PgDn PgUp, Home End": "One screen down, up; first, last",
-        "Enter": "The whole stack, with source lines where the file is here",
+        "Enter": "The whole stack, with the lines of code",
         "b B": "By source line, function, stack, device, kind; back",
         "v": "Buffers and executables, or one kind only",
         "d": "All devices, or one at a time",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -9,19 +10,67 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import MemoryPage, ModuleLabel, SpaceMemory
 from tpuprof.parsers.pages.memory import CompiledModules, first_space
+from tpuprof.tui.draw.layout import clean
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.memory.live_arrays import LiveArrays
     from tpuprof.parsers.session.pages import Pages
     from tpuprof.tui.pages import Tell
 
 
 def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
-    """Tells the compiled modules, the one with the largest peak read in full; then what the allocators reported."""
+    """Tells the compiled modules, the one with the largest peak read in full; then what the allocators
+    reported, and who holds memory by a device memory profile beside it.
+    """
     import_module("tpuprof.tui.pages.memory.module_view")  # what the screen needs at once is read here
     tell("modules", MemoryPages.of(session.memory(host)))
     page = session.memory_profile(host)
     tell("allocators", (page, session.module_runs(host)))
+    arrays = ArraysBeside.of(run.path)
+    if arrays is not None:
+        tell("arrays", arrays)
+
+
+@dataclass(frozen=True, slots=True)
+class ArraysBeside:
+    """The newest device memory profile beside a run's profile.
+
+    Attributes:
+        name: of the file.
+        page: what it tells; None where it can't be read.
+        problem: why; empty where it can.
+    """
+
+    name: str
+    page: LiveArrays | None
+    problem: str = ""
+
+    @classmethod
+    def of(cls, run_path: str) -> ArraysBeside | None:
+        """Reads it; None where there is none."""
+        from tpuprof.parsers.session.live_arrays import arrays_beside  # noqa: PLC0415 - when all else is shown
+
+        path = next(iter(arrays_beside(run_path)), None)
+        if path is None:
+            return None
+        from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415 - where there is one
+
+        import_module("tpuprof.tui.report.holders")
+        name = os.path.basename(path)
+        try:
+            return cls(name, read_live_arrays(path))
+        except ProfileError as error:
+            return cls(name, None, error.sentence)
+
+    def words(self, ascii_only: bool) -> str:
+        """What it says in a line, and the key that opens it."""
+        name = clean(self.name, ascii_only)
+        if self.page is None:
+            return f"{name} beside: {clean(self.problem, ascii_only)}"
+        from tpuprof.tui.report.holders import holders, in_a_line  # noqa: PLC0415
+
+        return f"L live arrays, {name} beside: {in_a_line(holders(self.page), ascii_only)}"
 
 
 @dataclass(frozen=True, slots=True)

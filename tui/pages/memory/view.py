@@ -21,7 +21,7 @@ from tpuprof.tui.widgets.tab import Jump, OpenPopup, OpenScreen, Payload, Pointe
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.memory.model import SpaceMemory
-    from tpuprof.tui.pages.memory.load import MemoryPages, SpaceRequest
+    from tpuprof.tui.pages.memory.load import ArraysBeside, MemoryPages, SpaceRequest
     from tpuprof.tui.pages.memory.module_view import BuffersView
     from tpuprof.tui.pages.memory.profile_view import AllocatorsView
 
@@ -62,6 +62,7 @@ class MemoryTab(Tab):
             "of an allocator: the share of free memory that is not in its largest piece, as it reports that. An array"
             " larger than that piece fails, though enough may be free in all.",
         ),
+        ("L", "live arrays: a device memory profile (*.prof) beside this one says which source lines hold memory."),
         ("n/a", "the profile cannot tell. It is never 0 instead."),
     )
     NAME_CELLS = 14
@@ -71,6 +72,7 @@ class MemoryTab(Tab):
         self._pages: MemoryPages | None = None
         self._buffers: BuffersView | None = None
         self._allocators: AllocatorsView | None = None
+        self._arrays: ArraysBeside | None = None
         self._is_profile = False
         self._state: State = Searching("")
         self._wanted_op: tuple[str, int | None] | None = None
@@ -79,9 +81,13 @@ class MemoryTab(Tab):
     # --- what it shows
 
     def show(self, part: str, payload: Payload) -> str | None:
-        """Shows the compiled modules, or adds what the allocators reported."""
+        """Shows the compiled modules, or adds what the allocators reported, or who holds memory by a file beside."""
         if part == "modules":
             return self._show_modules(payload)
+        if part == "arrays":
+            self._arrays = payload
+            self.redraw()
+            return None
         from tpuprof.tui.pages.memory.profile_view import AllocatorsView  # noqa: PLC0415
 
         page, runs = payload
@@ -96,6 +102,7 @@ class MemoryTab(Tab):
         from tpuprof.tui.pages.memory.module_view import BuffersView  # noqa: PLC0415
 
         self._pages, self._buffers, self._allocators, self._is_profile = pages, BuffersView(pages), None, False
+        self._arrays = None
         wanted, self._wanted_op = self._wanted_op, None
         self.redraw()
         return self.go_to("op", *wanted) if wanted is not None else ""
@@ -108,6 +115,9 @@ class MemoryTab(Tab):
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The view or the state."""
         view = self.view
+        if view is not None and self._arrays is not None:
+            line = fit([(f" {self._arrays.words(self.look.glyphs.is_ascii)}", "key")], width, self.look.glyphs)
+            return [*view.draw(width, height - 1, self.look.glyphs), line]
         if view is not None:
             return view.draw(width, height, self.look.glyphs)
         if self._pages is not None:
@@ -149,7 +159,8 @@ class MemoryTab(Tab):
         if self._pages is None:
             return ()
         jumps = ("same_op", "on_timeline") if self.op_name is not None else ()
-        return ("memory_view", *jumps, *(self.view.commands if self.view is not None else ()))
+        arrays = ("live_arrays",) if self._arrays is not None and self._arrays.page is not None else ()
+        return ("memory_view", *jumps, *arrays, *(self.view.commands if self.view is not None else ()))
 
     def jump(self, command: str) -> Jump | None:
         """From a buffer to the op that defines it, in the ops tab or on the timeline."""
@@ -261,6 +272,8 @@ class MemoryTab(Tab):
             self.post_message(OpenPopup(Reader(self.look, title, buffers.figure_lines)))
         elif name == "triage" and space is not None:
             self._work_out(space)
+        elif name == "live_arrays" and self._arrays is not None and self._arrays.page is not None:
+            self.post_message(OpenScreen("live-arrays", self._arrays.page))
         elif view is not None:
             answer = view.command(name, by)
         self.redraw()

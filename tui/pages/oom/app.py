@@ -24,6 +24,7 @@ from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.screen import ScreenApp
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.memory.live_arrays import LiveArrays
     from tpuprof.parsers.memory.oom.model import OomLog, OomReport
     from tpuprof.tui.terminal.detect import Terminal
 
@@ -115,6 +116,7 @@ class OomApp(ScreenApp):
         terminal: what the terminal can do.
         log, scan: what was read already or, where that is None, what reads the log, on a thread.
         total: bytes of the log.
+        arrays: the device memory profile that was given with it.
         environ: for the clipboard and the editor.
 
     Attributes:
@@ -130,6 +132,7 @@ class OomApp(ScreenApp):
         log: OomLog | None = None,
         scan: Scan | None = None,
         total: int = 0,
+        arrays: LiveArrays | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(terminal, environ)
@@ -138,6 +141,7 @@ class OomApp(ScreenApp):
         self.problem: ProfileError | None = None
         self._scan = scan
         self._total = total
+        self._arrays = arrays
         self._stops = False
 
     def get_default_screen(self) -> Screen[None]:
@@ -189,7 +193,9 @@ class OomApp(ScreenApp):
             self.exit(EXIT_OK)
             return
         triages, note = Triages(log.reports, self.log_name), "".join(log.notes[:1])
-        self.push_screen(TriageScreen(triages, self.look, environ=self.environ, note=note, is_alone=True))
+        self.push_screen(
+            TriageScreen(triages, self.look, environ=self.environ, note=note, is_alone=True, arrays=self._arrays)
+        )
 
 
 APP = OomApp

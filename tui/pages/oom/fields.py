@@ -14,6 +14,7 @@ from tpuprof.tui.report.fields import Field, Figure, Table, attribute, object_ta
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, NUMBER, SHARE, VERBATIM, Unit
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.memory.live_arrays import LiveArrays
     from tpuprof.tui.report.fields import Rows
 
 _NOT_SAID = "the message does not say"
@@ -27,11 +28,13 @@ class OomErrors:
         log: what was read.
         triages: what each error comes to.
         path: of the log; ``-`` for standard input.
+        arrays: the device memory profile that was given with it.
     """
 
     log: OomLog
     triages: Sequence[Triage]
     path: str
+    arrays: LiveArrays | None = None
 
     def __len__(self) -> int:
         return len(self.triages)

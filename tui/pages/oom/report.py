@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
 from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, plain
-from tpuprof.tui.pages.oom.draw.bars import KIND_WORDS, verdict_line
+from tpuprof.tui.pages.oom.draw.bars import KIND_WORDS, holders_remark, verdict_line
 from tpuprof.tui.pages.oom.draw.card import SUMMARY_WIDTH
 from tpuprof.tui.pages.oom.draw.page import View, compose
 from tpuprof.tui.pages.oom.draw.table import rows_of, table_lines
@@ -16,17 +18,20 @@ from tpuprof.tui.pages.oom.fields import ADVICE, BUFFERS, ERRORS, LOG, OomErrors
 from tpuprof.tui.report.buffers import BufferRows
 from tpuprof.tui.report.fields import figure_values, first, reasons, table_records
 from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import escaped, joined
+from tpuprof.tui.report.markdown import escaped, joined, table
 from tpuprof.tui.report.page import CommandReport, Look
 from tpuprof.tui.report.text import heading, page_text
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.memory.live_arrays import LiveArrays
 
 _ROWS = 8  # buffers in Markdown where no limit says how many: the message is for a chat
 _ADVICE = 3
 
 
-def read(log: OomLog, path: str, name: str) -> OomErrors:
+def read(log: OomLog, path: str, name: str, arrays: LiveArrays | None = None) -> OomErrors:
     """What the errors of a log come to; `path` is ``-`` for standard input, `name` what people call the log."""
-    return OomErrors(log, [triage_of_report(report, name) for report in log.reports], path)
+    return OomErrors(log, [triage_of_report(report, name) for report in log.reports], path, arrays)
 
 
 def json(errors: OomErrors, _: Look, limit: int) -> str:
@@ -44,7 +49,19 @@ def json(errors: OomErrors, _: Look, limit: int) -> str:
             why[f"reports[].{'outputs_bytes' if key == 'output_bytes' else key}"] = reason
     name = errors.path.rstrip("/").rpartition("/")[2] or errors.path
     body = {**figure_values(LOG, errors), ERRORS.key: records}
+    if errors.arrays is not None:
+        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+
+        held = holders.holders(errors.arrays, _device(errors))
+        those = table_records(holders.HOLDERS, held.groups, first(len(held.groups), limit))
+        body["live_arrays"] = {**figure_values(holders.FIGURES, held), holders.HOLDERS.key: those}
+        why |= reasons(holders.HOLDERS.fields, f"live_arrays.{holders.HOLDERS.key}[]", {})
     return document(head("oom", Run(name, errors.path, (), ()), (), errors.log.notes), body, why)
+
+
+def _device(errors: OomErrors) -> str | None:
+    """The device whose memory ran out, where an error names one."""
+    return next((triage.device for triage in errors.triages if triage.device), None)
 
 
 def markdown(errors: OomErrors, _: Look, limit: int) -> str:
@@ -52,6 +69,13 @@ def markdown(errors: OomErrors, _: Look, limit: int) -> str:
     lines: list[str] = []
     for number, triage in enumerate(errors.triages, 1):
         lines += _markdown_error(triage, number, len(errors), limit or _ROWS)
+    if errors.arrays is not None:
+        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+
+        held = holders.holders(errors.arrays, _device(errors))
+        lines += [f"### Who holds it: {escaped(held.page.name)}", "", f"{escaped(holders.totals(held))}.", ""]
+        rows = holders.markdown_rows(held, limit or _ROWS)
+        lines += [*table(("size", "of it", "buffers", "where it was made"), "rrrl", rows), ""]
     return joined([*lines, *(f"- note: {escaped(note)}" for note in errors.log.notes)])
 
 
@@ -107,6 +131,12 @@ def _text_lines(errors: OomErrors, glyphs: Glyphs, limit: int, width: int) -> li
         lines += compose(triage, None, View(), width, None, glyphs, rows[:limit] if limit else rows).lines
         if limit and len(rows) > limit:
             lines.append(fit([(f"   and {len(rows) - limit} more", "dim")], width, glyphs))
+    if errors.arrays is not None:
+        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+
+        held = holders.holders(errors.arrays, _device(errors))
+        remark = holders_remark(errors.triages)
+        lines += [fit([], width, glyphs), *holders.lines(held, remark, width, glyphs)]
     for note in errors.log.notes:
         lines += wrap(note, width, "warn", glyphs, [(" ! ", "warn")])
     return lines

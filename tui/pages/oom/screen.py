@@ -11,6 +11,7 @@ from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.oom.draw.card import advice_card, buffer_card, summary
 from tpuprof.tui.pages.oom.draw.help import foot_keys, help_lines
@@ -26,6 +27,7 @@ from tpuprof.tui.widgets.screen import PageScreen
 if TYPE_CHECKING:
     from _typeshed import SupportsLenAndGetItem
 
+    from tpuprof.parsers.memory.live_arrays import LiveArrays
     from tpuprof.parsers.memory.model import Buffer
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
@@ -40,6 +42,7 @@ class TriageScreen(PageScreen):
         environ: for the clipboard.
         note: a sentence that the footer shows at first.
         is_alone: it is the whole app, so that leaving it ends the app.
+        arrays: a device memory profile that says who holds the memory.
         try_out: what toggles come to; a test puts its own here.
     """
 
@@ -51,6 +54,7 @@ class TriageScreen(PageScreen):
         environ: Mapping[str, str] | None = None,
         note: str = "",
         is_alone: bool = False,
+        arrays: LiveArrays | None = None,
         try_out: Try = try_out,
     ) -> None:
         super().__init__(look, environ, note, is_alone)
@@ -59,6 +63,7 @@ class TriageScreen(PageScreen):
         self.view: View = View(cursor=0)
         self.trial: Trial | None = None
         self._try = try_out
+        self._arrays = arrays
         self._excerpts: dict[str, SourceExcerpt | None] = {}
         self._rows: tuple[tuple[object, ...], tuple[Row, ...]] = ((), ())
         self.composed: Composed | None = None
@@ -95,13 +100,14 @@ class TriageScreen(PageScreen):
     def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
         """What is too large, the advice or the toggles, and the table."""
         excerpt = self._excerpt() if width >= 100 else None
-        self.composed = drawn(self.triage, self.trial, self.view, width, height, glyphs, self.rows, excerpt)
+        held = self._holders(glyphs.is_ascii)
+        self.composed = drawn(self.triage, self.trial, self.view, width, height, glyphs, self.rows, excerpt, held)
         self.view = replace(self.view, first=self.composed.first)
         return self.composed.lines
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:
         """The keys of what is shown."""
-        return foot_keys(self.triage, self.view, len(self.triages), self._is_alone)
+        return foot_keys(self.triage, self.view, len(self.triages), self._is_alone, self._arrays is not None)
 
     def _excerpt(self) -> SourceExcerpt | None:
         """Lines around the place that the buffer under the cursor comes from, where that file is here."""
@@ -123,6 +129,7 @@ class TriageScreen(PageScreen):
             "b": self._group,
             "g": self._group,
             "w": self._what_if,
+            "a": self._open_arrays,
             "slash": self.begin_filter if self.triage.need.buffers else lambda: None,
             "y": lambda: self.copy(summary(self.triage)),
             "e": self._edit,
@@ -229,7 +236,24 @@ class TriageScreen(PageScreen):
             self.leave()
 
     def _help(self) -> None:
-        self.open(Reader(self.look, "Help", partial(help_lines, self.triage, len(self.triages), self._is_alone)))
+        lines = partial(help_lines, self.triage, len(self.triages), self._is_alone)
+        self.open(Reader(self.look, "Help", partial(lines, with_arrays=self._arrays is not None)))
+
+    def _holders(self, ascii_only: bool) -> str:
+        """Who holds the memory, in a line; empty without a device memory profile."""
+        if self._arrays is None:
+            return ""
+        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+
+        words = holders.in_a_line(holders.holders(self._arrays, self.triage.device), ascii_only)
+        return f"Who holds it (a): {words}"
+
+    def _open_arrays(self) -> None:
+        """The device memory profile, above this screen."""
+        if self._arrays is None:
+            self.flash = "No device memory profile is here: tpuprof-tui oom LOG memory.prof"
+        else:
+            self.app.push_screen(load_above("live-arrays")(self._arrays, self.look, environ=self.environ))
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""

@@ -30,7 +30,9 @@ _MEANING = (
 )
 
 
-def foot_keys(triage: Triage, view: View, total: int, is_alone: bool) -> list[tuple[str, str]]:
+def foot_keys(
+    triage: Triage, view: View, total: int, is_alone: bool, with_arrays: bool = False
+) -> list[tuple[str, str]]:
     """Keys for the footer and what they do, the most useful first; the last one always shows."""
     leave = ("q", "quit" if is_alone else "back")
     if view.is_trying:
@@ -40,6 +42,7 @@ def foot_keys(triage: Triage, view: View, total: int, is_alone: bool) -> list[tu
         f"1-{min(9, count)}" if count > 1 else "1": "advice" if count else "",
         "Enter": "details" if buffers else "",
         "w": "what if" if triage.toggles else "",
+        "a": "who holds it" if with_arrays else "",
         "n": "next error" if total > 1 else "",
         "y": "copy",
         "?": "help",
@@ -48,7 +51,7 @@ def foot_keys(triage: Triage, view: View, total: int, is_alone: bool) -> list[tu
     return [*((key, words) for key, words in keys.items() if words), *more, leave]
 
 
-def help_lines(triage: Triage, total: int, is_alone: bool, width: int, glyphs: Glyphs) -> list[Line]:
+def help_lines(triage: Triage, total: int, is_alone: bool, with_arrays: bool, width: int, glyphs: Glyphs) -> list[Line]:
     """The keys that do something here, and what the numbers mean."""
     rows = {
         "1-9": "Choose advice: its sums, its buffer; again: all of it",
@@ -60,6 +63,7 @@ def help_lines(triage: Triage, total: int, is_alone: bool, width: int, glyphs: G
         "b, g": "Group by source line",
         "/": "Only buffers with these words",
         "w": "What if: try changes (space or digits)",
+        "a": "Who holds the memory: the device memory profile" if with_arrays else "",
         "n N, ] [": "Next, previous error of the log" if total > 1 else "",
         "y": "Copy a summary of twelve lines",
         "T": "Light or dark background",

@@ -70,6 +70,7 @@ def compose(
     glyphs: Glyphs,
     rows: tuple[Row, ...] | None = None,
     excerpt: SourceExcerpt | None = None,
+    held: str = "",
 ) -> Composed:
     """The page.
 
@@ -78,10 +79,12 @@ def compose(
         height: lines that there are; None for as many as it takes.
         rows: the table's rows where they are known already.
         excerpt: source lines of the buffer under the cursor, for its card.
+        held: who holds the memory, by a device memory profile; empty without one.
     """
     if rows is None:
         rows = rows_of(triage, trial, view.sort, view.words, view.grouped)
     lines = [verdict_line(triage, trial, width, glyphs), *_remarks(triage, width, height, glyphs)]
+    lines += [fit([(f" {cut(held, width - 2, glyphs)}", "key")], width, glyphs)] if held else []
     bars, advice_room, gaps = _shares(triage, height, len(lines), view.is_trying)
     lines += composition(triage, trial, width, bars, glyphs)
     blank = [fit([], width, glyphs)] * gaps

@@ -1,0 +1,158 @@
+"""Who holds a device's memory: the largest source lines of a device memory profile, for the pages that ask."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.memory.live_arrays import By, Group, LiveArrays, Total, groups
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.format import percent
+from tpuprof.tui.draw.layout import clean, fit, rule, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.report.fields import Table, attribute, object_table
+from tpuprof.tui.report.units import BYTES, COUNT, TEXT, VERBATIM
+
+MOST_NAMED = 3
+_MOST_LINES = 8
+NAMELESS: dict[By, str] = {
+    "source": "(no traceback)",
+    "function": "(no traceback)",
+    "stack": "(no traceback)",
+    "device": "(no device)",
+    "kind": "(kind unknown)",
+}
+"""What a group without a name is called."""
+
+
+def group_name(group: Group, by: By, with_folder: bool = True) -> str:
+    """What a group is called: a source line with its function, a stack from its innermost own call out."""
+    if not group.title:
+        return NAMELESS[by]
+    place = group.source.rpartition(":")[0] if by == "function" and group.source else group.source
+    place = place if with_folder else os.path.basename(place)
+    parts = {"source": (place, group.function), "function": (group.title, place), "stack": (place, group.title)}
+    return " ".join(filter(None, parts.get(by, (group.title,))))
+
+
+def short_device(device: str) -> str:
+    """``TPU_0`` of ``TPU_0(process=0,(0,0,0,0))``."""
+    return device.partition("(")[0] or device
+
+
+def share_of(size: int, whole: int) -> float | None:
+    """A percentage; None of nothing."""
+    return 100 * size / whole if whole > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """What is alive on one device, by source line.
+
+    Attributes:
+        page: the device memory profile.
+        device: None where the file names none.
+        is_named: whether that is the device that was asked for, rather than the fullest.
+        groups: the largest first.
+        total: of them.
+    """
+
+    page: LiveArrays
+    device: str | None
+    is_named: bool
+    groups: tuple[Group, ...]
+    total: Total
+
+
+def holders(page: LiveArrays, named: str | None = None) -> Holders:
+    """Who holds the memory of a device.
+
+    Args:
+        named: the device as an error calls it, ``1x0x0_HBM0`` of the chip at (1, 0, 0), or as the file does; the
+            fullest where the file has none like it.
+    """
+    names = [one.device for one in page.devices]
+    same = [name for name in names if named and _same(name, named)]
+    device = same[0] if same else next(iter(names), None)
+    made = groups(page, "source", device)
+    count = sum(group.total.count for group in made)
+    return Holders(page, device, bool(same), made, Total(count, sum(group.total.size_bytes for group in made)))
+
+
+def _same(device: str, named: str) -> bool:
+    """Whether ``TPU_2(process=0,(1,0,0,0))``, the last number being the core, is what an error names."""
+    chip = re.fullmatch(r"([0-9x]+)_HBM([0-9]+)", named)
+    place = re.search(r"\(([0-9,]+)\)\)$", device)
+    if chip is None or place is None:
+        return named in (device, short_device(device))
+    return place[1].split(",") == [*chip[1].split("x"), chip[2]]
+
+
+HOLDERS: Table[Sequence[Group]] = object_table(
+    "groups",
+    (
+        attribute("source", TEXT, "the innermost source line on the stack that is no library's", null="no traceback"),
+        attribute("function", TEXT, "the function that this line is in", null="no traceback, or several functions"),
+        attribute("count", COUNT, "buffers that are alive", name="total.count"),
+        attribute("size_bytes", BYTES, "what they take together", name="total.size_bytes"),
+    ),
+)
+"""Source lines that hold memory of a device."""
+
+FIGURES = (
+    attribute("name", VERBATIM, "the device memory profile", name="page.name"),
+    attribute("device", VERBATIM, "the device that this is of", null="the file names no device"),
+    attribute("count", COUNT, "buffers that are alive on it", name="total.count"),
+    attribute("size_bytes", BYTES, "what they take together", name="total.size_bytes"),
+)
+"""What there is one of for a device."""
+
+
+def totals(held: Holders) -> str:
+    """``7.43 GiB live on TPU_0 in 212 buffers``."""
+    where = f" on {short_device(held.device)}" if held.device else ""
+    return f"{binary_size(held.total.size_bytes)} live{where} in {counted(held.total.count, 'buffer')}"
+
+
+def in_a_line(held: Holders, ascii_only: bool = False) -> str:
+    """All that and the largest source lines, in one line."""
+    named = [
+        f"{clean(group_name(group, 'source', False), ascii_only)} {binary_size(group.total.size_bytes)}"
+        for group in held.groups[:MOST_NAMED]
+    ]
+    words = totals(held).rpartition(" in ")[0] if named else totals(held)
+    return ": ".join(filter(None, (words, ", ".join(named))))
+
+
+def lines(held: Holders, remark: str, width: int, glyphs: Glyphs, limit: int = _MOST_LINES) -> list[Line]:
+    """A section of a report."""
+    fullest = ", the fullest device" if held.device and not held.is_named and len(held.page.devices) > 1 else ""
+    drawn = [rule("Who holds it", width, glyphs, f"{clean(held.page.name, glyphs.is_ascii)}{fullest}")]
+    drawn += wrap(f"{totals(held)}. {remark}".strip(), width - 1, "text", glyphs, [(" ", "text")])
+    for group in held.groups[:limit]:
+        name = clean(group_name(group, "source", width >= 100), glyphs.is_ascii)
+        size, share = group.total.size_bytes, percent(share_of(group.total.size_bytes, held.total.size_bytes), 0)
+        figures = f" {binary_size(size):>9} {share:>5} "
+        drawn.append(fit([(figures, "strong"), (f" {name} ({group.total.count:,})", "text")], width, glyphs))
+    rest = held.groups[limit:]
+    if rest:
+        more = binary_size(sum(group.total.size_bytes for group in rest))
+        drawn.append(fit([(f"   and {counted(len(rest), 'source line')} more, {more}", "dim")], width, glyphs))
+    return drawn
+
+
+def markdown_rows(held: Holders, limit: int = _MOST_LINES) -> list[list[Any]]:
+    """The largest source lines: size, share, count, line and function."""
+    return [
+        [
+            binary_size(group.total.size_bytes),
+            percent(share_of(group.total.size_bytes, held.total.size_bytes), 0),
+            f"{group.total.count:,}",
+            group_name(group, "source"),
+        ]
+        for group in held.groups[:limit]
+    ]
