@@ -34,7 +34,7 @@ ORDERS = {
         *("base", "files", "formats", "capture", "ops", "steps", "memory", "timeline", "hosts"),
         *("pages", "session", "diff"),
     ),
-    "parsers/formats": ("proto", "xspace", "hlo"),
+    "parsers/formats": ("proto", "xspace", "hlo", "pprof"),
     "parsers/pages": (
         "words",
         "common",

@@ -128,7 +128,7 @@ def host_name(name: str) -> str:
 # TensorFlow 2.2 wrote the pages of its own analysis and a trace for a viewer. From 2.3 on the profile itself lies
 # beside them, and later the pages are gone.
 _BESIDE: dict[str, tuple[str, ...]] = {
-    "device memory profiles": PPROF,
+    "files named like device memory profiles": PPROF,
     "compiled HLO modules": (".hlo_proto.pb", ".hlo.pb"),
     "traces for a viewer": (".trace.json.gz", ".trace.json"),
     "traces of TensorFlow 2.1 or older": (".trace",),

@@ -41,7 +41,7 @@ def test_the_tabs_and_the_readme_name_the_same_pages() -> None:
     words = " ".join(README.read_text("utf-8").split())
     assert f"are the tabs: {', '.join(tab.title.lower() for tab in TABS)}." in words
     folders = {tab.view.partition(".")[0] for tab in TABS}
-    above = {"runs", "hosts"}  # their popups open above the tabs
+    above = {"runs", "hosts", "live_arrays"}  # their popups and screens open above the tabs
     beside = {"inference"}  # what programs that serve show on the overview
     assert {page.report.partition(".")[0] for page in PAGES} == folders | above | beside
 
@@ -50,7 +50,7 @@ def test_every_view_and_what_it_loads_are_there() -> None:
     for tab in TABS:
         assert tab.load_view().__name__ == tab.view.partition(":")[2]
         assert callable(load_of(tab.name))
-    for name in ("runs", "hosts", "oom", "diff"):
+    for name in ("runs", "hosts", "oom", "diff", "live-arrays"):
         assert isinstance(load_above(name), type)
     for page in COMMAND_PAGES:
         assert command_named(page.name) is page

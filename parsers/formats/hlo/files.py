@@ -19,7 +19,6 @@ from functools import partial
 from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -199,6 +198,8 @@ def _content(descriptor: int, size: int, name: str) -> bytes:
     chunks = iter(partial(_next, descriptor, itertools.count(0, _CHUNK), size), b"")
     if os.pread(descriptor, 2, 0) != GZIP_MAGIC:
         return b"".join(chunks)
+    from tpuprof.parsers.base.inflate import Inflation, inflated  # noqa: PLC0415 - for packed files alone
+
     out = bytearray()
     limit = min(LARGEST_BYTES, max(_GZIP_FLOOR, _GZIP_RATIO * size))
     try:

@@ -7,12 +7,15 @@ import csv
 import io
 import json
 import re
+import tempfile
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.pprof import written
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.pages import PAGE_NAMES
 
@@ -22,6 +25,12 @@ EXTRA: dict[str, tuple[str, ...]] = {"runs": ("--facts",)}
 
 AGAIN: dict[str, tuple[str, ...]] = {"timeline": ("--from", "600", "--to", "600.7")}
 """Options with which a page shows other keys, those of events instead of tracks."""
+
+
+@cache
+def path_of(page: str) -> str:
+    """What shows all that a page can: the demo, and a device memory profile for the page of such."""
+    return "demo" if page != "live-arrays" else str(written(Path(tempfile.mkdtemp()), step=2))
 
 
 @cache
@@ -75,15 +84,15 @@ BY_NAME = "bytes by name"
 @pytest.mark.parametrize("page", PAGE_NAMES)
 def test_every_key_of_json_is_described(page: str) -> None:
     keys = described(page)
-    missing = sorted(key for key in keys_of(page, "demo", *EXTRA.get(page, ())) if not covered(key, keys))
+    missing = sorted(key for key in keys_of(page, path_of(page), *EXTRA.get(page, ())) if not covered(key, keys))
     assert not missing
 
 
 @pytest.mark.parametrize("page", PAGE_NAMES)
 def test_every_described_key_is_in_json(page: str) -> None:
-    found = keys_of(page, "demo", *EXTRA.get(page, ()))
+    found = keys_of(page, path_of(page), *EXTRA.get(page, ()))
     if page in AGAIN:
-        found |= keys_of(page, "demo", *AGAIN[page])
+        found |= keys_of(page, path_of(page), *AGAIN[page])
     stems = {key.removesuffix("[]") for key in found}
     for key, row in described(page).items():
         if row["json"] and not row["meaning"].startswith(("on GPUs", "with --core")):  # the demo is of TPUs
@@ -95,7 +104,9 @@ def test_every_described_key_is_in_json(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGE_NAMES)
 def test_the_columns_of_csv_are_described(page: str) -> None:
-    headings = next(csv.reader(io.StringIO(printed("report", page, "demo", "--format", "csv", *EXTRA.get(page, ())))))
+    headings = next(
+        csv.reader(io.StringIO(printed("report", page, path_of(page), "--format", "csv", *EXTRA.get(page, ()))))
+    )
     of_csv = [row["csv_column"] for row in described(page).values() if row["csv_column"]]
     assert sorted(headings) == sorted(of_csv)
 
@@ -108,7 +119,7 @@ def test_every_key_says_what_it_means(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGE_NAMES)
 def test_nulls_have_a_reason_that_is_described(page: str) -> None:
-    document = json.loads(printed("report", page, "demo", *EXTRA.get(page, ()), "--format", "json"))
+    document = json.loads(printed("report", page, path_of(page), *EXTRA.get(page, ()), "--format", "json"))
     keys = described(page)
     for key in document["unknown"]:
         row = keys.get(key)

@@ -10,7 +10,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.live_arrays.changes import CHANGES, signed_count, signed_size
-from tpuprof.tui.pages.live_arrays.drawing import Content, Row, View, devices, headline, kinds
+from tpuprof.tui.pages.live_arrays.drawing import Content, Row, View, devices, headline, kinds, sorts
 from tpuprof.tui.pages.live_arrays.fields import BY_WORDS, GROUPS
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.holders import group_name
@@ -39,7 +39,8 @@ def foot_keys(content: Content, view: View, is_alone: bool) -> list[tuple[str, s
         keys.append(("i", "show same" if view.hides_same else "hide same"))
     keys += [("v", view.kind + "s" if view.kind else "kinds")] if len(kinds(content)) > 1 else []
     keys += [("d", "device")] if len(devices(content)) > 1 else []
-    return [*keys, ("s", "sort"), ("/", "filter"), ("y", "copy"), ("?", "help"), ("q", "quit" if is_alone else "back")]
+    keys.insert(3, ("?", "help"))
+    return [*keys, ("s", "sort"), ("/", "filter"), ("y", "copy"), ("q", "quit" if is_alone else "back")]
 
 
 def help_lines(content: Content, is_alone: bool, width: int, glyphs: Glyphs) -> list[Line]:
@@ -64,7 +65,7 @@ def help_lines(content: Content, is_alone: bool, width: int, glyphs: Glyphs) -> 
     lines = [fit([("Keys", "title")], width, glyphs)]
     lines += [fit([(f"{keys:<21}", "key"), (words, "text")], width, glyphs) for keys, words in rows.items() if words]
     lines += [fit([], width, glyphs), fit([("What the columns mean", "title")], width, glyphs)]
-    for title, words in help_rows(CHANGES if is_diff else GROUPS):
+    for title, words in help_rows(CHANGES if is_diff else GROUPS, sorts(content)[0]):
         lines += wrap(words, width, "text", glyphs, [(f"{title:<10}", "strong")])
     lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs)]
     for words in (*_MEANING, *(_COMPARED if is_diff else ())):
