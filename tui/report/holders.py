@@ -132,7 +132,7 @@ def lines(held: Holders, remark: str, width: int, glyphs: Glyphs, limit: int = _
     """A section of a report."""
     fullest = ", the fullest device" if held.device and not held.is_named and len(held.page.devices) > 1 else ""
     drawn = [rule("Who holds it", width, glyphs, f"{clean(held.page.name, glyphs.is_ascii)}{fullest}")]
-    drawn += wrap(f"{totals(held)}. {remark}".strip(), width - 1, "text", glyphs, [(" ", "text")])
+    drawn += wrap(f"{totals(held)}. {remark}", width - 1, "text", glyphs, [(" ", "text")])
     for group in held.groups[:limit]:
         name = clean(group_name(group, "source", width >= 100), glyphs.is_ascii)
         size, share = group.total.size_bytes, percent(share_of(group.total.size_bytes, held.total.size_bytes), 0)

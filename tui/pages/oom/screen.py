@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
-from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.draw.layout import clean, cut, fit
+from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.oom.draw.card import advice_card, buffer_card, summary
@@ -100,7 +100,7 @@ class TriageScreen(PageScreen):
     def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
         """What is too large, the advice or the toggles, and the table."""
         excerpt = self._excerpt() if width >= 100 else None
-        held = self._holders(glyphs.is_ascii)
+        held = self._holders(width, glyphs)
         self.composed = drawn(self.triage, self.trial, self.view, width, height, glyphs, self.rows, excerpt, held)
         self.view = replace(self.view, first=self.composed.first)
         return self.composed.lines
@@ -239,14 +239,15 @@ class TriageScreen(PageScreen):
         lines = partial(help_lines, self.triage, len(self.triages), self._is_alone)
         self.open(Reader(self.look, "Help", partial(lines, with_arrays=self._arrays is not None)))
 
-    def _holders(self, ascii_only: bool) -> str:
-        """Who holds the memory, in a line; empty without a device memory profile."""
+    def _holders(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """Who holds the memory, in a line and as a section; nothing without a device memory profile."""
         if self._arrays is None:
-            return ""
+            return []
         from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
 
-        words = holders.in_a_line(holders.holders(self._arrays, self.triage.device), ascii_only)
-        return f"Who holds it (a): {words}"
+        held = holders.holders(self._arrays, self.triage.device)
+        words = cut(f" Who holds it (a): {holders.in_a_line(held, glyphs.is_ascii)}", width - 1, glyphs)
+        return [fit([(words, "key")], width, glyphs), *holders.lines(held, "", width, glyphs)]
 
     def _open_arrays(self) -> None:
         """The device memory profile, above this screen."""

@@ -23,14 +23,20 @@ from tests.support.app.stage import (
     settled,
 )
 from tests.support.made.pages import training_overview
+from tests.support.pprof import written
 from tests.tui.app.test_keys import Act, play
 from tests.tui.pages.timeline.test_view import press
+from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.loader import find_hlo, open_hlo_session
 from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages.live_arrays.screen import LiveArraysScreen
+from tpuprof.tui.pages.memory.load import ArraysBeside, load
 from tpuprof.tui.pages.oom.screen import TriageScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.popup import Chooser, Reader
@@ -413,3 +419,38 @@ def test_a_space_of_another_run_is_not_shown() -> None:
         assert pages is not None
 
     scene(act)
+
+
+def test_a_device_memory_profile_beside_is_said_and_opened(tmp_path: Path) -> None:
+    path = written(tmp_path, step=3)
+
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "live_arrays" not in memory_tab(app).commands
+        memory_tab(app).show("arrays", ArraysBeside.of(str(tmp_path)))
+        await settled(pilot)
+        check_golden("memory-arrays-beside-80x24", frame(app))
+        await press(pilot, "L")
+        assert isinstance(app.screen, LiveArraysScreen)
+        await press(pilot, ("escape",))
+        assert app.screen is app.main
+        path.write_bytes(b"no profile any more")
+        memory_tab(app).show("arrays", ArraysBeside("memory.prof", None, "memory.prof can't be read."))
+        await settled(pilot)
+        assert "memory.prof beside: memory.prof can't be read." in frame(app)
+        assert "live_arrays" not in memory_tab(app).commands
+
+    scene(act)
+    assert ArraysBeside.of(str(tmp_path)) is None
+
+
+def test_the_load_reads_the_file_beside(tmp_path: Path) -> None:
+    folder = tmp_path / "plugins" / "profile" / "run"
+    folder.mkdir(parents=True)
+    (folder / "host.xplane.pb.gz").write_bytes(Path(demo_path()).read_bytes())
+    written(tmp_path)
+    run = open_logdir(str(folder)).find_run()
+    told: dict[str, object] = {}
+    load(Session(run), run, None, told.__setitem__)
+    beside = told["arrays"]
+    assert isinstance(beside, ArraysBeside) and beside.page is not None and beside.page.executables.count == 2
+    assert list(told) == ["modules", "allocators", "arrays"]

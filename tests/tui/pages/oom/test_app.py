@@ -12,9 +12,12 @@ import pytest
 from tests.support.app.stage import ENVIRONMENT, check_golden, make_app, on_stage
 from tests.support.app.stand import frame, on_stand, play
 from tests.support.made.oom import BUFFERS, load_triage, log_of, made_up_triage, made_up_trial
+from tests.support.pprof import written
 from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_UNREADABLE, Cancelled, ProfileError
+from tpuprof.parsers.memory.live_arrays import read_live_arrays
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 from tpuprof.parsers.memory.oom.triage import Triage
+from tpuprof.tui.pages.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.pages.oom.app import OomApp, ScanScreen
 from tpuprof.tui.pages.oom.screen import TriageScreen
 from tpuprof.tui.terminal.detect import Terminal, detect
@@ -352,5 +355,33 @@ def test_a_log_with_nothing_in_it_ends_the_app(fails: bool) -> None:
         assert (app.problem is not None) == fails
         assert (app.oom_log is not None) != fails
         assert app.return_code == (EXIT_UNREADABLE if fails else 0)
+
+    play(part)
+
+
+def test_who_holds_the_memory_is_said_and_opened(tmp_path: Path) -> None:
+    arrays = read_live_arrays(str(written(tmp_path, step=3)))
+    screen = TriageScreen((load_triage(),), Look.of(terminal()), environ=ENVIRONMENT, arrays=arrays)
+
+    async def part() -> None:
+        async with on_stand(screen) as pilot:
+            check_golden("oom-arrays-80x24", frame(pilot))
+            await pilot.press("question_mark")
+            assert "Who holds the memory" in frame(pilot)
+            await pilot.press("escape", "a")
+            assert isinstance(pilot.app.screen, LiveArraysScreen) and "LIVE ARRAYS" in frame(pilot)
+            await pilot.press("q")
+            assert pilot.app.screen is screen
+
+    play(part)
+
+
+def test_without_a_device_memory_profile_the_key_says_how_to_bring_one() -> None:
+    screen = screen_of()
+
+    async def part() -> None:
+        async with on_stand(screen) as pilot:
+            await pilot.press("a")
+            assert screen.flash == "No device memory profile is here: tpuprof-tui oom LOG memory.prof"
 
     play(part)

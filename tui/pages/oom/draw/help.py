@@ -51,7 +51,9 @@ def foot_keys(
     return [*((key, words) for key, words in keys.items() if words), *more, leave]
 
 
-def help_lines(triage: Triage, total: int, is_alone: bool, with_arrays: bool, width: int, glyphs: Glyphs) -> list[Line]:
+def help_lines(
+    triage: Triage, total: int, is_alone: bool, width: int, glyphs: Glyphs, with_arrays: bool = False
+) -> list[Line]:
     """The keys that do something here, and what the numbers mean."""
     rows = {
         "1-9": "Choose advice: its sums, its buffer; again: all of it",

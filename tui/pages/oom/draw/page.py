@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
@@ -70,7 +71,7 @@ def compose(
     glyphs: Glyphs,
     rows: tuple[Row, ...] | None = None,
     excerpt: SourceExcerpt | None = None,
-    held: str = "",
+    held: Sequence[Line] = (),
 ) -> Composed:
     """The page.
 
@@ -79,12 +80,12 @@ def compose(
         height: lines that there are; None for as many as it takes.
         rows: the table's rows where they are known already.
         excerpt: source lines of the buffer under the cursor, for its card.
-        held: who holds the memory, by a device memory profile; empty without one.
+        held: who holds the memory, by a device memory profile, in a line, and as a section where there is no table.
     """
     if rows is None:
         rows = rows_of(triage, trial, view.sort, view.words, view.grouped)
     lines = [verdict_line(triage, trial, width, glyphs), *_remarks(triage, width, height, glyphs)]
-    lines += [fit([(f" {cut(held, width - 2, glyphs)}", "key")], width, glyphs)] if held else []
+    lines += held[:1] if triage.need.buffers else []
     bars, advice_room, gaps = _shares(triage, height, len(lines), view.is_trying)
     lines += composition(triage, trial, width, bars, glyphs)
     blank = [fit([], width, glyphs)] * gaps
@@ -96,6 +97,7 @@ def compose(
         drawn = advice_lines(triage, width, advice_room, glyphs, view.advice)
     lines += [*blank, rule(title, width, glyphs, remark), *drawn]
     if not triage.need.buffers:
+        lines += held[1:]
         return Composed(tuple(filled(lines, width, len(lines) if height is None else height)), -1, 0, 0)
     words = f"/{view.words}" if view.words else ""
     lines += [*blank, rule(_table_title(triage, len(rows), view), width, glyphs, words)]

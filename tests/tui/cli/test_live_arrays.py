@@ -1,0 +1,128 @@
+"""Device memory profiles on the command line: opened by their bare names, compared, and beside a log."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.made.oom import MESSAGE
+from tests.support.pprof import BATCH, Made, pprof, written
+from tests.tui.cli.calls import expect_error, write_logdir
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
+from tpuprof.parsers.diff.live_arrays import LiveArraysDiff
+from tpuprof.parsers.memory.live_arrays import LiveArrays
+from tpuprof.tui.cli import common
+from tpuprof.tui.cli.main import main
+
+LOAD = (
+    "RESOURCE_EXHAUSTED: Error loading program 'jit_step': Attempting to reserve 13.50G at the bottom of memory. That "
+    "was not possible. There are 7.48G free, 0B reserved, and 7.48G reservable.\n"
+)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What the screen would show, where there is one."""
+    shown: list[object] = []
+    monkeypatch.setattr(common, "why_no_screen", lambda: "")
+    monkeypatch.setattr(common, "open_arrays_screen", lambda _, content: shown.append(content) or EXIT_OK)
+    return shown
+
+
+@pytest.mark.parametrize("words", [(), ("memory",)], ids=["bare", "memory"])
+def test_the_bare_name_opens_the_screen(words: tuple[str, ...], tmp_path: Path, opened: list[object]) -> None:
+    path = written(tmp_path)
+    for name in (str(path), str(tmp_path)):
+        assert main([*words, name]) == EXIT_OK
+    assert [type(content) for content in opened] == [LiveArrays] * 2
+
+
+def test_two_names_open_the_comparison(tmp_path: Path, opened: list[object]) -> None:
+    paths = [str(written(tmp_path, f"{step}.prof", step)) for step in (1, 4)]
+    assert main(["diff", *paths]) == main(["diff", str(tmp_path)]) == EXIT_OK
+    first, second = opened
+    assert isinstance(first, LiveArraysDiff) and isinstance(second, LiveArraysDiff)
+    assert [first.before.name, first.after.name] == ["1.prof", "4.prof"]
+    assert {second.before.name, second.after.name} == {"1.prof", "4.prof"}
+
+
+def test_the_page_is_printed_where_there_is_no_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(written(tmp_path)), "--ascii"]) == EXIT_OK
+    shown = capsys.readouterr()
+    assert "train.py:91 init_state" in shown.out and "Printing the live arrays instead" in shown.err
+    assert shown.out.isascii()
+
+
+def test_growth_is_told_by_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = (str(written(tmp_path, f"{step}.prof", step)) for step in (0, 500))
+    assert main(["diff", before, after, "--fail-on-regression", "5%", "--json"]) == EXIT_REGRESSION
+    shown = capsys.readouterr()
+    document = json.loads(shown.out)
+    assert document["regression"]["outcome"] == "grown" and document["regression"]["sentence"] == shown.err.strip()
+    assert main(["diff", before, after, "--fail-on-regression", "90%"]) == EXIT_OK
+    assert main(["diff", after, before, "--fail-on-regression", "0%"]) == EXIT_OK
+
+
+def test_what_does_not_go_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, logdir = str(written(tmp_path, "a.prof")), str(write_logdir(tmp_path / "logs"))
+    other = str(written(tmp_path, "b.prof"))
+    for words in ([path], [path, path], [path, logdir], [logdir, path], [path, other, "--host", "a"]):
+        expect_error(capsys, ["diff", *words], EXIT_USAGE)
+    _, hint = expect_error(capsys, ["report", "overview", path], EXIT_NOT_FOUND)
+    assert f"report live-arrays {path}" in hint
+    expect_error(capsys, ["report", "live-arrays", logdir], EXIT_NOT_FOUND)
+    expect_error(capsys, ["report", "live-arrays", path, "--host", "a"], EXIT_USAGE)
+    expect_error(capsys, ["report", "memory", logdir, "--by", "stack"], EXIT_USAGE)
+
+
+def test_a_profile_of_time_is_named_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cpu.prof"
+    path.write_bytes(gzip.compress(pprof([Made((1, 2), BATCH)], (("samples", "count"), ("cpu", "nanoseconds")))))
+    for words in (["report", "live-arrays"], ["diff", str(written(tmp_path))]):
+        sentence, _ = expect_error(capsys, [*words, str(path)], EXIT_UNREADABLE)
+        assert sentence.startswith("cpu.prof is a pprof profile of time on a processor")
+
+
+def test_doctor_says_what_it_is_and_what_lies_beside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path)
+    assert main(["doctor", str(path)]) == EXIT_OK
+    shown = capsys.readouterr().out
+    assert "a device memory profile, memory.prof" in shown and "TPU_1(process=0,(1,0,0,0)): 5.53 GiB" in shown
+    folder = next((write_logdir(tmp_path / "logs") / "plugins" / "profile").iterdir())
+    written(folder)
+    assert main(["doctor", str(folder)]) == EXIT_OK
+    assert "files named like device memory profiles: 1, such as memory.prof" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("order", ["log first", "log last", "option"])
+def test_a_log_beside_it_says_who_holds_the_memory(
+    order: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, path = tmp_path / "train.log", str(written(tmp_path, step=3))
+    log.write_text(LOAD)
+    words = {"log first": [str(log), path], "log last": [path, str(log)], "option": [str(log), "--arrays", path]}[order]
+    assert main(["oom", *words]) == EXIT_OK
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (
+        "5.54 GiB live on TPU_0 in 79 buffers. The error at train.log:1: 13.50 GiB asked for, 7.48 GiB free." in shown
+    )
+    assert "3.00 GiB 54% train.py:91 init_state (48)" in shown
+    assert main(["oom", *words, "--json", "--limit", "2"]) == EXIT_OK
+    live = json.loads(capsys.readouterr().out)["live_arrays"]
+    assert (live["device"], live["count"], len(live["groups"])) == ("TPU_0(process=0,(0,0,0,0))", 79, 2)
+    assert main(["oom", *words, "--md"]) == EXIT_OK
+    assert "### Who holds it: memory.prof" in capsys.readouterr().out
+
+
+def test_an_error_of_the_compiler_counts_the_program_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(MESSAGE)
+    assert main(["oom", str(log), str(written(tmp_path))]) == EXIT_OK
+    assert "The compiler counts what the program takes alone" in " ".join(capsys.readouterr().out.split())
+    words = ["oom", str(log), str(written(tmp_path)), "--arrays", str(written(tmp_path))]
+    expect_error(capsys, words, EXIT_USAGE)
+    _, hint = expect_error(capsys, ["oom", str(written(tmp_path))], EXIT_NOT_FOUND)
+    assert hint.endswith("memory.prof")
