@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, ProfileError
@@ -146,7 +146,7 @@ def live_arrays(profile: Pprof, name: str, path: str) -> LiveArrays:
         ProfileError: `not_memory`, for one of something else.
     """
     count_at, size_at = _columns(profile.types, name)
-    own_of = cache(_own_frame)
+    own_of = partial(_own_frame, [cache(library.search) for library in (_LIBRARY, _OF_JAX)])
     allocations = [_allocation(sample, count_at, size_at, own_of) for sample in profile.samples]
     allocations.sort(key=lambda one: -one.size_bytes)
     warnings = [f"{note[:1].upper()}{note[1:]}." for note in profile.notes]
@@ -213,11 +213,11 @@ def is_library(frame: Frame) -> bool:
     return not frame.file or bool(_LIBRARY.search(frame.file))
 
 
-def _own_frame(stack: tuple[Frame, ...]) -> int:
+def _own_frame(libraries: Sequence[Callable[[str], object]], stack: tuple[Frame, ...]) -> int:
     """The innermost call that is no library's, else the innermost that is not JAX's, else the innermost."""
-    for library in (_LIBRARY, _OF_JAX):
+    for is_of_library in libraries:
         for place, frame in enumerate(stack):
-            if frame.file and not library.search(frame.file):
+            if frame.file and not is_of_library(frame.file):
                 return place
     return 0
 

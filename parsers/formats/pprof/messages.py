@@ -25,6 +25,7 @@ MOST_FRAMES = 20_000_000
 
 _SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _TEXT, _TIME = 1, 2, 4, 5, 6, 9
 _PACKED_MOST = 1 << 20  # bytes of one list of numbers
+_UINT64 = (1 << 64) - 1
 
 Kept = TypeVar("Kept")
 
@@ -195,11 +196,11 @@ class _Reader:
         labels: dict[str, str] = {}
         for field, wire, payload in _fields(body):
             if field in (1, 2) and wire in (VARINT, LEN):
-                numbers = [payload] if wire == VARINT else _packed(payload)
+                numbers = [varint(payload, signed=False)] if wire == VARINT else _packed(payload)
                 if field == 1:
-                    places += [varint(number, signed=False) for number in numbers]
+                    places += numbers
                 else:
-                    values += map(varint, numbers)
+                    values += [number - (1 << 64) if number >> 63 else number for number in numbers]
             elif (field, wire) == (3, LEN):
                 key, value = self._label_of(payload)
                 labels.setdefault(key, value)
@@ -231,13 +232,16 @@ def _numbers(body: bytes) -> dict[int, int]:
     return {number: varint(payload) for number, wire, payload in _fields(body) if wire == VARINT}
 
 
-def _packed(payload: bytes) -> list[bytes]:
-    """The numbers of a packed list, each still encoded."""
-    numbers, begin = [], 0
-    for place, byte in enumerate(payload[:_PACKED_MOST], 1):
+def _packed(payload: bytes) -> list[int]:
+    """The numbers of a packed list, the low 64 bits of each, unsigned; what breaks off at its end is left out."""
+    numbers, number, shift = [], 0, 0
+    for byte in payload[:_PACKED_MOST]:
         if byte < 0x80:
-            numbers.append(payload[begin:place])
-            begin = place
+            numbers.append((number | byte << shift) & _UINT64 if shift else byte)
+            number = shift = 0
+        elif shift < 70:
+            number |= (byte & 0x7F) << shift
+            shift += 7
     return numbers
 
 

@@ -28,7 +28,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What the screen would show, where there is one."""
     shown: list[object] = []
     monkeypatch.setattr(common, "why_no_screen", lambda: "")
-    monkeypatch.setattr(common, "open_arrays_screen", lambda _, content: shown.append(content) or EXIT_OK)
+
+    def show(_: object, content: object) -> int:
+        shown.append(content)
+        return EXIT_OK
+
+    monkeypatch.setattr(common, "open_arrays_screen", show)
     return shown
 
 

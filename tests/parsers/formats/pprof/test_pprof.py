@@ -76,7 +76,7 @@ def test_other_files_are_not_taken_for_one(tmp_path: Path) -> None:
 def test_the_first_bytes_are_looked_at_before_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path, gzip.compress(bytes(60_000_000)))
     given: list[int] = []
-    inflated = files.inflated
+    from tpuprof.parsers.base.inflate import inflated
 
     def watched(*arguments: object) -> object:
         for piece in inflated(*arguments):  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tpuprof.parsers.diff.live_arrays import LiveArraysDiff
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import BY, LiveArrays, live_arrays
-from tpuprof.tui.pages.live_arrays.drawing import Content
+from tpuprof.tui.pages.live_arrays.drawing import Content, View
 from tpuprof.tui.pages.live_arrays.screen import LiveArraysApp, LiveArraysScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import Look
@@ -97,7 +98,7 @@ def test_grouping_sorting_and_going_back() -> None:
             await pilot.press("slash", *"optax", "enter")
             assert [row.function for row in screen.rows] == ["init_state"]  # type: ignore[union-attr]
             await pilot.press("escape", "escape")
-            assert (screen.view.words, screen.view.kind, screen.view.device) == ("", None, None)
+            assert replace(screen.view, by="source", sort="") == View()
             await pilot.press("end", "k", "k")
             assert screen.view.cursor == len(screen.rows) - 3
 

@@ -371,7 +371,7 @@ def test_who_holds_the_memory_is_said_and_opened(tmp_path: Path) -> None:
             await pilot.press("escape", "a")
             assert isinstance(pilot.app.screen, LiveArraysScreen) and "LIVE ARRAYS" in frame(pilot)
             await pilot.press("q")
-            assert pilot.app.screen is screen
+            assert "LIVE ARRAYS" not in frame(pilot) and "SHORT BY" in frame(pilot)
 
     play(part)
 
