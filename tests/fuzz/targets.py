@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from tests.parsers.memory.oom.read import texts
 from tests.support.build import tpu_plane
 from tests.support.made.op_pages import op_space
 from tests.support.made.serving import five_requests, serving_profile
+from tests.support.pprof import pprof, training
 from tests.support.riegeli import written
 from tests.support.servers.web import Web, serving
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -90,6 +92,23 @@ def _protos() -> tuple[bytes, ...]:
     return tuple(Module(name).proto_bytes for name in ("jit_train_step", "jit_eval_step"))
 
 
+@cache
+def _arrays() -> tuple[bytes, ...]:
+    plain = pprof(training(step=2))
+    return (plain, pprof(training(), packed=False, names_first=True), gzip.compress(plain, mtime=0))
+
+
+_OF_ARRAYS = ["{}", "diff {} other --json", "diff other {} --md", *_reports("live-arrays")]
+
+
+def _memory(folder: Path, data: bytes, rng: random.Random) -> Outcome:
+    """A device memory profile, alone or compared with an undamaged one."""
+    other = folder / "other.prof"
+    other.write_bytes(_arrays()[0])
+    commands = (words.replace("other", str(other)) for words in _OF_ARRAYS)
+    return _commands("memory.prof", *commands)(folder, data, rng)
+
+
 # --- logs
 
 
@@ -151,6 +170,7 @@ TARGETS = (
         "riegeli", _records, _commands("host0.xplane.riegeli", *_reports("overview", "ops", "timeline"), "doctor {}")
     ),
     Target("hlo", _protos, _commands("module_1.jit_step.hlo_proto.pb", *_reports("memory"))),
+    Target("pprof", _arrays, _memory),
     Target("oom", _logs, _commands("train.log", "oom {}", "oom {} --json", "oom {} --md")),
     Target("cache", cache(_kept), _decode),
     Target("http", _links, _index, turns=10),

@@ -14,7 +14,7 @@ from tpuprof.tui.pages import PAGE_NAMES
 SHELLS = ("bash", "zsh", "fish")
 
 _FOLDERS = ("--logdir",)
-_FILES = ("--output",)
+_FILES = ("--output", "--arrays")
 
 
 @dataclass(frozen=True)
