@@ -19,6 +19,8 @@ SEEDS = {target.name: target.seeds for target in TARGETS}
 FILES = {
     "xspace": ("host0.xplane.pb", 1, ["report", "overview", "{}", "--format", "json", "--no-cache"]),
     "riegeli": ("host0.xplane.riegeli", 1, ["report", "ops", "{}", "--format", "json"]),
+    "pprof": ("memory.prof", 0, ["report", "live-arrays", "{}", "--format", "json"]),
+    "pprof, compressed": ("memory.prof", 2, ["report", "live-arrays", "{}", "--format", "json"]),
     "hlo": ("module_1.jit_step.hlo_proto.pb", 0, ["report", "memory", "{}", "--format", "json"]),
 }
 WRITE = """
@@ -80,7 +82,7 @@ def with_fault(at: int, fault: Read, words: Sequence[str]) -> tuple[Outcome, int
 def test_a_fault_at_any_read(name: str, tmp_path: Path) -> None:
     file, seed, command = FILES[name]
     path = tmp_path / file
-    path.write_bytes(SEEDS[name]()[seed])
+    path.write_bytes(SEEDS[name.partition(",")[0]]()[seed])
     words = [word.replace("{}", str(path)) for word in command]
     whole, calls = with_fault(0, refused, words)
     assert whole.kind == "read" and calls > 1

@@ -14,7 +14,6 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from functools import partial
 
 from google.protobuf.message import DecodeError
 
@@ -195,7 +194,7 @@ def _opened(path: str) -> Iterator[int]:
 
 def _content(descriptor: int, size: int, name: str) -> bytes:
     """The content of a file, inflated where it begins like gzip."""
-    chunks = iter(partial(_next, descriptor, itertools.count(0, _CHUNK), size), b"")
+    chunks = _chunks(descriptor, size)
     if os.pread(descriptor, 2, 0) != GZIP_MAGIC:
         return b"".join(chunks)
     from tpuprof.parsers.base.inflate import Inflation, inflated  # noqa: PLC0415 - for packed files alone
@@ -216,10 +215,12 @@ def _content(descriptor: int, size: int, name: str) -> bytes:
     return bytes(out)
 
 
-def _next(descriptor: int, offsets: Iterator[int], size: int) -> bytes:
-    """The file's next chunk, as far as it reached when it was opened."""
-    offset = next(offsets)
-    return os.pread(descriptor, max(0, min(_CHUNK, size - offset)), offset)
+def _chunks(descriptor: int, size: int) -> Iterator[bytes]:
+    """The file in chunks, as far as it reached when it was opened."""
+    offset = 0
+    while chunk := os.pread(descriptor, min(_CHUNK, size - offset), offset):
+        offset += len(chunk)
+        yield chunk
 
 
 def _decoded(data: bytes) -> hlo_pb2.HloProto | None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator
+from itertools import chain
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.inflate import Inflation, inflated
@@ -33,7 +34,7 @@ def is_pprof(path: str) -> bool:
     if is_remote(path):
         return is_pprof_name(path)
     with contextlib.suppress(ProfileError, OSError, Inflation), _opened(local_path(path)) as descriptor:
-        return begins_like_pprof(next(_pieces(descriptor, _FIRST, _FIRST), b""))
+        return begins_like_pprof(_begin(_pieces(descriptor, _FIRST, _FIRST)))
     return False
 
 
@@ -53,9 +54,11 @@ def read_pprof(path: str) -> Pprof:
             raise ProfileError("empty_file", f"{name} holds 0 bytes.", _AGAIN)
         most = min(LARGEST_BYTES, max(_FLOOR, _RATIO * size))
         try:
-            for piece in _pieces(descriptor, most, _CHUNK):
-                if not out and not begins_like_pprof(piece):
-                    raise ProfileError("not_pprof", f"{name} does not begin like a pprof profile.", _AGAIN)
+            pieces = _pieces(descriptor, most, _CHUNK)
+            out += _begin(pieces)
+            if not begins_like_pprof(out):
+                raise ProfileError("not_pprof", f"{name} does not begin like a pprof profile.", _AGAIN)
+            for piece in pieces:
                 out += piece
         except Inflation as stopped:
             if stopped.stop == "too_large":
@@ -69,13 +72,23 @@ def read_pprof(path: str) -> Pprof:
     return Pprof(profile.types, profile.samples, profile.time_ns, (*notes, *profile.notes))
 
 
+def _begin(pieces: Iterator[bytes]) -> bytes:
+    """The first pieces, enough to tell what it is: a stream may yield its first bytes one at a time."""
+    begin = b""
+    while len(begin) < _FIRST and (piece := next(pieces, b"")):
+        begin += piece
+    return begin
+
+
 def _pieces(descriptor: int, most: int, step: int) -> Iterator[bytes]:
     """The content of a file in pieces, inflated where it begins like gzip; at most so many bytes."""
-    if os.pread(descriptor, 2, 0) == GZIP_MAGIC:
-        yield from inflated(_chunks(descriptor), most, step)
+    chunks = _chunks(descriptor, step)
+    first = next(chunks, b"")
+    if first.startswith(GZIP_MAGIC):
+        yield from inflated(chain([first], chunks), most, step)
         return
     given = 0
-    for chunk in _chunks(descriptor, step):
+    for chunk in chain([first], chunks):
         given += len(chunk)
         if given > most:
             yield chunk[: most - given]
@@ -83,7 +96,7 @@ def _pieces(descriptor: int, most: int, step: int) -> Iterator[bytes]:
         yield chunk
 
 
-def _chunks(descriptor: int, step: int = _CHUNK) -> Iterator[bytes]:
+def _chunks(descriptor: int, step: int) -> Iterator[bytes]:
     offset = 0
     while chunk := os.pread(descriptor, step, offset):
         offset += len(chunk)

@@ -245,7 +245,7 @@ def _packed(payload: bytes) -> list[int]:
     return numbers
 
 
-def begins_like_pprof(data: bytes) -> bool:
+def begins_like_pprof(data: bytes | bytearray) -> bool:
     """Whether the first bytes may be of a pprof profile: a ValueType of two numbers, which an XSpace has not there.
 
     A profile that begins with its texts, as some writers have it, begins with the empty one.
@@ -254,7 +254,7 @@ def begins_like_pprof(data: bytes) -> bool:
         return True
     if len(data) < 4 or data[0] != 0x0A or not 2 <= data[1] <= 22 or len(data) < 2 + data[1]:
         return False
-    body = data[2 : 2 + data[1]]
+    body = bytes(data[2 : 2 + data[1]])
     fields = split_fields(body)
     numbers = list(zip(fields.number.tolist(), fields.wire.tolist(), strict=True))
     return fields.next == len(body) and numbers in ([(1, VARINT), (2, VARINT)], [(2, VARINT)])

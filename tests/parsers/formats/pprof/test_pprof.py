@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import random
+import zlib
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,14 @@ def test_other_files_are_not_taken_for_one(tmp_path: Path) -> None:
     assert refused(put(tmp_path, b"")).code == "empty_file"
     assert refused(str(tmp_path / "gone.prof")).exit_code == 3
     assert refused(str(tmp_path)).code == "not_a_file"
+
+
+def test_a_stream_that_begins_byte_by_byte_is_told_too(tmp_path: Path) -> None:
+    packer = zlib.compressobj(wbits=31)
+    data = pprof(training())
+    pieces = [packer.compress(data[at : at + 1]) + packer.flush(zlib.Z_FULL_FLUSH) for at in range(40)]
+    path = put(tmp_path, b"".join((*pieces, packer.compress(data[40:]), packer.flush())))
+    assert is_pprof(path) and len(read_pprof(path).samples) == len(training())
 
 
 def test_the_first_bytes_are_looked_at_before_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
