@@ -52,7 +52,7 @@ _COMMAND_HELP = f"""commands:
   {PROGRAM} live [HOST:PORT]      show how busy the chips of a running program are; C captures a profile
   {PROGRAM} memory PATH           open the memory tab: of a profile, an HLO proto or an --xla_dump_to folder
   {PROGRAM} report PAGE [PATH]    print a page: {{pages}}
-  {PROGRAM} diff A [B]            compare two runs: what changed, and what is noise
+  {PROGRAM} diff A [B]            compare two runs: what changed, and what is noise; two memory.prof: what leaks
   {PROGRAM} doctor [PATH]         print what is installed, what this terminal can do, what PATH holds and lacks
   {PROGRAM} completion SHELL      print what completes commands in bash, zsh or fish; man: the manual page
 
@@ -221,7 +221,7 @@ def _app(args: argparse.Namespace) -> int:
         raise ProfileError("usage", sentence, f"{PROGRAM} {args.path} --help", EXIT_USAGE)
     demo = args.path == DEMO
     args.path = existing(args.path)
-    if (arrays := leads_to_arrays(args.path)) is not None:
+    if not args.latest and (arrays := leads_to_arrays(args.path)) is not None:
         return _arrays_app(args, arrays)
     if args.latest and args.run is not None:
         raise ProfileError("usage", "--latest and --run do not go together.", f"{PROGRAM} --help", EXIT_USAGE)

@@ -99,7 +99,7 @@ def read_messages(source: ByteSource, name: str) -> Pprof:
     parts, notes = _parts(source, name)
     texts = parts[_TEXT]
     if not texts or not parts[_SAMPLE_TYPE]:
-        missing = "its names, which stand at its end" if parts[_SAMPLE] else "samples"
+        missing = "its names, which stand at its end," if parts[_SAMPLE] else "samples"
         sentence = f"{name} can't be read as a pprof profile: {missing} are missing."
         raise ProfileError("corrupt", sentence, "write or copy the file again")
     reader = _Reader(texts)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.diff.live_arrays import GroupChange, Growth, LiveArraysDiff, changes
 from tpuprof.parsers.memory.live_arrays import LiveArrays
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.live_arrays.changes import CHANGES, FIGURES, ChangeRows, verdict
-from tpuprof.tui.pages.live_arrays.drawing import View, compose
+from tpuprof.tui.pages.live_arrays.drawing import View, compose, listed
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, reasons, table_records
 from tpuprof.tui.report.json import document, schema
@@ -80,8 +82,10 @@ def text(content: Judged, look: Look, limit: int) -> str:
     diff = content.diff
 
     def lines(width: int, glyphs: Glyphs) -> list[Line]:
-        shown = content.changed[:limit] if limit else content.changed
-        return list(compose(diff, View(cursor=-1), shown, width, None, glyphs).lines)
+        view = View(cursor=-1)
+        every = listed(diff, view)
+        shown = replace(every, rows=every.rows[: limit or None])
+        return list(compose(diff, view, shown, width, None, glyphs).lines)
 
     title = f"Live arrays: {diff.before.name} {look.glyphs.arrow} {diff.after.name}"
     return titled_text(title, "B compared with A", lines, look)

@@ -98,16 +98,31 @@ def devices(content: Content) -> list[str | None]:
     return [None, *(names if len(names) > 1 else ())]
 
 
-def rows_of(content: Content, view: View) -> tuple[Row, ...]:
-    """The rows that show, in their order."""
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The rows that show, in their order, and what they are some of.
+
+    Attributes:
+        whole: how many there are without the filter, and without hiding what is the same.
+        same: how many of these are the same, in a comparison.
+        whole_bytes: what they take; of one file.
+    """
+
+    rows: tuple[Row, ...]
+    whole: int
+    same: int
+    whole_bytes: int
+
+
+def listed(content: Content, view: View) -> Listed:
+    """What the table shows."""
+    sort = view.sort or sorts(content)[0]
     if isinstance(content, LiveArrays):
-        page, made = content, groups(content, view.by, view.device, view.kind)
-        kept = [group for group in made if _holds(page, group, view.words)]
-        source = GroupRows(kept, 0, view.by)
-        places = order(
-            GROUPS, source, view.sort or _GROUP_SORTS[0], is_descending(GROUPS, view.sort or _GROUP_SORTS[0])
-        )
-        return tuple(kept[place] for place in places.tolist())
+        made = groups(content, view.by, view.device, view.kind)
+        kept = [group for group in made if _holds(content, group, view.words)]
+        places = order(GROUPS, GroupRows(kept, 0, view.by), sort, is_descending(GROUPS, sort))
+        whole = sum(max(0, group.total.size_bytes) for group in made)
+        return Listed(tuple(kept[place] for place in places.tolist()), len(made), 0, whole)
     every = changes(content, view.by, view.device, view.kind)
     those = [
         one
@@ -115,9 +130,9 @@ def rows_of(content: Content, view: View) -> tuple[Row, ...]:
         if not (view.hides_same and one.mark == "same")
         and _holds(content.after if one.after else content.before, one.group, view.words)
     ]
-    sort = view.sort or _CHANGE_SORTS[0]
     places = order(CHANGES, ChangeRows(those, view.by), sort, is_descending(CHANGES, sort))
-    return tuple(those[place] for place in places.tolist())
+    same = sum(one.mark == "same" for one in every)
+    return Listed(tuple(those[place] for place in places.tolist()), len(every), same, 0)
 
 
 def _holds(page: LiveArrays, group: Group, words: str) -> bool:
@@ -131,19 +146,18 @@ def _holds(page: LiveArrays, group: Group, words: str) -> bool:
     return all(word in text for word in wanted)
 
 
-def compose(
-    content: Content, view: View, rows: Sequence[Row], width: int, height: int | None, glyphs: Glyphs
-) -> Composed:
+def compose(content: Content, view: View, listed: Listed, width: int, height: int | None, glyphs: Glyphs) -> Composed:
     """The page; `height` is None for as many lines as it takes."""
+    rows = listed.rows
     lines = _summary(content, view, width, height, glyphs)
-    lines.append(rule(_table_title(content, view, len(rows)), width, glyphs, _restricted(view)))
+    lines.append(rule(_table_title(view, listed), width, glyphs, _restricted(view)))
     start = len(lines) + 1
     room = len(rows) if height is None else max(1, height - start)
     first = shown_top(view.cursor, view.first, room, len(rows)) if height is not None else 0
     with_card = height is not None and width >= CARD and 0 <= view.cursor < len(rows)
     left = width * 11 // 20 if with_card else width
     cursor = view.cursor if height is not None else -1
-    table = table_lines(content, view, rows, range(first, min(len(rows), first + room)), left, glyphs, cursor)
+    table = table_lines(content, view, listed, range(first, min(len(rows), first + room)), left, glyphs, cursor)
     if with_card:
         drawn = card(content, rows[view.cursor], view.by, width - left - 3, glyphs)
         edge: list[Line] = [((f" {glyphs.vertical} ", "rule"),)] * (room + 1)
@@ -157,20 +171,19 @@ def compose(
 
 
 def table_lines(
-    content: Content, view: View, rows: Sequence[Row], shown: range, width: int, glyphs: Glyphs, cursor: int
+    content: Content, view: View, listed: Listed, shown: range, width: int, glyphs: Glyphs, cursor: int
 ) -> list[Line]:
     """Headings and rows."""
     sort = view.sort or sorts(content)[0]
-    those = [row for row in rows if isinstance(row, Group)]
+    those = [row for row in listed.rows if isinstance(row, Group)]
     if isinstance(content, LiveArrays):
-        whole = sum(max(0, group.total.size_bytes) for group in groups(content, view.by, view.device, view.kind))
-        source = GroupRows(those, whole, view.by, width)
+        source = GroupRows(those, listed.whole_bytes, view.by, width)
         left_out = _left_out(view, width, all(not group.devices for group in those), content.executables.count == 0)
         looks: dict[str, dict[str, object]] = {key: {} for key in GROUPS.screen if key not in left_out}
         columns = screen_columns(GROUPS, source, glyphs, _titled(looks, view))
         descending = is_descending(GROUPS, sort)
     else:
-        changed = ChangeRows([row for row in rows if isinstance(row, GroupChange)], view.by, width)
+        changed = ChangeRows([row for row in listed.rows if isinstance(row, GroupChange)], view.by, width)
         left_out = _left_out(view, width, False, False)
         looks = {key: {} for key in CHANGES.screen if key not in left_out}
         columns = screen_columns(CHANGES, changed, glyphs, _titled(looks, view))
@@ -211,15 +224,10 @@ def _titled(looks: dict[str, dict[str, object]], view: View) -> dict[str, dict[s
     return looks
 
 
-def _table_title(content: Content, view: View, count: int) -> str:
-    if isinstance(content, LiveArrays):
-        whole = len(groups(content, view.by, view.device, view.kind))
-        shown = f"{count} of {whole}" if count < whole else f"{whole}"
-        return f"{BY_TITLES[view.by]} ({shown})"
-    every = changes(content, view.by, view.device, view.kind)
-    same = sum(one.mark == "same" for one in every)
-    what = f"{count} of {len(every)}, {same} the same" if view.hides_same and same else f"{count} of {len(every)}"
-    return f"{BY_TITLES[view.by]} ({what})"
+def _table_title(view: View, listed: Listed) -> str:
+    count = len(listed.rows)
+    words = f"{count} of {listed.whole}" if count < listed.whole else f"{count}"
+    return f"{BY_TITLES[view.by]} ({words}{f', {listed.same} the same' if view.hides_same and listed.same else ''})"
 
 
 def _restricted(view: View) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.live_arrays import By, Group, LiveArrays, groups, read_live_arrays
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.live_arrays.drawing import View, compose
+from tpuprof.tui.pages.live_arrays.drawing import View, compose, listed
 from tpuprof.tui.pages.live_arrays.fields import (
     ALLOCATIONS,
     BY_TITLES,
@@ -93,7 +94,8 @@ def text(content: Asking, asked: Asked) -> str:
     view = View(cursor=-1, by=content.by)
 
     def lines(width: int, glyphs: Glyphs) -> list[Line]:
-        shown = content.groups[:limit] if limit else content.groups
+        every = listed(page, view)
+        shown = replace(every, rows=every.rows[: limit or None])
         return list(compose(page, view, shown, width, None, glyphs).lines)
 
     return titled_text("Live arrays", page.name, lines, asked.look)

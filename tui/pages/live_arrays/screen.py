@@ -15,13 +15,14 @@ from tpuprof.tui.pages.live_arrays.card import card, excerpt_of
 from tpuprof.tui.pages.live_arrays.drawing import (
     Composed,
     Content,
+    Listed,
     Row,
     View,
     compose,
     devices,
     head_line,
     kinds,
-    rows_of,
+    listed,
     sorts,
 )
 from tpuprof.tui.pages.live_arrays.fields import BY_WORDS
@@ -55,16 +56,21 @@ class LiveArraysScreen(PageScreen):
         super().__init__(look, environ, note, is_alone)
         self.content = content
         self.view: View = View()
-        self._rows: tuple[View | None, tuple[Row, ...]] = (None, ())
+        self._listed: tuple[View, Listed] | None = None
         self.composed: Composed | None = None
 
     @property
-    def rows(self) -> tuple[Row, ...]:
-        """The rows that show, made anew where what they depend on has changed."""
+    def listed(self) -> Listed:
+        """What the table shows, made anew where what it depends on has changed."""
         key = replace(self.view, cursor=0, first=0)
-        if self._rows[0] != key:
-            self._rows = (key, rows_of(self.content, key))
-        return self._rows[1]
+        if self._listed is None or self._listed[0] != key:
+            self._listed = (key, listed(self.content, key))
+        return self._listed[1]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows that show."""
+        return self.listed.rows
 
     @property
     def row(self) -> Row | None:
@@ -77,7 +83,7 @@ class LiveArraysScreen(PageScreen):
 
     def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
         """The sentence, the devices and the table."""
-        self.composed = compose(self.content, self.view, self.rows, width, height, glyphs)
+        self.composed = compose(self.content, self.view, self.listed, width, height, glyphs)
         self.view = replace(self.view, first=self.composed.first)
         return self.composed.lines
 

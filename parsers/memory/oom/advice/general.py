@@ -49,7 +49,8 @@ def request(facts: Facts) -> list[Advice]:
         if free >= requested:
             sentence += ", but not in one piece"
             arithmetic = f"free {amount(free)} - requested {amount(requested)} = {amount(free - requested)} to spare"
-    how = "other arrays hold the rest: jax.live_arrays() lists them; delete or donate what is done with"
+    how = "other arrays hold the rest: jax.live_arrays() lists them, jax.profiler.save_device_memory_profile says by "
+    how += "which lines (tpuprof-tui oom LOG memory.prof); delete or donate what is done with"
     if need.kind == "load":
         how += "; jax.clear_caches() unloads programs that are not needed any more"
     lines = [Words(sentence, how, arithmetic)]
