@@ -229,7 +229,7 @@ def _marks(cores: Sequence[Plane], grid: StepGrid) -> list[CoreSteps]:
         return [marked_steps(plane) for plane in cores]
     runs = [module_runs(plane) for plane in cores]
     busiest = busiest_module(runs)
-    return [inferred_steps(core, busiest[0] if busiest is not None else "") for core in runs]
+    return [inferred_steps(core, busiest or "") for core in runs]
 
 
 def _edges(grid: StepGrid, core: int, marks: CoreSteps) -> tuple[Int64s, Int64s]:

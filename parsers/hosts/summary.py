@@ -55,7 +55,7 @@ class HostSummary(OpSummary):
     Attributes:
         duty: the duty cycle of each chip.
         steps: the steps that the host's cores share, None where there are none; step_note: how they were inferred, or
-            why there are none.
+            why there are none; step_module: the module whose periods they are, None where they are other ones.
         host_ops: framework ops of the host's threads.
         input_rows: what the host did for input that is no framework op.
         requests: the requests that the host served, and the runs of its cores' modules.
@@ -67,6 +67,7 @@ class HostSummary(OpSummary):
         memory: bytes in use in the device memory that was fullest, and its capacity; None where no event tells.
         has_step_numbers: whether annotations of the host number steps.
         launched: how often the host launched a program, counted only where no core ran an op; None without a host.
+        profile_start_ns: when the profiler began, in nanoseconds since 1970; None where it did not record that.
         profile_duration_ps: the duration that the profiler recorded, else from the first to the last device event,
             else None.
         mxu_percent, hbm_percent: hardware counters that the host plane may hold.
@@ -76,6 +77,7 @@ class HostSummary(OpSummary):
     duty: tuple[ChipDuty, ...]
     steps: StepGrid | None
     step_note: str
+    step_module: str | None
     host_ops: HostOps
     input_rows: InputRows
     requests: HostRequests
@@ -87,6 +89,7 @@ class HostSummary(OpSummary):
     memory: tuple[int, int] | None
     has_step_numbers: bool
     launched: int | None
+    profile_start_ns: int | None
     profile_duration_ps: int | None
     mxu_percent: float | None
     hbm_percent: float | None
@@ -125,7 +128,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     side = read_host_side(trace, on_chunk)
     runs = [markers.module_runs(plane) for plane in cores]
     groups = _groups(trace, cores, side.events)
-    step_lists, source, note = _find_steps(cores, runs, groups, side.events)
+    step_lists, source, note, step_module = _find_steps(cores, runs, groups, side.events)
     launched = Launches.of(side.events)
     lead = clock_lead(launched, cores)
     shift = 0 if lead is None else lead.shift_ps
@@ -146,13 +149,14 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     steps = _grid(trace, names, summaries, source, _input_source(ops.table, waits, step_lists))
     if steps is None and not note:
         note = "the cores share no step"
-    host_stats = _plane_stats(trace, HOST_PLANE)
+    host_stats, environment = (_plane_stats(trace, name) for name in (HOST_PLANE, devices.ENVIRONMENT_PLANE))
     return HostSummary(
         **{field.name: getattr(ops, field.name) for field in fields(ops) if field.name != "remarks"},
         remarks=(*ops.remarks, *_of_clocks(lead)),
         duty=chip_duty([core.duty for core in summaries], trace, on_chunk),
         steps=steps,
         step_note=note,
+        step_module=step_module,
         host_ops=side.ops,
         input_rows=side.input_rows,
         requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries], shift, launched),
@@ -168,7 +172,8 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         launched=None if side.events is None or len(ops.table) else launches(side.events),
         core_ops=core_op_times(names, [core.table for core in summaries], ops.table),
         cores=tuple(map(_core_busy, names, cores, summaries)),
-        profile_duration_ps=_profile_duration(_plane_stats(trace, devices.ENVIRONMENT_PLANE), summaries),
+        profile_start_ns=_profile_start(environment),
+        profile_duration_ps=_profile_duration(environment, summaries),
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
         hlo_programs=dict(HloModules.of(trace).names),
@@ -249,26 +254,23 @@ def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None) -> HostSide:
 
 def _find_steps(
     cores: Sequence[Plane], runs: Sequence[ModuleRuns], groups: Groups | None, host: HostEvents | None
-) -> tuple[list[CoreSteps], StepSource, str]:
-    """Each core's steps, where they come from, and what to say about them."""
+) -> tuple[list[CoreSteps], StepSource, str, str | None]:
+    """Each core's steps, where they come from, what to say about them, and the module whose periods they are."""
     host_steps = _host_steps(cores, groups)
     marked = [markers.marked_steps(plane, of) for plane, of in zip(cores, host_steps, strict=True)]
     if any(map(len, marked)):
-        return marked, "steps", ""
+        return marked, "steps", "", None
     numbered = _numbered_steps(cores, groups, host)
     if min(map(len, numbered), default=0) >= markers.MINIMUM_RUNS - 1:
         note = "no Steps line: a step is taken as the time from the first run that one step of the host (step_num) "
-        return numbered, "modules", note + "launched to the first of the next"
+        return numbered, "modules", note + "launched to the first of the next", None
     busiest = markers.busiest_module(runs)
     if busiest is None:
         if not any(core.name for core in runs):
-            return marked, "modules", "no Steps line and no XLA Modules in this profile"
-        return marked, "modules", "no Steps line, and no HLO module ran at least 3 times on every core"
-    module, share = busiest
-    name = module.partition("(")[0]
-    note = f"no Steps line: a step is taken as the time from one start of {name} to the next; "
-    note += f"{name} takes {100 * share:.1f}% of the modules' time"
-    return [markers.inferred_steps(core, module) for core in runs], "modules", note
+            return marked, "modules", "no Steps line and no XLA Modules in this profile", None
+        return marked, "modules", "no Steps line, and no HLO module ran at least 3 times on every core", None
+    note = f"no Steps line: a step is taken as the time from one start of {busiest.partition('(')[0]} to the next"
+    return [markers.inferred_steps(core, busiest) for core in runs], "modules", note, busiest
 
 
 def _numbered_steps(cores: Sequence[Plane], groups: Groups | None, host: HostEvents | None) -> list[CoreSteps]:
@@ -390,6 +392,11 @@ def _op_name(plane: Plane, row: int) -> str:
     if row < 0:
         return "async op"
     return plane.event_metadata.name(row).partition(" = ")[0].lstrip("%") or plane.event_metadata.display_name(row)
+
+
+def _profile_start(environment: dict[str, object]) -> int | None:
+    start = environment.get("profile_start_time")
+    return start if isinstance(start, int) and start > 0 else None
 
 
 def _profile_duration(environment: dict[str, object], cores: Sequence[CoreSummary]) -> int | None:

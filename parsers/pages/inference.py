@@ -18,8 +18,10 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_shares
 from tpuprof.parsers.steps.requests.requests import HostRequests
+from tpuprof.parsers.steps.requests.serving import batch_inputs, phase_of
 
 PERCENTILES = (50.0, 75.0, 90.0, 99.0, 99.9)
 
@@ -33,6 +35,7 @@ NO_TRANSFERS = "no transfer event is linked to a request; transfers count as hos
 NO_HOST_TIME = "the profile has no request events, so what the host did for one run is unknown"
 NO_COMMUNICATION = "the profile has no request events, so which transfers belong to one run is unknown"
 TOO_SHORT = "it takes at least two sessions to tell"
+NO_PHASE = "the module's name does not tell"
 NO_LAUNCH = "no host event launches these runs"
 NO_RUNS = "sessions are requests here, not runs of a module"
 
@@ -88,8 +91,11 @@ class LatencyRow:
         average_ps, minimum_ps, maximum_ps: over the whole latencies.
         percentiles_ps: the latency at each of `PERCENTILES`.
         total_ps: all latencies together.
-        fraction: share of the total of all rows, 0-1.
+        fraction: share of the total of all models, 0-1; of a module that of the time of all modules' runs on all cores
+            (`module_shares`).
         cores: how many cores ran the module; None for a model.
+        phase: what the module does, as its name tells (`phase_of`); None for others, and for a model.
+        inputs: the module's arguments that tell its batch, such as ``tokens s32[8,1]``; empty where nothing tells.
     """
 
     name: str
@@ -101,6 +107,17 @@ class LatencyRow:
     total_ps: int
     fraction: float
     cores: int | None
+    phase: str | None = None
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """How many sessions took from `low_ps` up to `high_ps`; the last bin of a histogram has its upper edge too."""
+
+    low_ps: float
+    high_ps: float
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +133,12 @@ class InferencePage:
         batches: number of batches that requests were put into.
         average, minimum_ps, maximum_ps: None without sessions.
         percentiles: one for each of `PERCENTILES`, none without sessions.
+        histogram: the sessions by latency, in `BINS` bins of one width, or of one ratio where the longest session takes
+            more than `WIDE_RATIO` times the shortest; one bin where all take as long.
         launches: latency from the launches of the module's runs; None for requests, or where no launch is known.
         sessions_per_second: throughput; None for fewer than two sessions.
         rows: the models or modules, by total time.
+        modules: the modules that ran, also where the sessions are requests.
         note: what the sessions are, in a sentence or two.
     """
 
@@ -132,9 +152,11 @@ class InferencePage:
     minimum_ps: int | None = None
     maximum_ps: int | None = None
     percentiles: tuple[Percentile, ...] = ()
+    histogram: tuple[Bin, ...] = ()
     launches: Launches | None = None
     sessions_per_second: float | None = None
     rows: tuple[LatencyRow, ...] = ()
+    modules: tuple[LatencyRow, ...] = ()
     note: str
     unknown: Mapping[str, str]
     warnings: tuple[str, ...] = ()
@@ -157,6 +179,7 @@ def inference(
     is_training: bool | None,
     why_none: str = "",
     warnings: Sequence[str] = (),
+    programs: Sequence[HloModules] = (),
 ) -> InferencePage:
     """The page over some hosts.
 
@@ -166,16 +189,26 @@ def inference(
         is_training: whether the program trains; None where that is unknown.
         why_none: why nothing could have run, such as the lack of a device; empty where something could.
         warnings: what is wrong with the profile.
+        programs: the hosts' HLO modules, for the batches of the largest modules; parsed as they are needed.
     """
     serving = [part for part in parts if len(part)]
-    page = _of_requests(serving) if serving else _of_modules(parts, why_none or NO_SESSIONS)
+    modules = _module_rows(parts, programs)
+    page = _of_requests(serving) if serving else _of_modules(parts, modules, why_none or NO_SESSIONS)
     note, unknown = page.note, dict(page.unknown)
+    if any(row.phase is None for row in modules):
+        unknown |= {"modules[].phase": NO_PHASE, **({} if serving else {"rows[].phase": NO_PHASE})}
     if is_training is None:
         unknown["is_training"] = "no op carries a framework name"
     if is_training and page.sessions:
         note = f"This is a training profile, not a server's. {note}"
     return replace(
-        page, hosts=tuple(hosts), is_training=is_training, note=note, unknown=unknown, warnings=tuple(warnings)
+        page,
+        modules=modules,
+        hosts=tuple(hosts),
+        is_training=is_training,
+        note=note,
+        unknown=unknown,
+        warnings=tuple(warnings),
     )
 
 
@@ -201,9 +234,9 @@ def _of_requests(serving: Sequence[HostRequests]) -> InferencePage:
     events = " and ".join(dict.fromkeys(part.event for part in serving))
     batches = sum(part.batches for part in serving)
     in_batches = f", run in {counted(batches, 'batch', 'batches')}" if batches else ""
-    rows = _rows([(name, sizes, None) for name, sizes in _by_model(serving).items()])
+    rows = _rows([_row(name, sizes, None) for name, sizes in _by_model(serving).items()])
     spans = [(part.start_ps, part.start_ps + part.total_ps) for part in serving]
-    unknown = dict.fromkeys(("launches", "rows[].cores"), NO_RUNS)
+    unknown = dict.fromkeys(("launches", "rows[].cores", "rows[].phase"), NO_RUNS)
     page = _page(sessions, why_parts, spans, rows, f"A session is a request: {events}{in_batches}.", unknown)
     return replace(page, source="requests", subject=events, batches=batches)
 
@@ -221,21 +254,37 @@ def _by_model(parts: Sequence[HostRequests]) -> dict[str, Int64s]:
 # --- module runs ---------------------------------------------------------------------------------------------------
 
 
-def _of_modules(parts: Sequence[HostRequests], why_none: str) -> InferencePage:
-    modules: dict[str, list[ModuleLatency]] = {}  # one entry for each host
+def _by_module(parts: Sequence[HostRequests]) -> dict[str, list[ModuleLatency]]:
+    """Each module's runs, one entry for each host."""
+    modules: dict[str, list[ModuleLatency]] = {}
     for part in parts:
         for module in part.modules:
             modules.setdefault(module.name, []).append(module)
-    if not modules:
+    return modules
+
+
+def _module_rows(parts: Sequence[HostRequests], programs: Sequence[HloModules]) -> tuple[LatencyRow, ...]:
+    """A row for each module, the one with the most time over the cores first."""
+    shares = module_shares(module for part in parts for module in part.modules)
+    modules = _by_module(parts)
+    rows = [
+        replace(
+            _row(name, np.concatenate([run.duration_ps for run in runs]), max(run.cores for run in runs)),
+            fraction=shares[name],
+            phase=phase_of(name),
+        )
+        for name, runs in modules.items()
+    ]
+    rows.sort(key=lambda row: (-row.fraction, -row.total_ps, row.name))
+    inputs = batch_inputs([row.name for row in rows], programs)
+    return tuple(replace(row, inputs=inputs.get(row.name, ())) for row in rows)
+
+
+def _of_modules(parts: Sequence[HostRequests], rows: tuple[LatencyRow, ...], why_none: str) -> InferencePage:
+    if not rows:
         keys = ("source", "average", "minimum_ms", "maximum_ms", "launches", "sessions_per_second")
         return InferencePage(note=f"There are no sessions: {why_none}.", unknown=dict.fromkeys(keys, why_none))
-    rows = _rows(
-        [
-            (name, np.concatenate([run.duration_ps for run in runs]), max(run.cores for run in runs))
-            for name, runs in modules.items()
-        ]
-    )
-    runs = modules[rows[0].name]
+    runs = _by_module(parts)[rows[0].name]
     duration = np.concatenate([run.duration_ps for run in runs])
     spans = [(run.start_ps, run.start_ps + run.duration_ps) for run in runs]
     launches = _launches(runs)
@@ -249,8 +298,9 @@ def _module_note(rows: Sequence[LatencyRow], runs: Sequence[ModuleLatency], host
     """What a session is taken to be, and how sure that is."""
     note = (
         "There are no request events in this profile, as in any of plain JAX: a session is one run of "
-        f"{rows[0].name.partition('(')[0]}, the module with most time ({100 * rows[0].fraction:.1f}%), from its start "
-        "on the first core to its end on the last. It tells what the device took, not what a client waited."
+        f"{rows[0].name.partition('(')[0]}, the module with most time ({100 * rows[0].fraction:.1f}% of the modules' "
+        "time, over all cores), from its start on the first core to its end on the last. It tells what the device "
+        "took, not what a client waited."
     )
     if any(run.cores > 1 and not run.is_joined for run in runs):
         note += " Its runs on several cores do not run at the same time, so each core's run counts by itself."
@@ -298,6 +348,7 @@ def _page(
         minimum_ps=int(sessions.total.min()),
         maximum_ps=int(sessions.total.max()),
         percentiles=_percentiles(sessions),
+        histogram=_histogram(sessions.total),
         launches=launches,
         sessions_per_second=per_second,
         rows=rows,
@@ -351,24 +402,39 @@ def _per_second(spans: Sequence[tuple[Int64s, Int64s]]) -> float | None:
     return sum(rates) if rates else None
 
 
-def _rows(named: Sequence[tuple[str, Int64s, int | None]]) -> tuple[LatencyRow, ...]:
-    """A row for each name, the one with the most time first."""
-    totals = [sum(sizes.tolist()) for _, sizes, _ in named]  # exact, however large
-    whole = sum(totals)
-    rows = []
-    for (name, sizes, cores), total in zip(named, totals, strict=True):
-        ordered = np.sort(sizes)
-        rows.append(
-            LatencyRow(
-                name=name,
-                runs=len(sizes),
-                average_ps=_mean(sizes),
-                minimum_ps=int(ordered[0]),
-                maximum_ps=int(ordered[-1]),
-                percentiles_ps=tuple(int(ordered[_place(percentile, len(sizes))]) for percentile in PERCENTILES),
-                total_ps=total,
-                fraction=total / whole if whole else 0.0,
-                cores=cores,
-            )
-        )
-    return tuple(sorted(rows, key=lambda row: (-row.total_ps, row.name)))
+def _rows(rows: Sequence[LatencyRow]) -> tuple[LatencyRow, ...]:
+    """The rows with their shares of all latencies, the one with the most time first."""
+    whole = sum(row.total_ps for row in rows)
+    shared = [replace(row, fraction=row.total_ps / whole if whole else 0.0) for row in rows]
+    return tuple(sorted(shared, key=lambda row: (-row.total_ps, row.name)))
+
+
+def _row(name: str, sizes: Int64s, cores: int | None) -> LatencyRow:
+    """The row of some latencies, without its share."""
+    ordered = np.sort(sizes)
+    return LatencyRow(
+        name=name,
+        runs=len(sizes),
+        average_ps=_mean(sizes),
+        minimum_ps=int(ordered[0]),
+        maximum_ps=int(ordered[-1]),
+        percentiles_ps=tuple(int(ordered[_place(percentile, len(sizes))]) for percentile in PERCENTILES),
+        total_ps=sum(sizes.tolist()),  # exact, however large
+        fraction=0.0,
+        cores=cores,
+    )
+
+
+BINS = 32
+WIDE_RATIO = 10.0
+
+
+def _histogram(total: Int64s) -> tuple[Bin, ...]:
+    """The sessions by their whole latency."""
+    low, high = float(total.min()), float(total.max())
+    if low == high:
+        return (Bin(low, high, len(total)),)
+    edges = np.geomspace(low, high, BINS + 1) if high > WIDE_RATIO * low > 0 else np.linspace(low, high, BINS + 1)
+    place = np.clip(np.searchsorted(edges, total.astype(np.float64), side="right") - 1, 0, BINS - 1)
+    counts = np.bincount(place, minlength=BINS).tolist()
+    return tuple(map(Bin, edges[:-1].tolist(), edges[1:].tolist(), counts))

@@ -9,6 +9,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.steps.grid import StepGrid, join_hosts
 from tpuprof.parsers.steps.model import StepSource, StepTime
+from tpuprof.parsers.steps.requests.module_latency import module_shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +29,26 @@ class CommonSteps:
 
 def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
     """Joins the steps of all hosts that have some; marked steps count before inferred ones."""
-    having = [(summary.steps, summary.step_note) for summary in summaries if summary.steps is not None]
+    having = [(summary.steps, summary) for summary in summaries if summary.steps is not None]
     if not having:
         return CommonSteps(None, next((summary.step_note for summary in summaries if summary.step_note), "no step"), ())
     source: StepSource = "steps" if any(grid.source == "steps" for grid, _ in having) else "modules"
     grids = [grid for grid, _ in having if grid.source == source]
-    note = "" if source == "steps" else having[0][1]
+    note = "" if source == "steps" else _how_inferred(having[0][1], summaries)
     joined = join_hosts(grids)
     if not len(joined):
         remark = f"the hosts share no step: the steps shown are those of {grids[0].core_names[0].rpartition(':')[0]}"
         return CommonSteps(grids[0], note, (remark, *_remarks(grids[0])))
     return CommonSteps(joined, note, _remarks(joined))
+
+
+def _how_inferred(first: HostSummary, summaries: Sequence[HostSummary]) -> str:
+    """How the first host's steps were inferred, and what share of the modules' time the one behind them takes."""
+    share = module_shares(module for of in summaries for module in of.requests.modules).get(first.step_module or "")
+    if first.step_module is None or share is None:
+        return first.step_note
+    name = first.step_module.partition("(")[0]
+    return f"{first.step_note}; {name} takes {100 * share:.1f}% of the modules' time, over all cores"
 
 
 def _remarks(grid: StepGrid) -> tuple[str, ...]:

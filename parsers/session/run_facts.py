@@ -299,7 +299,7 @@ def _runs_and_steps(core: Plane, budget: _Budget) -> tuple[ModuleRuns | None, Co
 def _step_time(steps: CoreSteps | None, runs: ModuleRuns | None) -> tuple[int | None, int | None, StepSource | None]:
     """Median duration of the steps, their number and where they are from."""
     busiest = busiest_module([runs]) if runs is not None else None
-    periods = inferred_steps(runs, busiest[0]) if runs is not None and busiest is not None else None
+    periods = inferred_steps(runs, busiest) if runs is not None and busiest is not None else None
     if (
         steps is not None
         and len(steps)

@@ -252,9 +252,11 @@ class Session:
         from tpuprof.parsers.pages.inference import inference  # noqa: PLC0415
 
         page = self.overview(host)
-        summaries = self._summarised(host)[0]
-        parts = [summary.requests for summary in summaries]
-        return inference(parts, page.hosts, page.environment.is_training, why_no_ops(summaries), page.warnings)
+        if page.inference is not None:
+            return replace(page.inference, warnings=page.warnings)
+        summaries, is_training = self._summarised(host)[0], page.environment.is_training
+        parts, programs = [summary.requests for summary in summaries], self._modules_of(host)
+        return inference(parts, page.hosts, is_training, why_no_ops(summaries), page.warnings, programs)
 
     def timeline(self, host: str | None = None, with_steps: bool = True, on_part: OnPart | None = None) -> Timeline:
         """All events of one host; when `host` is None, of the first with a device. It keeps only the last timeline.

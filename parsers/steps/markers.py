@@ -181,8 +181,8 @@ def module_runs(plane: Plane) -> ModuleRuns:
     return ModuleRuns(tuple(marks.name), marks.start, marks.end)
 
 
-def busiest_module(runs: Sequence[ModuleRuns]) -> tuple[str, float] | None:
-    """The module with the most time over all cores that ran often enough on each, and its share of module time.
+def busiest_module(runs: Sequence[ModuleRuns]) -> str | None:
+    """The module with the most time over all cores that ran often enough on each.
 
     Cores that ran no module, such as chips that the program does not use, do not count.
     """
@@ -196,8 +196,7 @@ def busiest_module(runs: Sequence[ModuleRuns]) -> tuple[str, float] | None:
     often = [name for name, count in counts.items() if min(count) >= MINIMUM_RUNS]
     if not often:
         return None
-    best = max(often, key=lambda name: (totals[name], name))
-    return best, totals[best] / max(1, sum(totals.values()))
+    return max(often, key=lambda name: (totals[name], name))
 
 
 def inferred_steps(runs: ModuleRuns, module: str) -> CoreSteps:

@@ -42,8 +42,7 @@ def test_the_tabs_and_the_readme_name_the_same_pages() -> None:
     assert f"are the tabs: {', '.join(tab.title.lower() for tab in TABS)}." in words
     folders = {tab.view.partition(".")[0] for tab in TABS}
     above = {"runs", "hosts", "live_arrays"}  # their popups and screens open above the tabs
-    beside = {"inference"}  # what programs that serve show on the overview
-    assert {page.report.partition(".")[0] for page in PAGES} == folders | above | beside
+    assert {page.report.partition(".")[0] for page in PAGES} == folders | above
 
 
 def test_every_view_and_what_it_loads_are_there() -> None:

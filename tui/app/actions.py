@@ -111,7 +111,7 @@ _MEMORY: tuple[Action, ...] = (
     _command("peak", "right_curly_bracket", "Next peak", argument=", 1", shown="}"),
     _command("at_peak", "p", "Back to the highest peak", "peak"),
     _command("map", "a", "Allocation map, or the working set", "map"),
-    _command("figures", "i", "All figures of this memory"),
+    _command("figures", "i", "All figures, with what they mean"),
     _command("live_arrays", "L", "Live arrays: who holds the memory, by the file beside", "live arrays"),
     _command("triage", "x", "What to do first: suggestions, and what-if", "what to do"),
 )
@@ -122,6 +122,7 @@ ACTIONS: tuple[Action, ...] = (
     *_MEMORY,
     Action("next_tab(1)", ("tab", "right_square_bracket"), "Tab, ]", "Next tab"),
     Action("next_tab(-1)", ("shift+tab", "left_square_bracket"), "Shift+Tab, [", "Previous tab"),
+    _command("latencies", "v", "Latencies of requests or module runs; back to the overview", "latencies"),
     _command("view", "v", "Next view: profile, HLO ops, framework ops, roofline", "view"),
     _command("view", "V", "Previous view", argument=", -1"),
     _command("group", "b", "Group by program, category, framework scope; clones; type of framework ops", "group by"),

@@ -219,7 +219,7 @@ class MainScreen(AppScreen):
         possible = [action for action in map(by_name, names) if action.possible(situation)]
         keys = [*self.tab.foot_keys, *(FootKey(key_of(action, situation), action.short) for action in possible)]
         most = max(5, len(self.tab.foot_keys))
-        return keys_line([*keys[:most], FootKey("?", "help"), FootKey("q", "quit")], width)
+        return keys_line([*keys[:most], FootKey("?", "help"), FootKey("q", "quit")], width, always=2)
 
     # --- what is possible
 
@@ -290,7 +290,7 @@ class MainScreen(AppScreen):
     def _enter(self) -> None:
         if self.tab.enter() == "details" and self.tab.details is not None:
             title, lines = self.tab.details
-            jumps = self.tab_name == FIRST and bool(self.tab.commands)
+            jumps = self.tab_name == FIRST and "same_op" in self.tab.commands
             self.open(Reader(self.look, title, lines, ("o", "O") if jumps else ()))
 
     def _go_back(self) -> None:

@@ -36,24 +36,29 @@ class Frame:
     first_op_line: int
 
 
-def step_time_card(time: StepTime | None, glyphs: Glyphs, gap: str = " ") -> list[list[Span]]:
-    """Three rows: what the figure is, the median and how many steps there are, and their range.
+WIDE_CARD = 31
+"""Cells from which on the card of the step time has its range too."""
 
-    Args:
-        gap: between the median and the number of steps.
+
+def step_time_card(time: StepTime | None, width: int, glyphs: Glyphs) -> list[list[Span]]:
+    """Three rows: what the figure is, the median and how many steps there are, and the average with its deviation.
+
+    Where there is room for it the average stands beside the median, and the range in its place.
     """
     if time is None:
         return [[(" STEP TIME", "dim")], [(f" {UNKNOWN}", "dim")], [(" see the notes", "dim")]]
     ascii_only, inferred = glyphs.is_ascii, time.source != "steps"
+    median = f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only, 4)}"
+    deviation: list[Span] = [(f" {glyphs.sigma} ", "dim"), (duration(time.standard_deviation_ps, ascii_only), "text")]
+    title: list[Span] = [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")]
+    number: Span = (f"  n={time.count}", "dim")
+    if width < WIDE_CARD:
+        average = duration(time.average_ps, ascii_only)
+        return [title, [(median, "strong"), number], [(" avg ", "dim"), (average, "text"), *deviation]]
     low, high = duration(time.minimum_ps, ascii_only), duration(time.maximum_ps, ascii_only)
-    return [
-        [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")],
-        [
-            (f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only, 4)}", "strong"),
-            (f"{gap}n={time.count}", "dim"),
-        ],
-        [(f" {low} {glyphs.dash} {high}", "text")],
-    ]
+    average = duration(time.average_ps, ascii_only, 4)
+    beside: list[Span] = [(median, "strong"), ("  avg ", "dim"), (average, "text"), number]
+    return [title, beside, [(f" {low} {glyphs.dash} {high} ", "text"), *deviation]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ PAGES: tuple[Page, ...] = (
     Page("overview", "overview.report", {}),
     Page("findings", "overview.findings_report", {}),
     Page("input", "input.report", {}),
-    Page("inference", "inference.report", {}),
+    Page("inference", "overview.inference.report", {}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
     Page("ops", "ops.report.hlo_ops", {}),
     Page("op-profile", "ops.report.op_profile", {}),

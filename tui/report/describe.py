@@ -1,4 +1,6 @@
-"""`report PAGE --describe`: what a page's JSON and CSV hold, written from the fields themselves.
+"""`report PAGE --describe`: what a page's JSON and CSV hold; and, for a screen, all figures of a page.
+
+Both are written from the fields themselves.
 
 A key is described by its unit, what it means and why it may be null. `[]` stands for every element of a list.
 """
@@ -6,14 +8,15 @@ A key is described by its unit, what it means and why it may be null. `[]` stand
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.format import UNKNOWN
+from tpuprof.tui.draw.layout import clean, cut, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
-from tpuprof.tui.report.fields import Field, Figure
+from tpuprof.tui.report.fields import NO_REASON, Field, Figure
 from tpuprof.tui.report.page import Look, Report
 from tpuprof.tui.report.text import page_text
 from tpuprof.tui.report.units import TEXT
@@ -116,3 +119,31 @@ def _key_lines(keys: Sequence[Described], width: int, glyphs: Glyphs) -> list[Li
         if quantity.null_when:
             lines += wrap(f"null: {quantity.null_when}", width, "dim", glyphs, [("    ", "text")])
     return lines
+
+
+Section = tuple[str, "Iterable[tuple[Figure[Any], Any]]"]
+"""A title, and figures with what each is read from."""
+
+
+def figure_lines(sections: Iterable[Section], unknown: Mapping[str, str], width: int, glyphs: Glyphs) -> list[Line]:
+    """All figures of a page: what each is called, its value with its unit, what it means, and why it is unknown.
+
+    Args:
+        unknown: why figures are, by their keys in JSON.
+    """
+    lines: list[Line] = []
+    for title, figures in sections:
+        lines += [*([fit([], width, glyphs)] if lines else []), fit([(title, "title")], width, glyphs)]
+        for figure, source in figures:
+            value = figure.read(source)
+            words = UNKNOWN if value is None else clean(figure.unit.words(value, glyphs.is_ascii), glyphs.is_ascii)
+            known: Span = (f"{words:>{_VALUE}}  ", "dim" if value is None else "strong")
+            why = "" if value is not None else f" Unknown: {unknown.get(figure.key) or figure.null or NO_REASON}."
+            name = f"{cut(figure.name, _NAME - 1, glyphs):<{_NAME}}"
+            meaning = f"{figure.meaning[:1].upper()}{figure.meaning[1:]}.{why}"
+            lines += wrap(meaning, width, "dim", glyphs, [(name, "text"), known], _NAME + _VALUE + 2)
+    return lines
+
+
+_NAME, _VALUE = 23, 11
+"""Cells of the names and values."""

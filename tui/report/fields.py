@@ -167,6 +167,12 @@ class Figure(Generic[Source]):
     short: str = ""
     words: Callable[[Source], str | None] | None = None
 
+    @property
+    def name(self) -> str:
+        """What a screen calls it."""
+        last = self.key.rpartition(".")[2]
+        return self.short or self.heading or last.removesuffix("_ms").removesuffix("_percent").replace("_", " ")
+
 
 def attribute(
     key: str,

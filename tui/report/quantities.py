@@ -23,10 +23,12 @@ STEP_TIMES = (
 )
 """The five times of a summary over steps."""
 
+STEP_COUNT = attribute("count", COUNT, "how many steps there are")
+
 STEP_TIME = nested(
     (
         *STEP_TIMES,
-        attribute("count", COUNT, "how many steps there are"),
+        STEP_COUNT,
         attribute("source", VERBATIM, "steps: marked in the profile; modules: inferred from periods of a program"),
         attribute("note", VERBATIM, "how sure an inferred time is; empty for marked steps"),
     )

@@ -45,9 +45,10 @@ class FootKey(NamedTuple):
     label: str
 
 
-def keys_line(keys: Sequence[tuple[str, str]], width: int) -> AnyLine:
-    """The footer: as many of the keys and their labels as fit, the last one always."""
-    *groups, last = [_key_spans(key, label) for key, label in keys]
+def keys_line(keys: Sequence[tuple[str, str]], width: int, always: int = 1) -> AnyLine:
+    """The footer: as many of the keys and their labels as fit, the last `always` of them in any case."""
+    groups = [_key_spans(key, label) for key, label in keys[:-always]]
+    last = [span for key, label in keys[-always:] for span in _key_spans(key, label)]
     spans: list[AnySpan] = []
     for group in groups:
         if cells([*spans, *group, *last]) > width:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Generic, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from textual.events import Resize
 
@@ -15,8 +15,12 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import Reader
 from tpuprof.tui.widgets.states import Searching, State, state_lines
-from tpuprof.tui.widgets.tab import Tab
+from tpuprof.tui.widgets.tab import OpenPopup, Tab
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.describe import Section
 
 Panel = Literal["findings", "ops", "steps"]
 
@@ -43,6 +47,10 @@ class GraphPage(Protocol):
     @property
     def steps(self) -> Sequence[Named]:
         """In order of time."""
+
+    @property
+    def unknown(self) -> Mapping[str, str]:
+        """Why figures are unknown, by their keys in JSON."""
 
 
 P = TypeVar("P", bound=GraphPage)
@@ -84,6 +92,14 @@ class GraphTab(Tab, Generic[P]):
         """The words of what is listed that a search looks at."""
         raise NotImplementedError
 
+    def _steps(self, page: P) -> Sequence[Named]:
+        """The steps that its graph shows."""
+        return page.steps
+
+    def _sections(self, page: P) -> Sequence[Section]:
+        """All its figures."""
+        raise NotImplementedError
+
     def _first_step(self, page: P) -> int:
         """Index of the step that the cursor goes to first."""
         raise NotImplementedError
@@ -122,13 +138,13 @@ class GraphTab(Tab, Generic[P]):
         return Place(panel, index) if page is not None and index is not None and self._count(page, panel) else None
 
     def _count(self, page: P, panel: Panel) -> int:
-        return len(page.steps if panel == "steps" else self._listed(page).get(panel, ()))
+        return len(self._steps(page) if panel == "steps" else self._listed(page).get(panel, ()))
 
     def _first_panel(self, page: P) -> Panel:
         """The panel whose first entry shows with all that stands above it: the answer, if there is one."""
         if self._count(page, "findings"):
             return "findings"
-        return "ops" if self._count(page, "ops") or not page.steps else "steps"
+        return "ops" if self._count(page, "ops") or not self._steps(page) else "steps"
 
     @property
     def selection(self) -> str | None:
@@ -145,12 +161,12 @@ class GraphTab(Tab, Generic[P]):
         if page is None:
             return super().foot_keys
         findings = self._count(page, "findings")
-        keys = [FootKey("j k", "finding, op" if findings else "op")] if findings or self._count(page, "ops") else []
-        keys += [FootKey("h l", "step")] if page.steps else []
+        keys = [FootKey("j k", "row" if findings else "op")] if findings or self._count(page, "ops") else []
+        keys += [FootKey("h l", "step")] if self._steps(page) else []
         if not keys:
             return super().foot_keys
-        jump = [FootKey("o", "in ops" if self._panel == "ops" else "go there")] if self.commands else []
-        return (*keys, FootKey("Enter", "details"), *jump)
+        jump = [FootKey("o", "in ops" if self._panel == "ops" else "go there")] if "same_op" in self.commands else []
+        return (*keys, FootKey("Enter", "details"), *jump, FootKey("i", "figures"))
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""
@@ -169,6 +185,23 @@ class GraphTab(Tab, Generic[P]):
         """What is under the cursor, in full."""
         place = self.place
         return None if place is None else (self.TITLES[place.panel], self.detail_lines)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Opens all figures."""
+        return ("figures",) if self._page is not None else ()
+
+    def command(self, name: str, by: int = 1) -> str:
+        """Opens all figures with what they mean."""
+        page = self._page
+        if name == "figures" and page is not None:
+            from tpuprof.tui.report.describe import figure_lines  # noqa: PLC0415 - not at start
+
+            def lines(width: int, glyphs: Glyphs) -> list[Line]:
+                return figure_lines(self._sections(page), page.unknown, width, glyphs)
+
+            self.post_message(OpenPopup(Reader(self.look, "All figures", lines)))
+        return ""
 
     def _keep_cursors(self, old: P | None, new: P) -> None:
         """Stays on the same op and step where the new page has them; forgets what was searched for."""
@@ -213,7 +246,7 @@ class GraphTab(Tab, Generic[P]):
         page = self._page
         if page is None:
             return
-        if across and page.steps:
+        if across and self._steps(page):
             self._go(Place("steps", self._first_step(page) if self._step is None else self._step + across))
         elif down and any(self._listed(page).values()):
             self._go(self._below(page, down))
@@ -236,7 +269,7 @@ class GraphTab(Tab, Generic[P]):
         if page is None:
             return
         ops = self._count(page, "ops")
-        if self._panel == "steps" and page.steps:
+        if self._panel == "steps" and self._steps(page):
             self._go(Place("steps", 0 if direction < 0 else len(page.steps) - 1))
         elif direction < 0:
             self._go(Place(self._first_panel(page), 0))
@@ -280,7 +313,7 @@ class GraphTab(Tab, Generic[P]):
         page, wanted = self._page, text.casefold()
         if page is None:
             return ()
-        words = {**self._searched(page), "steps": [step.name for step in page.steps]}
+        words = {**self._searched(page), "steps": [step.name for step in self._steps(page)]}
         return tuple(
             Place(panel, index)
             for panel in get_args(Panel)

@@ -56,6 +56,11 @@ class Tab(LineCanvas):
     """Cells of what they are called."""
 
     @property
+    def meanings(self) -> tuple[tuple[str, str], ...]:
+        """The same of what it shows now."""
+        return self.MEANINGS
+
+    @property
     def foot_keys(self) -> tuple[FootKey, ...]:
         """Its own keys, for the footer."""
         return (FootKey("1-5", "tabs"),)
@@ -177,7 +182,7 @@ class Tab(LineCanvas):
     def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """What the numbers on this tab mean."""
         lines: list[Line] = []
-        for name, meaning in (*self.column_help(), *self.MEANINGS):
+        for name, meaning in (*self.column_help(), *self.meanings):
             lines += wrap(meaning, width, "text", glyphs, [(f"{name:<{self.NAME_CELLS}} ", "strong")])
         return lines
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.hlo.shapes import shape_text
+from tpuprof.parsers.formats.hlo.shapes import element_type, shape_text
 from tpuprof.parsers.formats.xspace.walk import text
 
 if TYPE_CHECKING:
@@ -81,6 +81,15 @@ class HloModule:
         computation = None if proto is None else self.wrapped(proto)
         inside = () if computation is None else self._in_order(computation)
         return tuple(self._read(inner) for inner in inside if inner.opcode != b"parameter")
+
+    def arguments(self) -> list[tuple[str, str, tuple[int, ...]]]:
+        """The program's arguments in their order: what it calls each (else empty), the element type, the dimensions."""
+        entry = self._computations.get(self.proto.hlo_module.entry_computation_id)
+        parameters = [each for each in entry.instructions if each.opcode == b"parameter"] if entry is not None else []
+        parameters.sort(key=lambda each: each.parameter_number)
+        return [
+            (text(each.metadata.op_name), element_type(each.shape), tuple(each.shape.dimensions)) for each in parameters
+        ]
 
     def instruction_proto(self, name: str) -> hlo_pb2.HloInstructionProto | None:
         """The instruction of this name as the compiler wrote it."""

@@ -16,7 +16,7 @@ from tpuprof.parsers.pages.common import warnings_of
 from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.overview.bottleneck import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, with_slow_steps
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step, TopOp
-from tpuprof.parsers.pages.overview.performance import host_figures
+from tpuprof.parsers.pages.overview.performance import first_start, host_figures, step_parts
 from tpuprof.parsers.pages.steps import step_time
 from tpuprof.parsers.pages.words import percent_of
 from tpuprof.parsers.steps.gpu.steps import GpuSummary
@@ -73,10 +73,12 @@ def gpu_overview(summaries: Sequence[HostSummary]) -> Overview:
             is_training=any(map(is_gradient, names)) if names else None,
             profile_duration_ps=max(durations) if durations else None,
             simulated=any(summary.simulated for summary in summaries),
+            profile_start_ns=first_start(summaries, unknown),
         ),
         performance=_performance(summaries, gpus, steps, unknown),
         shares=(),
         steps=steps,
+        step_parts=step_parts(steps),
         findings=(),
         untold=dict.fromkeys(KINDS, NOT_OF_GPUS),
         top_ops=top_ops,

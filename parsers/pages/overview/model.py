@@ -31,6 +31,7 @@ class Environment:
         is_training: whether an op's framework name stems from a gradient; `None` where no op carries a framework name.
         profile_duration_ps: profile stop minus start as the profiler recorded it, else the hull of all device events.
         simulated: the profile says of itself that its times were composed, not measured.
+        profile_start_ns: when the first host's profiler began, in nanoseconds since 1970; `None` where none says so.
     """
 
     host_count: int
@@ -40,6 +41,7 @@ class Environment:
     is_training: bool | None
     profile_duration_ps: int | None
     simulated: bool
+    profile_start_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,22 @@ class TopOp:
     self_time_ps: int
     occurrences: int
     gflops_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepPart:
+    """A part of the steps' breakdown over the steps.
+
+    Attributes:
+        name: that of the breakdown's attribute without ``_ps``: ``infeed``.
+        average_ps, standard_deviation_ps: mean, and deviation of the sample (0 for one step).
+        fraction: the mean as part of the mean step, 0-1; parts may overlap, see `StepBreakdown`.
+    """
+
+    name: str
+    average_ps: float
+    standard_deviation_ps: float
+    fraction: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +162,12 @@ class Overview:
         findings: why it is slow: what to know first, then what is worth most; the overview itself shows the first.
         untold: kinds of findings that this profile cannot tell, and why.
         top_ops: at most ten, most self time first.
-        inference: latencies, for a program that does not train or that serves requests; `None` for others.
+        inference: latencies, for a program that does not train or that serves requests; `None` for others, and where
+            nothing tells whether it trains, unless the names of its modules say that it serves.
         op_count: distinct HLO ops seen; op_event_count: events they come from.
         unknown: dotted JSON key to the reason why the figure is `None`.
         warnings: plain sentences about the profile itself (salvaged file, dropped steps, simulated times).
+        step_parts: where the time of the mean step goes; empty where steps are not broken down.
     """
 
     hosts: tuple[str, ...]
@@ -164,3 +184,11 @@ class Overview:
     unknown: Mapping[str, str]
     warnings: tuple[str, ...]
     untold: Mapping[str, str] = field(default_factory=dict)
+    step_parts: tuple[StepPart, ...] = ()
+
+    @property
+    def serves(self) -> bool:
+        """Whether latencies say more of the program than steps: requests were seen, or it marks no steps."""
+        time = self.performance.step_time
+        is_marked = time is not None and time.source == "steps"
+        return self.inference is not None and (self.inference.source == "requests" or not is_marked)

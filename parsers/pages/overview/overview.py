@@ -38,10 +38,11 @@ from tpuprof.parsers.pages.findings.finding import Evidence
 from tpuprof.parsers.pages.findings.why_slow import findings, untold
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Share, Step, TopOp
-from tpuprof.parsers.pages.overview.performance import counted_words, performance_of
+from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.steps.grid import StepGrid, breakdowns
 from tpuprof.parsers.steps.model import SparseCoreTime
+from tpuprof.parsers.steps.requests.serving import answers_requests
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.inference import InferencePage
@@ -77,11 +78,14 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         performance=performance,
         shares=shares,
         steps=steps,
+        step_parts=step_parts(steps),
         findings=findings(evidence),
         untold=untold(evidence),
         top_ops=top_ops,
         bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
-        inference=_inference(summaries, environment),
+        inference=_inference(
+            summaries, environment, modules, common.grid is not None and common.grid.source == "steps"
+        ),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -89,14 +93,19 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     )
 
 
-def _inference(summaries: Sequence[HostSummary], environment: Environment) -> InferencePage | None:
-    """Latencies of a program that does not train, or that serves requests."""
+def _inference(
+    summaries: Sequence[HostSummary], environment: Environment, modules: Sequence[HloModules], is_marked: bool
+) -> InferencePage | None:
+    """Latencies of a program that does not train, or that serves requests, as events or names of modules say."""
     parts = [summary.requests for summary in summaries]
-    if environment.is_training is not False and not any(len(part) for part in parts):
+    serves = any(len(part) for part in parts) or environment.is_training is False
+    if environment.is_training is None and not is_marked:
+        serves = serves or any(answers_requests(module.name) for part in parts for module in part.modules)
+    if not serves:
         return None
     from tpuprof.parsers.pages.inference import inference  # noqa: PLC0415 - not for training
 
-    page = inference(parts, [summary.host for summary in summaries], environment.is_training)
+    page = inference(parts, [summary.host for summary in summaries], environment.is_training, programs=modules)
     return page if page.source is not None else None
 
 
@@ -120,6 +129,7 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
         is_training=is_training,
         profile_duration_ps=max(durations) if durations else None,
         simulated=any(summary.simulated for summary in summaries),
+        profile_start_ns=first_start(summaries, unknown),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
 from tpuprof.parsers.ops.roofline import WORK, uncounted, work_of
 from tpuprof.parsers.ops.table import OpTable, framework_groups, most_frequent
 from tpuprof.parsers.pages.common import device_of, why_no_ops
-from tpuprof.parsers.pages.overview.model import Performance
-from tpuprof.parsers.pages.steps import CommonSteps, step_time
+from tpuprof.parsers.pages.overview.model import Performance, Step, StepPart
+from tpuprof.parsers.pages.steps import CommonSteps, spread, step_time
 from tpuprof.parsers.pages.words import percent_of
 from tpuprof.parsers.pages.words import share as share_words
 
@@ -78,6 +79,26 @@ def performance_of(
         bits16_percent=both["compute_precision.bits16_percent"][0],
         bits32_percent=both["compute_precision.bits32_percent"][0],
     )
+
+
+def first_start(summaries: Sequence[HostSummary], unknown: dict[str, str]) -> int | None:
+    """When the first profiler began, in nanoseconds since 1970; `unknown` receives why that is not known."""
+    starts = [summary.profile_start_ns for summary in summaries if summary.profile_start_ns is not None]
+    if not starts:
+        unknown["environment.profile_start_time"] = "the profile does not record when it began"
+    return min(starts, default=None)
+
+
+def step_parts(steps: Sequence[Step]) -> tuple[StepPart, ...]:
+    """Mean and deviation of each part over the steps that are broken down, all in the same way."""
+    broken = [(step.duration_ps, step.breakdown) for step in steps if step.breakdown is not None]
+    whole = sum(duration for duration, _ in broken) / max(1, len(broken))
+    names = [of.name for of in fields(broken[0][1]) if of.name.endswith("_ps")] if whole else []
+    parts = []
+    for name in names:
+        average, deviation, *_ = spread(np.array([getattr(of, name) for _, of in broken], np.float64))
+        parts.append(StepPart(name.removesuffix("_ps"), average, deviation, average / whole))
+    return tuple(parts)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -7,7 +7,7 @@ time. Where none of these does so for half of the runs, each core ran on its own
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -45,6 +45,7 @@ class ModuleLatency:
         launched: int64[m], ascending; the runs whose launch the host's events tell.
         wait_ps: int64[m]; time from the launch's start to the run's.
         queued_ps: int64[m]; the part of it that the core spent on other runs.
+        core_ps: time of the runs, added up over the cores.
     """
 
     name: str
@@ -55,6 +56,7 @@ class ModuleLatency:
     launched: Int64s
     wait_ps: Int64s
     queued_ps: Int64s
+    core_ps: float
 
     def __len__(self) -> int:
         return len(self.start_ps)
@@ -71,6 +73,15 @@ class _CoreRuns(Columns):
     run_id: Int64s
     launch: Int64s
     queued: Int64s
+
+
+def module_shares(modules: Iterable[ModuleLatency]) -> dict[str, float]:
+    """Which part of the modules' time each one takes, 0-1 by name: of all hosts and cores, each core's runs alone."""
+    times: dict[str, float] = {}
+    for module in modules:
+        times[module.name] = times.get(module.name, 0.0) + module.core_ps
+    whole = sum(times.values())
+    return {name: time / whole if whole else 0.0 for name, time in times.items()}
 
 
 def module_latencies(
@@ -156,6 +167,7 @@ def _latency(name: str, parts: Sequence[_CoreRuns], by_device: bool) -> ModuleLa
         launched=known,
         wait_ps=wait,
         queued_ps=np.clip(waited[known], 0, wait),
+        core_ps=float(every.duration.astype(np.float64).sum()),
     )
 
 

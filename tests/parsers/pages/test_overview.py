@@ -37,6 +37,7 @@ def check_unknown(result: Overview) -> None:
     environment = result.environment
     none |= {"environment.device_type"} if environment.device_type is None else set()
     none |= {"environment.is_training"} if environment.is_training is None else set()
+    none |= {"environment.profile_start_time"} if environment.profile_start_ns is None else set()
     none |= {"environment.profile_duration_ms"} if environment.profile_duration_ps is None else set()
     assert set(result.unknown) == none
     assert all(reason.strip() for reason in result.unknown.values())

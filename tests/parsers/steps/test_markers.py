@@ -175,11 +175,8 @@ def runs(*spans: Mark) -> ModuleRuns:
 def test_the_busiest_module_ran_often_enough_on_every_core() -> None:
     often = [("step", at * 100, at * 100 + 20) for at in range(3)]
     long = [("init", 0, 900), ("eval", 1, 200), ("eval", 201, 400)]
-    found = busiest_module([runs(*often, *long), runs(*often)])
-    assert found is not None
-    assert found[0] == "step"
-    assert found[1] == pytest.approx(120 / (120 + 900 + 398))
+    assert busiest_module([runs(*often, *long), runs(*often)]) == "step"
     assert busiest_module([runs(*often), runs(*often[:2])]) is None
-    assert busiest_module([runs(*often), runs()]) == ("step", 1.0)  # a core without any module is not used
+    assert busiest_module([runs(*often), runs()]) == "step"  # a core without any module is not used
     assert busiest_module([runs(), runs()]) is None
     assert busiest_module([]) is None

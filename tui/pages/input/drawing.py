@@ -50,7 +50,7 @@ _DEEPEST = 8
 
 
 _Card = list[list[Span]]
-_CARDS = (20, 17, 24)
+_CARDS = (23, 16, 22)
 """Cells of 80 that the cards but the last one have."""
 
 _FEW_CARDS = (28, 28)
@@ -59,11 +59,11 @@ _FEW_CARDS = (28, 28)
 
 def input_headline(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
     """Three rows of cards: step time, the share of it that waits for input, and the worst step."""
-    cards = [step_time_card(page.step_time, glyphs)]
+    widths = [width * share // 80 for share in (_CARDS if width >= NARROW else _FEW_CARDS)]
+    cards = [step_time_card(page.step_time, widths[0] - 1, glyphs)]
     cards += [_wait_card(page, glyphs), _range_card(page, glyphs), _worst_card(page, glyphs)]
     if width < NARROW:
         del cards[2]
-    widths = [width * share // 80 for share in (_CARDS if width >= NARROW else _FEW_CARDS)]
     widths.append(width - sum(widths))
     blocks = [
         [(*fit(row, room - 1, glyphs), (" ", "text")) for row in card] for card, room in zip(cards, widths, strict=True)

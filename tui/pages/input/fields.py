@@ -7,13 +7,16 @@ input to the device (`device_feed`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputOp, InputPipelinePage, Stage, StepWait
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
-from tpuprof.tui.report.quantities import BOTTLENECK, STEP_TIME
+from tpuprof.tui.report.quantities import BOTTLENECK, STEP_COUNT, STEP_TIME, STEP_TIMES
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, divided
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.describe import Section
 
 TIME_US = Unit("us", divided(1e6), duration)
 
@@ -123,3 +126,22 @@ STAGES: Table[InputPipelinePage] = Table(
     ("name", "label", "depth"),
 )
 """The same ops in the order of the pipeline, each below the one that it feeds."""
+
+
+def sections(page: InputPipelinePage) -> list[Section]:
+    """All figures of the page by what they are about."""
+    time, waiting = page.step_time, page.infeed_percent
+    steps, shares = BEFORE_OPS[:2]
+    of_page: list[tuple[Figure[Any], Any]] = [(figure, page) for figure in (*BREAKDOWN, *BOTTLENECK[:4])]
+    return [
+        (
+            "Step time",
+            [(figure, time) for figure in (*STEP_TIMES, STEP_COUNT)] if time is not None else [(steps, page)],
+        ),
+        (
+            "Share of each step that waits for input, on the core that waits most",
+            [(figure, waiting) for figure in INFEED_PERCENT] if waiting is not None else [(shares, page)],
+        ),
+        ("The host's time for input", of_page[: len(BREAKDOWN)]),
+        ("Bottleneck", of_page[len(BREAKDOWN) :]),
+    ]

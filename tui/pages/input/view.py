@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.tui.draw.columns import Cursor, Frame
@@ -11,8 +11,12 @@ from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict, wait_detail
+from tpuprof.tui.pages.input.fields import sections
 from tpuprof.tui.widgets.graph_tab import GraphTab, Panel, Place
 from tpuprof.tui.widgets.line_canvas import Look
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.describe import Section
 
 MEANINGS: tuple[tuple[str, str], ...] = (
     (
@@ -60,6 +64,9 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
 
     def _searched(self, page: InputPipelinePage) -> Mapping[Panel, Sequence[str]]:
         return {"ops": [f"{page.ops[stage.op].name}\n{page.ops[stage.op].category}" for stage in page.stages]}
+
+    def _sections(self, page: InputPipelinePage) -> Sequence[Section]:
+        return sections(page)
 
     def _first_step(self, page: InputPipelinePage) -> int:
         return page.worst_step or 0

@@ -17,7 +17,7 @@ from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, 
 from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, line_width
 from tpuprof.tui.pages.overview.fields import FIGURES, TOP_OPS, findings_heading
 from tpuprof.tui.pages.overview.findings import findings_table
-from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict
+from tpuprof.tui.pages.overview.headline import headline, latency_line, split_lines, verdict
 from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph
 from tpuprof.tui.report.fields import row_words, short_names
 
@@ -139,25 +139,34 @@ def overview(page: Overview, width: int, height: int | None, glyphs: Glyphs = BL
     return list(compose(page, width, height, glyphs, Cursor()).lines)
 
 
-def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor) -> Frame:
-    """Puts the page together. Notes may lie below the screen's end; everything else fits from 80x20 on."""
+def compose(
+    page: Overview, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor, with_steps: bool | None = None
+) -> Frame:
+    """Puts the page together. Notes may lie below the screen's end; everything else fits from 80x20 on.
+
+    Args:
+        with_steps: whether the graph is that of the steps, or latencies; None leaves it to what the program does.
+    """
+    with_steps = not page.serves if with_steps is None else with_steps
     tall = height is None or height >= TALL
     lines: list[Line] = headline(page, width, glyphs)
     if tall:
-        lines.append(fit([], width, glyphs))
+        lines += [*split_lines(page, width, glyphs), fit([], width, glyphs)]
     # on a low screen the findings stand for the advice, of which they are the better half
     most = None if height is None or height >= TALL else 2 if page.findings else 4 if height > LOW else 3
     lines += verdict(page, width, glyphs, most, tall or not page.findings)
-    lines += latency_line(page, width, glyphs)
+    lines += latency_line(page, width, glyphs) if with_steps else []
     lines += _why_slow(page, width, height, glyphs, cursor)
     lines.append(_device_rule(page, width, glyphs))
     crowded = height is not None and height <= LOW and bool(page.findings)
     lines += class_bar(page, width, glyphs, crowded)
     first_step = last_step = -1
-    if page.steps:
+    rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 5))
+    if not with_steps:
+        lines += _latencies(page, width, rows + 2, glyphs)
+    elif page.steps:
         lines.append(_steps_rule(page, width, glyphs))
         first_step = len(lines)
-        rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 4))
         lines += step_graph(page.steps, width, rows, glyphs, cursor.step)
         lines.append(step_detail(page.steps, cursor.step, width, glyphs))
         last_step = len(lines) - 1
@@ -194,6 +203,23 @@ def _why_slow(page: Overview, width: int, height: int | None, glyphs: Glyphs, cu
     more = f"{shown} of {len(page.findings)}, " if shown < len(page.findings) else ""
     title = rule("Why is it slow?", width, glyphs, more + findings_heading(page.findings))
     return [title, *findings_table(page, width, glyphs, cursor.finding, most, with_evidence=height is None)]
+
+
+def _latencies(page: Overview, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Latency at percentiles, taken apart, and where there is room for it a histogram; so many lines and a heading."""
+    from tpuprof.tui.pages.overview.inference import drawing  # noqa: PLC0415 - for programs that serve
+
+    if page.inference is None:
+        return []
+    whole = len(page.inference.percentiles) + 2
+    lines = drawing.session_latencies(
+        page.inference, width, min(height, whole) - 1, glyphs, drawing.session_words(page.inference, glyphs)
+    )
+    room = height - whole - 2
+    return lines + (drawing.histogram(page.inference, width, room, glyphs) if room >= _LEAST_HISTOGRAM else [])
+
+
+_LEAST_HISTOGRAM = 2
 
 
 def _device_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:

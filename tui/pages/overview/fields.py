@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parsers.pages.overview.model import Overview, Share, Step, TopOp
+from tpuprof.parsers.pages.overview.model import Overview, Share, Step, StepPart, TopOp
 from tpuprof.parsers.steps.model import GenericBreakdown
-from tpuprof.tui.draw.format import duration, flop_rate, percent
+from tpuprof.tui.draw.format import UNKNOWN, duration, flop_rate, percent, utc
 from tpuprof.tui.report.fields import NO_REASON, Figure, Table, attribute, listed, nested, object_table
-from tpuprof.tui.report.quantities import BOTTLENECK, LATENCIES, RANK, STEP_TIME
+from tpuprof.tui.report.quantities import (
+    BOTTLENECK,
+    LATENCIES,
+    RANK,
+    STEP_COUNT,
+    STEP_TIME,
+    STEP_TIMES,
+    latency_figures,
+)
 from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
+    from tpuprof.tui.report.describe import Section
 
 # --- what it ran on, and its figures
 
+TIME_OF_DAY = Unit(
+    "ISO 8601, UTC",
+    lambda values: [None if ns is None else utc(ns / 1e9) for ns in values],
+    lambda ns, _: UNKNOWN if ns is None else utc(ns / 1e9) or UNKNOWN,
+    is_text=True,
+)
+
 _DURATION = "from start to stop as the profiler noted them, else from the first device event to the end of the last"
+_START, _STARTED = "when the first host's profiler began", "environment.profile_start_ns"
 _TRAINING = "whether the framework name of an op stems from a gradient"
 ENVIRONMENT = (
     attribute("environment.host_count", COUNT, "hosts with a readable profile"),
@@ -25,6 +42,7 @@ ENVIRONMENT = (
     attribute("environment.device_type", VERBATIM, "as the profile names it", null=NO_REASON, short="device type"),
     attribute("environment.device_core_count", COUNT, "TensorCores, or GPUs, of all hosts"),
     attribute("environment.is_training", FLAG, _TRAINING, null=NO_REASON, short="training or inference"),
+    attribute("environment.profile_start_time", TIME_OF_DAY, _START, null=NO_REASON, short="began", name=_STARTED),
     attribute("environment.profile_duration_ms", TIME_MS, _DURATION, null=NO_REASON, short="capture length"),
     attribute("environment.simulated", FLAG, "whether the profile says that its times are composed, not measured"),
 )
@@ -38,7 +56,7 @@ def _percent(key: str, short: str, meaning: str, heading: str = "", name: str = 
 _DUTY = "time of the capture in which a chip runs an op that neither waits nor moves data for the host"
 _FLOPS = "model FLOPs of all ops by the compiler's count over the capture, of the device's peak"
 _BYTES = "bytes that ops move to and from HBM by the compiler's count over the capture, of the device's peak"
-_LARGER = "the larger of FLOPS utilization and memory bandwidth utilization"
+_LARGER = "the larger of FLOPS utilization and memory bandwidth utilization: how near the program is to its roof"
 _OF_HBM = "memory bandwidth utilization, of peak"
 ACTIVITY = (
     _percent("device_duty_cycle_percent", "duty cycle", _DUTY, "device duty cycle"),
@@ -120,6 +138,15 @@ SPARSE_CORE = (
 )
 _PARTS = nested(BREAKDOWN, (GenericBreakdown, GENERIC_BREAKDOWN))
 _NOT_MARKED = "these steps are not marked in the profile, so their time cannot be taken apart"
+STEP_PARTS: Table[Sequence[StepPart]] = object_table(
+    "step_parts",
+    (
+        attribute("part", VERBATIM, "as in the steps' breakdown", name="name"),
+        attribute("average_ms", TIME_MS, "mean over the steps that are broken down"),
+        attribute("standard_deviation_ms", TIME_MS, "of the sample; 0 for one step"),
+        attribute("fraction", SHARE, "of the mean step, 0-1; parts may overlap"),
+    ),
+)
 _BESIDE, _NO_SPARSE_CORES = "what the SparseCores do meanwhile", "the profile has no SparseCores with steps"
 STEPS: Table[Sequence[Step]] = object_table(
     "steps",
@@ -206,19 +233,59 @@ INFERENCE = (
     attribute("percentiles", listed(LATENCIES), "latencies"),
 )
 _NO_SESSIONS = "a training program, or one without requests and runs of modules"
+OF_STEPS = attribute("performance.step_time_ms", STEP_TIME, "times of the steps", null=NO_REASON, short="step time")
 BEFORE_OPS: tuple[Figure[Overview], ...] = (
     *ENVIRONMENT,
-    attribute("performance.step_time_ms", STEP_TIME, "times of the steps", null=NO_REASON, short="step time"),
+    OF_STEPS,
     *(*ACTIVITY, *COUNTERS, FLOPS, ROOFLINE, BANDWIDTH, *SPLIT),
     attribute("shares", listed(SHARES), "the cores' time by class of op, idle time included"),
     attribute("steps", listed(STEPS), "in order of time"),
+    attribute("step_parts", listed(STEP_PARTS), "where the time of the mean step goes"),
     attribute("findings", listed(FINDINGS), "why it is slow, what is worth most first"),
+)
+OP_COUNTS = (
+    attribute("op_count", COUNT, "distinct HLO ops"),
+    attribute("op_event_count", COUNT, "how often they ran, over all cores"),
 )
 AFTER_OPS: tuple[Figure[Overview], ...] = (
     *BOTTLENECK,
     attribute("inference", nested(INFERENCE), "latencies of a program that serves", null=_NO_SESSIONS),
-    attribute("op_count", COUNT, "distinct HLO ops"),
-    attribute("op_event_count", COUNT, "how often they ran, over all cores"),
+    *OP_COUNTS,
 )
 """Figures that stand before the top ops in JSON, and after them."""
 FIGURES = (*BEFORE_OPS, *AFTER_OPS)
+
+# --- all figures, for the screen
+
+_PARTS_BY_KEY = {part.key: part for part in (*BREAKDOWN, *GENERIC_BREAKDOWN)}
+
+
+def _part_of_mean(part: StepPart) -> Figure[Overview]:
+    """The mean of a part of the steps, with its deviation and share in what it means."""
+    known = _PARTS_BY_KEY.get(part.name)
+    spread = f"deviation {duration(part.standard_deviation_ps)}, {percent(100 * part.fraction)} of the mean step"
+    meaning = f"{known.meaning}; {spread}" if known is not None else spread
+    return Figure(part.name, TIME_MS, lambda _: part.average_ps, meaning)
+
+
+def sections(page: Overview) -> list[Section]:
+    """All figures of the page by what they are about."""
+    time, inference = page.performance.step_time, page.inference
+    times = [(figure, time) for figure in (*STEP_TIMES, STEP_COUNT)] if time is not None else [(OF_STEPS, page)]
+    latency: list[tuple[Figure[Any], Any]] = []
+    if inference is not None:
+        latency = [(figure, inference) for figure in INFERENCE if not figure.unit.parts]
+        latency += [(figure, inference.average) for figure in latency_figures() if inference.average is not None]
+
+    def of_page(figures: Iterable[Figure[Overview]]) -> list[tuple[Figure[Any], Any]]:
+        return [(figure, page) for figure in figures]
+
+    return [
+        ("Step time", times),
+        *([("Mean step", of_page(map(_part_of_mean, page.step_parts)))] if page.step_parts else []),
+        ("Device and host", of_page((*ACTIVITY, FLOPS, BANDWIDTH, ROOFLINE, *COUNTERS))),
+        ("Framework ops, and matrix ops by the width of their operands", of_page(SPLIT)),
+        ("Bottleneck", of_page(BOTTLENECK[:4])),
+        *([("Latency, mean session", latency)] if latency else []),
+        ("Program and capture", of_page((*ENVIRONMENT, *OP_COUNTS))),
+    ]

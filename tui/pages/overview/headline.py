@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.columns import step_time_card
+from tpuprof.tui.draw.columns import WIDE_CARD, step_time_card
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import beside, clean, cut_after, fit, wrap
+from tpuprof.tui.draw.layout import WIDE, beside, clean, cut_after, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.inference import InferencePage
 
 
 class _Card(NamedTuple):
@@ -29,7 +32,7 @@ def _level(value: float | None, good: float, bad: float) -> StyleKey:
     return "good" if value >= good else "bad" if value <= bad else "warn"
 
 
-def _cards(page: Overview) -> list[_Card]:
+def _cards(page: Overview, with_more: bool) -> list[_Card]:
     figures = page.performance
     if any(isinstance(step.breakdown, GenericBreakdown) for step in page.steps):
         return _gpu_cards(page)
@@ -39,6 +42,7 @@ def _cards(page: Overview) -> list[_Card]:
         _Card("IDLE", idle, _level(idle, 5, 25), "no op runs"),
         _Card("FLOPS", figures.flops_utilization_percent, "strong", "of peak"),
         _Card("HBM BW", figures.memory_bandwidth_utilization_percent, "strong", "of peak"),
+        *([_Card("EFFICIENCY", figures.roofline_efficiency_percent, "strong", "of roof")] if with_more else []),
         *([_Card("MXU", mxu, "strong", "counter")] if mxu is not None else []),
     ]
 
@@ -60,22 +64,25 @@ def _gpu_cards(page: Overview) -> list[_Card]:
     ]
 
 
+_ROOMY = 15
+"""Cells from which on a card says what its figure is of."""
+
+
 def headline(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     """Three rows of cards: label, figure, and its range or a bar."""
-    cards = _cards(page)
+    cards = _cards(page, width >= WIDE)
     step_width = max(22, min(36, width - 14 * len(cards)))
     each = max(1, (width - step_width) // len(cards))
-    time = page.performance.step_time
-    card_rows = step_time_card(time, glyphs, gap="  ")
-    if time is not None and step_width >= 34:
-        deviation = duration(time.standard_deviation_ps, glyphs.is_ascii)
-        card_rows[2] += [("  ", "text"), (f"{glyphs.sigma} {deviation}", "dim")]
+    card_rows = step_time_card(page.performance.step_time, step_width, glyphs)
+    if page.serves and page.inference is not None:
+        card_rows = _latency_card(page.inference, step_width, glyphs)
     blocks, widths = [[fit(row, step_width, glyphs) for row in card_rows]], [step_width]
     for place, card in enumerate(cards):
         room = each if place < len(cards) - 1 else width - step_width - each * (len(cards) - 1)
         filled, empty = small_bar((card.value or 0.0) / 100, max(1, min(12, room - 2)), glyphs)
         key: StyleKey = "dim" if card.value is None else card.key
-        note = f" {card.note}" if room >= 18 and card.value is not None else ""
+        words = f"{percent(card.value)} {card.note}"
+        note = f" {card.note}" if _ROOMY <= room > len(words) and card.value is not None else ""
         rows: list[list[Span]] = [
             [(card.label if len(card.label) < room else card.label.split()[0], "dim")],
             [(percent(card.value), key), (note, "dim")],
@@ -84,6 +91,43 @@ def headline(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
         blocks.append([fit(row, room, glyphs) for row in rows])
         widths.append(room)
     return beside(blocks, widths)
+
+
+def _latency_card(page: InferencePage, width: int, glyphs: Glyphs) -> list[list[Span]]:
+    """Three rows in place of the step time's: the median of requests or runs, how many there are, and the average."""
+    total_ps = {each.percentile: each.latency.total_ps for each in page.percentiles}
+    average = duration(page.average.total_ps if page.average else None, glyphs.is_ascii)
+    title = " REQUEST " if page.source == "requests" else " MODULE RUN "
+    slow: list[Span] = [("  99% ", "dim"), (duration(total_ps.get(99.0), glyphs.is_ascii), "text")]
+    return [
+        [(title, "dim"), ("median", "dim")],
+        [(f" {duration(total_ps.get(50.0), glyphs.is_ascii, 4)}", "strong"), (f"  n={page.sessions}", "dim")],
+        [(" avg ", "dim"), (average, "text"), *(slow if width >= WIDE_CARD else [])],
+    ]
+
+
+def split_lines(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """Where framework ops ran, how much of them eagerly, and the widths of matrix operands; nothing without any."""
+    figures = page.performance
+    parts = (
+        ("ops placed", ("host", figures.host_op_percent), ("device", figures.device_op_percent)),
+        ("eager", ("host", figures.eager_host_percent), ("device", figures.eager_device_percent)),
+        ("matrix ops", ("16-bit", figures.bits16_percent), ("32-bit", figures.bits32_percent)),
+    )
+    if all(value is None for _, *pair in parts for _, value in pair):
+        return []  # the notes say why
+    lines: list[list[Span]] = [[]]
+    for title, *pair in parts:
+        spans: list[Span] = [(f" {title.upper()} ", "dim")]
+        for place, (name, value) in enumerate(pair):
+            spans += [(f"{', ' * (place > 0)}{name} ", "dim"), (percent(value), "dim" if value is None else "text")]
+        spans.append(("  ", "text"))
+        if line_width((*lines[-1], *spans)) > width:
+            lines.append([])
+        lines[-1] += spans
+    more: list[Span] = [(" i ", "key"), ("all figures", "dim")]
+    lines[-1] += more if line_width((*lines[-1], *more)) <= width else []
+    return [fit(line, width, glyphs) for line in lines]
 
 
 _SIGNS: dict[str, tuple[str, StyleKey]] = {

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.columns import Cursor, Frame
+from tpuprof.tui.draw.layout import clean, fit
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.overview.details import op_details, op_line, step_details, step_line
 from tpuprof.tui.pages.overview.drawing import compose, notes
+from tpuprof.tui.pages.overview.fields import sections
 from tpuprof.tui.pages.overview.findings import finding_details, finding_line, goes_somewhere
 from tpuprof.tui.pages.overview.headline import verdict
-from tpuprof.tui.widgets.graph_tab import GraphTab, Panel, Place
+from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.graph_tab import GraphTab, Named, Panel, Place, step_at
+from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
+    from tpuprof.parsers.pages.inference import LatencyRow
+    from tpuprof.tui.report.describe import Section
+
+At = Literal["overview", "latencies", "steps"]
+"""The views: that of the program, that of its latencies, and for programs that serve the first one with steps."""
 
 MEANINGS: tuple[tuple[str, str], ...] = (
     (
@@ -39,6 +48,47 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("self", "share of the self time of all ops, idle left out: what an op takes without the ops inside it."),
     ("count", "how often the op ran, summed over cores."),
     ("FLOP/s", "FLOPs by the compiler's count over the op's time; n/a where the profile has no count."),
+    (
+        "REQUEST, RUN",
+        "in programs that serve: what a request took, or a run of the module with most time; v takes it apart.",
+    ),
+    ("EFFICIENCY", "the larger of FLOPS and HBM BW: how near the program is to its roof. On wide screens, and in i."),
+    (
+        "OPS PLACED",
+        "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. Also in i.",
+    ),
+    ("n/a", "the profile cannot tell: the notes (w) say why. It is never 0 instead."),
+)
+
+
+LATENCY_MEANINGS: tuple[tuple[str, str], ...] = (
+    ("Session", "a request; where a profile has none, a run of the module with most time. The page says which."),
+    (
+        "50%, 99%",
+        "so many percent of the sessions take no longer. A row is the session at that place, with its own parts.",
+    ),
+    ("host", "what is neither device time nor transfer; from a launch on, the time until the core could start."),
+    ("queued", "time from a launch on in which the core was busy with earlier runs."),
+    ("device", "runs of modules; transfer: to the device and from it."),
+    (
+        "Per second",
+        "sessions over the time from a host's first start to its last end. Tokens a second cannot be told: no event "
+        "counts tokens.",
+    ),
+    (
+        "Histogram",
+        "sessions by latency, in bins of one width; of one ratio (log scale) where the longest takes more than ten "
+        "times the shortest. Below: where the percentiles lie.",
+    ),
+    (
+        "share",
+        "of a module: of the time of all modules over all cores, each core's runs added up. Of a model: of latencies.",
+    ),
+    ("phase", "prefill, decode or sampling, where the module's name says so."),
+    (
+        "s32[8,1]",
+        "arguments that tell the batch: arrays of whole numbers, and what differs from the module's other shapes.",
+    ),
     ("n/a", "the profile cannot tell: the notes (w) say why. It is never 0 instead."),
 )
 
@@ -49,13 +99,51 @@ class OverviewTab(GraphTab[Overview]):
     MEANINGS = MEANINGS
     TITLES: ClassVar[Mapping[Panel, str]] = {"findings": "Finding", "ops": "Op", "steps": "Step"}
 
+    def __init__(self, look: Look, *, id: str) -> None:
+        super().__init__(look, id=id)
+        self._at: At = "overview"
+
     def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> Frame:
-        return compose(page, width, height, self.look.glyphs, cursor)
+        if self._shows_latencies and page.inference is not None:
+            from tpuprof.tui.pages.overview.inference import drawing  # noqa: PLC0415 - for programs that serve
+
+            shown = replace(page.inference, warnings=page.warnings)
+            return drawing.compose(shown, width, height, self.look.glyphs, cursor)
+        return compose(page, width, height, self.look.glyphs, cursor, True if self._at == "steps" else None)
+
+    @property
+    def _shows_latencies(self) -> bool:
+        return self._at == "latencies" and self._page is not None and self._page.inference is not None
+
+    def _steps(self, page: Overview) -> Sequence[Named]:
+        hidden = self._shows_latencies or (self._at == "overview" and page.serves)
+        return () if hidden else page.steps
+
+    def _sections(self, page: Overview) -> Sequence[Section]:
+        return sections(page)
+
+    @property
+    def meanings(self) -> tuple[tuple[str, str], ...]:
+        """What the figures of the view are called and mean."""
+        return LATENCY_MEANINGS if self._shows_latencies else MEANINGS
+
+    @property
+    def note(self) -> str:
+        """What a session is, where latencies are shown."""
+        return self._page.inference.note if self._shows_latencies and self._page and self._page.inference else ""
+
+    def _module(self, page: Overview, index: int) -> LatencyRow | None:
+        """The module on that row, where modules are what is listed."""
+        return page.inference.modules[index] if self._shows_latencies and page.inference is not None else None
 
     def _listed(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
+        if self._shows_latencies and page.inference is not None:
+            return {"ops": [row.name for row in page.inference.modules]}
         return {"findings": [finding.title for finding in page.findings], "ops": [op.name for op in page.top_ops]}
 
     def _searched(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
+        if self._shows_latencies:
+            return self._listed(page)
         ops = (filter(None, (op.name, op.category, op.hlo_category, op.op_class)) for op in page.top_ops)
         return {**self._listed(page), "ops": ["\n".join(words) for words in ops]}
 
@@ -67,6 +155,8 @@ class OverviewTab(GraphTab[Overview]):
             return step_line(page.steps[place.index], page, width, glyphs)
         if place.panel == "findings":
             return finding_line(page.findings[place.index], width, glyphs)
+        if module := self._module(page, place.index):
+            return fit([(" module ", "dim"), (clean(module.name, glyphs.is_ascii), "strong")], width, glyphs)
         return op_line(page.top_ops[place.index], width, glyphs)
 
     def _lines_on(self, page: Overview, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
@@ -74,11 +164,32 @@ class OverviewTab(GraphTab[Overview]):
             return step_details(page.steps[place.index], page, width, glyphs)
         if place.panel == "findings":
             return finding_details(page.findings[place.index], page, width, glyphs)
+        if module := self._module(page, place.index):
+            from tpuprof.tui.pages.overview.inference.drawing import module_details  # noqa: PLC0415 - as above
+
+            return module_details(module, width, glyphs)
         return op_details(page.top_ops[place.index], page, width, glyphs)
+
+    @property
+    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
+        """What is under the cursor, in full."""
+        found = super().details
+        return ("Module", found[1]) if found is not None and self._shows_latencies else found
+
+    @property
+    def foot_keys(self) -> tuple[FootKey, ...]:
+        """Keys for what there is to move over, and that of the other view."""
+        keys = super().foot_keys
+        if "latencies" not in self.commands:
+            return keys
+        other = "overview" if self._shows_latencies else "latencies"
+        moving = [FootKey("j k", "module")] if self._shows_latencies else keys[:1]
+        return (*moving, FootKey("v", other), *keys[1:])
 
     def show(self, part: str, payload: Overview) -> None:
         """Shows a page, be it of some hosts only; cursors stay on the same op and step where the new page has them."""
         old, self._page = self._page, payload
+        self._at = self._at if payload.inference is not None else "overview"
         self._keep_cursors(old, payload)
         if old is None or not payload.findings:
             self._panel = self._first_panel(payload)
@@ -89,17 +200,48 @@ class OverviewTab(GraphTab[Overview]):
     @property
     def commands(self) -> tuple[str, ...]:
         """From an op to the same one in the ops tab, from a step to the timeline, from a finding to where to look."""
-        page, place = self._page, self.place
-        if page is None or place is None:
+        page, place, always = self._page, self.place, super().commands
+        if page is None:
             return ()
+        always += ("latencies",) if page.inference is not None else ()
+        if place is None or self._shows_latencies:
+            return always
         if place.panel == "findings":
-            return ("same_op",) if goes_somewhere(page.findings[place.index]) else ()
-        return ("same_op", "on_timeline") if place.panel == "ops" else ("same_op",)
+            return ("same_op", *always) if goes_somewhere(page.findings[place.index]) else always
+        return ("same_op", *(("on_timeline",) if place.panel == "ops" else ()), *always)
+
+    def command(self, name: str, by: int = 1) -> str:
+        """Shows latencies, or the overview with its graph again; or all figures."""
+        if name != "latencies":
+            return super().command(name, by)
+        self._show_view("overview" if self._shows_latencies else "latencies")
+        return ""
+
+    def _show_view(self, view: At) -> None:
+        page, self._at = self._page, view
+        self._op, self._finding, self._step = 0, 0, None
+        if page is not None:
+            self._panel = self._list = self._first_panel(page)
+        self.scroll_lines_to(0)
+        self.redraw()
+
+    def back(self) -> bool:
+        """From the latencies, or the steps that a jump led to, back to the overview."""
+        if self._at == "overview":
+            return False
+        self._show_view("overview")
+        return True
+
+    def go_to(self, what: str, name: str, program: int | None = None) -> str:
+        """Moves to the step of that name, where there is one; a program that serves then shows its steps."""
+        if self._page is not None and step_at(self._page.steps, name) is not None and not self._steps(self._page):
+            self._show_view("steps")
+        return super().go_to(what, name, program)
 
     def jump(self, command: str) -> Jump | None:
         """To where a finding points, to a step or an op's longest run on the timeline, to the op in the ops tab."""
         page, place, selected = self._page, self.place, self.selection
-        if page is None or place is None or selected is None:
+        if page is None or place is None or selected is None or command not in ("same_op", "on_timeline"):
             return None
         if command == "same_op" and place.panel == "findings":
             return self._jump_of(page, page.findings[place.index])

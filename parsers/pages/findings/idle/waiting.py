@@ -13,6 +13,7 @@ from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_progr
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes
 from tpuprof.parsers.pages.findings.finding import Finding, Kind, Place
 from tpuprof.parsers.pages.words import ordinal, sentence_name, share, short, time
+from tpuprof.parsers.steps.requests.serving import answers_requests
 
 LEAST_INPUT = 0.05
 """XProf calls a program moderately input-bound from this share of step time on."""
@@ -180,7 +181,12 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
     kind, title, place = _gap_title(gaps, everything, step)
     serves = budget.evidence.serves
     between_runs = 2 * gaps.unlaunched_ps >= everything
-    if kind == "idle" and title == _UNEXPLAINED and between_runs and any(_SERVES.search(name) for name, _, _ in serves):
+    if (
+        kind == "idle"
+        and title == _UNEXPLAINED
+        and between_runs
+        and any(answers_requests(name) for name, _, _ in serves)
+    ):
         kind, title = "serving", f"Device idle between runs of {short(serves[0][0])}"
     few = "" if steps is None or budget.between_ps else _few_steps(steps.gaps.mean(axis=0))
     title = title.replace("Device idle", f"{few} the device is idle") if few else title
@@ -206,10 +212,6 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
 
 
 _UNEXPLAINED = "Device idle between its ops"
-
-
-_SERVES = re.compile(r"decode|prefill|generat|serv|sampl|logits|infer|step_fun|predict", re.IGNORECASE)
-"""Names of modules that answer requests."""
 
 
 def _where_in_runs(gaps: IdleTime, everything: float) -> str:

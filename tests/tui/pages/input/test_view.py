@@ -47,7 +47,7 @@ def test_states_and_pages_replace_each_other() -> None:
             assert tab.has_page and tab._page is not None
             assert "PARTLY INPUT-BOUND" in shown(tab)
             assert tab.selection == "Iterator::Root::Prefetch"
-            assert [key.key for key in tab.foot_keys] == ["j k", "h l", "Enter"]
+            assert [key.key for key in tab.foot_keys] == ["j k", "h l", "Enter", "i"]
 
     asyncio.run(play())
 

@@ -100,7 +100,7 @@ def test_where_there_is_no_more_to_see_o_is_no_key() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         assert "o go there" in frame(app)
         await pilot.press("j", "j", "j")
-        assert "o go there" not in frame(app) and overview_tab(app).commands == ()
+        assert "o go there" not in frame(app) and overview_tab(app).commands == ("figures",)
         await pilot.press("o")
         assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 3)
         await pilot.press("j")

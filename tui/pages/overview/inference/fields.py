@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpuprof.parsers.pages.inference import PERCENTILES, InferencePage, LatencyRow
+from tpuprof.parsers.pages.inference import NO_PHASE, PERCENTILES, Bin, InferencePage, LatencyRow
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.quantities import LATENCIES, PERCENTILE, latency_figures, latency_table, queued
-from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TIME_MS, TIME_PS, VERBATIM
+from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM
 
 SIZES: Table[Sequence[int]] = Table(
     "percentiles",
@@ -26,7 +26,12 @@ def _at(place: int) -> Figure[LatencyRow]:
     return Figure(name, TIME_PS, lambda row: row.percentiles_ps[place], f"at {name}", heading=name)
 
 
-def rows_of(kind: str) -> Table[Sequence[LatencyRow]]:
+_OF_ROWS = "of the time of all rows, 0-1; of modules over all cores, each core's runs added up"
+_PHASE = "what the module does, as its name tells: prefill, decode, sampling"
+_INPUTS = "arguments that tell the module's batch: whole numbers, and what differs from its other shapes"
+
+
+def rows_of(kind: str, key: str = "rows") -> Table[Sequence[LatencyRow]]:
     """The table of models or modules, `kind` says which; only modules run on cores."""
     figures: tuple[Figure[LatencyRow], ...] = (
         attribute("name", VERBATIM, "of the model or module", kind),
@@ -36,15 +41,27 @@ def rows_of(kind: str) -> Table[Sequence[LatencyRow]]:
         attribute("maximum_ms", TIME_MS, "the longest", "longest"),
         attribute("percentiles", listed(SIZES), "latencies", name="percentiles_ps"),
         attribute("total_ms", TIME_MS, "all together"),
-        attribute("time_fraction", SHARE, "of the time of all rows, 0-1", "share", name="fraction"),
+        attribute("time_fraction", SHARE, _OF_ROWS, "share", name="fraction"),
         attribute("cores", COUNT, "that ran the module", "cores", null=NO_REASON),
+        attribute("phase", VERBATIM, _PHASE, "phase", null=NO_PHASE),
+        attribute("inputs", TEXTS, _INPUTS, "inputs"),
     )
     columns = [_at(place) for place in range(len(PERCENTILES))]
     markdown = ("name", "time_fraction", "runs", "average_ms", *(column.key for column in columns), "maximum_ms")
-    return object_table("rows", figures, columns, markdown=(*markdown, *(["cores"] if kind == "module" else [])))
+    return object_table(key, figures, columns, markdown=(*markdown, *_OF_MODULES * (kind == "module")))
 
 
-MODELS, MODULES = rows_of("model"), rows_of("module")
+_OF_MODULES = ("cores", "phase", "inputs")
+MODELS, ROWS, MODULES = rows_of("model"), rows_of("module"), rows_of("module", "modules")
+
+HISTOGRAM: Table[Sequence[Bin]] = object_table(
+    "histogram",
+    (
+        attribute("low_ms", TIME_MS, "sessions of the bin take at least so long"),
+        attribute("high_ms", TIME_MS, "and less than that; in the last bin up to it"),
+        attribute("count", COUNT, "sessions in the bin"),
+    ),
+)
 
 _PARTS = ("total_ms", "host_ms", "queued_ms", "device_ms", "communication_ms")
 LAUNCHED = latency_table(queued("latency."), markdown=_PARTS)
@@ -66,6 +83,7 @@ BEFORE_ROWS: tuple[Figure[InferencePage], ...] = (
     attribute("minimum_ms", TIME_MS, "the shortest session", null=NO_REASON),
     attribute("maximum_ms", TIME_MS, "the longest session", null=NO_REASON),
     attribute("percentiles", listed(LATENCIES), "latencies of sessions"),
+    attribute("histogram", listed(HISTOGRAM), "sessions by latency; bins are of one width, or of one ratio"),
     attribute("launches", nested(LAUNCHES), "of the module's runs", null=NO_REASON, short="latency from the launch on"),
 )
 NOTE: Figure[InferencePage] = attribute("note", VERBATIM, "what the sessions are, in a sentence or two")

@@ -26,8 +26,8 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.inference import PERCENTILES, InferencePage, Latency, inference
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
-from tpuprof.tui.pages.inference.drawing import inference as draw
-from tpuprof.tui.pages.inference.report import REPORT
+from tpuprof.tui.pages.overview.inference.drawing import inference as draw
+from tpuprof.tui.pages.overview.inference.report import REPORT
 from tpuprof.tui.report.page import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"

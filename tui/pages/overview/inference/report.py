@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.tui.draw.format import count, significant
-from tpuprof.tui.pages.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE
+from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE, ROWS
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, table_records
 from tpuprof.tui.report.json import document, head
@@ -20,7 +20,10 @@ def json(page: InferencePage, asked: Asked) -> str:
     """All figures and tables."""
     body = {
         **figure_values(BEFORE_ROWS, page),
-        "rows": table_records(MODULES, page.rows, first(len(page.rows), asked.most_rows)),
+        **{
+            table.key: table_records(table, rows, first(len(rows), asked.most_rows))
+            for table, rows in ((ROWS, page.rows), (MODULES, page.modules))
+        },
         **figure_values([NOTE], page),
     }
     why = {**figure_reasons(BEFORE_ROWS), **page.unknown}
@@ -44,17 +47,18 @@ def markdown(page: InferencePage, asked: Asked) -> str:
         title = f"From launch to end, {count(launches.count)} of {count(launches.of)} runs"
         rows = latencies(launches.percentiles, launches.average)
         lines += main_table(title, LAUNCHED, rows, range(len(rows)), len(rows))
-    title, table = ("Modules", MODULES) if page.source == "module runs" else ("Models", MODELS)
-    shown = first(len(page.rows), asked.most_rows)
-    lines += main_table(title, table, page.rows, shown, len(shown))
+    tables = [("Models", MODELS, page.rows)] if page.source == "requests" else []
+    for title, table, rows_shown in (*tables, ("Modules", MODULES, page.modules)):
+        shown = first(len(rows_shown), asked.most_rows)
+        lines += main_table(title, table, rows_shown, shown, len(shown))
     return joined([*lines, *unknown_block(page.unknown)])
 
 
 def text(page: InferencePage, asked: Asked) -> str:
     """The page as it is drawn."""
-    from tpuprof.tui.pages.inference.drawing import inference  # noqa: PLC0415 - for text alone
+    from tpuprof.tui.pages.overview.inference.drawing import inference  # noqa: PLC0415 - for text alone
 
-    shown = replace(page, rows=page.rows[: asked.limit or None])
+    shown = replace(page, rows=page.rows[: asked.limit or None], modules=page.modules[: asked.limit or None])
     title, hosts = f"Inference latency of {asked.run.name}", covered(page.hosts)
     return titled_text(title, hosts, lambda width, glyphs: inference(shown, width, glyphs), asked.look)
 
@@ -62,7 +66,7 @@ def text(page: InferencePage, asked: Asked) -> str:
 REPORT = Report(
     read=lambda asked: asked.session(asked.run).inference(asked.host),
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
-    tables=(LATENCIES, MODULES),
+    tables=(LATENCIES, ROWS, MODULES),
     figures=(*BEFORE_ROWS, NOTE),
     csv_table=LATENCIES,
     warnings=lambda page: page.warnings,

@@ -1,0 +1,334 @@
+"""The inference page in cells: how long a session takes, what of it is host, device and transfer, and by module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.inference import NO_RUNS, PERCENTILES, InferencePage, Latency, LatencyRow, Percentile
+from tpuprof.tui.draw.bars import whole_cells
+from tpuprof.tui.draw.columns import AXIS, Columns, Cursor, Frame, graph_lines
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent, significant
+from tpuprof.tui.draw.layout import (
+    NARROW,
+    TALL,
+    WIDE,
+    Canvas,
+    beside,
+    clean,
+    cut,
+    cut_after,
+    cut_middle,
+    fit,
+    labelled,
+    note_lines,
+    rule,
+    wrap,
+)
+from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
+from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS
+from tpuprof.tui.report.fields import markdown_rows, short_names
+from tpuprof.tui.report.quantities import LATENCIES, NamedLatency, latencies
+
+_FIGURE = 10
+_LEAST_BAR = 8
+
+_PARTS: tuple[tuple[str, str, str, StyleKey], ...] = (
+    ("host_ps", "host", "H", "class.host"),
+    ("queued_ps", "queued", "Q", "class.idle"),
+    ("device_ps", "device", "D", "class.compute"),
+    ("communication_ps", "transfer", "T", "class.copy"),
+)
+"""Attribute, heading, letter and style of each part of a latency, in the order of the bars."""
+
+
+def inference(page: InferencePage, width: int, glyphs: Glyphs = BLOCK) -> list[Line]:
+    """The whole page."""
+    return list(compose(page, width, None, glyphs, Cursor()).lines)
+
+
+def compose(page: InferencePage, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor) -> Frame:
+    """Puts the page together, for a screen of some height or (None) a report; the latter part may lie below its end."""
+    tall = height is None or height >= TALL
+    lines = [*_headline(page, width, glyphs), *([fit([], width, glyphs)] if tall else [])]
+    about = _about(page, width, glyphs)
+    lines += about if tall else cut_after(about, 1, width, glyphs, "w")
+    lines += session_latencies(page, width, None if tall else _FEW_LATENCIES, glyphs)
+    lines += histogram(page, width, 5 if tall else 2, glyphs)
+    first_row = -1
+    if page.modules:
+        first_row = len(lines) + 2
+        lines += module_rows(page.modules, width, glyphs, cursor.op)
+    if page.source == "requests":
+        lines += _model_rows(page.rows, width, glyphs)
+    if page.launches is not None:
+        known = f"{count(page.launches.count)} of {count(page.launches.of)} runs"
+        title = "From launch to end"
+        lines += _latencies(title, page.launches.average, page.launches.percentiles, width, glyphs, known)
+    names = short_names(BEFORE_ROWS)
+    unknown = ((names[key], why) for key, why in page.unknown.items() if key in names and why != NO_RUNS)
+    notes = note_lines(page.warnings, unknown, width, glyphs)
+    if notes:
+        lines += [rule("Notes, and what this profile cannot tell", width, glyphs), *notes]
+    return Frame(tuple(fit(line, width, glyphs) for line in lines), -1, -1, first_row)
+
+
+_FEW_LATENCIES = 4
+"""Rows of latencies on a screen that is not tall."""
+
+
+def session_latencies(page: InferencePage, width: int, most: int | None, glyphs: Glyphs, right: str = "") -> list[Line]:
+    """Latency at percentiles and on average, at most so many of these rows, taken apart; nothing without sessions."""
+    if page.average is None:
+        return []
+    title = "Session latency" if page.source == "requests" else "Latency of a run"
+    return _latencies(title, page.average, page.percentiles, width, glyphs, right, most)
+
+
+def session_words(page: InferencePage, glyphs: Glyphs) -> str:
+    """How many sessions of what there are."""
+    subject = clean(page.subject.partition("(")[0], glyphs.is_ascii)
+    return f"{count(page.sessions)} {'requests' if page.source == 'requests' else f'runs of {subject}'}"
+
+
+def histogram(page: InferencePage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """A heading, the sessions by latency over so many rows, and where the percentiles lie; nothing for one bin."""
+    bins = page.histogram
+    if len(bins) < 2:
+        return []
+    scale = bins[-1].high_ps - bins[-1].low_ps > 2 * (bins[0].high_ps - bins[0].low_ps)
+    each = f"{page.source} of {clean(page.subject.partition('(')[0], glyphs.is_ascii)}"
+    right = f"{count(page.sessions)} {each}, by latency{', log scale' * scale}"
+    columns, most = Columns(tuple(range(len(bins))), 1, 0), max(each.count for each in bins)
+
+    def cell(index: int, row: int) -> Span:
+        eighths = 8 * (bins[index].count / most * height - (height - 1 - row))
+        least = 1 if row == height - 1 and bins[index].count else 0
+        return glyphs.column[max(least, min(8, round(eighths)))], "class.compute"
+
+    graph = graph_lines(columns, height, count(most), cell, width, glyphs)
+    return [rule("Histogram", width, glyphs, right), *graph, _marks(page, columns, width, glyphs)]
+
+
+def _marks(page: InferencePage, columns: Columns, width: int, glyphs: Glyphs) -> Line:
+    """The line below the histogram: its ends, and the percentiles that fit between them."""
+    bins, pitch, room = page.histogram, columns.pitch(width), width - AXIS
+    row, whole = Canvas(room, key="dim"), columns.pitch(width) * len(page.histogram)
+    first, last = _ends(bins[0].low_ps, bins[-1].high_ps, glyphs)
+    row.put(0, 0, first, "dim")
+    row.put(0, whole - len(last), last, "dim")
+    for percentile in sorted(page.percentiles, key=lambda each: _IMPORTANCE.index(each.percentile)):
+        total_ps = percentile.latency.total_ps
+        place = next((at for at, each in enumerate(bins) if total_ps < each.high_ps), len(bins) - 1) * pitch
+        text = f"{glyphs.up}{percentile.percentile:g}%"
+        begin = max(0, min(place, whole - len(text)))
+        if all(cell == " " for cell in row.cells[0][max(0, begin - 1) : begin + len(text) + 1]):
+            row.put(0, begin, text, "text")
+    head: list[Span] = [(f"{'time':>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
+    return fit([*head, *zip(row.cells[0], row.keys[0], strict=True)], width, glyphs)
+
+
+def _headline(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
+    """Rows of cards: label, figure, and what it is of."""
+    total_ps = {each.percentile: each.latency.total_ps for each in page.percentiles}
+    spread = UNKNOWN
+    if page.minimum_ps is not None:
+        spread = (
+            f"{duration(page.minimum_ps, glyphs.is_ascii)} {glyphs.dash} {duration(page.maximum_ps, glyphs.is_ascii)}"
+        )
+    unit = "requests" if page.source == "requests" else "runs"
+    cards: list[tuple[str, str, str]] = [
+        ("MEDIAN", duration(total_ps.get(50.0), glyphs.is_ascii, 4), "50%" if 50.0 in total_ps else ""),
+        ("99%", duration(total_ps.get(99.0), glyphs.is_ascii, 4), _times(total_ps, glyphs)),
+        ("AVERAGE", duration(page.average.total_ps if page.average else None, glyphs.is_ascii, 4), spread),
+        ("SESSIONS", count(page.sessions), unit if page.source else ""),
+        ("PER SECOND", _rate(page.sessions_per_second), "first to last" if page.sessions_per_second else ""),
+    ]
+    rooms = [width // 6, width // 6, width // 4, width // 6]
+    rooms.append(width - sum(rooms))
+    blocks = []
+    for (label, figure, note), room in zip(cards, rooms, strict=True):
+        key: StyleKey = "dim" if figure == UNKNOWN else "strong"
+        rows: list[list[Span]] = [[(f" {label}", "dim")], [(f" {figure}", key)], [(f" {note}", "dim")]]
+        blocks.append([fit(row, room, glyphs) for row in rows])
+    return beside(blocks, rooms)
+
+
+def _times(total_ps: dict[float, float], glyphs: Glyphs) -> str:
+    """How many times the median the slow ones take."""
+    return f"{significant(total_ps[99.0] / total_ps[50.0])}{glyphs.times} median" if total_ps.get(50.0) else ""
+
+
+def _rate(per_second: float | None) -> str:
+    if per_second is None:
+        return UNKNOWN
+    return significant(per_second) if per_second < 1e6 else f"{per_second:.3g}"
+
+
+def _about(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
+    """What a session is here."""
+    signs = {"requests": "REQUESTS", "module runs": "NO REQUESTS"}
+    sign = "TRAINING" if page.is_training else signs.get(page.source or "", "NO SESSIONS")
+    key: StyleKey = "good" if sign == "REQUESTS" else "warn"
+    return wrap(page.note, width, "text", glyphs, [(f" {sign} ", key)], indent=1)
+
+
+def _ends(low_ps: float, high_ps: float, glyphs: Glyphs) -> tuple[str, str]:
+    """Two durations with as many digits as it takes to tell them apart, to some extent."""
+    for digits in range(3, _MOST_DIGITS + 1):
+        low, high = (duration(ps, glyphs.is_ascii, digits) for ps in (low_ps, high_ps))
+        if low != high:
+            break
+    return low, high
+
+
+_MOST_DIGITS = 6
+
+
+_IMPORTANCE = (50.0, 99.0, 90.0, 75.0, 99.9)
+"""Percentiles in the order in which there is room for them; the average comes after the first two."""
+
+
+_RANK_OF_AVERAGE = 3
+
+
+def _most_important(rows: Sequence[Percentile | NamedLatency], most: int | None) -> list[Percentile | NamedLatency]:
+    """So many of the rows, in their order."""
+    ranks: dict[float | str, int] = {percentile: 2 * rank for rank, percentile in enumerate(_IMPORTANCE)}
+    kept = sorted(rows, key=lambda row: ranks.get(row.percentile, _RANK_OF_AVERAGE))[:most]
+    return [row for row in rows if row in kept]
+
+
+def _latencies(
+    title: str,
+    average: Latency,
+    percentiles: Sequence[Percentile],
+    width: int,
+    glyphs: Glyphs,
+    right: str = "",
+    most: int | None = None,
+) -> list[Line]:
+    """A heading, and a row for each percentile and the average, at most so many: figures and a bar of their parts."""
+    rows = _most_important(latencies(percentiles, average), most)
+    every = [row.latency for row in rows]
+    parts = [part for part in _PARTS if any(getattr(latency, part[0]) is not None for latency in every)]
+    longest = max(latency.total_ps for latency in every)
+    head = f" {'':<8}{'total':>{_FIGURE}}" + "".join(f"{part[1]:>{_FIGURE}}" for part in parts)
+    room = width - len(head) - 3
+    lines = [_with_legend(title, right, parts, width, glyphs), fit([(head, "dim")], width, glyphs)]
+    for (name,), latency in zip(markdown_rows(LATENCIES, rows, range(len(rows)), ("percentile",)), every, strict=True):
+        figures = "".join(f"{_figure(getattr(latency, part[0]), glyphs):>{_FIGURE}}" for part in parts)
+        bar = _bar(latency, parts, longest, room, glyphs) if room >= _LEAST_BAR else []
+        row: list[Span] = [(f" {name:<8}", "dim"), (f"{_figure(latency.total_ps, glyphs):>{_FIGURE}}", "strong")]
+        lines.append(fit([*row, (figures, "text"), ("  ", "text"), *bar], width, glyphs))
+    return lines
+
+
+def _figure(ps: float | None, glyphs: Glyphs) -> str:
+    return duration(ps, glyphs.is_ascii)
+
+
+def _with_legend(
+    title: str, right: str, parts: Sequence[tuple[str, str, str, StyleKey]], width: int, glyphs: Glyphs
+) -> Line:
+    legend: list[Span] = []
+    for _, name, letter, key in parts:
+        legend += [(f" {letter if glyphs.letters else glyphs.full}", key), (f" {name} ", "dim")]
+    room = width - sum(len(text) for text, _ in legend)
+    if room < len(title) + len(right) + 8:
+        return rule(title, width, glyphs, right)
+    return (*rule(title, room, glyphs, right), *legend)
+
+
+def _bar(
+    latency: Latency, parts: Sequence[tuple[str, str, str, StyleKey]], longest: float, width: int, glyphs: Glyphs
+) -> list[Span]:
+    """A bar as long as the latency is of the longest; its parts by whole cells, what is not zero has one."""
+    if longest <= 0 or latency.total_ps <= 0:
+        return []
+    cells = max(1, round(width * min(1.0, latency.total_ps / longest)))
+    shown = [(getattr(latency, part[0]) or 0.0, part[2], part[3]) for part in parts]
+    rest = latency.total_ps - sum(size for size, _, _ in shown)
+    if rest > latency.total_ps * 1e-9:
+        shown.append((rest, "?", "class.unknown"))
+    shown = [part for part in shown if part[0] > 0]
+    return [
+        ((letter if glyphs.letters else glyphs.full) * size, key)
+        for (_, letter, key), size in zip(shown, whole_cells([part[0] for part in shown], cells), strict=True)
+    ]
+
+
+def module_rows(rows: Sequence[LatencyRow], width: int, glyphs: Glyphs, cursor: int | None = None) -> list[Line]:
+    """A heading and a row for each module: share, runs, latencies, what it does, its name and what tells its batch."""
+    cores = max(row.cores or 0 for row in rows)
+    phases = width >= NARROW and any(row.phase for row in rows)
+    head = f"{'cores':>7}" * (width >= WIDE) + f"  {'phase':<{_PHASE_CELLS}}" * phases
+    heading = rule("Modules", width, glyphs, f"{count(len(rows))}, by time over {counted(cores, 'core')}")
+    lines = [heading, fit([(f"{_row_head(width)}{head}  module", "dim")], width, glyphs)]
+    short = [row.name.partition("(")[0] for row in rows]
+    for at, (row, name) in enumerate(zip(rows, short, strict=True)):
+        figures = _row_figures(row, width, glyphs) + f"{count(row.cores):>7}" * (width >= WIDE)
+        figures += f"  {cut(row.phase or '', _PHASE_CELLS, glyphs):<{_PHASE_CELLS}}" * phases
+        # a program's id matters where another one has the same name, and nothing else tells them apart
+        is_told = bool(name) and (short.count(name) == 1 or bool(row.inputs))
+        room = max(1, width - len(figures) - 3)
+        inputs = cut(clean(", ".join(row.inputs), glyphs.is_ascii), room * 2 // 3, glyphs) if row.inputs else ""
+        shown = cut_middle(clean(name if is_told else row.name, glyphs.is_ascii), room - len(inputs) - 1, glyphs)
+        selected = at == cursor
+        spans: list[Span] = [(glyphs.mark if selected else " ", "mark"), (figures, "cursor" if selected else "text")]
+        spans += [(f"  {shown}", "cursor" if selected else "strong"), (f" {inputs}", "cursor" if selected else "dim")]
+        lines.append(fit(spans, width, glyphs))
+    return lines
+
+
+_PHASE_CELLS = 8
+
+
+def _shown_percentiles(width: int) -> list[int]:
+    return [place for place, percentile in enumerate(PERCENTILES) if width >= WIDE or percentile in (50.0, 99.0)]
+
+
+def _row_head(width: int) -> str:
+    """The headings of what the rows of modules and those of models have."""
+    heads = [*(["average"] if width >= NARROW else []), *(f"{PERCENTILES[at]:g}%" for at in _shown_percentiles(width))]
+    heads += ["longest"] if width >= WIDE else []
+    return f" {'share':>6} {'runs':>7}" + "".join(f"{name:>{_FIGURE - 1}}" for name in heads)
+
+
+def _row_figures(row: LatencyRow, width: int, glyphs: Glyphs) -> str:
+    sizes = [
+        *([row.average_ps] if width >= NARROW else []),
+        *(row.percentiles_ps[at] for at in _shown_percentiles(width)),
+    ]
+    sizes += [row.maximum_ps] if width >= WIDE else []
+    figures = f"{percent(100 * row.fraction):>6} {count(row.runs):>7}"
+    return figures + "".join(f"{_figure(size, glyphs):>{_FIGURE - 1}}" for size in sizes)
+
+
+def _model_rows(rows: Sequence[LatencyRow], width: int, glyphs: Glyphs) -> list[Line]:
+    """A heading and a row for each model."""
+    lines = [rule("Models", width, glyphs, f"{count(len(rows))}, by time")]
+    lines.append(fit([(f"{_row_head(width)}  model", "dim")], width, glyphs))
+    for row in rows:
+        figures = f" {_row_figures(row, width, glyphs)}  "
+        name = cut_middle(clean(row.name, glyphs.is_ascii), max(1, width - len(figures)), glyphs)
+        lines.append(fit([(figures, "text"), (name, "strong")], width, glyphs))
+    return lines
+
+
+def module_details(row: LatencyRow, width: int, glyphs: Glyphs) -> list[Line]:
+    """All that the page knows of a module."""
+    is_ascii = glyphs.is_ascii
+    rows = [
+        ("share", f"{percent(100 * row.fraction)} of the modules' time over all cores"),
+        ("runs", f"{count(row.runs)}, on {counted(row.cores or 0, 'core')}"),
+        ("average", _figure(row.average_ps, glyphs)),
+        *((f"{at:g}%", _figure(ps, glyphs)) for at, ps in zip(PERCENTILES, row.percentiles_ps, strict=True)),
+        ("shortest, longest", f"{_figure(row.minimum_ps, glyphs)}, {_figure(row.maximum_ps, glyphs)}"),
+        ("phase", row.phase or f"{UNKNOWN}: its name does not tell"),
+        (
+            "inputs",
+            clean(", ".join(row.inputs), is_ascii) or f"{UNKNOWN}: no argument of the compiled HLO tells its batch",
+        ),
+    ]
+    return [*wrap(row.name, width, "strong", glyphs), fit([], width, glyphs), *labelled(rows, width, glyphs)]
