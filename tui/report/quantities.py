@@ -23,7 +23,7 @@ STEP_TIMES = (
 )
 """The five times of a summary over steps."""
 
-STEP_COUNT = attribute("count", COUNT, "how many steps there are")
+STEP_COUNT = attribute("count", COUNT, "how many steps there are", short="steps")
 
 STEP_TIME = nested(
     (

@@ -23,6 +23,7 @@ from tests.support.made.serving import (
 )
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.inference import (
+    BINS,
     NO_COMMUNICATION,
     NO_DEVICE_TIME,
     NO_HOST_TIME,
@@ -33,6 +34,7 @@ from tpuprof.parsers.pages.inference import (
     NO_TRANSFERS,
     PERCENTILES,
     TOO_SHORT,
+    Bin,
     InferencePage,
     Latency,
     inference,
@@ -234,6 +236,40 @@ def test_of_runs_of_modules_the_one_with_most_time_is_shown() -> None:
     assert page.rows[0].fraction == pytest.approx(200 / 201)
     assert page.sessions_per_second == pytest.approx(4 / 350e-6)
     assert "plain JAX" in page.note
+
+
+def test_the_share_of_a_module_is_that_of_its_time_on_all_cores() -> None:
+    wide = [("jit_f(1)", 100 * at, 100 * at + 50) for at in range(1, 5)]
+    page = page_of(modules_profile([[*wide, ("jit_g(2)", 600, 700)], wide]))
+    assert [row.fraction for row in page.modules] == pytest.approx(
+        [400 / 500, 100 / 500]
+    )  # a run on two cores is twice
+    assert "jit_f, the module with most time (80.0% of the modules' time, over all cores)" in page.note
+
+
+def test_modules_are_told_beside_requests_too() -> None:
+    page = page_of(serving_profile(five_requests(), module="jit_generate(7)"))
+    assert page.source == "requests" and [row.name for row in page.rows] == ["m:1", "m:2"]
+    assert [(row.name, row.runs, row.phase, row.cores) for row in page.modules] == [("jit_generate(7)", 5, "decode", 1)]
+
+
+def test_the_histogram_counts_every_session_once() -> None:
+    runs = [("jit_f(1)", 1000 * at, 1000 * at + length) for at, length in enumerate([100, 100, 132, 164, 164], 1)]
+    bins = page_of(modules_profile([runs])).histogram
+    assert len(bins) == BINS and sum(each.count for each in bins) == 5
+    assert (bins[0].low_ps, bins[-1].high_ps) == (100 * US, 164 * US)
+    assert {each.low_ps / US: each.count for each in bins if each.count} == {100: 2, 132: 1, 162: 2}
+
+
+def test_bins_are_of_one_ratio_where_latencies_differ_much_and_one_where_they_do_not_differ() -> None:
+    def bins_of(*lengths: int) -> tuple[Bin, ...]:
+        runs = [("jit_f(1)", 10_000 * at, 10_000 * at + length) for at, length in enumerate(lengths, 1)]
+        return page_of(modules_profile([runs])).histogram
+
+    wide = bins_of(10, 100, 1000)
+    ratios = [each.high_ps / each.low_ps for each in wide]
+    assert ratios == pytest.approx([100 ** (1 / BINS)] * BINS) and sum(each.count for each in wide) == 3
+    assert bins_of(50, 50) == (Bin(50 * US, 50 * US, 2),)
 
 
 def test_a_training_profile_is_called_one() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, tpu_plane
 from tests.support.made.pages import JSON_KEY
+from tests.support.made.serving import five_requests, serving_profile
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -173,3 +174,62 @@ def test_steps_without_any_op_say_so() -> None:
     check_unknown(result)
     assert len(result.steps) == 3
     assert "no op events" in result.bottleneck.statement
+
+
+# --- programs that serve
+
+
+def runs_profile(name: str, scope: str | None = None, steps: bool = False, cores: int = 1) -> XSpace:
+    """Five runs of a module on each core, with one of another module on the first."""
+    space = XSpace()
+    for ordinal in range(cores):
+        runs = [(f"{name}(9)", n * 100, n * 100 + 70) for n in range(5)]
+        more = [("jit_init(1)", 700, 700 + 350)] if ordinal == 0 else []
+        marks = [(str(n), n * 100, n * 100 + 100) for n in range(5)] if steps else []
+        ops = [("f", "loop fusion", n * 100, 50) for n in range(5)]
+        tpu_plane(space, ordinal, ops, marks, [*runs, *more], {"f": scope} if scope else None)
+    return space
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "steps", "has_latencies", "serves"),
+    [
+        ("jit_f", "jit(f)/mul", False, True, True),
+        ("jit_f", "jit(f)/mul", True, True, False),
+        ("jit_f", None, False, False, False),
+        ("jit_decode", None, False, True, True),
+        ("jit_decode", None, True, False, False),
+        ("jit_f", "jit(f)/transpose(jvp(f))/mul", False, False, False),
+    ],
+)
+def test_latencies_go_before_steps_where_a_program_serves(
+    name: str, scope: str | None, steps: bool, has_latencies: bool, serves: bool
+) -> None:
+    result = page(runs_profile(name, scope, steps))
+    assert (result.inference is not None, result.serves) == (has_latencies, serves)
+
+
+def test_requests_go_before_marked_steps() -> None:
+    result = page(serving_profile(five_requests()))
+    assert result.inference is not None and result.inference.source == "requests" and result.serves
+
+
+def test_the_overview_and_the_latencies_say_the_same_of_a_module_s_share() -> None:
+    result = page(runs_profile("jit_decode", cores=2))
+    time, latencies = result.performance.step_time, result.inference
+    assert time is not None and latencies is not None
+    assert latencies.modules[0].fraction == pytest.approx(700 / 1050)
+    assert "jit_decode takes 66.7% of the modules' time, over all cores" in time.note
+    assert "jit_decode, the module with most time (66.7% of the modules' time, over all cores)" in latencies.note
+
+
+def test_the_mean_step_s_parts_and_when_it_began() -> None:
+    space = runs_profile("jit_f", steps=True)
+    environment = PlaneBuilder(space, "Task Environment", 50)
+    environment.stat("profile_start_time", 1_763_700_000_000_000_000)
+    result = page(space)
+    parts = {part.name: part for part in result.step_parts}
+    assert (parts["compute"].average_ps, parts["compute"].standard_deviation_ps) == (50, 0)
+    assert parts["idle"].fraction == pytest.approx(0.5)
+    assert result.environment.profile_start_ns == 1_763_700_000_000_000_000
+    assert page(runs_profile("jit_f")).environment.profile_start_ns is None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tests.support.made.serving import five_requests, modules_profile, read_requests, serving_profile
 from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.inference import inference
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Share, Step, TopOp
 from tpuprof.parsers.steps.model import StepBreakdown, StepTime
 
@@ -218,6 +222,26 @@ def inference_overview() -> Overview:
         unknown={"bottleneck.input_percent": "no Steps line in this profile"},
         warnings=(),
     )
+
+
+def serving_overview() -> Overview:
+    """A server of tokens without request events: 40 runs of a decode module in two shapes, and 6 of prefill."""
+    small, large = "jit_decode(7)", "jit_decode(8)"
+    runs = [
+        (small if at % 3 else large, 1000 * at, 1000 * at + 300 + 7 * (at % 5) + 90 * (at % 11 == 0))
+        for at in range(1, 41)
+    ]
+    runs += [("jit_prefill(9)", 50_000 + 2000 * at, 50_000 + 2000 * at + 1500 + at) for at in range(6)]
+    inputs = {small: ("tokens s32[8,1]",), large: ("tokens s32[16,1]",), "jit_prefill(9)": ("tokens s32[1,512]",)}
+    page = inference([read_requests(modules_profile([runs, runs]))], ["host0"], is_training=False)
+    modules = tuple(replace(row, inputs=inputs[row.name]) for row in page.modules)
+    return replace(inference_overview(), inference=replace(page, modules=modules, rows=modules))
+
+
+def requests_overview() -> Overview:
+    """A server with five request events of two models."""
+    page = inference([read_requests(serving_profile(five_requests()))], ["host0"], is_training=False)
+    return replace(inference_overview(), inference=page)
 
 
 JSON_KEY = {

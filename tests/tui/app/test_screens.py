@@ -8,7 +8,13 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.app.stage import ReadyPages, check_cells, check_golden, frame, make_app, on_stage
-from tests.support.made.pages import device_less_overview, inference_overview, training_overview
+from tests.support.made.pages import (
+    device_less_overview,
+    inference_overview,
+    requests_overview,
+    serving_overview,
+    training_overview,
+)
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.app.options import AppOptions, ColorChoice
 
@@ -16,6 +22,8 @@ PAGES: dict[str, Overview] = {
     "training": training_overview(),
     "inference": inference_overview(),
     "device-less": device_less_overview(),
+    "serving": serving_overview(),
+    "requests": requests_overview(),
 }
 
 
@@ -61,6 +69,32 @@ def test_overview(page: str, width: int, height: int) -> None:
     check_golden(f"overview-{page}-{width}x{height}", shown(page, width, height))
 
 
+@pytest.mark.parametrize("page", ["serving", "requests"])
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_latencies(page: str, width: int, height: int) -> None:
+    check_golden(f"latencies-{page}-{width}x{height}", shown(page, width, height, keys=["v"]))
+
+
+def test_latencies_in_ascii() -> None:
+    text = shown("requests", keys=["v"], options=AppOptions(ascii=True))
+    assert text.isascii()
+    check_golden("latencies-requests-80x24-ascii", text)
+
+
+def test_what_opens_above_the_latencies() -> None:
+    details, help_text = all_shown([["v", "j", "enter"], ["v", "v", "v", "question_mark"]], "serving")
+    check_golden("latencies-module-80x24", details)
+    check_golden("latencies-help-80x24", help_text)
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_all_figures(width: int, height: int) -> None:
+    of_overview, its_end, of_input = all_shown([["i"], ["i", "pagedown"], ["2", "i"]], "training", width, height)
+    check_golden(f"figures-overview-{width}x{height}", of_overview)
+    check_golden(f"figures-overview-more-{width}x{height}", its_end)
+    check_golden(f"figures-input-{width}x{height}", of_input)
+
+
 def test_overview_in_ascii() -> None:
     text = shown(options=AppOptions(ascii=True))
     assert text.isascii()
@@ -100,6 +134,7 @@ def test_everything_is_ascii_where_that_is_asked_for() -> None:
         ["w"],
         ["j", "enter"],
         ["l", "enter"],
+        ["i"],
         ["slash", "x"],
         ["3"],
     )

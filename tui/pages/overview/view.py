@@ -132,6 +132,14 @@ class OverviewTab(GraphTab[Overview]):
         """What a session is, where latencies are shown."""
         return self._page.inference.note if self._shows_latencies and self._page and self._page.inference else ""
 
+    @property
+    def motions(self) -> tuple[tuple[str, str], ...]:
+        """What the motions do in this view, for help."""
+        if not self._shows_latencies:
+            return super().motions
+        words = {"j k, down up": "Next, previous module", "Enter": "Details of the module"}
+        return tuple((keys, words.get(keys, does)) for keys, does in super().motions if not keys.startswith("l h"))
+
     def _module(self, page: Overview, index: int) -> LatencyRow | None:
         """The module on that row, where modules are what is listed."""
         return page.inference.modules[index] if self._shows_latencies and page.inference is not None else None

@@ -261,13 +261,14 @@ def _bar(
 def module_rows(rows: Sequence[LatencyRow], width: int, glyphs: Glyphs, cursor: int | None = None) -> list[Line]:
     """A heading and a row for each module: share, runs, latencies, what it does, its name and what tells its batch."""
     cores = max(row.cores or 0 for row in rows)
+    with_average = width >= WIDE or (width >= NARROW and not any(row.inputs for row in rows))
     phases = width >= NARROW and any(row.phase for row in rows)
     head = f"{'cores':>7}" * (width >= WIDE) + f"  {'phase':<{_PHASE_CELLS}}" * phases
     heading = rule("Modules", width, glyphs, f"{count(len(rows))}, by time over {counted(cores, 'core')}")
-    lines = [heading, fit([(f"{_row_head(width)}{head}  module", "dim")], width, glyphs)]
+    lines = [heading, fit([(f"{_row_head(width, with_average)}{head}  module", "dim")], width, glyphs)]
     short = [row.name.partition("(")[0] for row in rows]
     for at, (row, name) in enumerate(zip(rows, short, strict=True)):
-        figures = _row_figures(row, width, glyphs) + f"{count(row.cores):>7}" * (width >= WIDE)
+        figures = _row_figures(row, width, with_average, glyphs) + f"{count(row.cores):>7}" * (width >= WIDE)
         figures += f"  {cut(row.phase or '', _PHASE_CELLS, glyphs):<{_PHASE_CELLS}}" * phases
         # a program's id matters where another one has the same name, and nothing else tells them apart
         is_told = bool(name) and (short.count(name) == 1 or bool(row.inputs))
@@ -288,16 +289,16 @@ def _shown_percentiles(width: int) -> list[int]:
     return [place for place, percentile in enumerate(PERCENTILES) if width >= WIDE or percentile in (50.0, 99.0)]
 
 
-def _row_head(width: int) -> str:
+def _row_head(width: int, with_average: bool) -> str:
     """The headings of what the rows of modules and those of models have."""
-    heads = [*(["average"] if width >= NARROW else []), *(f"{PERCENTILES[at]:g}%" for at in _shown_percentiles(width))]
+    heads = [*(["average"] if with_average else []), *(f"{PERCENTILES[at]:g}%" for at in _shown_percentiles(width))]
     heads += ["longest"] if width >= WIDE else []
     return f" {'share':>6} {'runs':>7}" + "".join(f"{name:>{_FIGURE - 1}}" for name in heads)
 
 
-def _row_figures(row: LatencyRow, width: int, glyphs: Glyphs) -> str:
+def _row_figures(row: LatencyRow, width: int, with_average: bool, glyphs: Glyphs) -> str:
     sizes = [
-        *([row.average_ps] if width >= NARROW else []),
+        *([row.average_ps] if with_average else []),
         *(row.percentiles_ps[at] for at in _shown_percentiles(width)),
     ]
     sizes += [row.maximum_ps] if width >= WIDE else []
@@ -308,9 +309,9 @@ def _row_figures(row: LatencyRow, width: int, glyphs: Glyphs) -> str:
 def _model_rows(rows: Sequence[LatencyRow], width: int, glyphs: Glyphs) -> list[Line]:
     """A heading and a row for each model."""
     lines = [rule("Models", width, glyphs, f"{count(len(rows))}, by time")]
-    lines.append(fit([(f"{_row_head(width)}  model", "dim")], width, glyphs))
+    lines.append(fit([(f"{_row_head(width, width >= NARROW)}  model", "dim")], width, glyphs))
     for row in rows:
-        figures = f" {_row_figures(row, width, glyphs)}  "
+        figures = f" {_row_figures(row, width, width >= NARROW, glyphs)}  "
         name = cut_middle(clean(row.name, glyphs.is_ascii), max(1, width - len(figures)), glyphs)
         lines.append(fit([(figures, "text"), (name, "strong")], width, glyphs))
     return lines

@@ -1,0 +1,98 @@
+"""Keys on the latencies of tab 1: there and back, over modules, and the steps that give way to them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from textual.pilot import Pilot
+
+from tests.support.app.stage import ReadyPages, frame, make_app, overview_tab, settled
+from tests.support.made.pages import requests_overview, serving_overview, training_overview
+from tests.tui.app.test_keys import Act, play
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.widgets.graph_tab import Place
+
+
+def scene(act: Act, page: Overview, width: int = 80, height: int = 24) -> None:
+    play(act, make_app(ReadyPages(page)), width, height)
+
+
+def words(app: TpuprofApp) -> str:
+    """The text of a popup, wherever its lines break."""
+    return " ".join(frame(app).replace("│", " ").split())
+
+
+def test_v_shows_latencies_and_v_or_escape_the_overview_again() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "─ Steps" not in frame(app) and "Latency of a run" in frame(app) and "v latencies" in frame(app)
+        for back in ("v", "escape"):
+            await pilot.press("v")
+            assert "Histogram" in frame(app) and "v overview" in frame(app)
+            await pilot.press(back)
+            assert "Top ops" in frame(app) and "v latencies" in frame(app)
+
+    scene(act, serving_overview())
+
+
+def test_the_cursor_goes_over_modules_and_search_finds_them() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        tab = overview_tab(app)
+        await pilot.press("v", "j")
+        names = [row.name for row in serving_overview().inference.modules]  # type: ignore[union-attr]
+        assert tab.selection == names[1] and tab.place == Place("ops", 1)
+        await pilot.press("slash", *"prefill", "enter")
+        assert tab.selection == "jit_prefill(9)"
+        await pilot.press("escape", "G", "l")
+        assert tab.selection == names[-1], "there are no steps to move over"
+        await pilot.press("enter")
+        assert names[-1] in frame(app) and "of the modules' time over all cores" in frame(app)
+
+    scene(act, serving_overview())
+
+
+def test_a_jump_to_a_step_shows_the_steps() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        tab = overview_tab(app)
+        await pilot.press("l")
+        assert tab.place == Place("ops", 0)
+        assert tab.go_to("step", "69") == ""
+        await settled(pilot)
+        assert tab.place == Place("steps", 69) and "module periods" in frame(app)
+        await pilot.press("escape")
+        assert "module periods" not in frame(app)
+
+    scene(act, serving_overview())
+
+
+def test_notes_and_help_are_those_of_the_view() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("v", "w")
+        assert "one run of jit_prefill, the module with most time" in words(app)
+        await pilot.press("escape", "question_mark", "pagedown", "pagedown")
+        assert "Tokens a second cannot be told" in words(app)
+
+    scene(act, serving_overview())
+
+
+def test_a_program_that_trains_has_no_latencies() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "v latencies" not in frame(app)
+        await pilot.press("v")
+        assert "Top ops" in frame(app)
+
+    scene(act, training_overview())
+
+
+def test_the_view_stays_where_another_page_has_latencies_too() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        tab = overview_tab(app)
+        await pilot.press("v")
+        tab.show("page", requests_overview())
+        await pilot.pause()
+        assert "REQUESTS A session is a request" in frame(app)
+        tab.show("page", dataclasses.replace(requests_overview(), inference=None))
+        await pilot.pause()
+        assert "Top ops" in frame(app)
+
+    scene(act, serving_overview())
