@@ -162,12 +162,13 @@ class Overview:
         findings: why it is slow: what to know first, then what is worth most; the overview itself shows the first.
         untold: kinds of findings that this profile cannot tell, and why.
         top_ops: at most ten, most self time first.
-        inference: latencies, for a program that does not train or that serves requests; `None` for others, and where
-            nothing tells whether it trains, unless the names of its modules say that it serves.
+        inference: latencies of requests or runs of modules; `None` without any.
         op_count: distinct HLO ops seen; op_event_count: events they come from.
         unknown: dotted JSON key to the reason why the figure is `None`.
         warnings: plain sentences about the profile itself (salvaged file, dropped steps, simulated times).
         step_parts: where the time of the mean step goes; empty where steps are not broken down.
+        infers: whether latencies matter: the program does not train, or serves requests; where nothing tells whether it
+            trains, the names of its modules do.
     """
 
     hosts: tuple[str, ...]
@@ -185,10 +186,11 @@ class Overview:
     warnings: tuple[str, ...]
     untold: Mapping[str, str] = field(default_factory=dict)
     step_parts: tuple[StepPart, ...] = ()
+    infers: bool = True
 
     @property
     def serves(self) -> bool:
         """Whether latencies say more of the program than steps: requests were seen, or it marks no steps."""
         time = self.performance.step_time
         is_marked = time is not None and time.source == "steps"
-        return self.inference is not None and (self.inference.source == "requests" or not is_marked)
+        return self.infers and self.inference is not None and (self.inference.source == "requests" or not is_marked)

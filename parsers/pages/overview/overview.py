@@ -83,9 +83,8 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         untold=untold(evidence),
         top_ops=top_ops,
         bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
-        inference=_inference(
-            summaries, environment, modules, common.grid is not None and common.grid.source == "steps"
-        ),
+        inference=_latencies(summaries, environment.is_training, modules),
+        infers=_infers(summaries, environment.is_training, common.grid is not None and common.grid.source == "steps"),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -93,20 +92,26 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     )
 
 
-def _inference(
-    summaries: Sequence[HostSummary], environment: Environment, modules: Sequence[HloModules], is_marked: bool
+def _latencies(
+    summaries: Sequence[HostSummary], is_training: bool | None, modules: Sequence[HloModules]
 ) -> InferencePage | None:
-    """Latencies of a program that does not train, or that serves requests, as events or names of modules say."""
+    """Latencies of requests or runs of modules; None without any."""
     parts = [summary.requests for summary in summaries]
-    serves = any(len(part) for part in parts) or environment.is_training is False
-    if environment.is_training is None and not is_marked:
-        serves = serves or any(answers_requests(module.name) for part in parts for module in part.modules)
-    if not serves:
+    if not any(len(part) or part.modules for part in parts):
         return None
-    from tpuprof.parsers.pages.inference import inference  # noqa: PLC0415 - not for training
+    from tpuprof.parsers.pages.inference import inference  # noqa: PLC0415 - not for profiles without them
 
-    page = inference(parts, [summary.host for summary in summaries], environment.is_training, programs=modules)
+    page = inference(parts, [summary.host for summary in summaries], is_training, programs=modules)
     return page if page.source is not None else None
+
+
+def _infers(summaries: Sequence[HostSummary], is_training: bool | None, is_marked: bool) -> bool:
+    """Whether a program does not train, or serves requests, as its events or the names of its modules say."""
+    parts = [summary.requests for summary in summaries]
+    if is_training is False or any(len(part) for part in parts):
+        return True
+    names = (module.name for part in parts for module in part.modules)
+    return is_training is None and not is_marked and any(map(answers_requests, names))
 
 
 def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict[str, str]) -> Environment:

@@ -192,7 +192,7 @@ def runs_profile(name: str, scope: str | None = None, steps: bool = False, cores
 
 
 @pytest.mark.parametrize(
-    ("name", "scope", "steps", "has_latencies", "serves"),
+    ("name", "scope", "steps", "infers", "serves"),
     [
         ("jit_f", "jit(f)/mul", False, True, True),
         ("jit_f", "jit(f)/mul", True, True, False),
@@ -203,10 +203,11 @@ def runs_profile(name: str, scope: str | None = None, steps: bool = False, cores
     ],
 )
 def test_latencies_go_before_steps_where_a_program_serves(
-    name: str, scope: str | None, steps: bool, has_latencies: bool, serves: bool
+    name: str, scope: str | None, steps: bool, infers: bool, serves: bool
 ) -> None:
     result = page(runs_profile(name, scope, steps))
-    assert (result.inference is not None, result.serves) == (has_latencies, serves)
+    assert result.inference is not None
+    assert (result.infers, result.serves) == (infers, serves)
 
 
 def test_requests_go_before_marked_steps() -> None:

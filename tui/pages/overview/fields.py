@@ -22,6 +22,7 @@ from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
+    from tpuprof.parsers.pages.inference import InferencePage
     from tpuprof.tui.report.describe import Section
 
 # --- what it ran on, and its figures
@@ -232,6 +233,12 @@ INFERENCE = (
     attribute("sessions", COUNT, "how many there are"),
     attribute("percentiles", listed(LATENCIES), "latencies"),
 )
+
+
+def _latencies_of(page: Overview) -> InferencePage | None:
+    return page.inference if page.infers else None
+
+
 _NO_SESSIONS = "a training program, or one without requests and runs of modules"
 OF_STEPS = attribute("performance.step_time_ms", STEP_TIME, "times of the steps", null=NO_REASON, short="step time")
 BEFORE_OPS: tuple[Figure[Overview], ...] = (
@@ -249,7 +256,7 @@ OP_COUNTS = (
 )
 AFTER_OPS: tuple[Figure[Overview], ...] = (
     *BOTTLENECK,
-    attribute("inference", nested(INFERENCE), "latencies of a program that serves", null=_NO_SESSIONS),
+    Figure("inference", nested(INFERENCE), _latencies_of, "latencies of a program that serves", _NO_SESSIONS),
     *OP_COUNTS,
 )
 """Figures that stand before the top ops in JSON, and after them."""
@@ -270,7 +277,7 @@ def _part_of_mean(part: StepPart) -> Figure[Overview]:
 
 def sections(page: Overview) -> list[Section]:
     """All figures of the page by what they are about."""
-    time, inference = page.performance.step_time, page.inference
+    time, inference = page.performance.step_time, _latencies_of(page)
     times = [(figure, time) for figure in (*STEP_TIMES, STEP_COUNT)] if time is not None else [(OF_STEPS, page)]
     latency: list[tuple[Figure[Any], Any]] = []
     if inference is not None:

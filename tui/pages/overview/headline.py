@@ -172,7 +172,7 @@ def verdict(
 def latency_line(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     """Percentiles of the latency in one line, for a program that serves; the report `inference` takes them apart."""
     inference = page.inference
-    if inference is None:
+    if inference is None or not page.infers:
         return []
     subject = clean(inference.subject.partition("(")[0], glyphs.is_ascii)
     what = "requests" if inference.source == "requests" else f"runs of {subject}"

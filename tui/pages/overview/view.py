@@ -190,9 +190,10 @@ class OverviewTab(GraphTab[Overview]):
         keys = super().foot_keys
         if "latencies" not in self.commands:
             return keys
-        other = "overview" if self._shows_latencies else "latencies"
-        moving = [FootKey("j k", "module")] if self._shows_latencies else keys[:1]
-        return (*moving, FootKey("v", other), *keys[1:])
+        if self._shows_latencies:
+            return (FootKey("j k", "module"), FootKey("v", "overview"), *keys[1:])
+        view = FootKey("v", "latencies")
+        return (keys[0], view, *keys[1:]) if self._page is not None and self._page.serves else (*keys, view)
 
     def show(self, part: str, payload: Overview) -> None:
         """Shows a page, be it of some hosts only; cursors stay on the same op and step where the new page has them."""

@@ -75,7 +75,20 @@ def test_notes_and_help_are_those_of_the_view() -> None:
     scene(act, serving_overview())
 
 
-def test_a_program_that_trains_has_no_latencies() -> None:
+def test_a_program_that_trains_keeps_its_steps_and_has_latencies_on_request() -> None:
+    page = dataclasses.replace(training_overview(), inference=serving_overview().inference, infers=False)
+
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "─ Steps" in frame(app) and "LATENCY" not in frame(app)
+        await pilot.press("l", "v")
+        assert "Histogram" in frame(app)
+        await pilot.press("v")
+        assert "─ Steps" in frame(app)
+
+    scene(act, page)
+
+
+def test_without_sessions_there_is_no_such_view() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         assert "v latencies" not in frame(app)
         await pilot.press("v")
