@@ -173,19 +173,18 @@ def step_fields(page: Overview) -> dict[str, Value]:
     percent = [row.infeed_percent_maximum for row in rows]
     mean = sum(percent) / len(percent) if percent else 0.0
     spread = (sum((value - mean) ** 2 for value in percent) / (len(percent) - 1)) ** 0.5 if len(percent) > 1 else 0.0
+    means = {part.name: part.average_ps / MS for part in page.step_parts} if rows else {}
     averages = {
-        "active_steptime": [row.active_ps for row in rows],
-        "tc_active": [row.active_ps for row in rows],
-        "tc_compute": [row.compute_ps for row in rows],
-        "tc_infeed": [row.infeed_ps for row in rows],
-        "tc_outfeed": [row.outfeed_ps for row in rows],
-        "tc_idle": [row.idle_ps for row in rows],
-        "host_transfer": [row.host_transfer_ps for row in rows],
-        "scv0_compute": [0.0 for _ in rows],
-        "scv0_infeed": [0.0 for _ in rows],
+        "active_steptime": "active",
+        "tc_active": "active",
+        "tc_compute": "compute",
+        "tc_infeed": "infeed",
+        "tc_outfeed": "outfeed",
+        "tc_idle": "idle",
+        "host_transfer": "host_transfer",
     }
-    for name, values in averages.items():
-        fields[f"{name}_ms_average"] = sum(values) / len(values) / MS if values else 0.0
+    fields |= {f"{name}_ms_average": means.get(part, 0.0) for name, part in averages.items()}
+    fields |= dict.fromkeys(("scv0_compute_ms_average", "scv0_infeed_ms_average"), 0.0)
     fields |= {
         "steptime_ms_average": time.average_ps / MS if time and rows else 0.0,
         "steptime_ms_maximum": time.maximum_ps / MS if time and rows else 0.0,

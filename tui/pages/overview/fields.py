@@ -43,7 +43,14 @@ ENVIRONMENT = (
     attribute("environment.device_type", VERBATIM, "as the profile names it", null=NO_REASON, short="device type"),
     attribute("environment.device_core_count", COUNT, "TensorCores, or GPUs, of all hosts"),
     attribute("environment.is_training", FLAG, _TRAINING, null=NO_REASON, short="training or inference"),
-    attribute("environment.profile_start_time", TIME_OF_DAY, _START, null=NO_REASON, short="began", name=_STARTED),
+    attribute(
+        "environment.profile_start_time",
+        TIME_OF_DAY,
+        _START,
+        null=NO_REASON,
+        short="start of the capture",
+        name=_STARTED,
+    ),
     attribute("environment.profile_duration_ms", TIME_MS, _DURATION, null=NO_REASON, short="capture length"),
     attribute("environment.simulated", FLAG, "whether the profile says that its times are composed, not measured"),
 )
