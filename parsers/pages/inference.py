@@ -82,6 +82,15 @@ class Launches:
 
 
 @dataclass(frozen=True, slots=True)
+class Bin:
+    """How many sessions took from `low_ps` up to `high_ps`; the last bin of a histogram has its upper edge too."""
+
+    low_ps: float
+    high_ps: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class LatencyRow:
     """The sessions of one model, or the runs of one module.
 
@@ -95,6 +104,7 @@ class LatencyRow:
             (`module_shares`).
         cores: how many cores ran the module; None for a model.
         phase: what the module does, as its name tells (`phase_of`); None for others, and for a model.
+        histogram: its sessions or runs as `InferencePage.histogram` has them.
         inputs: the module's arguments that tell its batch, such as ``tokens s32[8,1]``; empty where nothing tells.
     """
 
@@ -109,15 +119,7 @@ class LatencyRow:
     cores: int | None
     phase: str | None = None
     inputs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """How many sessions took from `low_ps` up to `high_ps`; the last bin of a histogram has its upper edge too."""
-
-    low_ps: float
-    high_ps: float
-    count: int
+    histogram: tuple[Bin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,6 +424,7 @@ def _row(name: str, sizes: Int64s, cores: int | None) -> LatencyRow:
         total_ps=sum(sizes.tolist()),  # exact, however large
         fraction=0.0,
         cores=cores,
+        histogram=_histogram(sizes),
     )
 
 

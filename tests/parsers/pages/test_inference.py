@@ -249,6 +249,7 @@ def test_the_share_of_a_module_is_that_of_its_time_on_all_cores() -> None:
 
 def test_modules_are_told_beside_requests_too() -> None:
     page = page_of(serving_profile(five_requests(), module="jit_generate(7)"))
+    assert [sum(each.count for each in row.histogram) for row in page.modules] == [5]
     assert page.source == "requests" and [row.name for row in page.rows] == ["m:1", "m:2"]
     assert [(row.name, row.runs, row.phase, row.cores) for row in page.modules] == [("jit_generate(7)", 5, "decode", 1)]
 

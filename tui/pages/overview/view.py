@@ -77,8 +77,8 @@ LATENCY_MEANINGS: tuple[tuple[str, str], ...] = (
     ),
     (
         "Histogram",
-        "sessions by latency, in bins of one width; of one ratio (log scale) where the longest takes more than ten "
-        "times the shortest. Below: where the percentiles lie.",
+        "requests by latency, or runs of the module under the cursor, in bins of one width; of one ratio (log scale) "
+        "where the longest takes more than ten times the shortest. Below: where the percentiles lie.",
     ),
     (
         "share",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.inference import NO_RUNS, PERCENTILES, InferencePage, Latency, LatencyRow, Percentile
+from tpuprof.parsers.pages.inference import NO_RUNS, PERCENTILES, Bin, InferencePage, Latency, LatencyRow, Percentile
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.columns import AXIS, Columns, Cursor, Frame, graph_lines
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent, significant
@@ -53,8 +53,12 @@ def compose(page: InferencePage, width: int, height: int | None, glyphs: Glyphs,
     lines = [*_headline(page, width, glyphs), *([fit([], width, glyphs)] if tall else [])]
     about = _about(page, width, glyphs)
     lines += about if tall else cut_after(about, 1, width, glyphs, "w")
-    lines += session_latencies(page, width, None if tall else _FEW_LATENCIES, glyphs)
-    lines += histogram(page, width, 5 if tall else 2, glyphs)
+    lines += session_latencies(page, width, None if tall else _FEW_LATENCIES, glyphs, session_words(page, glyphs))
+    rows = 5 if tall else 2
+    if page.source == "module runs" and cursor.op is not None:
+        lines += _runs_histogram(page.modules[min(cursor.op, len(page.modules) - 1)], width, rows, glyphs)
+    else:
+        lines += histogram(page, width, rows, glyphs)
     first_row = -1
     if page.modules:
         first_row = len(lines) + 2
@@ -93,12 +97,27 @@ def session_words(page: InferencePage, glyphs: Glyphs) -> str:
 
 def histogram(page: InferencePage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """A heading, the sessions by latency over so many rows, and where the percentiles lie; nothing for one bin."""
-    bins = page.histogram
-    if len(bins) < 2:
-        return []
-    scale = bins[-1].high_ps - bins[-1].low_ps > 2 * (bins[0].high_ps - bins[0].low_ps)
-    each = f"{page.source} of {clean(page.subject.partition('(')[0], glyphs.is_ascii)}"
-    right = f"{count(page.sessions)} {each}, by latency{', log scale' * scale}"
+    places = {each.percentile: each.latency.total_ps for each in page.percentiles}
+    words = session_words(page, glyphs)
+    return _histogram(page.histogram, places, words, width, height, glyphs) if len(page.histogram) > 1 else []
+
+
+def _runs_histogram(row: LatencyRow, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """The same of the runs of a module; a sentence and blank lines for one bin, so that nothing below moves."""
+    name = clean(row.name.partition("(")[0], glyphs.is_ascii)
+    words = f"{counted(row.runs, 'run')} of {name}"
+    if len(row.histogram) > 1:
+        places = dict(zip(PERCENTILES, row.percentiles_ps, strict=True))
+        return _histogram(row.histogram, places, words, width, height, glyphs)
+    alike = fit([(f" {_figure(row.average_ps, glyphs)}{' each' * (row.runs > 1)}", "text")], width, glyphs)
+    return [rule("Histogram", width, glyphs, words), alike, *[fit([], width, glyphs)] * height]
+
+
+def _histogram(
+    bins: Sequence[Bin], places: Mapping[float, float], of: str, width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """A heading, the bins over so many rows, and where the percentiles lie."""
+    is_log = bins[-1].high_ps - bins[-1].low_ps > 2 * (bins[0].high_ps - bins[0].low_ps)
     columns, most = Columns(tuple(range(len(bins))), 1, 0), max(each.count for each in bins)
 
     def cell(index: int, row: int) -> Span:
@@ -107,20 +126,20 @@ def histogram(page: InferencePage, width: int, height: int, glyphs: Glyphs) -> l
         return glyphs.column[max(least, min(8, round(eighths)))], "class.compute"
 
     graph = graph_lines(columns, height, count(most), cell, width, glyphs)
-    return [rule("Histogram", width, glyphs, right), *graph, _marks(page, columns, width, glyphs)]
+    right = f"{of}, by latency{', log scale' * is_log}"
+    return [rule("Histogram", width, glyphs, right), *graph, _marks(bins, places, columns, width, glyphs)]
 
 
-def _marks(page: InferencePage, columns: Columns, width: int, glyphs: Glyphs) -> Line:
+def _marks(bins: Sequence[Bin], places: Mapping[float, float], columns: Columns, width: int, glyphs: Glyphs) -> Line:
     """The line below the histogram: its ends, and the percentiles that fit between them."""
-    bins, pitch, room = page.histogram, columns.pitch(width), width - AXIS
-    row, whole = Canvas(room, key="dim"), columns.pitch(width) * len(page.histogram)
+    pitch, room = columns.pitch(width), width - AXIS
+    row, whole = Canvas(room, key="dim"), pitch * len(bins)
     first, last = _ends(bins[0].low_ps, bins[-1].high_ps, glyphs)
     row.put(0, 0, first, "dim")
     row.put(0, whole - len(last), last, "dim")
-    for percentile in sorted(page.percentiles, key=lambda each: _IMPORTANCE.index(each.percentile)):
-        total_ps = percentile.latency.total_ps
-        place = next((at for at, each in enumerate(bins) if total_ps < each.high_ps), len(bins) - 1) * pitch
-        text = f"{glyphs.up}{percentile.percentile:g}%"
+    for percentile in _IMPORTANCE:
+        place = next((at for at, each in enumerate(bins) if places[percentile] < each.high_ps), len(bins) - 1) * pitch
+        text = f"{glyphs.up}{percentile:g}%"
         begin = max(0, min(place, whole - len(text)))
         if all(cell == " " for cell in row.cells[0][max(0, begin - 1) : begin + len(text) + 1]):
             row.put(0, begin, text, "text")
@@ -329,7 +348,11 @@ def module_details(row: LatencyRow, width: int, glyphs: Glyphs) -> list[Line]:
         ("phase", row.phase or f"{UNKNOWN}: its name does not tell"),
         (
             "inputs",
-            clean(", ".join(row.inputs), is_ascii) or f"{UNKNOWN}: no argument of the compiled HLO tells its batch",
+            clean(", ".join(row.inputs), is_ascii) or f"{UNKNOWN}: no argument in the profile's HLO tells its batch",
         ),
     ]
-    return [*wrap(row.name, width, "strong", glyphs), fit([], width, glyphs), *labelled(rows, width, glyphs)]
+    lines = [*wrap(row.name, width, "strong", glyphs), fit([], width, glyphs), *labelled(rows, width, glyphs)]
+    return [*lines, *(_runs_histogram(row, width, _ROWS_IN_FULL, glyphs) if len(row.histogram) > 1 else [])]
+
+
+_ROWS_IN_FULL = 5

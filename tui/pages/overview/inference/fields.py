@@ -20,6 +20,17 @@ SIZES: Table[Sequence[int]] = Table(
 )
 
 
+HISTOGRAM: Table[Sequence[Bin]] = object_table(
+    "histogram",
+    (
+        attribute("low_ms", TIME_MS, "sessions of the bin take at least so long"),
+        attribute("high_ms", TIME_MS, "and less than that; in the last bin up to it"),
+        attribute("count", COUNT, "sessions in the bin"),
+    ),
+)
+_HISTOGRAM = attribute("histogram", listed(HISTOGRAM), "sessions by latency; bins are of one width, or of one ratio")
+
+
 def _at(place: int) -> Figure[LatencyRow]:
     """The latency at one of `PERCENTILES`, as a column of Markdown."""
     name = f"{PERCENTILES[place]:g}%"
@@ -45,6 +56,7 @@ def rows_of(kind: str, key: str = "rows") -> Table[Sequence[LatencyRow]]:
         attribute("cores", COUNT, "that ran the module", "cores", null=NO_REASON),
         attribute("phase", VERBATIM, _PHASE, "phase", null=NO_PHASE),
         attribute("inputs", TEXTS, _INPUTS, "inputs"),
+        *((_HISTOGRAM,) if key == "modules" else ()),
     )
     columns = [_at(place) for place in range(len(PERCENTILES))]
     markdown = ("name", "time_fraction", "runs", "average_ms", *(column.key for column in columns), "maximum_ms")
@@ -54,14 +66,6 @@ def rows_of(kind: str, key: str = "rows") -> Table[Sequence[LatencyRow]]:
 _OF_MODULES = ("cores", "phase", "inputs")
 MODELS, ROWS, MODULES = rows_of("model"), rows_of("module"), rows_of("module", "modules")
 
-HISTOGRAM: Table[Sequence[Bin]] = object_table(
-    "histogram",
-    (
-        attribute("low_ms", TIME_MS, "sessions of the bin take at least so long"),
-        attribute("high_ms", TIME_MS, "and less than that; in the last bin up to it"),
-        attribute("count", COUNT, "sessions in the bin"),
-    ),
-)
 
 _PARTS = ("total_ms", "host_ms", "queued_ms", "device_ms", "communication_ms")
 LAUNCHED = latency_table(queued("latency."), markdown=_PARTS)
@@ -83,7 +87,7 @@ BEFORE_ROWS: tuple[Figure[InferencePage], ...] = (
     attribute("minimum_ms", TIME_MS, "the shortest session", null=NO_REASON),
     attribute("maximum_ms", TIME_MS, "the longest session", null=NO_REASON),
     attribute("percentiles", listed(LATENCIES), "latencies of sessions"),
-    attribute("histogram", listed(HISTOGRAM), "sessions by latency; bins are of one width, or of one ratio"),
+    _HISTOGRAM,
     attribute("launches", nested(LAUNCHES), "of the module's runs", null=NO_REASON, short="latency from the launch on"),
 )
 NOTE: Figure[InferencePage] = attribute("note", VERBATIM, "what the sessions are, in a sentence or two")

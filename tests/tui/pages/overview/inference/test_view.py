@@ -43,7 +43,9 @@ def test_the_cursor_goes_over_modules_and_search_finds_them() -> None:
         assert tab.selection == names[1] and tab.place == Place("ops", 1)
         await pilot.press("slash", *"prefill", "enter")
         assert tab.selection == "jit_prefill(9)"
+        assert "6 runs of jit_prefill, by latency" in frame(app)
         await pilot.press("escape", "G", "l")
+        assert "13 runs of jit_decode, by latency" in frame(app)
         assert tab.selection == names[-1], "there are no steps to move over"
         await pilot.press("enter")
         assert names[-1] in frame(app) and "of the modules' time over all cores" in frame(app)
