@@ -265,6 +265,6 @@ def test_the_real_run_is_on_the_screen(shared: Path, width: int, height: int) ->
     with PtyApp(str(shared / "profiles/tpu-v6e-inference"), width=width, height=height) as app:
         app.wait_for_text("copy-done.4")
         app.settle()
-        for words in ("TPU v6 Lite", "inferred", "784.3 ms", "86.5%", "13.4%", "99 module periods", "24.7%"):
+        for words in ("TPU v6 Lite", "MODULE RUN", "784.3 ms", "86.5%", "13.4%", "100 runs of jit_f", "24.7%"):
             assert words in app.text
         assert "SIMULATED" not in app.text
