@@ -17,7 +17,12 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.model import Address, CaptureOptions
-from tpuprof.parsers.formats.proto.services_pb2 import ProfileOptions, ProfileRequest, TerminateRequest
+from tpuprof.parsers.formats.proto.services_pb2 import (
+    GetSnapshotRequest,
+    ProfileOptions,
+    ProfileRequest,
+    TerminateRequest,
+)
 from tpuprof.parsers.formats.xspace.core.api import split_fields
 from tpuprof.parsers.formats.xspace.core.types import OK
 from tpuprof.parsers.formats.xspace.source import MemorySource
@@ -123,6 +128,19 @@ class Server(Connection):
     def profile(self, request: bytes, seconds: float) -> Call:
         """Asks the server to trace; it answers with a serialized ProfileResponse."""
         return self.call(f"{SERVICE}/Profile", request, seconds)
+
+    def start_continuous(self, request: bytes, seconds: float) -> Call:
+        """Has the server keep its last seconds from now on; `request` is as for `profile`."""
+        return self.call(f"{SERVICE}/StartContinuousProfiling", request, seconds)
+
+    def stop_continuous(self, seconds: float) -> Call:
+        """Ends that."""
+        return self.call(f"{SERVICE}/StopContinuousProfiling", b"", seconds)
+
+    def snapshot(self, session: str, seconds: float) -> Call:
+        """Asks for what the server has kept since the last snapshot; it answers as to `profile`."""
+        request = GetSnapshotRequest(snapshot_session_id=session).SerializeToString()
+        return self.call(f"{SERVICE}/GetSnapshot", request, seconds)
 
     def terminate(self, session: str, seconds: float) -> Call:
         """Ends a session early. The server confirms it, whether it has such a session or not."""

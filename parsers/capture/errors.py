@@ -105,6 +105,18 @@ def empty_trace(address: Address, options: CaptureOptions, is_stopped: bool) -> 
     return failure(code, f"{sentence}: {why}.", "longer than a step takes (--ms), and while the program computes")
 
 
+def nothing_kept(address: Address) -> ProfileError:
+    """The server was never told to keep its last seconds."""
+    sentence = f"{address} keeps no last seconds: continuous profiling is off there."
+    return failure("nothing_kept", sentence, f"tpuprof-tui capture --continuous on {address}, and a snapshot later")
+
+
+def no_snapshots(address: Address) -> ProfileError:
+    """The server is older than continuous profiling."""
+    sentence = f"The profiler at {address} has no snapshots: it is older than continuous profiling."
+    return failure("no_snapshots", sentence, "without --snapshot it traces from now on")
+
+
 def not_a_profile(address: Address, path: str = "") -> ProfileError:
     """The server sent bytes that are no whole XSpace, or one without events; or wrote them to a path."""
     sentence = f"What {address} sent is not a profile: its bytes do not read as a whole XSpace with events."

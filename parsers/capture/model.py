@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -20,6 +21,8 @@ OptionValue = bool | int | str
 Stage = Literal["connecting", "waiting", "tracing", "stopping", "receiving", "writing", "written", "failed"]
 """Where one server's capture stands. While it waits, other servers are being reached, or the delay runs."""
 
+_WORKERS = "@workers"
+WORKERS_VARIABLE = "TPU_WORKER_HOSTNAMES"
 _SCHEME = "grpc://"
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?", re.ASCII)
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}", re.ASCII)
@@ -61,6 +64,7 @@ class CaptureOptions:
         delay_ms: how long to wait once all servers are reached.
         connect_seconds: how long a server may take to answer at all.
         grace_seconds: how long it may take, after the time traced, to collect and send what it traced.
+        is_snapshot: ask for what the server has kept, instead of tracing; see `parsers.capture.continuous`.
 
     Raises:
         ProfileError: `usage`: a value is out of its range.
@@ -74,6 +78,7 @@ class CaptureOptions:
     delay_ms: int = 0
     connect_seconds: float = 10.0
     grace_seconds: float = 120.0
+    is_snapshot: bool = False
 
     def __post_init__(self) -> None:
         ranges: tuple[tuple[str, float, float, float, str], ...] = (
@@ -200,10 +205,13 @@ class CaptureStop:
 def parse_addresses(texts: Sequence[str]) -> tuple[Address, ...]:
     """Reads addresses such as ``host:port`` or ``[IPv6]:port``, also several with commas; returns each once, in order.
 
+    ``@workers:port`` stands for all hosts in the variable TPU_WORKER_HOSTNAMES, which the runtime of a slice sets.
+
     Raises:
         ProfileError: `bad_address`.
     """
-    parts = [part.strip() for text in texts for part in text.split(",")]
+    words = [part.strip() for text in texts for part in text.split(",")]
+    parts = [part for word in words for part in (_workers(word) if word.startswith(_WORKERS) else [word])]
     addresses = tuple(dict.fromkeys(parse_address(part) for part in parts if part))
     if not addresses:
         raise _bad_address("", "")
@@ -211,6 +219,19 @@ def parse_addresses(texts: Sequence[str]) -> tuple[Address, ...]:
         sentence = f"These are {len(addresses):,} addresses."
         raise ProfileError("bad_address", sentence, f"up to {MOST_SERVERS} at once", EXIT_CAPTURE_FAILED)
     return addresses
+
+
+def _workers(word: str) -> list[str]:
+    """The addresses that ``@workers:port`` stands for.
+
+    Raises:
+        ProfileError: `bad_address`: the variable is not set.
+    """
+    names = [name.strip() for name in os.environ.get(WORKERS_VARIABLE, "").split(",") if name.strip()]
+    if not names:
+        raise _bad_address(word, f"{WORKERS_VARIABLE} is not set here, which the runtime of a slice sets")
+    port = word.removeprefix(_WORKERS)
+    return [f"[{name}]{port}" if _is_ipv6(name) else f"{name}{port}" for name in names]
 
 
 def parse_address(text: str) -> Address:

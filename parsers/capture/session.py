@@ -183,6 +183,8 @@ class _Job:
             raise Cancelled
 
     def _trace(self, server: Server) -> model.HostCapture:
+        if self.options.is_snapshot:
+            return self._write(self._snapshot(server).profile)
         answer = self._ask(server, self._new_session(), "")
         if answer.profile:
             return self._write(answer.profile)
@@ -217,16 +219,37 @@ class _Job:
         call = server.profile(request, options.duration_ms / 1000 + options.grace_seconds)
         self._follow(server, call, session, began)
         self.seconds = time.monotonic() - began
+        return self._answer(call)
+
+    def _snapshot(self, server: Server) -> Answer:
+        """Returns what the server has kept."""
+        began = time.monotonic()
+        call = server.snapshot(self._new_session(), self.options.grace_seconds)
+        self._say("receiving")
+        while not call.wait(TICK_SECONDS):
+            if self.stop.is_requested:
+                call.cancel()
+                raise Cancelled
+        self.seconds = time.monotonic() - began
+        status = call.status()
+        if status.name in ("NOT_FOUND", "FAILED_PRECONDITION"):
+            raise errors.nothing_kept(self.address)
+        if status.name == "UNIMPLEMENTED":
+            raise errors.no_snapshots(self.address)
+        return self._answer(call)
+
+    def _answer(self, call: Call) -> Answer:
+        """Reads what a call that has ended brought."""
         status = call.status()
         if status.name == "DEADLINE_EXCEEDED":
-            raise errors.too_late(self.address, options)
+            raise errors.too_late(self.address, self.options)
         if status.name != "OK":
             raise errors.refused(self.address, status.name, status.details)
         answer = read_answer(call.response())
         if answer is None:
             raise errors.not_a_profile(self.address)
         if answer.is_empty:
-            raise errors.empty_trace(self.address, options, self.stop.is_requested)
+            raise errors.empty_trace(self.address, self.options, self.stop.is_requested)
         return answer
 
     def _follow(self, server: Server, call: Call, session: str, began: float) -> None:

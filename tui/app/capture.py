@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import scheme_of, shown
 from tpuprof.tui.app.loader import Request
 from tpuprof.tui.app.shown import Shown
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 ASKED_AT_FIRST = "localhost:9012 2000"
 EXPLANATION = (
     "Address of a running program's profiler server, host:port; several are captured at once into one run. A number "
-    "at the end is the time to trace in milliseconds.",
+    "at the end is the time to trace in milliseconds. Tracer levels may follow: host=0 to 3, device=0 or 1, python=0 "
+    "or 1; snapshot takes what the server has kept, where continuous profiling is on.",
     "The program starts the server: jax.profiler.start_server(9012), xp.start_server(9012) in PyTorch/XLA, "
     "tf.profiler.experimental.server.start(9012) in TensorFlow.",
 )
@@ -95,16 +97,24 @@ class Captures:
         self._stage.open(Asker(look, "Capture a profile", EXPLANATION, self._asked, answered, where))
 
     def begin(self, logdir: str, text: str) -> str:
-        """Begins a capture from addresses and milliseconds behind them, else `DEFAULT_MS`; says what is wrong there."""
+        """Begins a capture; says what is wrong with the text.
+
+        Args:
+            text: addresses, behind them milliseconds, else `DEFAULT_MS`; tracer levels (``python=1``) or ``snapshot``.
+        """
         from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses  # noqa: PLC0415
 
         words = text.replace(",", " ").split()
+        tracers = [words.pop(at) for at in range(len(words) - 1, -1, -1) if "=" in words[at] or words[at] == "snapshot"]
+        levels, wrong = _levels(tracers)
+        if wrong:
+            return wrong
         # A number alone is a port without its host rather than a time for addresses of old.
         has_time = len(words) > 1 and words[-1].isascii() and words[-1].isdecimal()
         digits = words.pop().lstrip("0")[:_MOST_DIGITS] or "0" if has_time else str(DEFAULT_MS)
         try:
             addresses = [str(address) for address in parse_addresses(words)]
-            options = CaptureOptions(duration_ms=int(digits))
+            options = replace(CaptureOptions(duration_ms=int(digits), is_snapshot="snapshot" in tracers), **levels)
         except ProfileError as error:
             return f"{error.sentence} Try {error.hint}." if error.hint else error.sentence
         self._asked = text
@@ -189,6 +199,16 @@ class Captures:
         words = stages[0].capitalize() if stages else "Writing" if moved else "Connecting"
         is_traced = words in ("Receiving", "Writing")
         return f"{words}{hosts}; Esc {'twice ' if is_traced else ''}gives it up"
+
+
+def _levels(words: list[str]) -> tuple[dict[str, Any], str]:
+    """Tracer levels by the names of `CaptureOptions`, or a sentence on what is wrong with a word."""
+    levels: dict[str, Any] = {}
+    for name, _, level in (word.partition("=") for word in words if word != "snapshot"):
+        if name not in ("host", "device", "python") or not (level.isascii() and level.isdecimal() and len(level) == 1):
+            return {}, f"{printable(name)}={printable(level)} is no tracer level. Try host=2, device=1 or python=1."
+        levels[f"{name}_tracer_level"] = int(level)
+    return levels, ""
 
 
 def _shortened(path: str) -> str:

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, TextIO, get_args
 
-from tpuprof.parsers.base.errors import EXIT_OK
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.capture import model
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop, Stage
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.cli import common
+from tpuprof.tui.cli import common, repeated
 from tpuprof.tui.cli.common import PROGRAM, whole_number
 from tpuprof.tui.cli.progress import RedrawnLine
 
@@ -38,6 +38,9 @@ _EPILOG = f"""the program starts the server, once, before its training loop:
 examples:
   {PROGRAM} capture localhost:9012
   {PROGRAM} capture host0:9012 host1:9012 --ms 5000 --logdir gs-mount/run1
+  {PROGRAM} capture @workers:9012           every worker in TPU_WORKER_HOSTNAMES, as a slice sets it
+  {PROGRAM} capture --continuous on localhost:9012
+  {PROGRAM} capture --snapshot --every 1m --when 'step>1.2x' localhost:9012
 
 It asks the addresses given and nothing else, without encryption; reach another machine's server with ssh -L.
 """
@@ -75,10 +78,27 @@ def capture_parser(parser_class: type[argparse.ArgumentParser] = argparse.Argume
     option = "an option of the profiler's own, such as tpu_trace_mode=TRACE_COMPUTE_AND_SYNC; true, false and whole "
     option += "numbers are taken as such, key:string=5 as text"
     tracers.add_argument("--option", action="append", type=_option, default=[], metavar="KEY=VALUE", help=option)
+    _add_watching(parser)
     look = parser.add_argument_group("look", "Of the screen that opens:")
     common.add_screen(look)
     common.add_debug(parser)
     return parser
+
+
+def _add_watching(parser: argparse.ArgumentParser) -> None:
+    watching = parser.add_argument_group("watching", "A long job, and the seconds before a slowdown:")
+    kept = "take what the server has kept of its last seconds, instead of tracing from now on"
+    watching.add_argument("--snapshot", action="store_true", help=kept)
+    switch = "have the servers keep their last seconds from now on, or no longer; no other capture goes meanwhile"
+    watching.add_argument("--continuous", choices=("on", "off"), help=switch)
+    again = "capture again after this time, such as 30s, 10m or 2h, until ctrl+C"
+    watching.add_argument("--every", type=repeated.seconds_of, metavar="TIME", help=again)
+    most = "of the runs that --every writes keep the newest N (default: all)"
+    watching.add_argument("--keep", type=partial(whole_number, least=1), default=0, metavar="N", help=most)
+    when = "with --every: keep only the run whose step is longer, 'step>1.2x' the usual or 'step>250ms', and open it"
+    watching.add_argument("--when", type=repeated.condition_of, metavar="CONDITION", help=when)
+    retries = "try again so often where no server is there yet, or another capture is on (default: 0)"
+    watching.add_argument("--retries", type=partial(whole_number, most=1000), default=0, metavar="N", help=retries)
 
 
 def run_capture(args: argparse.Namespace) -> int:
@@ -92,6 +112,7 @@ def run_capture(args: argparse.Namespace) -> int:
         Cancelled: ctrl+C, before anything was traced or twice.
     """
     from tpuprof.parsers.capture.session import capture  # noqa: PLC0415 - numpy and protobuf, not for --help
+    from tpuprof.tui.report.output import write_stdout  # noqa: PLC0415
 
     options = CaptureOptions(
         duration_ms=args.ms,
@@ -102,24 +123,55 @@ def run_capture(args: argparse.Namespace) -> int:
         delay_ms=args.delay_ms,
         connect_seconds=min(args.wait, CaptureOptions().connect_seconds),
         grace_seconds=args.wait,
+        is_snapshot=args.snapshot,
     )
-    stop = CaptureStop()
-    line = CountDown(sys.stderr, common.can_redraw(), common.line_width())
-    with _ctrl_c(stop.request):
-        try:
-            result = capture(args.addresses, options, args.logdir, line, stop)
-        finally:
-            line.clear()
-    for sentence in outcome(result):
-        common.note(sentence)
-    return _show(args, result.run_path)
+    if args.continuous is not None:
+        return _switch(args, options)
+    if (args.keep or args.when) and args.every is None:
+        raise ProfileError("usage", "--keep and --when go with --every.", "--every 10m", EXIT_USAGE)
+
+    def once() -> CaptureResult:
+        stop = CaptureStop()
+        line = CountDown(sys.stderr, common.can_redraw(), common.line_width())
+        with _ctrl_c(stop.request):
+            try:
+                return capture(args.addresses, options, args.logdir, line, stop)
+            finally:
+                line.clear()
+
+    def told(result: CaptureResult) -> None:
+        for sentence in outcome(result):
+            common.note(sentence)
+        if args.every is not None:
+            write_stdout(f"{result.run_path}\n")
+
+    if args.every is None:
+        result = repeated.tried(once, args.retries)
+        told(result)
+        write_stdout(f"{result.run_path}\n")
+        return _opened(args, result.run_path)
+    path = repeated.repeated(lambda: repeated.tried(once, args.retries), args.every, args.keep, args.when, told)
+    return EXIT_OK if path is None else _opened(args, path)
 
 
-def _show(args: argparse.Namespace, path: str) -> int:
-    """Prints where the run lies, and opens it where there is a terminal to do so."""
-    from tpuprof.tui.report.output import write_stdout  # noqa: PLC0415
+def _switch(args: argparse.Namespace, options: CaptureOptions) -> int:
+    """Turns continuous profiling on or off."""
+    from tpuprof.parsers.capture.continuous import switch  # noqa: PLC0415 - protobuf
 
-    write_stdout(f"{path}\n")
+    done = switch(args.addresses, args.continuous == "on", options)
+    for address, problem in done:
+        if problem is None:
+            then = f"; {PROGRAM} capture --snapshot {address} takes them" if args.continuous == "on" else ""
+            keeps = "keeps its last seconds from now on" if then else "keeps nothing any more"
+            common.note(f"{address} {keeps}{then}")
+    failed = [problem for _, problem in done if problem is not None]
+    if failed:
+        raise failed[0]
+    return EXIT_OK
+
+
+def _opened(args: argparse.Namespace, path: str) -> int:
+    """Opens the run where there is a terminal to do so."""
     if args.no_open or common.why_no_screen():
         return EXIT_OK
     from tpuprof.tui.app.start import run_app  # noqa: PLC0415 - Textual, for the screen only

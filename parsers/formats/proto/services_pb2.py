@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,tpuprof/parsers/formats/proto/services.proto\x12\x07tpuprof\"\xe3\x05\n\x0eProfileOptions\x12\x1b\n\x13include_dataset_ops\x18\x01 \x01(\x08\x12\x19\n\x11host_tracer_level\x18\x02 \x01(\r\x12\x1b\n\x13\x64\x65vice_tracer_level\x18\x03 \x01(\r\x12\x1b\n\x13python_tracer_level\x18\x04 \x01(\r\x12\x0f\n\x07version\x18\x05 \x01(\r\x12\x37\n\x0b\x64\x65vice_type\x18\x06 \x01(\x0e\x32\".tpuprof.ProfileOptions.DeviceType\x12\x18\n\x10\x65nable_hlo_proto\x18\x07 \x01(\x08\x12\x1a\n\x12start_timestamp_ns\x18\x08 \x01(\x04\x12\x13\n\x0b\x64uration_ms\x18\t \x01(\x04\x12\x17\n\x0frepository_path\x18\n \x01(\t\x12R\n\x16\x61\x64vanced_configuration\x18\x0c \x03(\x0b\x32\x32.tpuprof.ProfileOptions.AdvancedConfigurationEntry\x12$\n\x1craise_error_on_start_failure\x18\r \x01(\x08\x12\x12\n\nsession_id\x18\x0e \x01(\t\x12\x19\n\x11override_hostname\x18\x0f \x01(\t\x1a\x63\n\x13\x41\x64vancedConfigValue\x12\x16\n\x0cstring_value\x18\x01 \x01(\tH\x00\x12\x14\n\nbool_value\x18\x02 \x01(\x08H\x00\x12\x15\n\x0bint64_value\x18\x03 \x01(\x03H\x00\x42\x07\n\x05value\x1ai\n\x1a\x41\x64vancedConfigurationEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12:\n\x05value\x18\x02 \x01(\x0b\x32+.tpuprof.ProfileOptions.AdvancedConfigValue:\x02\x38\x01\"8\n\nDeviceType\x12\x0f\n\x0bUNSPECIFIED\x10\x00\x12\x07\n\x03\x43PU\x10\x01\x12\x07\n\x03GPU\x10\x02\x12\x07\n\x03TPU\x10\x03\"\xc4\x01\n\x0eProfileRequest\x12\x13\n\x0b\x64uration_ms\x18\x01 \x01(\x04\x12\x12\n\nmax_events\x18\x02 \x01(\x04\x12\r\n\x05tools\x18\x03 \x03(\t\x12%\n\x04opts\x18\x04 \x01(\x0b\x32\x17.tpuprof.ProfileOptions\x12\x17\n\x0frepository_root\x18\x05 \x01(\t\x12\x12\n\nsession_id\x18\x06 \x01(\t\x12\x11\n\thost_name\x18\x07 \x01(\t\x12\x13\n\x0b\x65mit_xspace\x18\t \x01(\x08\"-\n\x0fProfileToolData\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"c\n\x0fProfileResponse\x12+\n\ttool_data\x18\x06 \x03(\x0b\x32\x18.tpuprof.ProfileToolData\x12\x13\n\x0b\x65mpty_trace\x18\x07 \x01(\x08\x12\x0e\n\x06xspace\x18\x08 \x01(\x0c\"&\n\x10TerminateRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\x13\n\x11TerminateResponse\"+\n\x14RuntimeMetricRequest\x12\x13\n\x0bmetric_name\x18\x01 \x01(\t\"?\n\x15RuntimeMetricResponse\x12&\n\x06metric\x18\x01 \x01(\x0b\x32\x16.tpuprof.RuntimeMetric\"\\\n\rRuntimeMetric\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12(\n\x07metrics\x18\x03 \x03(\x0b\x32\x17.tpuprof.RuntimeMeasure\"\xc2\x01\n\x0eRuntimeMeasure\x12,\n\tattribute\x18\x01 \x01(\x0b\x32\x19.tpuprof.RuntimeAttribute\x12$\n\x05gauge\x18\x03 \x01(\x0b\x32\x15.tpuprof.RuntimeValue\x12(\n\x07\x63ounter\x18\x04 \x01(\x0b\x32\x17.tpuprof.RuntimeCounter\x12\x32\n\x0c\x64istribution\x18\x05 \x01(\x0b\x32\x1c.tpuprof.RuntimeDistribution\">\n\x0cRuntimeValue\x12\x13\n\tas_double\x18\x01 \x01(\x01H\x00\x12\x10\n\x06\x61s_int\x18\x02 \x01(\x03H\x00\x42\x07\n\x05value\"@\n\x0eRuntimeCounter\x12\x13\n\tas_double\x18\x01 \x01(\x01H\x00\x12\x10\n\x06\x61s_int\x18\x02 \x01(\x04H\x00\x42\x07\n\x05value\"2\n\x13RuntimeDistribution\x12\r\n\x05\x63ount\x18\x01 \x01(\x03\x12\x0c\n\x04mean\x18\x02 \x01(\x01\"N\n\x10RuntimeAttribute\x12\x0b\n\x03key\x18\x01 \x01(\t\x12-\n\x05value\x18\x02 \x01(\x0b\x32\x1e.tpuprof.RuntimeAttributeValue\"}\n\x15RuntimeAttributeValue\x12\x15\n\x0bstring_attr\x18\x01 \x01(\tH\x00\x12\x12\n\x08int_attr\x18\x03 \x01(\x03H\x00\x12\x31\n\x0bkvlist_attr\x18\x06 \x01(\x0b\x32\x1a.tpuprof.RuntimeAttributesH\x00\x42\x06\n\x04\x61ttr\"B\n\x11RuntimeAttributes\x12-\n\nattributes\x18\x01 \x03(\x0b\x32\x19.tpuprof.RuntimeAttribute\")\n\x17SupportedMetricsRequest\x12\x0e\n\x06\x66ilter\x18\x01 \x01(\t\"N\n\x18SupportedMetricsResponse\x12\x32\n\x10supported_metric\x18\x01 \x03(\x0b\x32\x18.tpuprof.SupportedMetric\"&\n\x0fSupportedMetric\x12\x13\n\x0bmetric_name\x18\x01 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,tpuprof/parsers/formats/proto/services.proto\x12\x07tpuprof\"\xe3\x05\n\x0eProfileOptions\x12\x1b\n\x13include_dataset_ops\x18\x01 \x01(\x08\x12\x19\n\x11host_tracer_level\x18\x02 \x01(\r\x12\x1b\n\x13\x64\x65vice_tracer_level\x18\x03 \x01(\r\x12\x1b\n\x13python_tracer_level\x18\x04 \x01(\r\x12\x0f\n\x07version\x18\x05 \x01(\r\x12\x37\n\x0b\x64\x65vice_type\x18\x06 \x01(\x0e\x32\".tpuprof.ProfileOptions.DeviceType\x12\x18\n\x10\x65nable_hlo_proto\x18\x07 \x01(\x08\x12\x1a\n\x12start_timestamp_ns\x18\x08 \x01(\x04\x12\x13\n\x0b\x64uration_ms\x18\t \x01(\x04\x12\x17\n\x0frepository_path\x18\n \x01(\t\x12R\n\x16\x61\x64vanced_configuration\x18\x0c \x03(\x0b\x32\x32.tpuprof.ProfileOptions.AdvancedConfigurationEntry\x12$\n\x1craise_error_on_start_failure\x18\r \x01(\x08\x12\x12\n\nsession_id\x18\x0e \x01(\t\x12\x19\n\x11override_hostname\x18\x0f \x01(\t\x1a\x63\n\x13\x41\x64vancedConfigValue\x12\x16\n\x0cstring_value\x18\x01 \x01(\tH\x00\x12\x14\n\nbool_value\x18\x02 \x01(\x08H\x00\x12\x15\n\x0bint64_value\x18\x03 \x01(\x03H\x00\x42\x07\n\x05value\x1ai\n\x1a\x41\x64vancedConfigurationEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12:\n\x05value\x18\x02 \x01(\x0b\x32+.tpuprof.ProfileOptions.AdvancedConfigValue:\x02\x38\x01\"8\n\nDeviceType\x12\x0f\n\x0bUNSPECIFIED\x10\x00\x12\x07\n\x03\x43PU\x10\x01\x12\x07\n\x03GPU\x10\x02\x12\x07\n\x03TPU\x10\x03\"\xc4\x01\n\x0eProfileRequest\x12\x13\n\x0b\x64uration_ms\x18\x01 \x01(\x04\x12\x12\n\nmax_events\x18\x02 \x01(\x04\x12\r\n\x05tools\x18\x03 \x03(\t\x12%\n\x04opts\x18\x04 \x01(\x0b\x32\x17.tpuprof.ProfileOptions\x12\x17\n\x0frepository_root\x18\x05 \x01(\t\x12\x12\n\nsession_id\x18\x06 \x01(\t\x12\x11\n\thost_name\x18\x07 \x01(\t\x12\x13\n\x0b\x65mit_xspace\x18\t \x01(\x08\"-\n\x0fProfileToolData\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"c\n\x0fProfileResponse\x12+\n\ttool_data\x18\x06 \x03(\x0b\x32\x18.tpuprof.ProfileToolData\x12\x13\n\x0b\x65mpty_trace\x18\x07 \x01(\x08\x12\x0e\n\x06xspace\x18\x08 \x01(\x0c\"&\n\x10TerminateRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\x13\n\x11TerminateResponse\"1\n\x12GetSnapshotRequest\x12\x1b\n\x13snapshot_session_id\x18\x01 \x01(\t\"+\n\x14RuntimeMetricRequest\x12\x13\n\x0bmetric_name\x18\x01 \x01(\t\"?\n\x15RuntimeMetricResponse\x12&\n\x06metric\x18\x01 \x01(\x0b\x32\x16.tpuprof.RuntimeMetric\"\\\n\rRuntimeMetric\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12(\n\x07metrics\x18\x03 \x03(\x0b\x32\x17.tpuprof.RuntimeMeasure\"\xc2\x01\n\x0eRuntimeMeasure\x12,\n\tattribute\x18\x01 \x01(\x0b\x32\x19.tpuprof.RuntimeAttribute\x12$\n\x05gauge\x18\x03 \x01(\x0b\x32\x15.tpuprof.RuntimeValue\x12(\n\x07\x63ounter\x18\x04 \x01(\x0b\x32\x17.tpuprof.RuntimeCounter\x12\x32\n\x0c\x64istribution\x18\x05 \x01(\x0b\x32\x1c.tpuprof.RuntimeDistribution\">\n\x0cRuntimeValue\x12\x13\n\tas_double\x18\x01 \x01(\x01H\x00\x12\x10\n\x06\x61s_int\x18\x02 \x01(\x03H\x00\x42\x07\n\x05value\"@\n\x0eRuntimeCounter\x12\x13\n\tas_double\x18\x01 \x01(\x01H\x00\x12\x10\n\x06\x61s_int\x18\x02 \x01(\x04H\x00\x42\x07\n\x05value\"2\n\x13RuntimeDistribution\x12\r\n\x05\x63ount\x18\x01 \x01(\x03\x12\x0c\n\x04mean\x18\x02 \x01(\x01\"N\n\x10RuntimeAttribute\x12\x0b\n\x03key\x18\x01 \x01(\t\x12-\n\x05value\x18\x02 \x01(\x0b\x32\x1e.tpuprof.RuntimeAttributeValue\"}\n\x15RuntimeAttributeValue\x12\x15\n\x0bstring_attr\x18\x01 \x01(\tH\x00\x12\x12\n\x08int_attr\x18\x03 \x01(\x03H\x00\x12\x31\n\x0bkvlist_attr\x18\x06 \x01(\x0b\x32\x1a.tpuprof.RuntimeAttributesH\x00\x42\x06\n\x04\x61ttr\"B\n\x11RuntimeAttributes\x12-\n\nattributes\x18\x01 \x03(\x0b\x32\x19.tpuprof.RuntimeAttribute\")\n\x17SupportedMetricsRequest\x12\x0e\n\x06\x66ilter\x18\x01 \x01(\t\"N\n\x18SupportedMetricsResponse\x12\x32\n\x10supported_metric\x18\x01 \x03(\x0b\x32\x18.tpuprof.SupportedMetric\"&\n\x0fSupportedMetric\x12\x13\n\x0bmetric_name\x18\x01 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,30 +41,32 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_TERMINATEREQUEST']._serialized_end=1184
   _globals['_TERMINATERESPONSE']._serialized_start=1186
   _globals['_TERMINATERESPONSE']._serialized_end=1205
-  _globals['_RUNTIMEMETRICREQUEST']._serialized_start=1207
-  _globals['_RUNTIMEMETRICREQUEST']._serialized_end=1250
-  _globals['_RUNTIMEMETRICRESPONSE']._serialized_start=1252
-  _globals['_RUNTIMEMETRICRESPONSE']._serialized_end=1315
-  _globals['_RUNTIMEMETRIC']._serialized_start=1317
-  _globals['_RUNTIMEMETRIC']._serialized_end=1409
-  _globals['_RUNTIMEMEASURE']._serialized_start=1412
-  _globals['_RUNTIMEMEASURE']._serialized_end=1606
-  _globals['_RUNTIMEVALUE']._serialized_start=1608
-  _globals['_RUNTIMEVALUE']._serialized_end=1670
-  _globals['_RUNTIMECOUNTER']._serialized_start=1672
-  _globals['_RUNTIMECOUNTER']._serialized_end=1736
-  _globals['_RUNTIMEDISTRIBUTION']._serialized_start=1738
-  _globals['_RUNTIMEDISTRIBUTION']._serialized_end=1788
-  _globals['_RUNTIMEATTRIBUTE']._serialized_start=1790
-  _globals['_RUNTIMEATTRIBUTE']._serialized_end=1868
-  _globals['_RUNTIMEATTRIBUTEVALUE']._serialized_start=1870
-  _globals['_RUNTIMEATTRIBUTEVALUE']._serialized_end=1995
-  _globals['_RUNTIMEATTRIBUTES']._serialized_start=1997
-  _globals['_RUNTIMEATTRIBUTES']._serialized_end=2063
-  _globals['_SUPPORTEDMETRICSREQUEST']._serialized_start=2065
-  _globals['_SUPPORTEDMETRICSREQUEST']._serialized_end=2106
-  _globals['_SUPPORTEDMETRICSRESPONSE']._serialized_start=2108
-  _globals['_SUPPORTEDMETRICSRESPONSE']._serialized_end=2186
-  _globals['_SUPPORTEDMETRIC']._serialized_start=2188
-  _globals['_SUPPORTEDMETRIC']._serialized_end=2226
+  _globals['_GETSNAPSHOTREQUEST']._serialized_start=1207
+  _globals['_GETSNAPSHOTREQUEST']._serialized_end=1256
+  _globals['_RUNTIMEMETRICREQUEST']._serialized_start=1258
+  _globals['_RUNTIMEMETRICREQUEST']._serialized_end=1301
+  _globals['_RUNTIMEMETRICRESPONSE']._serialized_start=1303
+  _globals['_RUNTIMEMETRICRESPONSE']._serialized_end=1366
+  _globals['_RUNTIMEMETRIC']._serialized_start=1368
+  _globals['_RUNTIMEMETRIC']._serialized_end=1460
+  _globals['_RUNTIMEMEASURE']._serialized_start=1463
+  _globals['_RUNTIMEMEASURE']._serialized_end=1657
+  _globals['_RUNTIMEVALUE']._serialized_start=1659
+  _globals['_RUNTIMEVALUE']._serialized_end=1721
+  _globals['_RUNTIMECOUNTER']._serialized_start=1723
+  _globals['_RUNTIMECOUNTER']._serialized_end=1787
+  _globals['_RUNTIMEDISTRIBUTION']._serialized_start=1789
+  _globals['_RUNTIMEDISTRIBUTION']._serialized_end=1839
+  _globals['_RUNTIMEATTRIBUTE']._serialized_start=1841
+  _globals['_RUNTIMEATTRIBUTE']._serialized_end=1919
+  _globals['_RUNTIMEATTRIBUTEVALUE']._serialized_start=1921
+  _globals['_RUNTIMEATTRIBUTEVALUE']._serialized_end=2046
+  _globals['_RUNTIMEATTRIBUTES']._serialized_start=2048
+  _globals['_RUNTIMEATTRIBUTES']._serialized_end=2114
+  _globals['_SUPPORTEDMETRICSREQUEST']._serialized_start=2116
+  _globals['_SUPPORTEDMETRICSREQUEST']._serialized_end=2157
+  _globals['_SUPPORTEDMETRICSRESPONSE']._serialized_start=2159
+  _globals['_SUPPORTEDMETRICSRESPONSE']._serialized_end=2237
+  _globals['_SUPPORTEDMETRIC']._serialized_start=2239
+  _globals['_SUPPORTEDMETRIC']._serialized_end=2277
 # @@protoc_insertion_point(module_scope)

@@ -112,6 +112,12 @@ class TerminateResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class GetSnapshotRequest(_message.Message):
+    __slots__ = ("snapshot_session_id",)
+    SNAPSHOT_SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    snapshot_session_id: str
+    def __init__(self, snapshot_session_id: _Optional[str] = ...) -> None: ...
+
 class RuntimeMetricRequest(_message.Message):
     __slots__ = ("metric_name",)
     METRIC_NAME_FIELD_NUMBER: _ClassVar[int]

@@ -14,6 +14,7 @@ import pytest
 from tests.support.servers.jax_server import has_jax, interpreter, jax_program
 from tests.support.servers.profiler_server import free_port
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.capture.continuous import switch
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop, OnProgress
 from tpuprof.parsers.capture.session import capture
 from tpuprof.parsers.files.logdir import open_logdir
@@ -111,3 +112,21 @@ def test_all_levels_at_zero(address: str, tmp_path: Path) -> None:
 def test_an_advanced_option_is_taken(address: str, tmp_path: Path) -> None:
     options = CaptureOptions(100, advanced=(("tpu_trace_mode", "TRACE_ONLY_XLA"), ("n", 3), ("yes", True)))
     assert capture([address], options, str(tmp_path)).written
+
+
+def test_snapshots_of_what_a_program_did_before(address: str, tmp_path: Path) -> None:
+    snapshot = CaptureOptions(is_snapshot=True)
+    with pytest.raises(ProfileError) as caught:
+        capture([address], snapshot, str(tmp_path))
+    assert caught.value.code == "nothing_kept"
+    assert [problem for _, problem in switch([address], True, CaptureOptions())] == [None]
+    assert [problem for _, problem in switch([address], True, CaptureOptions())] == [None]  # it is on already
+    time.sleep(1.0)
+    try:
+        for _ in range(2):
+            (run,) = open_logdir(capture([address], snapshot, str(tmp_path)).run_path).runs
+            timeline = Session(run).timeline()
+            assert timeline.event_count > 20
+            time.sleep(0.5)
+    finally:
+        assert [problem for _, problem in switch([address], False, CaptureOptions())] == [None]

@@ -16,6 +16,7 @@ import grpc  # type: ignore[import-untyped,unused-ignore]
 from tests.support.build import tpu_plane
 from tests.support.servers.listening import LONGEST_SECONDS, accepting
 from tpuprof.parsers.formats.proto.services_pb2 import (
+    GetSnapshotRequest,
     ProfileRequest,
     ProfileResponse,
     ProfileToolData,
@@ -113,6 +114,8 @@ class FakeProfiler:
         self.requests: list[ProfileRequest] = []
         self.terminated: list[str] = []
         self.over = threading.Event()
+        self.kept = False
+        """Whether continuous profiling is on."""
         self._respond = respond
         self._session = threading.Lock()
         self._ended = threading.Condition()
@@ -125,6 +128,13 @@ class FakeProfiler:
                 self._terminate, TerminateRequest.FromString, TerminateResponse.SerializeToString
             ),
         }
+        handlers |= {
+            name: grpc.unary_unary_rpc_method_handler(method, ProfileRequest.FromString, lambda answer: answer)
+            for name, method in (("StartContinuousProfiling", self._start), ("StopContinuousProfiling", self._end))
+        }
+        handlers["GetSnapshot"] = grpc.unary_unary_rpc_method_handler(
+            self._snapshot, GetSnapshotRequest.FromString, ProfileResponse.SerializeToString
+        )
         service = grpc.method_handlers_generic_handler("tensorflow.ProfilerService", handlers)
         self._server.add_generic_rpc_handlers((service,))
         self.port: int = self._server.add_insecure_port("127.0.0.1:0")
@@ -158,6 +168,22 @@ class FakeProfiler:
     def _profile(self, request: ProfileRequest, context: Any) -> ProfileResponse:
         self.requests.append(request)
         return self._respond(self, request, context)
+
+    def _start(self, request: ProfileRequest, context: Any) -> bytes:
+        self.requests.append(request)
+        if self.kept:
+            context.abort(grpc.StatusCode.ALREADY_EXISTS, "A profiling session is already running.")
+        self.kept = True
+        return b""
+
+    def _end(self, _request: ProfileRequest, _context: Any) -> bytes:
+        self.kept = False
+        return b""
+
+    def _snapshot(self, _request: GetSnapshotRequest, context: Any) -> ProfileResponse:
+        if not self.kept:
+            context.abort(grpc.StatusCode.NOT_FOUND, "No continuous profiling session found.")
+        return ProfileResponse(xspace=self.profile)
 
     def _terminate(self, request: TerminateRequest, _context: Any) -> TerminateResponse:
         with self._ended:

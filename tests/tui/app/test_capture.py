@@ -67,6 +67,24 @@ def test_a_new_run_is_opened(logdir: Path) -> None:
     play(logdir, act)
 
 
+def test_tracer_levels_and_snapshots_in_the_question(logdir: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        with FakeProfiler() as server:
+            await ask(app, pilot, f"{server.address} 50 python=1 host=3")
+            await until(pilot, lambda: not app.main.captures.is_under_way)
+            await settled(pilot)
+            options = server.requests[-1].opts
+            levels = options.host_tracer_level, options.device_tracer_level, options.python_tracer_level
+            assert levels == (3, 1, 1) and options.duration_ms == 50
+            server.kept = True
+            await ask(app, pilot, f"{server.address} snapshot")
+            await until(pilot, lambda: not app.main.captures.is_under_way)
+            assert len(server.requests) == 1, "a snapshot traces nothing"
+        assert len(list((logdir / "plugins" / "profile").iterdir())) == 3
+
+    play(logdir, act)
+
+
 def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         with FakeProfiler() as server:
@@ -94,6 +112,8 @@ def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Path) ->
         ("", "No address is given. Try host:port, such as localhost:9012."),
         ("a:1 9999999", "A duration is 1 to 600,000 ms; this is 9999999."),
         ("a:1 0", "A duration is 1 to 600,000 ms; this is 0."),
+        ("a:1 python=x", "python=x is no tracer level. Try host=2, device=1 or python=1."),
+        ("a:1 cpu=1", "cpu=1 is no tracer level. Try host=2, device=1 or python=1."),
     ],
 )
 def test_a_wrong_address_is_said_in_the_question(logdir: Path, text: str, said: str) -> None:

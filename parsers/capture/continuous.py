@@ -1,0 +1,58 @@
+"""Continuous profiling: servers that keep their last seconds, so that a snapshot shows what was before a slowdown.
+
+While it is on, a server takes no other capture, and the tracing costs what it costs. A snapshot
+(`CaptureOptions.is_snapshot`) brings what was kept since the one before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Sequence
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.capture import errors, model
+from tpuprof.parsers.capture.client import Call, Server, profile_request
+from tpuprof.parsers.capture.model import Address, CaptureOptions
+
+
+def switch(addresses: Sequence[str], is_on: bool, options: CaptureOptions) -> list[tuple[Address, ProfileError | None]]:
+    """Turns continuous profiling on or off, at one server after the other.
+
+    Args:
+        addresses: as `parse_addresses` takes them.
+        options: with which tracers, once it is on.
+
+    Returns:
+        Each server, and why it did not do so, None where it did; on where it is on already is no failure.
+
+    Raises:
+        ProfileError: `bad_address`, or `no_grpc`.
+    """
+    done: list[tuple[Address, ProfileError | None]] = []
+    for address in model.parse_addresses(addresses):
+        with contextlib.closing(Server(address)) as server:
+            seconds = options.connect_seconds
+            if is_on:
+                session = f"continuous_{secrets.token_hex(6)}"
+                call = server.start_continuous(profile_request(options, address.file_name, session), seconds)
+            else:
+                call = server.stop_continuous(seconds)
+            done.append((address, _why_not(call, address, seconds, is_on)))
+    return done
+
+
+def _why_not(call: Call, address: Address, seconds: float, is_on: bool) -> ProfileError | None:
+    if not call.wait(seconds + 1):
+        call.cancel()
+        return errors.unreachable(address, "DEADLINE_EXCEEDED", "", seconds)
+    status = call.status()
+    if status.name == "OK" or (is_on and status.name == "ALREADY_EXISTS"):
+        return None
+    if status.name == "NOT_FOUND":
+        return None  # off where nothing is on
+    if status.name in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
+        return errors.unreachable(address, status.name, status.details, seconds)
+    if status.name == "UNIMPLEMENTED":
+        return errors.no_snapshots(address)
+    return errors.refused(address, status.name, status.details)

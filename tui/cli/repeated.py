@@ -1,0 +1,166 @@
+"""Captures again and again: to watch a long job, and to keep only the run in which a step got slow."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.cli.common import note
+from tpuprof.tui.draw.format import duration
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.capture.model import CaptureResult
+
+_DURATION = re.compile(r"([0-9]{1,6})(s|m|h)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_CONDITION = re.compile(r"step\s*>\s*([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(x|ms|s)")
+_PS = {"ms": 10**9, "s": 10**12}
+_MOST_FAILURES = 3
+_PAUSE_SECONDS = 2.0
+_PASSING = ("no_server", "no_answer", "another_session", "connection_lost", "deadline")
+"""Failures that may be over a moment later."""
+
+Capture = Callable[[], "CaptureResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """When a run is worth keeping: its step is longer than `limit`.
+
+    Attributes:
+        limit: picoseconds or, where it `is_ratio`, times the median step of the runs before.
+    """
+
+    limit: float
+    is_ratio: bool
+
+    def holds(self, step_ps: float, before: list[float]) -> bool:
+        """Whether a step time is beyond the limit; a ratio needs a run before."""
+        if not self.is_ratio:
+            return step_ps > self.limit
+        return bool(before) and step_ps > self.limit * median(before)
+
+
+def seconds_of(text: str) -> int:
+    """Seconds of ``30s``, ``10m`` or ``2h``."""
+    match = _DURATION.fullmatch(text)
+    if not match or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 30s, 10m or 2h")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def condition_of(text: str) -> Condition:
+    """The condition in ``step>1.2x``, ``step>250ms`` or ``step>2s``."""
+    match = _CONDITION.fullmatch(text.strip())
+    if not match or not float(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no condition such as 'step>1.2x' or 'step>250ms'")
+    return Condition(float(match[1]) * _PS.get(match[2], 1), match[2] == "x")
+
+
+def tried(capture: Capture, retries: int, pause: Callable[[float], None] = time.sleep) -> CaptureResult:
+    """Captures, and again where it fails for a reason that may pass.
+
+    Raises:
+        ProfileError: it failed each time, or for another reason.
+    """
+    for left in range(retries, -1, -1):
+        try:
+            return capture()
+        except ProfileError as error:
+            if not left or error.code not in _PASSING:
+                raise
+            note(f"{error.sentence} Trying again, {left} left.")
+            pause(_PAUSE_SECONDS)
+    raise AssertionError("the last try returns or raises")
+
+
+def repeated(
+    capture: Capture,
+    every_seconds: int,
+    keep: int,
+    condition: Condition | None,
+    tell: Callable[[CaptureResult], None],
+    pause: Callable[[float], None] = time.sleep,
+) -> str | None:
+    """Captures every so often, until the condition holds or the user ends it.
+
+    It removes runs of its own, and no others: the oldest beyond `keep`, and with a condition those that do not meet it.
+
+    Args:
+        keep: most runs; 0 for all.
+        tell: hears of every run that stays.
+
+    Returns:
+        The path of the run that met the condition; None where the user ended it.
+
+    Raises:
+        ProfileError: nothing came several times in a row.
+        Cancelled: the user ended it before there was a run.
+    """
+    made: deque[str] = deque()
+    steps: list[float] = []
+    failures = 0
+    while True:
+        began = time.monotonic()
+        try:
+            result = capture()
+            failures = 0
+            met = condition is not None and _is_met(condition, result.run_path, steps)
+            if condition is None or met:
+                tell(result)
+                made.append(result.run_path)
+            else:
+                _remove(result.run_path)
+            if met:
+                return result.run_path
+            while keep and len(made) > keep:
+                _remove(made.popleft())
+            pause(max(0.0, every_seconds - (time.monotonic() - began)))
+        except ProfileError as error:
+            failures += 1
+            if failures == _MOST_FAILURES:
+                raise
+            note(f"{error.sentence} The next one in {every_seconds} s.")
+            pause(every_seconds)
+        except (KeyboardInterrupt, Cancelled):
+            if not made and not steps:
+                raise Cancelled from None
+            return None
+
+
+def step_time(run_path: str) -> float | None:
+    """Median step time of a run in picoseconds; None where it has no steps."""
+    from tpuprof.parsers.files.logdir import open_logdir  # noqa: PLC0415 - numpy and protobuf
+    from tpuprof.parsers.session.session import Session  # noqa: PLC0415
+
+    time_of_steps = Session(open_logdir(run_path).find_run(None)).overview().performance.step_time
+    return None if time_of_steps is None else float(time_of_steps.median_ps)
+
+
+def _is_met(condition: Condition, run_path: str, steps: list[float]) -> bool:
+    """Whether a run meets the condition; its step joins the others where it does not."""
+    step_ps = step_time(run_path)
+    if step_ps is None:
+        note(f"{os.path.basename(run_path)}: no steps in it; nothing to judge by")
+        return False
+    met = condition.holds(step_ps, steps)
+    usual = f", usually {duration(median(steps))}" if steps else ""
+    note(f"{os.path.basename(run_path)}: a step takes {duration(step_ps)}{usual}{'' if met else '; not kept'}")
+    if not met:
+        steps.append(step_ps)
+    return met
+
+
+def _remove(run_path: str) -> None:
+    """Removes a run that this process wrote; a link in its place is left alone."""
+    if os.path.isdir(run_path) and not os.path.islink(run_path):
+        shutil.rmtree(run_path, ignore_errors=True)
