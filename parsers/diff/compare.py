@@ -5,29 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
-from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.diff import model, noise
 from tpuprof.parsers.diff.cautions import cautions, different_programs
-from tpuprof.parsers.diff.groups import op_groups
-from tpuprof.parsers.diff.match import Pair, matched
-from tpuprof.parsers.diff.measure import Measured, Op, measure_steps, measure_whole
+from tpuprof.parsers.diff.groups import categories, classes, kinds, op_changes, op_groups
+from tpuprof.parsers.diff.match import matched
+from tpuprof.parsers.diff.measure import Measured, measure_steps, measure_whole
 from tpuprof.parsers.diff.memory import modules_memory
 from tpuprof.parsers.diff.model import (
     UNKNOWN_CHANGE,
     Basis,
     Change,
     Diff,
-    NamedChange,
     change,
     change_of,
-    change_of_either,
 )
 from tpuprof.parsers.diff.noise import Bounds, typical_bounds, within
+from tpuprof.parsers.diff.phases import PhaseSide, phases
+from tpuprof.parsers.diff.settings import about_settings, setting_changes, settings_of
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
@@ -38,6 +38,7 @@ from tpuprof.parsers.pages.common import why_no_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.session.software import NOT_TOLD
 
 FIGURES: tuple[tuple[str, str], ...] = (
     ("device_duty_cycle_percent", "device duty cycle"),
@@ -139,7 +140,7 @@ def _measured(
     run: _Run, basis: Basis, bounds: Bounds | None, on_progress: OnProgress, is_cancelled: Callable[[], bool]
 ) -> Measured:
     if bounds is None:
-        return measure_whole(run.ops, run.runs if basis == "module run" else 1)
+        return measure_whole(run.ops, run.summaries, run.runs if basis == "module run" else 1)
     hosts = [run.files[summary.host] for summary in run.summaries if summary.steps is not None]
     meter = Meter(hosts, on_progress, is_cancelled)
     return measure_steps(run.ops, run.summaries, run.files, bounds, meter, decoding_threads(), run.session.cache)
@@ -167,26 +168,51 @@ def _diff(
     pairs = matched(before.ops, after.ops, runs[0].ops.table, runs[1].ops.table)
     if not before.ops or not after.ops:
         unknown["ops"] = _of_both([why_no_ops(run.summaries) for run in runs])
-    ops = [(_op_change(pair, before, after, len(pairs)), pair) for pair in pairs]
-    ops.sort(key=lambda item: (-abs(item[0].time.delta or 0.0), item[0].program, item[0].name))
+    ops = op_changes(pairs, before, after)
+    tables = runs[0].ops.table, runs[1].ops.table
     different = different_programs(before, after, pairs)
-    return Diff(
+    settings = _settings(runs, times, host, unknown)
+    diff = Diff(
         before=sides[0],
         after=sides[1],
         basis=basis,
         steps=steps,
         between_cores=UNKNOWN_CHANGE if steps is None else _less(steps.typical, total),
         ops=tuple(op for op, _ in ops),
-        groups=op_groups(ops, before, after, (runs[0].ops.table, runs[1].ops.table)),
-        categories=_categories(before, after),
-        classes=_classes(before, after) if has_cores else (),
+        groups=op_groups(ops, before, after, tables),
+        categories=categories(before, after),
+        classes=classes(before, after) if has_cores else (),
+        kinds=() if different else kinds(before, after, tables),
         total=total,
+        phases=(),
+        settings=settings,
         figures=_figures(runs, unknown),
         modules=_modules(runs, before, after, host, unknown),
         unknown=unknown,
-        warnings=cautions(sides, basis, pairs, bool(different)),
+        warnings=(*cautions(sides, basis, pairs, bool(different)), *about_settings(settings)),
         different=different,
     )
+    parts = [
+        PhaseSide(of, cache(partial(measure_whole, run.ops, run.summaries, 1)), run.summaries, run.ops.table)
+        for run, of in zip(runs, times, strict=True)
+    ]
+    found = phases((parts[0], parts[1]), pairs, diff) if has_cores and ops else ()
+    if not found:
+        unknown["phases"] = unknown.get("ops") or "no run of a module is recorded, so programs cannot be told apart"
+    return replace(diff, phases=found)
+
+
+def _settings(
+    runs: Sequence[_Run], times: Sequence[Measured], host: str | None, unknown: dict[str, str]
+) -> tuple[model.SettingChange, ...]:
+    found = [
+        settings_of(run.files, run.summaries, run.session.memory(host), of.runs)
+        for run, of in zip(runs, times, strict=True)
+    ]
+    told = [any(one.kind in ("version", "flag") for one in part) for part in found]
+    if not all(told):
+        unknown["settings"] = _of_both(["" if is_told else NOT_TOLD for is_told in told])
+    return setting_changes(*found)
 
 
 def _of_both(reasons: Sequence[str]) -> str:
@@ -254,66 +280,6 @@ def _less(whole: Change, part: Change) -> Change:
     if whole.before is None or whole.after is None or part.before is None or part.after is None:
         return UNKNOWN_CHANGE
     return change(whole.before - part.before, whole.after - part.after, whole.noise)
-
-
-def _op_change(pair: Pair, before: Measured, after: Measured, comparisons: int) -> model.OpChange:
-    old = before.ops[pair.before] if pair.before is not None else None
-    new = after.ops[pair.after] if pair.after is not None else None
-    shown = new or old
-    assert shown is not None
-    rows = ((before, pair.before), (after, pair.after))
-    time_before, time_after = (None if row is None else run.time([row]) for run, row in rows)
-    count_before, count_after = (None if row is None else float(run.count[row]) for run, row in rows)
-    count = model.plain_change(count_before, count_after)
-    if old is None or new is None:
-        count = replace(count, mark="new" if old is None else "gone")
-    return model.OpChange(
-        name=shown.name,
-        old_name=old.name if old is not None and new is not None and old.name != new.name else None,
-        program=shown.program,
-        category=shown.category,
-        op_class=shown.op_class,
-        framework_op=shown.framework_op,
-        time=change_of_either(time_before, time_after, comparisons),
-        count=count,
-        matched_by=pair.by,
-        text_changed=pair.text_changed,
-        rows=(old.row if old is not None else None, new.row if new is not None else None),
-    )
-
-
-def _groups(ops: Sequence[Op], key: Callable[[Op], str]) -> dict[str, list[int]]:
-    rows: dict[str, list[int]] = {}
-    for row, op in enumerate(ops):
-        rows.setdefault(key(op), []).append(row)
-    return rows
-
-
-def _categories(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
-    parts = [_groups(run.ops, lambda op: op.category or "unknown") for run in (before, after)]
-    names = sorted({*parts[0], *parts[1]})
-    changes = []
-    for name in names:
-        old, new = parts[0].get(name), parts[1].get(name)
-        times = before.time(old) if old else None, after.time(new) if new else None
-        run, rows = (after, new) if new else (before, old or [])
-        main = max(rows, key=run.means.__getitem__)
-        changes.append(NamedChange(name, run.ops[main].op_class, change_of_either(*times, len(names))))
-    return tuple(sorted(changes, key=lambda item: (-abs(item.time.delta or 0.0), item.name)))
-
-
-def _classes(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
-    parts = [_groups(run.ops, lambda op: op.op_class) for run in (before, after)]
-    changes: list[NamedChange] = []
-    for name in OP_CLASSES:
-        if name == "idle":
-            times = before.idle, after.idle
-        elif name in parts[0] or name in parts[1]:
-            times = before.time(parts[0].get(name, ())), after.time(parts[1].get(name, ()))
-        else:
-            continue
-        changes.append(NamedChange(name, name, change_of(*times, len(OP_CLASSES))))
-    return tuple(changes)
 
 
 def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyFigure, ...]:

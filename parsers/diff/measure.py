@@ -1,4 +1,4 @@
-"""What one run adds to a comparison: the time of each op in the run's typical steps, by batch of steps.
+"""What one run adds to a comparison: the time of each op in the run's steps, by batch of steps.
 
 Sums over the whole capture would be wrong: an op that runs before the first step, or in a step that the capture cut
 into, has time there but no step. So it decodes the op events of every core once more, and adds up those that start in a
@@ -7,8 +7,9 @@ typical step by op and batch. The rest of a step is idle time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -65,6 +66,8 @@ class Measured:
         whole_ps: float64[batches], the units' whole time, idle time included.
         units: float64[batches], steps times cores, more than 0. Units that are no steps are one batch, without a
             spread.
+        runs: how often each program ran, and how long: float64[batches] each, times cores; without ids in their names.
+        every: the same over all steps, odd ones too, which have batches of their own; None where this is all.
     """
 
     ops: tuple[Op, ...]
@@ -72,6 +75,8 @@ class Measured:
     count: Floats
     whole_ps: Floats
     units: Floats
+    runs: Mapping[str, tuple[Floats, Floats]]
+    every: Measured | None = None
 
     def time(self, rows: Sequence[int]) -> Estimate:
         """Self time of some ops together."""
@@ -94,6 +99,18 @@ class Measured:
         return estimate(self.whole_ps - self.time_ps.sum(axis=0), self.units)
 
 
+def of_program(run: Measured, program: str) -> Measured | None:
+    """The ops of one program by its own runs, in the steps that it ran in; None where it ran in none."""
+    run = run.every or run
+    runs, run_ps = run.runs.get(program, (np.zeros(0), np.zeros(0)))
+    ran = np.flatnonzero(runs > 0)
+    if not len(ran):
+        return None
+    rows = [row for row, op in enumerate(run.ops) if op.program == program]
+    count = run.count[rows] * (run.units.sum() / runs.sum())
+    return Measured(tuple(run.ops[row] for row in rows), run.time_ps[rows][:, ran], count, run_ps[ran], runs[ran], {})
+
+
 def listed_ops(page: OpsPage) -> tuple[tuple[Op, ...], Int64s]:
     """The distinct ops of a run, the one with the most time first, and which of them each row of its table is."""
     number: dict[tuple[str, str], int] = {}
@@ -109,13 +126,32 @@ def listed_ops(page: OpsPage) -> tuple[tuple[Op, ...], Int64s]:
     return tuple(ops), of_row
 
 
-def measure_whole(page: OpsPage, units: int) -> Measured:
+def measure_whole(page: OpsPage, summaries: Sequence[HostSummary], units: int) -> Measured:
     """The times of a whole capture, divided by the number of units."""
     ops, of_row = listed_ops(page)
     share = float(max(1, units * page.core_count))
     time = sum_by_key(of_row, page.table.self_ps, len(ops))[:, None].astype(np.float64)
     count = sum_by_key(of_row, page.table.occurrences, len(ops)) / share
-    return Measured(ops, time, count, np.array([float(page.total_ps)]), np.array([share]))
+    runs: dict[str, tuple[Floats, Floats]] = {}
+    for summary in summaries:
+        _add_runs(runs, summary, lambda middle: np.zeros(len(middle), np.int64), 1)
+    return Measured(ops, time, count, np.array([float(page.total_ps)]), np.array([share]), runs)
+
+
+def _add_runs(
+    runs: dict[str, tuple[Floats, Floats]], summary: HostSummary, batch_of: Callable[[Int64s], Int64s], batches: int
+) -> None:
+    """Adds the runs of a host's programs by batch.
+
+    Args:
+        batch_of: the batch that each run is in, given the middle of its time; -1 for none.
+    """
+    for module in summary.requests.modules:
+        number, time = runs.setdefault(module_name(module.name), (np.zeros(batches), np.zeros(batches)))
+        cores = module.cores if module.is_joined else 1
+        batch = batch_of(module.start_ps + module.duration_ps // 2)
+        np.add.at(number, batch[batch >= 0], cores)
+        np.add.at(time, batch[batch >= 0], module.duration_ps[batch >= 0].astype(np.float64) * cores)
 
 
 def measure_steps(
@@ -145,13 +181,16 @@ def measure_steps(
     hosts = [(summary.host, summary.steps) for summary in summaries if summary.steps is not None]
     chosen = [np.flatnonzero(within(grid.longest_ps.astype(np.float64), bounds)) for _, grid in hosts]
     number = max(1, min((min(len(steps), MOST_BATCHES) for steps in chosen if len(steps)), default=1))
-    time, count = np.zeros((len(ops), number)), np.zeros((len(ops), number))
-    whole, units = np.zeros(number), np.zeros(number)
-    for number_of_host, ((name, grid), steps) in enumerate(zip(hosts, chosen, strict=True)):
-        batch = np.arange(len(steps), dtype=np.int64) * number // max(1, len(steps))
-        units += len(grid.core_names) * np.bincount(batch, minlength=number)
-        whole += np.bincount(batch, grid.duration_ps[:, steps].sum(axis=0).astype(np.float64), minlength=number)
-        parts = _Parts(steps, batch, number)
+    wide = 2 * number  # batches of typical steps, then those of the odd ones
+    time, count = np.zeros((len(ops), wide)), np.zeros((len(ops), wide))
+    whole, units = np.zeros(wide), np.zeros(wide)
+    runs: dict[str, tuple[Floats, Floats]] = {}
+    of_host = {summary.host: summary for summary in summaries}
+    for number_of_host, ((name, grid), typical) in enumerate(zip(hosts, chosen, strict=True)):
+        parts = _Parts(_batches(len(grid), typical, number), wide)
+        units += len(grid.core_names) * np.bincount(parts.batch, minlength=wide)
+        whole += np.bincount(parts.batch, grid.duration_ps.sum(axis=0).astype(np.float64), minlength=wide)
+        _add_runs(runs, of_host[name], partial(_batch_of, grid, parts.batch), wide)
         meter.begin(number_of_host)
         for keys, core_time, core_count in _kept_cores(files[name], grid, parts, meter, workers, cache):
             rows = [known[key] for key in keys]
@@ -159,7 +198,32 @@ def measure_steps(
             np.add.at(count, rows, core_count)
     if cache is not None:
         cache.trim()
-    return Measured(ops, time, count.sum(axis=1) / max(1.0, float(units.sum())), whole, np.maximum(units, 1.0))
+
+    def measured(batches: slice, every: Measured | None) -> Measured:
+        each = count[:, batches].sum(axis=1) / max(1.0, float(units[batches].sum()))
+        by_program = {program: (number[batches], taken[batches]) for program, (number, taken) in runs.items()}
+        least = np.maximum(units[batches], 1.0)
+        return Measured(ops, time[:, batches], each, whole[batches], least, by_program, every)
+
+    return measured(slice(number), measured(slice(wide), None))
+
+
+def _batches(count: int, typical: Int64s, number: int) -> Int64s:
+    """int64[steps]: the batch of each step; odd steps have batches of their own, behind those of the typical ones."""
+    batch, odd = np.empty(count, np.int64), np.ones(count, np.bool_)
+    odd[typical] = False
+    for steps, first in ((typical, 0), (np.flatnonzero(odd), number)):
+        batch[steps] = first + np.arange(len(steps)) * number // max(1, len(steps))
+    return batch
+
+
+def _batch_of(grid: StepGrid, batch: Int64s, moments: Int64s) -> Int64s:
+    """int64[n]: the batch of the step that each moment is in; -1 for one in no step."""
+    of_step = np.append(batch, -1)  # the last one for moments in no step
+    end = grid.start_ps + grid.longest_ps
+    end[:-1] = np.minimum(end[:-1], grid.start_ps[1:])
+    found: Int64s = of_step[place(moments, grid.start_ps, end)]
+    return found
 
 
 def _keys(table: OpTable) -> tuple[OpKey, ...]:
@@ -171,9 +235,8 @@ def _keys(table: OpTable) -> tuple[OpKey, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The steps of a host's grid that count, int64, the batch of each, and how many batches there are."""
+    """The batch of each step of a host's grid, int64, and how many batches there are."""
 
-    steps: Int64s
     batch: Int64s
     number: int
 
@@ -187,8 +250,7 @@ def _kept_cores(
     """`_cores`, from the cache where it has them for these steps and batches."""
     if cache is None:
         return _cores(file, grid, parts, meter, workers)
-    steps = crc32(parts.steps.tobytes(), crc32(parts.batch.tobytes()))
-    slot = cache.slot((file,), f"times of steps {steps:08x} in {parts.number} batches")
+    slot = cache.slot((file,), f"times of steps {crc32(parts.batch.tobytes()):08x} in {parts.number} batches")
     known = cache.get(slot)
     if isinstance(known, tuple):
         return known
@@ -207,7 +269,7 @@ def _cores(file: HostFile, grid: StepGrid, parts: _Parts, meter: Meter, workers:
 
         def work(index: int) -> _CoreTimes:
             begin, end = _edges(grid, ordinals[device_ordinal(every[index])], marks[index])
-            return _core_times(every[index], begin[parts.steps], end[parts.steps], parts, meter.chunk)
+            return _core_times(every[index], begin, end, parts, meter.chunk)
 
         chosen = [index for index, plane in enumerate(every) if device_ordinal(plane) in ordinals]
         return on_threads(work, chosen, workers)

@@ -25,8 +25,11 @@ Basis = Literal["step", "module run", "capture"]
 """What times are divided by, besides the number of cores: steps (marked or inferred), runs of the module with the most
 time, or nothing. Always the same for both runs."""
 
-Mark = Literal["same", "more", "less", "new", "gone", "unknown"]
-"""What a change is: within the noise, beyond it, on one side alone, or beyond what can be told."""
+Mark = Literal["same", "more", "less", "new", "gone", "other", "unknown"]
+"""What a change is: within the noise, beyond it, on one side alone, another text, or beyond what can be told."""
+
+KindOf = Literal["category", "opcode", "custom call"]
+"""What a kind of ops goes by: its HLO category, its HLO opcode, or the target of its custom call."""
 
 MatchedBy = Literal["name", "text", "origin", "none"]
 """How an op of A was found in B: by its program and name; by its HLO text although it has another name; by category,
@@ -220,6 +223,64 @@ class NamedChange:
 
 
 @dataclass(frozen=True, slots=True)
+class KindChange:
+    """A kind of ops that runs in one of the two only.
+
+    Attributes:
+        of: what the kind goes by; name: its name.
+        op_class: the class of the op with the most time.
+        time: of its ops; op_count: how many there are; example: the name of the one with the most time.
+    """
+
+    of: KindOf
+    name: str
+    op_class: OpClass
+    time: Change
+    op_count: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A version, flag or option of both runs, as texts; None on a side that does not tell it.
+
+    Attributes:
+        kind: ``version``, ``flag``, ``program``, ``profiler`` or ``other``.
+        mark: same, other, new or gone.
+    """
+
+    kind: str
+    name: str
+    before: str | None
+    after: str | None
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A program of the runs by itself, such as prefill beside decode: its runs against those of its counterpart.
+
+    Attributes:
+        name: of the module in B, without its id; in A where B does not run it. Programs of one name are one phase.
+        old_name: its name in A where that is another one.
+        time: a typical run on its slowest core; its noise is that of the runs of both.
+        runs: how many there are.
+        share: of the time of all ops, in percent.
+        in_steps: whether the ops are those within steps; else those of the whole capture, without a noise.
+        ops: its ops, groups, categories and classes, all a run of the module on the mean core. Idle time is the rest
+            of the run, which the slowest core may have waited for.
+    """
+
+    name: str
+    old_name: str | None
+    time: Change
+    runs: Change
+    share: Change
+    in_steps: bool
+    ops: Diff
+
+
+@dataclass(frozen=True, slots=True)
 class KeyFigure:
     """A figure of the overview, in percent; its noise is not known."""
 
@@ -257,7 +318,10 @@ class Diff:
         ops: largest change of self time first.
         groups: each op with its clones, largest change first.
         categories: HLO categories, largest change first; classes: in the order of `OP_CLASSES`, idle last.
+        kinds: those of one run only, the largest change first.
         total: all classes together, idle too: a typical step of the mean core.
+        phases: the main programs, the one with the most time first; none where no run of a module is recorded.
+        settings: what the profiles tell of versions and flags, by kind and name.
         figures: of the overview.
         modules: those that took the most time.
         unknown: dotted JSON key to the reason why something is `None`.
@@ -275,7 +339,10 @@ class Diff:
     groups: tuple[OpGroup, ...]
     categories: tuple[NamedChange, ...]
     classes: tuple[NamedChange, ...]
+    kinds: tuple[KindChange, ...]
     total: Change
+    phases: tuple[Phase, ...]
+    settings: tuple[SettingChange, ...]
     figures: tuple[KeyFigure, ...]
     modules: tuple[ModuleMemory, ...]
     unknown: Mapping[str, str]

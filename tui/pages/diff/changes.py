@@ -1,4 +1,4 @@
-"""The views of a comparison, and their rows: ops, categories, where the time of a step goes, memory, key figures."""
+"""The views of a comparison, and their rows: ops, categories, where time goes, memory, figures, phases, setup."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from typing import Literal, get_args
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.diff.model import Change, Diff, OpChange, OpGroup
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.diff.model import Change, Diff, OpChange, OpGroup, Phase
 from tpuprof.tui.pages.diff.words import Kind
 
-ViewName = Literal["ops", "categories", "time", "steps", "memory", "figures"]
+ViewName = Literal["ops", "categories", "time", "steps", "memory", "figures", "phases", "setup"]
 VIEWS: tuple[ViewName, ...] = get_args(ViewName)
 
-HIDING: tuple[ViewName, ...] = ("ops", "categories")
-"""Views in which what is the same can be hidden, and that can be sorted; the rows of the others add up, or are few."""
+HIDING: tuple[ViewName, ...] = ("ops", "categories", "setup")
+"""Views in which what is the same can be hidden; the rows of the others add up, or are few."""
+
+OF_PHASE: tuple[ViewName, ...] = ("ops", "categories", "time")
+"""Views that a phase has of its own."""
 
 Sort = Literal["change", "slower", "faster", "relative", "before", "after", "name"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
@@ -41,6 +45,8 @@ class Entry:
         op: the op that it is of, or what a group of ops adds up to; None for what is of none.
         group: the group of several ops that it is of; None for what is of none.
         note: words on it: a category, what a sum is of, why it is unknown.
+        phase: the program that it is of; None for what is of none.
+        texts: what a setting is in A and B; None for what is of figures.
     """
 
     name: str
@@ -50,6 +56,8 @@ class Entry:
     op: OpChange | None = None
     note: str = ""
     group: OpGroup | None = None
+    phase: Phase | None = None
+    texts: tuple[str | None, str | None] | None = None
 
 
 def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[Entry, ...]:
@@ -66,14 +74,44 @@ def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[Entry, ...
             for op, group in zip(ops, groups, strict=True)
         )
     if view == "categories":
-        return tuple(Entry(item.name, item.time, "time", item.op_class) for item in diff.categories)
+        return (*(Entry(item.name, item.time, "time", item.op_class) for item in diff.categories), *kind_entries(diff))
     if view == "time":
         return _time(diff)
     if view == "memory":
         return _memory(diff)
     if view == "figures":
         return tuple(Entry(item.label, item.change, "percent", note=_why(diff, item.key)) for item in diff.figures)
+    if view == "phases":
+        return tuple(Entry(phase.name, phase.time, note=phase_words(phase), phase=phase) for phase in diff.phases)
+    if view == "setup":
+        return tuple(
+            Entry(one.name, Change(None, None, None, one.mark), "text", note=one.kind, texts=(one.before, one.after))
+            for one in diff.settings
+        )
     return ()
+
+
+def kind_entries(diff: Diff) -> list[Entry]:
+    """New and gone kinds of ops that are no categories: those are rows already."""
+    kinds = [kind for kind in diff.kinds if kind.of != "category"]
+    words = [f"{kind.of}, {counted(kind.op_count, 'op')}" for kind in kinds]
+    return [
+        Entry(kind.name, kind.time, "time", kind.op_class, note=note) for kind, note in zip(kinds, words, strict=True)
+    ]
+
+
+def phase_words(phase: Phase) -> str:
+    """How often a program ran, and its share of the time of all ops: one figure, or that of A and that of B."""
+    runs = [f"{value:.0f}" for value in (phase.runs.before, phase.runs.after) if value is not None]
+    shares = [f"{value:.0f}" for value in (phase.share.before, phase.share.after) if value is not None]
+    number = "/".join(dict.fromkeys(runs))
+    return f"{number} run{'' if number == '1' else 's'}, {'/'.join(dict.fromkeys(shares))}%"
+
+
+def part_of(diff: Diff, name: ViewName, phase: str) -> Diff:
+    """What a view shows: the whole comparison, or that of one phase."""
+    found = [one.ops for one in diff.phases if one.name == phase] if phase and name in OF_PHASE else []
+    return found[0] if found else diff
 
 
 def has_clones(diff: Diff) -> bool:

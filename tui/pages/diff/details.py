@@ -13,7 +13,7 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.layout import clean, fit, label_span, labelled, wrap
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
-from tpuprof.tui.pages.diff.changes import HIDING, Entry, entries
+from tpuprof.tui.pages.diff.changes import HIDING, OF_PHASE, Entry, entries
 from tpuprof.tui.pages.diff.drawing import View, shown
 from tpuprof.tui.pages.diff.verdict import verdict
 from tpuprof.tui.pages.diff.words import MARKS, noise_time, per_unit, relative, side_figure, signed
@@ -32,6 +32,8 @@ _MATCHED: dict[MatchedBy, str] = {
 
 def card(diff: Diff, row: Entry, width: int, glyphs: Glyphs) -> list[Line]:
     """Everything about a row."""
+    if row.texts is not None:
+        return _setting(row, row.texts, width, glyphs)
     change, is_ascii, share = row.change, glyphs.is_ascii, relative(row.change)
     size = signed(change.delta, row.kind, is_ascii) + (f" ({share})" if share and row.kind != "percent" else "")
     rows = [("change", f"{MARKS[change.mark].word}  {size}")]
@@ -46,6 +48,13 @@ def card(diff: Diff, row: Entry, width: int, glyphs: Glyphs) -> list[Line]:
     if row.group is not None:
         lines += _clones(diff, row.group, width, glyphs)
     return lines if row.op is None else lines + _op(diff, row.op, width, glyphs)
+
+
+def _setting(row: Entry, texts: tuple[str | None, str | None], width: int, glyphs: Glyphs) -> list[Line]:
+    """A setting with its whole values."""
+    rows = [("change", MARKS[row.change.mark].word), ("kind", row.note)]
+    rows += [(side, clean(text or "not told", glyphs.is_ascii)) for side, text in zip("AB", texts, strict=True)]
+    return [*wrap(clean(row.name, glyphs.is_ascii), width, "strong", glyphs), *labelled(rows, width, glyphs, LABEL)]
 
 
 def _clones(diff: Diff, group: OpGroup, width: int, glyphs: Glyphs) -> list[Line]:
@@ -108,11 +117,12 @@ def summary(diff: Diff) -> str:
 # --- help
 
 _KEYS = (
-    ("1-6, tab", "Ops, categories, time, steps, memory, figures"),
+    ("1-8, tab", "Ops, categories, time, steps, memory, figures, phases, setup"),
     ("j k, down up", "Next, previous row"),
     ("PgDn PgUp, Home End", "One screen down, up; first, last"),
-    ("Enter", "All about the row: sources, HLO of both"),
+    ("Enter", "All about the row: sources, HLO of both; of a phase: its ops"),
     ("i", "Show or hide what is the same within the noise"),
+    ("p P", "The next, previous program by itself: ops, categories, time a run of it"),
     ("b", "An op and its clones as one row, or apart"),
     ("s S", "Sort by the next, previous order"),
     ("/", "Only rows with these words"),
@@ -135,17 +145,27 @@ _MEANING = (
     "Clones, which are copies of an op and the same op of other layers, are one row: their changes add up, and their "
     "noise is that of the sum, so that what is lost in the noise of each may show.",
     "The changes of all ops, of idle time and of waiting for the slowest core add up to that of the typical step.",
+    "Kinds of ops are HLO categories, opcodes and targets of custom calls. A kind is new or gone where one run alone "
+    "has it in its typical steps and nearly all ops of both are known by kind.",
+    "Phases are the programs of a run, such as prefill and decode. Each is compared with its counterpart, the program "
+    "of the same name or the one that most of its ops were found in: the time of a typical run on its slowest core, "
+    "and its ops divided by its runs instead of steps. The noise is that of the runs.",
+    "Setup is what the profiles tell of versions, flags and the profiler's options: the stats of the Task Environment "
+    "plane and of others that are named so, and what JAX attached to the main programs. Most profiles tell little. "
+    "Values of what is named like a secret are left out.",
 )
 
 
-def foot_keys(view: View, is_alone: bool, has_clones: bool = False) -> list[tuple[str, str]]:
+def foot_keys(view: View, is_alone: bool, has_clones: bool = False, has_phases: bool = False) -> list[tuple[str, str]]:
     """Keys for the footer and what they do, the most useful first; the last one always shows."""
-    keys = [("1-6", "view"), *([("Enter", "details")] if view.name != "steps" else []), ("y", "copy"), ("?", "help")]
+    keys = [("1-8", "view"), *([("Enter", "details")] if view.name != "steps" else []), ("y", "copy"), ("?", "help")]
     if view.name in HIDING:
         keys.insert(2, ("i", "show same" if view.hides_same else "hide same"))
-        keys += [("/", "filter"), ("s", "sort")]
+        keys += [("/", "filter"), *([("s", "sort")] if view.name != "setup" else [])]
     if view.name == "ops" and has_clones:
         keys.insert(3, ("b", "clones together" if view.apart else "clones apart"))
+    if has_phases and view.name in (*OF_PHASE, "phases"):
+        keys.insert(2, ("p", view.phase or "all programs"))
     return [*keys, ("q", "quit" if is_alone else "back")]
 
 

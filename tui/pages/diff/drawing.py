@@ -8,21 +8,33 @@ from typing import Any
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.diff.model import Change, Diff, Side
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import LOW, NARROW, TALL, clean, cut, cut_middle, fit, note_lines, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
-from tpuprof.tui.pages.diff.changes import HIDING, SORT_WORDS, VIEWS, Entry, Sort, ViewName, has_clones, step_changes
+from tpuprof.tui.pages.diff.changes import (
+    HIDING,
+    SORT_WORDS,
+    VIEWS,
+    Entry,
+    Sort,
+    ViewName,
+    has_clones,
+    part_of,
+    step_changes,
+)
 from tpuprof.tui.pages.diff.fields import CHANGES, OP_COLUMNS
 from tpuprof.tui.pages.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.diff.words import MARKS, noise_words, per_unit, relative, signed
 from tpuprof.tui.report.fields import screen_columns, searched_texts
 
-_TITLES = ("Ops", "Categories", "Where time goes", "Steps", "Memory", "Figures")
+_TITLES = ("Ops", "Categories", "Where time goes", "Steps", "Memory", "Figures", "Phases", "Setup")
 VIEW_TITLES: dict[ViewName, str] = dict(zip(VIEWS, _TITLES, strict=True))
 _SHORT_TITLES: dict[ViewName, str] = {**VIEW_TITLES, "categories": "Categ.", "time": "Time", "memory": "Mem"}
+_ALL_TITLES, _GAPS = 118, 84
+"""Cells from which the views' whole titles fit, and from which they stand further apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +43,7 @@ class View:
 
     Attributes:
         name: of the view; cursor, first: index of the row under the cursor, and of the first one that shows.
+        phase: the program whose changes show where a view has them; empty for all together.
         words: the filter; hides_same: only what has changed; apart: each clone of an op is a row of its own.
     """
 
@@ -41,6 +54,7 @@ class View:
     words: str = ""
     hides_same: bool = True
     apart: bool = False
+    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +111,37 @@ def sides_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
 
 def view_line(view: View, width: int, glyphs: Glyphs) -> Line:
     """The views by number, the one that shows in brackets."""
-    titles = VIEW_TITLES if width >= 90 else _SHORT_TITLES
+    titles = VIEW_TITLES if width >= _ALL_TITLES else _SHORT_TITLES
     spans: list[Span] = [(" ", "text")]
+    gap: list[Span] = [(" ", "text")] if width >= _GAPS else []
     for number, name in enumerate(VIEWS, 1):
+        title = titles[name] if width >= NARROW else titles[name][:4].rstrip(".")
         if name == view.name:
-            spans += [(f"[{number} {titles[name]}]", "title"), (" ", "text")]
+            spans += [(f"[{number} {title}]", "title"), *gap]
         else:
-            spans += [(f" {number}", "key"), (f" {titles[name]} ", "dim"), (" ", "text")]
+            spans += [(f" {number}", "key"), (f" {title} ", "dim"), *gap]
     return fit(spans, width, glyphs)
+
+
+def apart_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
+    """A line of the kinds of ops that one run alone has, and one of how each program changed by itself."""
+    lines = []
+    kinds = [
+        f"{word} {clean(', '.join(names), glyphs.is_ascii)}"
+        for word, mark in (("new", "new"), ("gone", "gone"))
+        if (names := list(dict.fromkeys(kind.name for kind in diff.kinds if kind.time.mark == mark)))
+    ]
+    if kinds:
+        lines.append(
+            fit([(" kinds of ops ", "dim"), (cut("; ".join(kinds), width - 15, glyphs), "warn")], width, glyphs)
+        )
+    if len(diff.phases) > 1 and not diff.different:
+        spans: list[Span] = [(" a run of ", "dim")]
+        for phase in diff.phases:
+            words = f"{MARKS[phase.time.mark].word} {relative(phase.time)}".strip()
+            spans += [(f"{clean(phase.name, glyphs.is_ascii)} ", "text"), (f"{words}  ", MARKS[phase.time.mark].style)]
+        lines.append(fit(spans, width, glyphs))
+    return lines
 
 
 def compose(
@@ -118,7 +155,7 @@ def compose(
     """
     lines = verdict_lines(diff, width, glyphs, None if height >= TALL else 3 if height > LOW or width < NARROW else 2)
     if height > LOW:
-        lines += sides_lines(diff, width, glyphs)
+        lines += sides_lines(diff, width, glyphs) + apart_lines(diff, width, glyphs)
     cautions = note_lines(diff.warnings, (), width, glyphs)
     lines += cautions if height >= TALL else cautions[: 2 if height > LOW else 1]
     lines += [view_line(view, width, glyphs), _table_rule(diff, view, len(rows), total, width, glyphs)]
@@ -138,8 +175,16 @@ def compose(
 
 
 def remark_lines(diff: Diff, name: ViewName, width: int, glyphs: Glyphs) -> list[Line]:
-    """What is below a table: why memory is unknown."""
+    """What is below a table: why memory or settings are unknown, and where the ops of phases are from."""
     problems = [("", module.problem) for module in diff.modules if module.problem and name == "memory"]
+    if name == "setup" and "settings" in diff.unknown:
+        problems.append(("", diff.unknown["settings"]))
+    if name == "phases":
+        late = [phase.name for phase in diff.phases if not phase.in_steps]
+        where = "ops of the whole capture, whose noise is unknown: it ran outside of steps"
+        problems += [("", f"{examples(late)}: {where}")] if late else []
+        renamed = [f"{phase.name} is {phase.old_name} in A" for phase in diff.phases if phase.old_name]
+        problems += [("", f"{examples(renamed)}: most of its ops were found there")] if renamed else []
     return note_lines((), problems, width, glyphs, between="")
 
 
@@ -151,24 +196,29 @@ def _table_rule(diff: Diff, view: View, count: int, total: int, width: int, glyp
         words += f" with {clean(view.words, glyphs.is_ascii)}"
     if view.hides_same and count < total:
         words += ", same hidden (i)"
-    if view.name == "ops" and has_clones(diff):
+    if view.name == "ops" and has_clones(part_of(diff, view.name, view.phase)):
         words += ", clones apart (b)" if view.apart else ", clones together (b)"
-    if view.name in HIDING and width >= 100:
+    if view.name in HIDING and view.name != "setup" and width >= 100:
         words += f", by {SORT_WORDS[view.sort]}"
-    return rule(table_title(diff, view.name), width, glyphs, words)
+    return rule(table_title(part_of(diff, view.name, view.phase), view.name), width, glyphs, words)
 
 
 def table_title(diff: Diff, name: ViewName) -> str:
     """What the figures of a view are."""
-    if name == "memory":
-        return "HBM of compiled modules"
+    titles: dict[ViewName, str] = {
+        "memory": "HBM of compiled modules",
+        "phases": "A run of each program by itself, on its slowest core",
+        "setup": "Versions, flags, profiler's options",
+    }
+    if name in titles:
+        return titles[name]
     return "Figures of the overview" if name == "figures" else f"Change {per_unit(diff)}, on the mean core"
 
 
 def _nothing(diff: Diff, view: View, total: int) -> str:
     """Why there are no rows."""
     if not total:
-        key = {"memory": "modules", "figures": "figures"}.get(view.name, "ops")
+        key = {"memory": "modules", "figures": "figures", "phases": "phases", "setup": "settings"}.get(view.name, "ops")
         return diff.unknown.get(key) or "The profiles hold none of it."
     if view.words:
         return "Nothing holds these words; Esc clears the filter."
@@ -234,16 +284,20 @@ def table_lines(
         room: how many rows fit; None for all.
     """
     last = len(rows) if room is None else min(len(rows), first + room)
-    columns = chosen_columns(screen_columns(CHANGES, rows, glyphs, _looks(rows)), width)
+    columns = chosen_columns(screen_columns(CHANGES, rows, glyphs, _looks(rows, width)), width)
     key = {"slower": "change", "faster": "change"}.get(sort, sort)
     is_sorted = is_sortable(rows)
     lines = [header_line(columns, width, glyphs, key if is_sorted else "", sort not in ("faster", "name"))]
     return lines + row_lines(columns, range(first, last), cursor, width, glyphs)
 
 
-def _looks(rows: Sequence[Entry]) -> dict[str, Mapping[str, Any]]:
+def _looks(rows: Sequence[Entry], width: int) -> dict[str, Mapping[str, Any]]:
     """The columns of some rows, the most important first, and what of them is as wide, or called, as the rows ask."""
     kinds = {row.kind for row in rows}
+    if "text" in kinds:
+        longest = max(len(text or "") for row in rows for text in row.texts or ())
+        each: Mapping[str, Any] = {"width": max(6, min(longest, (width - 36) // 2)), "is_left": True}
+        return {"mark": {}, "name": {"title": "setting"}, "before": each, "after": each}
     has_ops = any(row.op is not None for row in rows)
     size = 9 if "bytes" in kinds else 8
     looks: dict[str, Mapping[str, Any]] = {"letter": {}} if any(row.op_class is not None for row in rows) else {}
@@ -251,6 +305,8 @@ def _looks(rows: Sequence[Entry]) -> dict[str, Mapping[str, Any]]:
         looks["mark"] = {}
     looks |= {"change": {"width": size + 1}, "relative": {}, "name": {"title": "op" if has_ops else "what"}}
     looks |= {"before": {"width": size}, "after": {"width": size}}
+    if any(row.phase is not None for row in rows):
+        return looks | {"note": {"title": "runs, of op time", "width": 21}, "noise": {}}
     if "time" in kinds:
         looks["noise"] = {}
     if any(row.note for row in rows):

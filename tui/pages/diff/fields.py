@@ -17,7 +17,7 @@ from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.diff.changes import Entry
 from tpuprof.tui.pages.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.diff.words import MARKS, Kind, noise_time, noise_words, relative, side_figure, signed
-from tpuprof.tui.report.fields import NO_REASON, Field, Figure, OnScreen, Table, attribute, nested, object_table
+from tpuprof.tui.report.fields import NO_REASON, Field, Figure, OnScreen, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.quantities import STEP_TIMES
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, VERBATIM, Unit, Value, divided, plain
 
@@ -75,6 +75,28 @@ _OF_CLASSES = (
 )
 CLASSES: Table[Any] = object_table("classes", _OF_CLASSES)
 CATEGORIES: Table[Any] = object_table("categories", _OF_CLASSES)
+KINDS: Table[Any] = object_table(
+    "kinds",
+    (
+        attribute("of", VERBATIM, "what the kind goes by: category, opcode or custom call"),
+        attribute("name", VERBATIM, "its name"),
+        attribute("class", VERBATIM, "the class of the op with the most time", name="op_class"),
+        attribute("op_count", COUNT, "how many ops are of it"),
+        attribute("example", VERBATIM, "the op with the most time"),
+        *_change("time", "time"),
+    ),
+)
+_NOT_TOLD = "the profile does not tell it"
+SETTINGS: Table[Any] = object_table(
+    "settings",
+    (
+        attribute("kind", VERBATIM, "version, flag, program, profiler or other"),
+        attribute("name", VERBATIM, "of the setting"),
+        attribute("mark", VERBATIM, "same, other, new or gone"),
+        attribute("before", VERBATIM, "in A; of secrets nothing but their name", null=_NOT_TOLD),
+        attribute("after", VERBATIM, "in B; of secrets nothing but their name", null=_NOT_TOLD),
+    ),
+)
 MODULES: Table[Any] = object_table(
     "modules",
     (
@@ -131,7 +153,26 @@ GROUPS: Table[Any] = object_table(
 )
 
 
-TABLES: tuple[Table[Any], ...] = (CLASSES, CATEGORIES, GROUPS, OPS, MODULES, KEY_FIGURES)
+PHASES: Table[Any] = object_table(
+    "phases",
+    (
+        attribute("name", VERBATIM, "the HLO module in B, in A where it is gone; without the id"),
+        attribute(
+            "old_name", VERBATIM, "its name in A where that is another one", null=_OLD_NAME.replace("op", "module")
+        ),
+        *_change("time", "time"),
+        attribute("run_count.before", NUMBER, "its runs in A", null=ONE_SIDED, name="runs.before"),
+        attribute("run_count.after", NUMBER, "its runs in B", null=ONE_SIDED, name="runs.after"),
+        attribute("share.before_percent", NUMBER, "of the time of all ops of A", null=ONE_SIDED, name="share.before"),
+        attribute("share.after_percent", NUMBER, "of the time of all ops of B", null=ONE_SIDED, name="share.after"),
+        attribute("in_steps", FLAG, "whether its ops are those within steps; else of the whole capture"),
+        Figure("classes", listed(CLASSES), lambda phase: phase.ops.classes, "its classes of ops, a run"),
+        Figure("ops", listed(OPS), lambda phase: phase.ops.ops, "its ops, a run"),
+    ),
+)
+
+
+TABLES: tuple[Table[Any], ...] = (CLASSES, CATEGORIES, KINDS, GROUPS, OPS, MODULES, KEY_FIGURES, PHASES, SETTINGS)
 """What JSON lists, each the attribute of `Diff` of its key."""
 
 
@@ -193,8 +234,14 @@ def _by_mark(entry: Entry) -> Key:
 
 def _side(name: str, absent: str) -> Callable[[Entry, bool], str]:
     """A figure of one run, other words where the run has none of it."""
-    read = attrgetter(name)
-    return lambda entry, is_ascii: side_figure(entry.change, read(entry.change), entry.kind, is_ascii, absent)
+    read, index = attrgetter(name), ("before", "after").index(name)
+
+    def words(entry: Entry, is_ascii: bool) -> str:
+        if entry.texts is not None:
+            return clean(entry.texts[index] or absent, is_ascii)
+        return side_figure(entry.change, read(entry.change), entry.kind, is_ascii, absent)
+
+    return words
 
 
 def _entry(
@@ -275,7 +322,7 @@ def _name_and_note(entry: Entry, _: bool) -> str:
 
 
 def _delta(entry: Entry, is_ascii: bool) -> str:
-    return signed(entry.change.delta, entry.kind, is_ascii)
+    return "" if entry.kind == "text" else signed(entry.change.delta, entry.kind, is_ascii)
 
 
 def _mark(change: Change, _: bool = False) -> str:

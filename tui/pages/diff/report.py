@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
@@ -17,7 +18,7 @@ from tpuprof.parsers.diff.regression import Regression
 from tpuprof.tui.draw.layout import fit, note_lines, rule, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.diff import drawing, fields
-from tpuprof.tui.pages.diff.changes import HIDING, Entry, ViewName, entries, has_clones, step_changes
+from tpuprof.tui.pages.diff.changes import HIDING, Entry, ViewName, entries, has_clones, kind_entries, step_changes
 from tpuprof.tui.pages.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.diff.words import MARKS, per_unit
 from tpuprof.tui.report.csv import table as csv_table
@@ -27,7 +28,6 @@ from tpuprof.tui.report.fields import (
     figure_values,
     first,
     markdown_rows,
-    reasons,
     table_records,
 )
 from tpuprof.tui.report.json import document, schema
@@ -38,8 +38,8 @@ from tpuprof.tui.report.text import titled_text
 MOST_OPS = 20
 """Ops in Markdown, a comment on a pull request, where nothing else is asked for."""
 
-_TABLES: tuple[ViewName, ...] = ("time", "categories", "ops", "memory", "figures")
-_TITLES: dict[ViewName, str] = {"categories": "Categories", "ops": "Ops"}
+_TABLES: tuple[ViewName, ...] = ("time", "categories", "ops", "phases", "memory", "figures", "setup")
+_TITLES: dict[ViewName, str] = {"categories": "Categories, and kinds of ops that are new or gone", "ops": "Ops"}
 """Tables of what changed only, under a title of their own."""
 
 
@@ -63,7 +63,7 @@ def json(content: Judged, _: Look, limit: int) -> str:
         "after": figure_values(fields.SIDE, diff.after),
         "warnings": list(diff.warnings),
     }
-    body = figure_values(fields.FIGURES, diff)
+    body: dict[str, Any] = figure_values(fields.FIGURES, diff)
     if diff.steps is None:
         body["steps"] = None
     for changes in fields.TABLES:
@@ -71,6 +71,8 @@ def json(content: Judged, _: Look, limit: int) -> str:
         body[changes.key] = table_records(
             changes, changed, first(len(changed), limit if changes in (fields.OPS, fields.GROUPS) else 0)
         )
+    for phase in body["phases"]:
+        phase["ops"] = phase["ops"][: limit or None]
     if regression is not None:
         outcome, sentence = regression.outcome, regression.sentence
         body["regression"] = {"allowed_fraction": regression.allowed, "outcome": outcome, "sentence": sentence}
@@ -86,7 +88,7 @@ def _reasons(diff: Diff) -> dict[str, str]:
             why[f"{name}.step_time_ms"] = side.why_no_steps
     times = figure_reasons(fields.FIGURES)
     for changes in fields.TABLES:
-        times |= reasons(changes.fields, f"{changes.key}[]", {})
+        times |= {f"{changes.key}[].{key}": why for key, why in figure_reasons(changes.fields).items()}
     no_ops = diff.unknown.get("ops", fields.ONE_SIDED)
     problem = next((module.problem for module in diff.modules if module.problem), fields.ONE_SIDED)
     for key, reason in times.items():
@@ -132,6 +134,13 @@ def markdown(content: Judged, _: Look, limit: int) -> str:
     kept = ops[: limit or MOST_OPS]
     together = ", clones as one row" if has_clones(diff) else ""
     lines += _section(f"Ops that changed{together}" + f" ({len(kept)} of {len(ops)})" * (len(kept) < len(ops)), kept)
+    lines += _section("Kinds of ops that are new or gone", kind_entries(diff))
+    if len(diff.phases) > 1:
+        lines += _section("A run of each program by itself", entries(diff, "phases"))
+        for phase in diff.phases:
+            of_phase = drawing.shown(entries(phase.ops, "ops"), hides_same=True)[: limit or MOST_OPS]
+            lines += _section(f"Ops that changed, {per_unit(phase.ops)}", of_phase)
+    lines += _section("Versions and flags that differ", drawing.shown(entries(diff, "setup"), hides_same=True))
     memory = [row for row in entries(diff, "memory") if {row.change.before, row.change.after} != {None}]
     lines += _section("HBM of compiled modules", memory)
     lines += _section("Figures", entries(diff, "figures"))
@@ -173,6 +182,8 @@ def text(content: Judged, look: Look, limit: int) -> str:
             lines += drawing.histogram_lines(diff, width, glyphs)
         for name in _TABLES:
             lines += _table(diff, name, width, glyphs, limit)
+            for phase in diff.phases if name == "phases" and len(diff.phases) > 1 else ():
+                lines += _table(phase.ops, "ops", width, glyphs, limit or MOST_OPS)
         notes = [(letter, note) for letter, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
         if notes or diff.unknown:
             lines.append(rule("Notes, and what the profiles cannot tell", width, glyphs))
@@ -194,9 +205,11 @@ def _table(diff: Diff, name: ViewName, width: int, glyphs: Glyphs, limit: int) -
     rows = drawing.shown(every, hides_same=name in HIDING)
     kept = rows[:limit] if limit and name == "ops" else rows
     words = [f"{len(kept):,} of {len(rows):,} changed"] if len(kept) < len(rows) else []
-    words += [f"{len(every) - len(rows):,} the same within the noise"] if len(rows) < len(every) else []
+    same = "the same" if name == "setup" else "the same within the noise"
+    words += [f"{len(every) - len(rows):,} {same}"] if len(rows) < len(every) else []
     words += ["clones are one row"] if name == "ops" and has_clones(diff) else []
-    title = rule(_TITLES.get(name) or drawing.table_title(diff, name), width, glyphs, ", ".join(words))
+    of_phase = f"Ops, {per_unit(diff)}" if diff.basis == "module run" and name == "ops" else ""
+    title = rule(of_phase or _TITLES.get(name) or drawing.table_title(diff, name), width, glyphs, ", ".join(words))
     if not kept:
         return [title, fit([(" none changed", "dim")], width, glyphs)]
     return [title, *drawing.table_lines(kept, width, glyphs), *drawing.remark_lines(diff, name, width, glyphs)]

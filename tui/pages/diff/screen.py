@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.diff.model import Diff, OpChange
 from tpuprof.tui.draw.spans import Glyphs
-from tpuprof.tui.pages.diff.changes import HIDING, SORT_WORDS, SORTS, VIEWS, Entry, ViewName, entries, has_clones
+from tpuprof.tui.pages.diff.changes import (
+    HIDING,
+    OF_PHASE,
+    SORT_WORDS,
+    SORTS,
+    VIEWS,
+    Entry,
+    ViewName,
+    entries,
+    has_clones,
+    part_of,
+)
 from tpuprof.tui.pages.diff.details import card, foot_keys, help_lines, summary
 from tpuprof.tui.pages.diff.drawing import Composed, View, compose, is_sortable, shown
 from tpuprof.tui.pages.diff.drawing import head_line as drawn_head
@@ -42,23 +53,28 @@ class DiffScreen(PageScreen):
         super().__init__(look, environ, note, is_alone)
         self.diff = diff
         self.view: View = View()
-        self._all: dict[tuple[ViewName, bool], tuple[Entry, ...]] = {}
+        self._all: dict[tuple[ViewName, bool, str], tuple[Entry, ...]] = {}
         self._rows: tuple[tuple[object, ...], tuple[Entry, ...]] = ((), ())
         self.composed: Composed | None = None
 
     @property
     def all_rows(self) -> tuple[Entry, ...]:
         """Every row of the view."""
-        key = self.view.name, self.view.apart
+        key = self.view.name, self.view.apart, self.view.phase
         if key not in self._all:
-            self._all[key] = entries(self.diff, *key)
+            self._all[key] = entries(self._part, self.view.name, self.view.apart)
         return self._all[key]
+
+    @property
+    def _part(self) -> Diff:
+        """What the view is of: all programs together, or one of them."""
+        return part_of(self.diff, self.view.name, self.view.phase)
 
     @property
     def rows(self) -> tuple[Entry, ...]:
         """The rows that show, made anew where what they depend on has changed."""
         view = self.view
-        key = (view.name, view.sort, view.words, view.hides_same, view.apart)
+        key = (view.name, view.sort, view.words, view.hides_same, view.apart, view.phase)
         if self._rows[0] != key:
             hides = view.hides_same and view.name in HIDING
             self._rows = (key, shown(self.all_rows, view.sort, view.words, hides))
@@ -81,7 +97,7 @@ class DiffScreen(PageScreen):
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:
         """The keys of the view."""
-        return foot_keys(self.view, self._is_alone, has_clones(self.diff))
+        return foot_keys(self.view, self._is_alone, has_clones(self._part), len(self.diff.phases) > 1)
 
     @property
     def actions(self) -> Mapping[str, Callable[[], None]]:
@@ -94,6 +110,8 @@ class DiffScreen(PageScreen):
             "S": partial(self._sort, -1),
             "i": self._hide,
             "b": self._group,
+            "p": partial(self._phase, 1),
+            "P": partial(self._phase, -1),
             "slash": self._begin_filter,
             "y": lambda: self.copy(summary(self.diff)),
             "T": self.swap_background,
@@ -122,9 +140,21 @@ class DiffScreen(PageScreen):
             self.point(self.view.cursor + by)
 
     def enter(self) -> None:
-        """All of the change under the cursor."""
-        if self.row is not None:
-            self.open(Reader(self.look, "Change", partial(card, self.diff, self.row)))
+        """All of the change under the cursor; of a phase its ops."""
+        if self.row is not None and self.row.phase is not None:
+            self.view = replace(self.view, name="ops", phase=self.row.name, cursor=0, first=0)
+        elif self.row is not None:
+            self.open(Reader(self.look, "Change", partial(card, self._part, self.row)))
+
+    def _phase(self, by: int) -> None:
+        """The next program by itself, or all together."""
+        names = ["", *(phase.name for phase in self.diff.phases)]
+        if len(names) < 2 or self.view.name not in OF_PHASE:
+            self.flash = "Programs are apart in ops, categories and time (1, 2, 3)."
+            return
+        name = names[(names.index(self.view.phase) + by) % len(names)]
+        self.view = replace(self.view, phase=name, cursor=0, first=0)
+        self.flash = f"Runs of {name} by themselves." if name else "All programs, together."
 
     def _sort(self, by: int) -> None:
         if not is_sortable(self.all_rows):
@@ -146,7 +176,7 @@ class DiffScreen(PageScreen):
 
     def _group(self) -> None:
         """Puts clones of ops together or apart; the cursor goes to the op that it was on, or to its group."""
-        if self.view.name != "ops" or not has_clones(self.diff):
+        if self.view.name != "ops" or not has_clones(self._part):
             self.flash = "No row here is of several ops."
             return
         row = self.row
@@ -157,13 +187,15 @@ class DiffScreen(PageScreen):
     def _ops_of(self, row: Entry) -> Sequence[OpChange]:
         """The ops that a row is of."""
         if row.group is not None:
-            return [self.diff.ops[number] for number in row.group.members]
+            return [self._part.ops[number] for number in row.group.members]
         return [row.op] if row.op is not None else []
 
     def _back(self) -> None:
-        """One level back: the filter, then the screen, where one is below."""
+        """One level back: the filter, the phase, then the screen, where one is below."""
         if self.view.words:
             self.filter("")
+        elif self.view.phase:
+            self.view = replace(self.view, phase="", cursor=0, first=0)
         elif not self._is_alone:
             self.leave()
 

@@ -10,8 +10,8 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, duration, significant
 from tpuprof.tui.draw.spans import StyleKey
 
-Kind = Literal["time", "bytes", "percent"]
-"""What a figure counts: picoseconds, bytes, or percent of something."""
+Kind = Literal["time", "bytes", "percent", "text"]
+"""What a figure counts: picoseconds, bytes, or percent of something; or that there are texts instead."""
 
 
 class MarkLook(NamedTuple):
@@ -29,6 +29,7 @@ MARKS: dict[Mark, MarkLook] = {
     "less": MarkLook("less", "good", "Faster", "good"),
     "new": MarkLook("new", "bad", "New", "bad"),
     "gone": MarkLook("gone", "good", "Gone", "good"),
+    "other": MarkLook("diff", "warn", "Different", "warn"),
     "unknown": MarkLook("?", "text", "Can't tell", "warn"),
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.parsers.diff.build import MS, diff_of, example, layers
+from tests.parsers.diff.phased import served
 from tests.support.app.stage import ENVIRONMENT, check_golden
 from tests.support.app.stand import frame, on_stand, play
 from tpuprof.parsers.diff.model import Diff
@@ -39,7 +40,7 @@ def test_every_cell_is_painted(diff: Diff, size: tuple[int, int], color: str) ->
 
     async def part() -> None:
         async with on_stand(screen_of(diff, environ), *size) as pilot:
-            for key in "123456":
+            for key in "12345678":
                 await pilot.press(key)
                 shown = frame(pilot)
                 assert "+18.7 ms a step" in shown and (color != "ascii" or shown.isascii())
@@ -180,9 +181,9 @@ def test_the_mouse(diff: Diff) -> None:
 
     async def part() -> None:
         async with on_stand(screen) as pilot:
-            await pilot.click("#body", offset=(20, 9))
+            await pilot.click("#body", offset=(20, 10))
             assert screen.view.cursor == 2
-            await pilot.click("#body", offset=(20, 9))
+            await pilot.click("#body", offset=(20, 10))
             assert screen.popups.popup is not None
             await pilot.press("escape")
             await pilot.click("#body", offset=(20, 1))
@@ -225,5 +226,30 @@ def test_alone_it_is_the_app(diff: Diff) -> None:
             assert app.is_running
             await pilot.press("q")
         assert app.return_code == 0
+
+    play(part)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_programs_apart(tmp_path: Path, size: tuple[int, int]) -> None:
+    screen = screen_of(served(tmp_path))
+
+    async def part() -> None:
+        async with on_stand(screen, *size) as pilot:
+            await pilot.press("7")
+            check_golden(f"diff-phases-{size[0]}x{size[1]}", frame(pilot))
+            await pilot.press("j", "enter")
+            assert screen.view.phase == "jit_decode"
+            check_golden(f"diff-phase-{size[0]}x{size[1]}", frame(pilot))
+            await pilot.press("p")
+            assert "All programs, together." in frame(pilot)
+            await pilot.press("P", "escape")
+            assert screen.view.phase == "" and screen.view.name == "ops"
+            await pilot.press("6", "p")
+            assert "Programs are apart in" in frame(pilot)
+            await pilot.press("8")
+            check_golden(f"diff-setup-{size[0]}x{size[1]}", frame(pilot))
+            await pilot.press("i", "enter")
+            assert "not told" not in frame(pilot) and "0.0.25" in frame(pilot)
 
     play(part)
