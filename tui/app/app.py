@@ -26,9 +26,10 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages import TAB_NAMES, TABS, load_above
 from tpuprof.tui.terminal.detect import Terminal, detect
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.choosing import Choice, Chooser
 from tpuprof.tui.widgets.chrome import FootKey, gutter_lines, is_too_small, keys_line, message_line, progress_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
-from tpuprof.tui.widgets.popup import Choice, Chooser, Reader
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, PopupKey, Reader, meanings
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.states import Searching, state_lines
 from tpuprof.tui.widgets.tab import OpenPopup, OpenScreen, Pointed, Tab
@@ -38,6 +39,21 @@ if TYPE_CHECKING:
 
 SHORT = 28
 """Rows below which the line on what is under the cursor gives way to the page."""
+
+
+_JUMPS = (
+    PopupKey("o", "go there", "Go to the op, step or page that it is about"),
+    PopupKey("O", "timeline", "Go to its longest run on the timeline"),
+)
+
+_ABOUT_NOTES = meanings(
+    ("Verdict", "the overview's sentences in full: what the program spends its time on, and why that is said."),
+    ("!", "what is wrong with the files, or with what they hold; below it what to try."),
+    ("not known", "figures that the profile cannot tell, each with its reason. They are n/a on the pages, never 0."),
+)
+_ABOUT_PALETTE = meanings(
+    ("", "Everything that does something now, with its key. Type a part of its name, then Enter."),
+)
 
 
 class MainScreen(AppScreen):
@@ -266,11 +282,11 @@ class MainScreen(AppScreen):
             "compare": self.lists.open_to_compare,
             "hosts": self.lists.open_hosts,
             "capture": self.captures.ask,
-            "notes": partial(self._read, "Verdict and notes", self._note_lines),
+            "notes": partial(self._read, "Verdict and notes", self._note_lines, _ABOUT_NOTES),
             "reload": self.watcher.open,
             "cancel_load": self.shown.cancel,
             "swap_background": self.swap_background,
-            "help": partial(self._read, "Help", self._help_lines),
+            "help": partial(self._read, "Help", self._help_lines, ABOUT_HELP),
             "palette": self._open_palette,
             "go_back": self._go_back,
         }
@@ -291,7 +307,7 @@ class MainScreen(AppScreen):
         if self.tab.enter() == "details" and self.tab.details is not None:
             title, lines = self.tab.details
             jumps = self.tab_name == FIRST and "same_op" in self.tab.commands
-            self.open(Reader(self.look, title, lines, ("o", "O") if jumps else ()))
+            self.open(Reader(self.look, title, lines, self.tab.card_help_lines, _JUMPS if jumps else ()))
 
     def _go_back(self) -> None:
         """Cancels what is under way, ends a search, or goes back to where a jump came from; never quits."""
@@ -322,14 +338,14 @@ class MainScreen(AppScreen):
         """A tab has what a screen of its own shows."""
         self.open_screen(message.name, message.content)
 
-    def _read(self, title: str, lines: Callable[[int, Glyphs], list[Line]]) -> None:
-        self.open(Reader(self.look, title, lines))
+    def _read(self, title: str, lines: Lines, about: Lines) -> None:
+        self.open(Reader(self.look, title, lines, about))
 
     def _open_palette(self) -> None:
         now = self.situation
         choices = [Choice((action.title, key_of(action, now)), action) for action in actions.possible(now)]
         title = "What can be done now"
-        self.open(Chooser(self.look, title, ("action", "key"), choices, self._run_chosen, typing=True))
+        self.open(Chooser(self.look, title, ("action", "key"), choices, self._run_chosen, _ABOUT_PALETTE, typing=True))
 
     def _run_chosen(self, action: Action) -> None:
         self.call_later(self.app.run_action if action.name in OF_THE_APP else self.do, action.name)

@@ -18,7 +18,7 @@ from tpuprof.tui.app.stage import Stage
 from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.widgets.asking import Asker
-from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.popup import Reader, meanings
 
 if TYPE_CHECKING:
     from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
@@ -30,6 +30,20 @@ EXPLANATION = (
     "or 1; snapshot takes what the server has kept, where continuous profiling is on.",
     "The program starts the server: jax.profiler.start_server(9012), xp.start_server(9012) in PyTorch/XLA, "
     "tf.profiler.experimental.server.start(9012) in TensorFlow.",
+)
+
+_ABOUT = meanings(
+    ("", "A capture asks the profiler in a running program to trace it for a while, and writes what comes back."),
+    (
+        "address",
+        "host:port of the profiler's server. Several addresses are traced at once, and are the hosts of a run.",
+    ),
+    ("time", "milliseconds, the last number: 2000 where there is none."),
+    ("meanwhile", "the footer counts down. Esc ends the tracing and keeps what there is; again gives it up."),
+    (
+        "nothing",
+        "a program that traces nothing answers with an empty profile, and one session at a time is all it has.",
+    ),
 )
 
 DEFAULT_MS = 2000
@@ -94,7 +108,7 @@ class Captures:
         folder = os.path.abspath(os.path.join(os.path.expanduser(logdir), "plugins", "profile"))
         where, answered = f"Writes to {_shortened(folder)}{words}.", partial(self.begin, logdir)
         look = self._stage.look
-        self._stage.open(Asker(look, "Capture a profile", EXPLANATION, self._asked, answered, where))
+        self._stage.open(Asker(look, "Capture a profile", EXPLANATION, self._asked, answered, _ABOUT, where))
 
     def begin(self, logdir: str, text: str) -> str:
         """Begins a capture; says what is wrong with the text.
@@ -177,7 +191,7 @@ class Captures:
             self._stage.flash = "The capture was given up"
         elif isinstance(result, ProfileError):
             lines = partial(_error_lines, result)
-            self._stage.open(Reader(self._stage.look, "Nothing was captured", lines))
+            self._stage.open(Reader(self._stage.look, "Nothing was captured", lines, _ABOUT))
         else:
             self._shown.path, self._shows_demo = logdir, False
             self._shown.load(Request(logdir, os.path.basename(result.run_path)))

@@ -14,8 +14,8 @@ from tpuprof.tui.draw.layout import clean, cut_middle, fit, label_span, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages import TABS
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
+from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import APP_NAME, cells, pad
-from tpuprof.tui.widgets.popup import Choice
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import Problem

@@ -18,7 +18,8 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.shown import Shown
 from tpuprof.tui.app.stage import Stage
 from tpuprof.tui.pages import load_above
-from tpuprof.tui.widgets.popup import Chooser
+from tpuprof.tui.widgets.choosing import Chooser
+from tpuprof.tui.widgets.popup import meanings
 
 if TYPE_CHECKING:
     from tpuprof.parsers.diff.model import Diff
@@ -42,6 +43,12 @@ def read_facts(run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
 def _identity(run: Run) -> tuple[str, float, int, int]:
     """What a run's facts belong to: its path and its files as they are."""
     return run.path, run.modified, run.size_bytes, len(run.hosts)
+
+
+_ABOUT_HOSTS = meanings(
+    ("", "The files of the run, one a host. Choosing one narrows every page to it; the first row merges them all."),
+    ("size", "of the file, as it lies there. A row in grey can't be read; beside it is why."),
+)
 
 
 @dataclass(slots=True)
@@ -171,7 +178,7 @@ class Lists:
         choices, chosen = host_choices(run), partial(self._shown.open_host, run)
         start = next((row for row, choice in enumerate(choices) if choice.value == self._shown.host), 0)
         title = f"Hosts of {printable(run.name)}"
-        self._stage.open(Chooser(self._stage.look, title, ("host", "size"), choices, chosen, start))
+        self._stage.open(Chooser(self._stage.look, title, ("host", "size"), choices, chosen, _ABOUT_HOSTS, start))
 
     def show_hosts(self, page: HostsPage) -> None:
         """Shows the hosts compared."""

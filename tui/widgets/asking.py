@@ -8,7 +8,7 @@ from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.line_editor import LineEditor
-from tpuprof.tui.widgets.popup import Popup, on_panel
+from tpuprof.tui.widgets.popup import BACK, Lines, Popup, PopupKey, on_panel
 
 
 class Asker(Popup):
@@ -17,6 +17,7 @@ class Asker(Popup):
     Args:
         explanation, text: what may be typed, a paragraph each, and what stands there at first.
         answered: called with the text when Enter is pressed; answers what is wrong with it, or nothing.
+        about: what comes of it, for its help.
         foretold: what Enter will do, a sentence below the explanation.
 
     Attributes:
@@ -33,9 +34,10 @@ class Asker(Popup):
         explanation: Sequence[str],
         text: str,
         answered: Callable[[str], str],
+        about: Lines,
         foretold: str = "",
     ) -> None:
-        super().__init__(look, title)
+        super().__init__(look, title, about)
         self.editor = LineEditor(text)
         self._explanation = tuple(explanation)
         self._foretold = foretold
@@ -51,9 +53,15 @@ class Asker(Popup):
         lines = self._lines(width)
         return lines[max(0, len(lines) - count) :]
 
-    def foot(self) -> str:
-        """The keys."""
-        return "Enter begins   Esc back"
+    @property
+    def own_keys(self) -> Sequence[PopupKey]:
+        """Enter, beside the keys of any line."""
+        return [PopupKey("Enter", "begin", "Begin"), PopupKey("ctrl+u", "clear", "Clear the line")]
+
+    @property
+    def leave_key(self) -> PopupKey:
+        """Nothing comes of it."""
+        return BACK
 
     def press(self, key: str, character: str | None) -> None:
         """Types, or answers."""

@@ -1,21 +1,35 @@
-"""What opens above a page: a framed panel, as a text to read (`Reader`) or a list to choose from (`Chooser`)."""
+"""What opens above a page: a framed panel, as a text to read (`Reader`).
+
+Every popup names its keys for the footer, and says what it shows; ``?`` opens a text of both above it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, NamedTuple
 
 from textual.geometry import Region, Size
 
-from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.layout import clean, cut, cut_middle
+from tpuprof.tui.draw.layout import clean, cut, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
-from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
-from tpuprof.tui.widgets.line_editor import LineEditor
 
-T = TypeVar("T")
+Lines = Callable[[int, Glyphs], list[Line]]
+"""Draws a text for so many cells."""
+
+
+class PopupKey(NamedTuple):
+    """A key of a popup, what it does in a word or two for the footer, and in a sentence for help where that is more."""
+
+    key: str
+    label: str
+    sentence: str = ""
+
+
+HELP = PopupKey("?", "help", "What this shows, and its keys")
+CLOSE = PopupKey("Esc", "close", "Close (q does too)")
+BACK = PopupKey("Esc", "back", "Back")
 
 _ON_PANEL: dict[str, AnyKey] = {
     "text": "panel",
@@ -42,8 +56,20 @@ def on_panel(line: Line) -> AnyLine:
     return tuple((text, _ON_PANEL.get(key, "panel") if isinstance(key, str) else "panel") for text, key in line)
 
 
+def meanings(*rows: tuple[str, str]) -> Lines:
+    """A text that says what each of some names means; one without a name is a paragraph."""
+
+    def lines(width: int, glyphs: Glyphs) -> list[Line]:
+        drawn: list[Line] = []
+        for name, meaning in rows:
+            drawn += wrap(meaning, width, "text", glyphs, [(f"{name:<13} ", "strong")] if name else [])
+        return drawn
+
+    return lines
+
+
 def framed(title: str, body: Sequence[AnyLine], foot: str, width: int, glyphs: Glyphs) -> list[AnyLine]:
-    """Lines of `width` - 4 cells in a frame, with a title above and keys below."""
+    """Lines of `width` - 4 cells in a frame, with a title above and a text below."""
     block = glyphs.name == "block"
     corners = ("╭", "╮", "╰", "╯") if block else ("+", "+", "+", "+")
     side: AnySpan = (glyphs.vertical, "panel.frame")
@@ -54,11 +80,13 @@ def framed(title: str, body: Sequence[AnyLine], foot: str, width: int, glyphs: G
         (f" {head} ", "panel.title"),
         (glyphs.horizontal * (width - len(head) - 5) + corners[1], "panel.frame"),
     )
-    bottom: AnyLine = (
-        (corners[2] + glyphs.horizontal * (width - len(tail) - 5), "panel.frame"),
-        (f" {tail} ", "panel.dim"),
-        (glyphs.horizontal + corners[3], "panel.frame"),
-    )
+    bottom: AnyLine = ((corners[2] + glyphs.horizontal * (width - 2) + corners[3], "panel.frame"),)
+    if tail:
+        bottom = (
+            (corners[2] + glyphs.horizontal * (width - len(tail) - 5), "panel.frame"),
+            (f" {tail} ", "panel.dim"),
+            (glyphs.horizontal + corners[3], "panel.frame"),
+        )
     return [top, *((side, (" ", "panel"), *line, (" ", "panel"), side) for line in body), bottom]
 
 
@@ -67,6 +95,7 @@ class Popup:
 
     Attributes:
         passes: keys that close it and mean what they mean on the page.
+        about: what it shows and what its figures mean, for its help.
         resizes: a key may change how many rows it has.
         is_typing: keys are typed into it as text.
     """
@@ -75,10 +104,13 @@ class Popup:
     is_typing: bool = False
     widest: ClassVar[int] = 100
     """Cells of the panel on a wide screen."""
+    moves: ClassVar[tuple[str, str]] = ("Next, previous row", "One screen down, up; first, last")
+    """What the keys of motion do, for help."""
 
-    def __init__(self, look: Look, title: str, passes: tuple[str, ...] = ()) -> None:
+    def __init__(self, look: Look, title: str, about: Lines | None = None, passes: tuple[PopupKey, ...] = ()) -> None:
         self.look = look
         self.title = title
+        self.about = about
         self.passes = passes
         self.top = 0
         self.is_open = True
@@ -94,9 +126,35 @@ class Popup:
         """Some rows of the body."""
         raise NotImplementedError
 
-    def foot(self) -> str:
-        """The keys, for the frame's lower edge."""
-        return "Esc closes"
+    @property
+    def own_keys(self) -> Sequence[PopupKey]:
+        """What its keys do now, but for help and Escape, the most useful first."""
+        return ()
+
+    @property
+    def leave_key(self) -> PopupKey:
+        """What Escape does."""
+        return CLOSE
+
+    @property
+    def keys(self) -> Sequence[PopupKey]:
+        """Its keys for the footer, the last of which always shows."""
+        return [*self.passes, *self.own_keys, *([HELP] if self.about is not None else []), self.leave_key]
+
+    def edge(self) -> str:
+        """A text in the frame's lower edge: how far what it shows goes, where it doesn't fit."""
+        return ""
+
+    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """Its keys, then what it shows."""
+        rows = [(key.key, key.sentence or key.label) for key in (*self.passes, *self.own_keys) if key.key != "j k"]
+        rows += [("j k, down up", self.moves[0]), ("PgDn PgUp, Home End", self.moves[1])]
+        rows.append((self.leave_key.key, self.leave_key.sentence))
+        lines = [fit([("Keys", "title")], width, glyphs)]
+        for keys, words in rows:
+            lines += wrap(words, width, "text", glyphs, [(f"{keys:<19} ", "key")])
+        lines += [fit([], width, glyphs), fit([("What this is", "title")], width, glyphs)]
+        return lines + (self.about(width, glyphs) if self.about is not None else [])
 
     # --- keys and mouse
 
@@ -140,7 +198,7 @@ class Popup:
         inner = width - 4
         body = self.rows(self.top, height - 2, inner)
         body += [((" " * inner, "panel"),)] * (height - 2 - len(body))
-        return framed(self.title, body, self.foot(), width, self.look.glyphs)
+        return framed(self.title, body, self.edge(), width, self.look.glyphs)
 
     def _within(self, top: int) -> int:
         return max(0, min(top, self.row_count() - self.room))
@@ -157,14 +215,22 @@ class PopupLayer(LineCanvas):
     PopupLayer { layer: above; position: absolute; width: 1; height: 1; offset: 0 -1; }
     """
 
-    def __init__(self, look: Look, *, id: str) -> None:
+    def __init__(self, look: Look, turned: Callable[[], object] = lambda: None, *, id: str) -> None:
         super().__init__(look, clicked=self._click, scrolled=self._wheel, background="panel", id=id)
+        self._turned = turned
         self.popup: Popup | None = None
-        """The open one."""
+        """The open one: what gets the keys."""
+        self.below: Popup | None = None
+        """What the open one is the help of."""
 
     def open(self, popup: Popup, screen: Size) -> None:
         """Shows a popup, instead of the one that may be open."""
+        self.below = None
+        self._show(popup, screen)
+
+    def _show(self, popup: Popup, screen: Size) -> None:
         self.popup = popup
+        self._turned()
         self.fit(screen)
         if self.size == popup.place(screen).size:  # as large as the last one, so that no change of size draws it
             self.redraw()
@@ -178,10 +244,16 @@ class PopupLayer(LineCanvas):
             self.styles.offset = (place.x, place.y)
 
     def press(self, key: str, character: str | None) -> None:
-        """Gives a key to the popup."""
-        if self.popup is not None:
-            self.popup.press(key, character)
-            self._after(self.popup)
+        """Gives a key to the popup; `?` opens its help above it."""
+        popup = self.popup
+        if popup is None:
+            return
+        if key == "question_mark" and popup.about is not None:
+            self.below = popup
+            self._show(Reader(popup.look, f"Help: {popup.title}", popup.help_lines, None), popup.screen_size)
+            return
+        popup.press(key, character)
+        self._after(popup)
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The popup; nothing as long as its panel has not got its size."""
@@ -201,7 +273,11 @@ class PopupLayer(LineCanvas):
         """Draws what a key has changed; a popup that opened another one is gone already."""
         if popup is not self.popup:
             return
-        if popup.is_open:
+        self._turned()
+        if not popup.is_open and self.below is not None:
+            below, self.below = self.below, None
+            self._show(below, popup.screen_size)
+        elif popup.is_open:
             self.redraw()
             if popup.resizes:
                 self.fit(popup.screen_size)
@@ -224,10 +300,12 @@ MOVES: dict[str, tuple[int, float]] = {
 class Reader(Popup):
     """A text to read, which `lines` draws for a width."""
 
+    moves = ("Scroll by a line", "One screen down, up; begin, end")
+
     def __init__(
-        self, look: Look, title: str, lines: Callable[[int, Glyphs], list[Line]], passes: tuple[str, ...] = ()
+        self, look: Look, title: str, lines: Lines, about: Lines | None, passes: tuple[PopupKey, ...] = ()
     ) -> None:
-        super().__init__(look, title, passes)
+        super().__init__(look, title, about, passes)
         self._make = lines
         self._made: tuple[int, list[Line]] = (0, [])
 
@@ -239,12 +317,20 @@ class Reader(Popup):
         """Some lines of the text."""
         return [on_panel(line) for line in self._text(width)[first : first + count]]
 
-    def foot(self) -> str:
+    @property
+    def own_keys(self) -> Sequence[PopupKey]:
+        """It scrolls where the text doesn't fit."""
+        return [PopupKey("j k", "scroll", "Scroll by a line")] if self.row_count() > self.room else []
+
+    @property
+    def leave_key(self) -> PopupKey:
+        """From a help it goes back."""
+        return CLOSE if self.about is not None else BACK
+
+    def edge(self) -> str:
         """How far the text goes, where it doesn't fit."""
         total = self.row_count()
-        if total <= self.room:
-            return "Esc closes"
-        return f"{self.top + 1}-{min(total, self.top + self.room)} of {total}   j k scroll   Esc closes"
+        return "" if total <= self.room else f"{self.top + 1}-{min(total, self.top + self.room)} of {total}"
 
     def _text(self, width: int) -> list[Line]:
         if self._made[0] != width:
@@ -252,175 +338,11 @@ class Reader(Popup):
         return self._made[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice(Generic[T]):
-    """One row of a list.
-
-    Attributes:
-        cells, value: one text a column, and what choosing it answers.
-        warning: a text after the columns that says what is wrong with it.
-        possible: whether it can be chosen.
-    """
-
-    cells: tuple[str, ...]
-    value: T
-    warning: str = ""
-    possible: bool = True
-
-
-class FilteredPopup(Popup):
-    """A list whose rows are those that hold the words typed above them; keys are typed after ``/`` or at once."""
-
-    def __init__(self, look: Look, title: str, typing: bool = False) -> None:
-        super().__init__(look, title)
-        self._editor = LineEditor(moves=False)
-        self.is_typing = self._types_at_once = typing
-
-    @property
-    def filter(self) -> str:
-        """What is typed."""
-        return self._editor.text
-
-    def filter_line(self, found: str, width: int) -> AnyLine:
-        """The filter, and how much it finds."""
-        text = clean(self.filter, self.look.glyphs.is_ascii)
-        spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
-        spans += [("_" if self.is_typing else "", "panel.key"), (f"   {found}", "panel.dim")]
-        return pad(spans, width, "panel")
-
-    def filter_changed(self) -> None:
-        """Other rows match."""
-
-    def press(self, key: str, character: str | None) -> None:
-        """Types into the filter where typing is on; Escape ends the filter first."""
-        if key == "escape" and (self.is_typing or self.filter) and not self._types_at_once:
-            self.is_typing, self._editor = False, LineEditor(moves=False)
-            self.filter_changed()
-        elif self.is_typing and key in ("ctrl+n", "ctrl+p"):
-            self.step(1 if key == "ctrl+n" else -1, 0)
-        elif self.is_typing and self._editor.press(key, character):
-            self.filter_changed()
-        elif key == "slash":
-            self.is_typing = True
-        else:
-            super().press(key, character)
-
-
-class Chooser(FilteredPopup, Generic[T]):
-    """A list to choose from, with a filter.
-
-    Args:
-        columns: headings; the first column takes the room that the others leave.
-        chosen: called with the value of the row that was chosen; not at all where none was.
-        start: index of the row under the cursor at first.
-    """
-
-    def __init__(
-        self,
-        look: Look,
-        title: str,
-        columns: tuple[str, ...],
-        choices: Sequence[Choice[T]],
-        chosen: Callable[[T], object],
-        start: int = 0,
-        typing: bool = False,
-    ) -> None:
-        super().__init__(look, title, typing)
-        self.columns = columns
-        self.choices = tuple(choices)
-        self._chosen = chosen
-        self.cursor = start
-
-    @property
-    def matching(self) -> list[Choice[T]]:
-        """The rows that hold every word of the filter."""
-        words = self.filter.casefold().split()
-        texts = (" ".join((*choice.cells, choice.warning)).casefold() for choice in self.choices)
-        rows = zip(self.choices, texts, strict=True)
-        return [choice for choice, text in rows if all(word in text for word in words)]
-
-    def row_count(self) -> int:
-        """A line for the filter, one of headings, the rows; as many as without a filter, so that the panel stays."""
-        return len(self.choices) + 2
-
-    def foot(self) -> str:
-        """The keys."""
-        return "Enter chooses   Esc back" if self.is_typing else "Enter chooses   / filter   Esc back"
-
-    def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
-        """The filter, the headings, and the rows around the cursor."""
-        glyphs, matching = self.look.glyphs, self.matching
-        widths = self._widths(width)
-        room, top = count - 2, self._first(count - 2)
-        filtered = self.filter_line(f"{len(matching)} of {len(self.choices)}", width)
-        if not self.is_typing and not self.filter:
-            filtered = pad([(f"{len(self.choices)} to choose from", "panel.dim")], width, "panel")
-        lines = [filtered, self._row_line(self.columns, "", width, widths, "panel.dim", " ")]
-        for index, choice in enumerate(matching[top : top + room], top):
-            key: AnyKey = "panel.cursor" if index == self.cursor else "panel" if choice.possible else "panel.dim"
-            mark = glyphs.mark if index == self.cursor else " "
-            lines.append(self._row_line(choice.cells, choice.warning, width, widths, key, mark))
-        return lines
-
-    def _widths(self, width: int) -> list[int]:
-        """Cells of each column but the first, by its widest cell."""
-        rest = [
-            max(len(clean(row[index])) for row in (self.columns, *(choice.cells for choice in self.choices)))
-            for index in range(1, len(self.columns))
-        ]
-        return [max(8, width - 2 - sum(rest) - 2 * len(rest)), *rest]
-
-    def _row_line(
-        self, cells: Sequence[str], warning: str, width: int, widths: Sequence[int], key: AnyKey, mark: str
-    ) -> AnyLine:
-        glyphs = self.look.glyphs
-        ascii_only = glyphs.is_ascii
-        longest = max((len(clean(choice.cells[0])) for choice in self.choices), default=8)
-        first = min(widths[0], max(longest, len(self.columns[0])))
-        spans: list[AnySpan] = [(f"{mark} ", key)]
-        for index, cell in enumerate(cells):
-            room = first if index == 0 else widths[index]
-            text = cut_middle(clean(cell, ascii_only), room, glyphs)
-            spans.append((f"{text:<{room}}" if index == 0 else f"  {text:>{room}}", key))
-        left = width - sum(len(text) for text, _ in spans)
-        if warning and left > 6:
-            words = cut(clean(warning, ascii_only), left - 2, glyphs)
-            spans.append((f"  {words}", "panel.warn" if key == "panel" else key))
-        return pad(spans, width, key)
-
-    # --- keys
-
-    def press(self, key: str, character: str | None) -> None:
-        """Enter chooses; the rest is the filter's."""
-        if key == "enter":
-            self._choose()
-        else:
-            super().press(key, character)
-
-    def step(self, lines: int, screens: float) -> None:
-        """Moves the cursor."""
-        self._point(self.cursor + lines + round(screens * (self.room - 2)))
-
-    def click(self, row: int) -> None:
-        """Chooses a row."""
-        index = self._first(self.room - 2) + row - 3
-        if 3 <= row < self.room + 1 and index < len(self.matching):
-            self._point(index)
-            self._choose()
-
-    def _first(self, room: int) -> int:
-        """The first row shown, of as many as fit: the cursor stays in the middle."""
-        return centred_top(self.cursor, len(self.matching), room)
-
-    def filter_changed(self) -> None:
-        """The first of the rows is under the cursor."""
-        self.cursor = 0
-
-    def _point(self, index: int) -> None:
-        self.cursor = max(0, min(index, len(self.matching) - 1))
-
-    def _choose(self) -> None:
-        matching = self.matching
-        if matching and matching[self.cursor].possible:
-            self.is_open = False
-            self._chosen(matching[self.cursor].value)
+ABOUT_HELP = meanings(
+    (
+        "",
+        "The keys that do something on the page below, then what its figures mean. What opens above a page has a help "
+        "of its own, on the same key.",
+    ),
+)
+"""What a page's help is."""

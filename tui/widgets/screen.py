@@ -131,7 +131,7 @@ class AppScreen(Screen[None]):
         self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
         self.tiny = LineCanvas(look, partial(chrome.too_small_lines, glyphs=look.glyphs), id="tiny")
-        self.popups = PopupLayer(look, id="popups")
+        self.popups = PopupLayer(look, self.foot.redraw, id="popups")
 
     # --- what a kind of screen says
 
@@ -183,8 +183,8 @@ class AppScreen(Screen[None]):
 
     @property
     def popup(self) -> Popup | None:
-        """What is open above the page."""
-        return self.popups.popup
+        """What is open above the page, whether its help is shown or not."""
+        return self.popups.below or self.popups.popup
 
     @property
     def _canvases(self) -> tuple[LineCanvas, ...]:
@@ -225,7 +225,12 @@ class AppScreen(Screen[None]):
         glyphs = self.look.glyphs
         if self.prompt is not None:
             return [chrome.prompt_line(self.prompt.text, self.matches, width, glyphs)]
-        return [chrome.message_line(self.flash, width, glyphs) if self.flash else self.foot_line(width)]
+        if self.flash:
+            return [chrome.message_line(self.flash, width, glyphs)]
+        popup = self.popups.popup
+        if popup is None:
+            return [self.foot_line(width)]
+        return [chrome.keys_line([key[:2] for key in popup.keys], width, 2 if popup.about is not None else 1)]
 
     # --- keys
 
@@ -243,7 +248,7 @@ class AppScreen(Screen[None]):
             self.foot.redraw()
         if key == "Q" and self.prompt is None and (popup is None or not popup.is_typing):
             self.leave()
-        elif popup is not None and key in popup.passes:
+        elif popup is not None and key in [passed.key for passed in popup.passes]:
             self.popups.press("escape", None)
             return self.act(key)
         elif popup is not None:

@@ -13,7 +13,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import LineCanvas
-from tpuprof.tui.widgets.popup import Popup
+from tpuprof.tui.widgets.popup import Popup, meanings
 from tpuprof.tui.widgets.states import State
 
 MOTION_HELP: tuple[tuple[str, str], ...] = (
@@ -52,6 +52,8 @@ class Tab(LineCanvas):
 
     MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = ()
     """What the figures are called and mean, for help."""
+    CARD: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """What the figures on the card that Enter opens are called and mean, for its help."""
     NAME_CELLS: ClassVar[int] = 13
     """Cells of what they are called."""
 
@@ -185,6 +187,12 @@ class Tab(LineCanvas):
         for name, meaning in (*self.column_help(), *self.meanings):
             lines += wrap(meaning, width, "text", glyphs, [(f"{name:<{self.NAME_CELLS}} ", "strong")])
         return lines
+
+    def card_help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """What the card that Enter opens is, and what its numbers mean: those of the page mean the same there."""
+        words = "All that the profile tells of the row under the cursor. What it does not tell is n/a, never 0."
+        lines = meanings(("", words), *self.CARD)(width, glyphs)
+        return [*lines, fit([], width, glyphs), *self.help_lines(width, glyphs)]
 
 
 @dataclass()

@@ -19,6 +19,7 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.asking import Asker
 from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import meanings
 
 
 @pytest.fixture
@@ -261,7 +262,9 @@ def test_the_words_of_each_stage(logdir: Path) -> None:
 
 
 def test_the_line_is_in_sight_on_the_smallest_screen() -> None:
-    popup = Asker(Look.of(detect(ENVIRONMENT)), "Asks", ["long " * 200], "typed", lambda _: "Not that. " * 30)
+    popup = Asker(
+        Look.of(detect(ENVIRONMENT)), "Asks", ["long " * 200], "typed", lambda _: "Not that. " * 30, meanings()
+    )
     popup.press("enter", None)
     place = popup.place(Size(60, 15))
     lines = ["".join(text for text, _ in line) for line in popup.draw(place.width, place.height)]

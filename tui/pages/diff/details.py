@@ -156,6 +156,18 @@ _MEANING = (
 )
 
 
+OF_CARDS = (
+    ("", "One row of the comparison: what it is in A (before) and in B (after)."),
+    ("change", "in B less in A; more, less, new or gone only where it is beyond the noise."),
+    ("noise", "half of the interval that 95% of the differences of two equal runs stay within; unknown of one step."),
+    ("per", "what times are divided by, besides cores."),
+    ("runs", "how often the op runs in that."),
+    ("clones", "copies of the op, and the same op of other layers: their changes added up."),
+    ("matched", "how the op was found in the other run where its name differs, or its HLO."),
+    ("HLO", "its text; of A and of B where they differ."),
+)
+
+
 def foot_keys(view: View, is_alone: bool, has_clones: bool = False, has_phases: bool = False) -> list[tuple[str, str]]:
     """Keys for the footer and what they do, the most useful first; the last one always shows."""
     keys = [("1-8", "view"), *([("Enter", "details")] if view.name != "steps" else []), ("y", "copy"), ("?", "help")]

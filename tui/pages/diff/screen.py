@@ -21,12 +21,12 @@ from tpuprof.tui.pages.diff.changes import (
     has_clones,
     part_of,
 )
-from tpuprof.tui.pages.diff.details import card, foot_keys, help_lines, summary
+from tpuprof.tui.pages.diff.details import OF_CARDS, card, foot_keys, help_lines, summary
 from tpuprof.tui.pages.diff.drawing import Composed, View, compose, is_sortable, shown
 from tpuprof.tui.pages.diff.drawing import head_line as drawn_head
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader, meanings
 from tpuprof.tui.widgets.screen import PageScreen, ScreenApp
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class DiffScreen(PageScreen):
         if self.row is not None and self.row.phase is not None:
             self.view = replace(self.view, name="ops", phase=self.row.name, cursor=0, first=0)
         elif self.row is not None:
-            self.open(Reader(self.look, "Change", partial(card, self._part, self.row)))
+            self.open(Reader(self.look, "Change", partial(card, self._part, self.row), meanings(*OF_CARDS)))
 
     def _phase(self, by: int) -> None:
         """The next program by itself, or all together."""
@@ -204,7 +204,7 @@ class DiffScreen(PageScreen):
             self.begin_filter()
 
     def _help(self) -> None:
-        self.open(Reader(self.look, "Help", partial(help_lines, self.diff, self._is_alone)))
+        self.open(Reader(self.look, "Help", partial(help_lines, self.diff, self._is_alone), ABOUT_HELP))
 
 
 class DiffApp(ScreenApp):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.hosts.drawing import (
     SORTS,
     ComposedHosts,
@@ -17,7 +18,7 @@ from tpuprof.tui.pages.hosts.drawing import (
 from tpuprof.tui.pages.hosts.fields import with_cores
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Popup, on_panel
+from tpuprof.tui.widgets.popup import BACK, Popup, PopupKey, meanings, on_panel
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.hosts.model import HostsPage
@@ -26,9 +27,26 @@ WIDEST_HOSTS = 144
 """Cells of the panel on a wide screen."""
 
 _LEAST_ROWS = 8
-_NARROW = 60
 _MOST_ROWS = 64
 """The cores stand below their hosts from the beginning where all these are no more rows."""
+
+
+_ABOUT = meanings(
+    (
+        "",
+        "The hosts of the run, and their cores, side by side: which one holds up the others, and by how much. Below the list the host "
+        "under the cursor is taken apart: where its mean step goes, or one step of it (h l).",
+    ),
+    ("late", "a column a step: how far the host was behind in it; full is as far as any host ever was."),
+)
+
+
+def _about(width: int, glyphs: Glyphs) -> list[Line]:
+    """What the table shows, and what its columns mean."""
+    from tpuprof.tui.pages.hosts.fields import HOSTS  # noqa: PLC0415 - for help alone
+    from tpuprof.tui.report.fields import help_rows  # noqa: PLC0415
+
+    return [*_ABOUT(width, glyphs), *meanings(*help_rows(HOSTS, "host"))(width, glyphs)]
 
 
 class HostsPopup(Popup):
@@ -49,7 +67,7 @@ class HostsPopup(Popup):
         open_host: Callable[[str | None, str | None], object],
         shown: str | None = None,
     ) -> None:
-        super().__init__(look, title)
+        super().__init__(look, title, _about)
         self._page = page
         self._open_host = open_host
         self._composed: ComposedHosts | None = None
@@ -84,12 +102,24 @@ class HostsPopup(Popup):
         self.state = replace(self.state, top=self._composed.top)
         return [on_panel(line) for line in self._composed.lines]
 
-    def foot(self) -> str:
-        """The keys."""
-        steps = "h l step   " if self._page.steps is not None else ""
-        cores = "c cores   " if self._page.cores else ""
-        every = "a all   " if self.inner_width > _NARROW or not cores else ""  # the first row does that too
-        return f"Enter opens   {every}{cores}s S sort   {steps}Esc back"
+    @property
+    def own_keys(self) -> Sequence[PopupKey]:
+        """Opening, sorting, and the step that is taken apart."""
+        steps = (
+            [PopupKey("h l", "step", "Take another step apart; Esc: all steps")] if self._page.steps is not None else []
+        )
+        return [
+            PopupKey("Enter", "open", "Narrow every page to the host, or the core"),
+            PopupKey("a", "all", "Merge all hosts again"),
+            *([PopupKey("c", "cores", "The cores of each host below it, or not")] if self._page.cores else []),
+            PopupKey("s S", "sort", "Sort by the next column; reverse"),
+            *steps,
+        ]
+
+    @property
+    def leave_key(self) -> PopupKey:
+        """From a step, to all of them."""
+        return BACK if self.state.step is None else PopupKey("Esc", "all steps", "All steps again")
 
     def press(self, key: str, character: str | None) -> None:
         """Moves, sorts, takes another step apart, opens."""

@@ -22,8 +22,8 @@ from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, peoples_figu
 from tpuprof.tui.pages.memory.load import MemoryPages, SpaceRequest
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import FootKey
-from tpuprof.tui.widgets.popup import Choice
 
 Details = tuple[str, Callable[[int, Glyphs], list[Line]]]
 

@@ -17,8 +17,8 @@ from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED, fragme
 from tpuprof.tui.report.buffers import searched
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import FootKey
-from tpuprof.tui.widgets.popup import Choice
 
 Details = tuple[str, Callable[[int, Glyphs], list[Line]]]
 

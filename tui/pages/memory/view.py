@@ -13,9 +13,10 @@ from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.choosing import Chooser
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Chooser, Reader
+from tpuprof.tui.widgets.popup import Reader, meanings
 from tpuprof.tui.widgets.states import Searching, State, state_lines
 from tpuprof.tui.widgets.tab import Jump, OpenPopup, OpenScreen, Payload, Pointed, Tab
 
@@ -24,6 +25,15 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.tui.pages.memory.load import ArraysBeside, MemoryPages, SpaceRequest
     from tpuprof.tui.pages.memory.module_view import BuffersView
     from tpuprof.tui.pages.memory.profile_view import AllocatorsView
+
+
+_ABOUT_CHOICES = meanings(
+    (
+        "",
+        "The compiled modules of the run, each with the most that it has in each memory space at once; or, in the view "
+        "of allocators, those that reported events, with the most that was in use.",
+    ),
+)
 
 
 class SpaceReady(Message):
@@ -39,6 +49,13 @@ class SpaceReady(Message):
 class MemoryTab(Tab):
     """Shows the memory of a run, or the state of loading it. Two views: a module's buffers, and the allocators."""
 
+    CARD = (
+        ("size", "bytes in memory, padding among them, and what share of the peak that is."),
+        ("padding", "what the tiles leave empty: arrays are stored in tiles of 8 by 128 elements of 32 bits."),
+        ("in memory", "when in the program's order the buffer is there; the bar is the whole program."),
+        ("born, dies", "the op that makes it, and the last one that needs it."),
+        ("allocated", "by the runtime, at the moment of the peak."),
+    )
     MEANINGS = (
         ("Peak", "most memory that the module has in use at once; figures are the compiler's, for one device."),
         (
@@ -236,7 +253,7 @@ class MemoryTab(Tab):
         def lines(width: int, glyphs: Glyphs) -> list[Line]:
             return [*drawn(width, glyphs), *excerpt_lines(excerpt, width, glyphs)] if excerpt else drawn(width, glyphs)
 
-        self.post_message(OpenPopup(Reader(self.look, title, lines)))
+        self.post_message(OpenPopup(Reader(self.look, title, lines, self.card_help_lines)))
 
     def back(self) -> bool:
         """Out of a group."""
@@ -269,7 +286,7 @@ class MemoryTab(Tab):
             answer = self._ask(buffers.next_space(self._awaited))
         elif name == "figures" and space is not None and buffers is not None:
             title = f"{space.name} of {space.module}"
-            self.post_message(OpenPopup(Reader(self.look, title, buffers.figure_lines)))
+            self.post_message(OpenPopup(Reader(self.look, title, buffers.figure_lines, self.help_lines)))
         elif name == "triage" and space is not None:
             self._work_out(space)
         elif name == "live_arrays" and self._arrays is not None and self._arrays.page is not None:
@@ -291,7 +308,7 @@ class MemoryTab(Tab):
     def _choose(self, view: BuffersView | AllocatorsView) -> None:
         columns, choices, start = view.choices()
         title = "Allocators" if self._is_profile else "Modules, the largest peak first"
-        self.post_message(OpenPopup(Chooser(self.look, title, columns, choices, self._chosen, start)))
+        self.post_message(OpenPopup(Chooser(self.look, title, columns, choices, self._chosen, _ABOUT_CHOICES, start)))
 
     def _chosen(self, value: object) -> None:
         if isinstance(value, int) and self._allocators is not None:

@@ -21,7 +21,7 @@ from tpuprof.tui.pages.oom.draw.page import head_line as drawn_head
 from tpuprof.tui.pages.oom.draw.table import SORTS, Row, instruction_of, rows_of
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader, meanings
 from tpuprof.tui.widgets.screen import PageScreen
 
 if TYPE_CHECKING:
@@ -32,6 +32,18 @@ if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 Try = Callable[[Triage, frozenset[str]], Trial]
+
+
+ABOUT_ADVICE = meanings(
+    ("", "What to change, how, and what that would save, with the arithmetic and the buffers that it rests on."),
+    ("saves", "an estimate from the listed buffers, before the compiler has seen the change; advice may overlap."),
+)
+ABOUT_BUFFER = meanings(
+    ("", "One buffer of those that are in memory when it is fullest, or all of one source line (b)."),
+    ("size", "bytes in memory, padding among them."),
+    ("padding", "what the tiles of 8 by 128 elements (of 32 bits) leave empty; none where the shape fills them."),
+    ("source", "the line that made it; e opens it in $EDITOR from the list below."),
+)
 
 
 class TriageScreen(PageScreen):
@@ -163,7 +175,7 @@ class TriageScreen(PageScreen):
             self.flash = f"There is no advice {number}."
             return
         if self.view.advice == index:
-            self.open(Reader(self.look, f"Advice {index + 1}", partial(advice_card, self.triage, index)))
+            self.open(Reader(self.look, f"Advice {index + 1}", partial(advice_card, self.triage, index), ABOUT_ADVICE))
             return
         self.view = replace(self.view, advice=index)
         about = self.triage.advice[index].buffers
@@ -187,7 +199,7 @@ class TriageScreen(PageScreen):
             self._tick()
         elif self.row is not None and self.buffer is not None:
             lines = partial(buffer_card, self.triage, self.row, excerpt=self._excerpt())
-            self.open(Reader(self.look, self.row.title or instruction_of(self.buffer) or "Buffer", lines))
+            self.open(Reader(self.look, self.row.title or instruction_of(self.buffer) or "Buffer", lines, ABOUT_BUFFER))
 
     def _sort(self, by: int) -> None:
         index = (SORTS.index(self.view.sort) + by) % len(SORTS)
@@ -237,7 +249,7 @@ class TriageScreen(PageScreen):
 
     def _help(self) -> None:
         lines = partial(help_lines, self.triage, len(self.triages), self._is_alone)
-        self.open(Reader(self.look, "Help", partial(lines, with_arrays=self._arrays is not None)))
+        self.open(Reader(self.look, "Help", partial(lines, with_arrays=self._arrays is not None), ABOUT_HELP))
 
     def _holders(self, width: int, glyphs: Glyphs) -> list[Line]:
         """Who holds the memory, in a line and as a section; nothing without a device memory profile."""

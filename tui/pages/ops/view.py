@@ -78,6 +78,15 @@ class OpsTab(Tab):
         card_is_late: the card still shows what the cursor has left.
     """
 
+    CARD = (
+        ("time", "self time, all occurrences and cores together, and its share of that of all ops."),
+        ("clock", "how fast the core's clock ran against the nominal one, where the profile tells."),
+        ("stalled", "the part of its time in which it waited for a copy by DMA."),
+        ("bound by", "which roof of the device limits it by its FLOPs a byte, and how near it comes to that."),
+        ("matrix", "the sizes of a product, and what the matrix unit pads them to."),
+        ("padding", "shapes whose tiles are not full: memory and work for nothing."),
+        ("source, called", "the line that made it, and the calls that led there."),
+    )
     MEANINGS = (
         ("IDLE", "time in which a core runs no op."),
         ("duplicates", "ops that the compiler made of one: the same code, several times."),

@@ -97,6 +97,15 @@ class OverviewTab(GraphTab[Overview]):
     """Shows an overview, or the state of loading one."""
 
     MEANINGS = MEANINGS
+    CARD = (
+        (
+            "worth",
+            "what a step would save if what the finding is about cost nothing, or what it should; ~: an estimate.",
+        ),
+        ("rests on", "the figures behind a finding, each as it stands on the page that o goes to."),
+        ("step", "its time on the slowest core, then its parts by the profile's own breakdown."),
+        ("rank, share", "of an op: by self time over all cores."),
+    )
     TITLES: ClassVar[Mapping[Panel, str]] = {"findings": "Finding", "ops": "Op", "steps": "Step"}
 
     def __init__(self, look: Look, *, id: str) -> None:

@@ -12,15 +12,25 @@ from tpuprof.tui.pages.runs import drawing
 from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, ORDERS, RunOrder
 from tpuprof.tui.pages.runs.fields import RunRow
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.choosing import FilteredPopup
 from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import FilteredPopup, centred_top, on_panel
+from tpuprof.tui.widgets.popup import PopupKey, centred_top, meanings, on_panel
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.run_facts import RunFacts
 
 _NAMES: dict[RunOrder, str] = {"time": "age", "size": "size", "step": "step time"}
+
+
+_ABOUT = (
+    ("", "The runs that the path led to. What is known of the one under the cursor is below the list."),
+    ("*", "the newest run; A and B: the runs that are to be compared."),
+    ("age", "since the run's last file was written."),
+    ("step", "median of the steps of one core; ~ where it is the time between starts of the busiest program."),
+    ("problems", "files of it that can't be read whole."),
+)
 
 
 class RunsPopup(FilteredPopup):
@@ -55,7 +65,7 @@ class RunsPopup(FilteredPopup):
         closed: Callable[[], object] = lambda: None,
         marked: Run | None = None,
     ) -> None:
-        super().__init__(look, title)
+        super().__init__(look, title, meanings(*_ABOUT))
         self._runs = newest_first(runs)
         self._facts = facts
         self._open_run = open_run
@@ -100,17 +110,24 @@ class RunsPopup(FilteredPopup):
         """The filter, headings, the rows and the lines below them; the same with a filter, so that the panel stays."""
         return 2 + max(LEAST_ROWS, len(self._runs)) + DETAIL_LINES
 
-    def foot(self) -> str:
-        """The keys, as many as there is room for."""
+    @property
+    def own_keys(self) -> Sequence[PopupKey]:
+        """Opening, comparing, order and filter."""
+        keys = [PopupKey("Enter", "open", "Open the run")]
         if self.is_typing:
-            return "Enter opens   Esc back"
-        keys = ["Enter opens"]
+            return keys
         if self._compare is not None and len(self._runs) > 1:
-            keys.append("d compare" if self._marked is None else f"d compares with {self._letter()}")
-        keys += ["s order", "/ filter", "Esc back"]
-        while len("   ".join(keys)) > self.inner_width - 2 and len(keys) > 2:
-            del keys[-2]
-        return "   ".join(keys)
+            words = "compare" if self._marked is None else f"compare with {self._letter()}"
+            keys.append(PopupKey("d", words, "Mark a run; on another one: compare both, A the older"))
+        order = PopupKey("s", "order", "By age, size, step time")
+        return [*keys, order, PopupKey("/", "filter", "Only runs with these words")]
+
+    @property
+    def leave_key(self) -> PopupKey:
+        """It takes the mark back first."""
+        if self._marked is not None and not (self.is_typing or self.filter):
+            return PopupKey("Esc", "unmark", "Take the mark back")
+        return super().leave_key
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
         """The filter, the headings, the rows around the cursor, and what is known of the run under it."""

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.spans import CLASS_LETTER
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Popup, centred_top
+from tpuprof.tui.widgets.popup import Popup, PopupKey, centred_top, meanings
 
 _MOST_ROWS = 2000
 """Rows that are listed; what comes after them takes next to no time."""
@@ -30,6 +30,15 @@ _WIDE = 92
 """Cells from which on there is room for all figures."""
 
 _ROOM_FOR_TRACK = 40
+
+
+_ABOUT = meanings(
+    ("", "What ran between the two marks, or in the window. Events that reach out of it are cut to it."),
+    ("self", "time without the events nested in it, summed over the row's tracks; share: of the interval times those."),
+    ("busy", "of a track: time in which at least one event ran; share: of the interval."),
+    ("total, average", "whole durations, on wide screens."),
+    ("MXU HBM", "mean share of the peak over the cores, by the compiler's count of FLOPs and bytes."),
+)
 
 
 class _Listed(NamedTuple):
@@ -86,7 +95,7 @@ class Measured(Popup):
         use: Mapping[str, float | None],
         chosen: Callable[[EventId], object],
     ) -> None:
-        super().__init__(look, f"What ran in {duration(measurement.duration_ps, look.glyphs.is_ascii)}")
+        super().__init__(look, f"What ran in {duration(measurement.duration_ps, look.glyphs.is_ascii)}", _ABOUT)
         self._measurement = measurement
         self._chosen = chosen
         places = zip(measurement.tracks, kinds, strict=True)
@@ -129,12 +138,18 @@ class Measured(Popup):
         """Two lines of headings and the longer of both lists, so that the panel stays."""
         return max(len(self._listed), len(self._busy), 1) + _HEAD
 
-    def foot(self) -> str:
-        """The keys."""
+    @property
+    def own_keys(self) -> Sequence[PopupKey]:
+        """Sorting, and what a row is of."""
         other = "by name" if self._by_track else "by track"
         words = "together" if self._is_apart else "apart"
-        cores = f"  c cores {words}" if self._can_merge and not self._by_track else ""
-        return f"s sort  S reverse  t {other}{cores}  Enter goes there  Esc closes"
+        can_merge = self._can_merge and not self._by_track
+        return [
+            PopupKey("Enter", "go there", "Go to the longest event of the row"),
+            PopupKey("s S", "sort", "Sort by self time, total, count, name, track; reverse the order"),
+            PopupKey("t", other, "List names, or tracks"),
+            *([PopupKey("c", f"cores {words}", "The cores' rows of one name together, or apart")] if can_merge else []),
+        ]
 
     def rows(self, first: int, count_: int, width: int) -> list[AnyLine]:
         """The headings, and the rows around the cursor."""

@@ -15,7 +15,7 @@ from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.popup import Reader, meanings
 from tpuprof.tui.widgets.states import Decoding, Searching, State, state_lines
 from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab
 
@@ -87,6 +87,17 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
     ("Self", "duration of an event without the events nested in it."),
     ("Busy", "time in which at least one event of a track ran."),
     ("n/a", "the profile cannot tell. It is never 0 instead."),
+)
+
+
+_OF_EVENTS: tuple[tuple[str, str], ...] = (
+    ("", "One event of the trace, its arrows, and its stats as the profile has them."),
+    ("starts at", "by the trace's clock, from the profile's begin."),
+    ("self time", "without the events nested in it, and the share of it."),
+    ("in step", "the step that it began in, and how far into that."),
+    ("occurrences", "events of this name on the same track."),
+    ("> <", "arrows: what it launched or started, and what launched it; > and < on the timeline follow them."),
+    ("Stats", "of the event itself, then those that all events of its name share. Times in ps are written with units."),
 )
 
 
@@ -328,7 +339,7 @@ class TimelineTab(Tab):
             stats = error.sentence
         source = op_facts(track, index).source
         lines = partial(event_lines, timeline, event, stats, flows, source_excerpt(source) if source else None)
-        self.post_message(OpenPopup(Reader(self.look, "Event", lines)))
+        self.post_message(OpenPopup(Reader(self.look, "Event", lines, meanings(*_OF_EVENTS))))
 
     @work(thread=True, exclusive=True, group="measure", description="measure")
     def _measure(self, timeline: Timeline, start_ps: int, end_ps: int) -> None:

@@ -43,6 +43,8 @@ def test_the_end_of_the_hosts_is_a_stop_on_the_way_to_the_notes() -> None:
     assert opened == ["host3:1"] and not popup.is_open
 
 
-def test_the_foot_keeps_the_way_out_on_a_narrow_screen() -> None:
+def test_escape_says_where_it_leads() -> None:
     popup = popup_of([], width=60)
-    assert "Esc back" in drawn(popup, 60)[-1]
+    assert popup.leave_key.label == "back"
+    popup.press("l", "l")
+    assert popup.leave_key.label == "all steps"

@@ -39,7 +39,8 @@ from tpuprof.tui.pages.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.pages.memory.load import ArraysBeside, load
 from tpuprof.tui.pages.oom.screen import TriageScreen
 from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.popup import Chooser, Reader
+from tpuprof.tui.widgets.choosing import Chooser
+from tpuprof.tui.widgets.popup import Reader
 
 
 def scene(act: Act, width: int = 80, height: int = 24, pages: ReadyPages | None = None) -> None:

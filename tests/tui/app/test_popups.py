@@ -1,0 +1,171 @@
+"""Every popup of the program: its keys in the footer, its help on `?`, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import App
+
+from tests.parsers.diff.phased import served
+from tests.support.app.stage import ENVIRONMENT, ReadyPages, check_golden, make_app
+from tests.support.app.stand import frame
+from tests.support.made.oom import REPORT
+from tests.support.made.pages import training_overview
+from tpuprof.parsers.memory.oom.model import OomLog
+from tpuprof.tui.draw.spans import plain
+from tpuprof.tui.pages import load_above
+from tpuprof.tui.pages.diff.screen import DiffApp
+from tpuprof.tui.pages.oom.app import OomApp
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.popup import Popup
+from tpuprof.tui.widgets.screen import AppScreen
+
+MAIN = {
+    "help": ["question_mark"],
+    "palette": ["ctrl+p"],
+    "palette, typed into": ["ctrl+p", "r", "u"],
+    "runs": ["R"],
+    "runs, filtered": ["R", "slash", "t"],
+    "runs, one marked": ["D"],
+    "hosts": ["H"],
+    "a step of hosts": ["H", "l"],
+    "notes": ["w"],
+    "finding": ["enter"],
+    "op of the overview": ["j", "j", "enter"],
+    "step": ["l", "enter"],
+    "capture": ["C"],
+    "step of input": ["2", "l", "enter"],
+    "op": ["3", "v", "j", "enter"],
+    "event": ["4", "j", "j", "j", "full_stop", "enter"],
+    "measured": ["4", "M"],
+    "measured, tracks": ["4", "M", "t"],
+    "buffer": ["5", "enter"],
+    "figures of memory": ["5", "i"],
+    "modules": ["5", "m"],
+    "allocators": ["5", "v", "m"],
+}
+"""Keys that open each popup of the main screen."""
+
+OOM = {"advice": ["1", "1"], "buffer of an error": ["enter"], "help of an error": ["question_mark"]}
+DIFF = {"change": ["enter"], "setting": ["8", "enter"], "help of a comparison": ["question_mark"]}
+
+
+@pytest.fixture(scope="module")
+def diff_app(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], App[Any]]:
+    diff = served(tmp_path_factory.mktemp("served"))
+    return lambda: DiffApp(diff, detect(ENVIRONMENT), environ=ENVIRONMENT)
+
+
+def main_app() -> App[Any]:
+    return make_app(ReadyPages(training_overview()))
+
+
+def oom_app() -> App[Any]:
+    return OomApp("train.log", detect(ENVIRONMENT), log=OomLog((REPORT,), (), 50_000, 4_000_000), environ=ENVIRONMENT)
+
+
+async def quiet(pilot: Any) -> None:
+    """Waits until no worker runs and every message is handled."""
+    for _ in range(2):
+        await pilot.pause()
+        await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+def walk(app: App[Any], keys: list[str], golden: str = "", width: int = 80, height: int = 24) -> Popup:
+    """Opens a popup and its help, and goes back; returns the popup."""
+
+    async def run() -> Popup:
+        async with app.run_test(size=(width, height)) as pilot:
+            await quiet(pilot)
+            for key in keys:
+                await pilot.press(key)
+                await quiet(pilot)
+            screen = app.screen
+            assert isinstance(screen, AppScreen)
+            popup = screen.popups.popup
+            assert popup is not None and popup.about is not None, "nothing has opened"
+            foot = frame(pilot).splitlines()[-1]
+            assert all(f" {key} {label}" in foot for key, label, _ in popup.keys), foot
+            assert "? help" in foot and foot.endswith(popup.leave_key.label)
+            await pilot.press("question_mark")
+            await pilot.pause()
+            shown = frame(pilot)
+            above = screen.popups.popup
+            assert above is not None and above is not popup and screen.popup is popup
+            assert "Help: " in shown and "Keys" in shown and shown.splitlines()[-1].endswith("Esc back")
+            text = "\n".join(map(plain, popup.help_lines(76, screen.look.glyphs)))
+            meaning = text.partition("What this is")[2]
+            assert len(meaning.split()) > 10, "no word on what it shows"
+            assert all(key.key in text for key in popup.keys if key.key != "?")
+            if golden:
+                check_golden(f"popup-help-{golden}-{width}x{height}", shown)
+            await pilot.press("question_mark")  # a help has none of its own
+            assert screen.popups.popup is above
+            await pilot.press("escape")
+            await pilot.pause()
+            assert screen.popups.popup is popup and foot == frame(pilot).splitlines()[-1]
+            for _ in range(3):  # a filter, a mark, a step first
+                if screen.popups.popup is not None:
+                    await pilot.press("escape")
+            await quiet(pilot)
+            assert screen.popups.popup is None
+            return popup
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_popups_of_the_pages(name: str) -> None:
+    golden = {"hosts": "hosts", "measured": "measured", "op": "op"}.get(name, "")
+    walk(main_app(), MAIN[name], golden)
+
+
+@pytest.mark.parametrize("name", OOM)
+def test_popups_of_an_error(name: str) -> None:
+    walk(oom_app(), OOM[name])
+
+
+@pytest.mark.parametrize("name", DIFF)
+def test_popups_of_a_comparison(name: str, diff_app: Callable[[], App[Any]]) -> None:
+    walk(diff_app(), DIFF[name])
+
+
+@pytest.mark.parametrize("name", ["finding", "hosts", "runs", "measured"])
+def test_popups_on_the_smallest_screen(name: str) -> None:
+    """Not all keys fit there, but those of help and Escape do."""
+
+    async def run() -> str:
+        app = main_app()
+        async with app.run_test(size=(60, 15)) as pilot:
+            await quiet(pilot)
+            for key in MAIN[name]:
+                await pilot.press(key)
+                await quiet(pilot)
+            return frame(pilot).splitlines()[-1]
+
+    foot = asyncio.run(run())
+    assert "? help" in foot and "Esc" in foot
+
+
+def test_every_kind_of_popup_is_walked_through() -> None:
+    for name in ("runs", "hosts"):
+        load_above(name)
+
+    def kinds(of: type[Popup]) -> set[type[Popup]]:
+        below = of.__subclasses__()
+        return {kind for one in below for kind in kinds(one)} | {one for one in below if not one.__subclasses__()}
+
+    names = {kind.__name__ for kind in kinds(Popup) if kind.__module__.startswith("tpuprof")}
+    assert names == {"Reader", "Chooser", "RunsPopup", "HostsPopup", "Measured", "Asker"}
+
+
+def test_no_popup_is_opened_without_its_help() -> None:
+    """`Reader` alone may be without one, where it is a help itself: in one place."""
+    sources = Path(__file__).parents[3] / "tui"
+    without = [path.name for path in sources.rglob("*.py") if "help_lines, None)" in path.read_text(encoding="utf-8")]
+    assert without == ["popup.py"]

@@ -1,0 +1,203 @@
+"""Lists to choose from, above a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.draw.layout import clean, cut, cut_middle
+from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
+from tpuprof.tui.widgets.chrome import pad
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_editor import LineEditor
+from tpuprof.tui.widgets.popup import BACK, Lines, Popup, PopupKey, centred_top
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[T]):
+    """One row of a list.
+
+    Attributes:
+        cells, value: one text a column, and what choosing it answers.
+        warning: a text after the columns that says what is wrong with it.
+        possible: whether it can be chosen.
+    """
+
+    cells: tuple[str, ...]
+    value: T
+    warning: str = ""
+    possible: bool = True
+
+
+class FilteredPopup(Popup):
+    """A list whose rows are those that hold the words typed above them; keys are typed after ``/`` or at once."""
+
+    def __init__(self, look: Look, title: str, about: Lines, typing: bool = False) -> None:
+        super().__init__(look, title, about)
+        self._editor = LineEditor(moves=False)
+        self.is_typing = self._types_at_once = typing
+
+    @property
+    def filter(self) -> str:
+        """What is typed."""
+        return self._editor.text
+
+    def filter_line(self, found: str, width: int) -> AnyLine:
+        """The filter, and how much it finds."""
+        text = clean(self.filter, self.look.glyphs.is_ascii)
+        spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
+        spans += [("_" if self.is_typing else "", "panel.key"), (f"   {found}", "panel.dim")]
+        return pad(spans, width, "panel")
+
+    @property
+    def leave_key(self) -> PopupKey:
+        """Escape ends the filter first."""
+        if (self.is_typing or self.filter) and not self._types_at_once:
+            return PopupKey("Esc", "all rows", "End the filter; again: back")
+        return BACK
+
+    def filter_changed(self) -> None:
+        """Other rows match."""
+
+    def press(self, key: str, character: str | None) -> None:
+        """Types into the filter where typing is on; Escape ends the filter first."""
+        if key == "escape" and (self.is_typing or self.filter) and not self._types_at_once:
+            self.is_typing, self._editor = False, LineEditor(moves=False)
+            self.filter_changed()
+        elif self.is_typing and key in ("ctrl+n", "ctrl+p"):
+            self.step(1 if key == "ctrl+n" else -1, 0)
+        elif self.is_typing and self._editor.press(key, character):
+            self.filter_changed()
+        elif key == "slash":
+            self.is_typing = True
+        else:
+            super().press(key, character)
+
+
+class Chooser(FilteredPopup, Generic[T]):
+    """A list to choose from, with a filter.
+
+    Args:
+        columns: headings; the first column takes the room that the others leave.
+        chosen: called with the value of the row that was chosen; not at all where none was.
+        about: what the rows are, for its help.
+        start: index of the row under the cursor at first.
+    """
+
+    def __init__(
+        self,
+        look: Look,
+        title: str,
+        columns: tuple[str, ...],
+        choices: Sequence[Choice[T]],
+        chosen: Callable[[T], object],
+        about: Lines,
+        start: int = 0,
+        typing: bool = False,
+    ) -> None:
+        super().__init__(look, title, about, typing)
+        self.columns = columns
+        self.choices = tuple(choices)
+        self._chosen = chosen
+        self.cursor = start
+
+    @property
+    def matching(self) -> list[Choice[T]]:
+        """The rows that hold every word of the filter."""
+        words = self.filter.casefold().split()
+        texts = (" ".join((*choice.cells, choice.warning)).casefold() for choice in self.choices)
+        rows = zip(self.choices, texts, strict=True)
+        return [choice for choice, text in rows if all(word in text for word in words)]
+
+    def row_count(self) -> int:
+        """A line for the filter, one of headings, the rows; as many as without a filter, so that the panel stays."""
+        return len(self.choices) + 2
+
+    @property
+    def own_keys(self) -> Sequence[PopupKey]:
+        """It chooses, and takes a filter."""
+        choose = PopupKey("Enter", "choose", "Choose the row under the cursor")
+        if self.is_typing:
+            return [choose, PopupKey("ctrl+n ctrl+p", "move", "Next, previous row while you type")]
+        return [choose, PopupKey("/", "filter", "Only rows with these words")]
+
+    def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
+        """The filter, the headings, and the rows around the cursor."""
+        glyphs, matching = self.look.glyphs, self.matching
+        widths = self._widths(width)
+        room, top = count - 2, self._first(count - 2)
+        filtered = self.filter_line(f"{len(matching)} of {len(self.choices)}", width)
+        if not self.is_typing and not self.filter:
+            filtered = pad([(f"{len(self.choices)} to choose from", "panel.dim")], width, "panel")
+        lines = [filtered, self._row_line(self.columns, "", width, widths, "panel.dim", " ")]
+        for index, choice in enumerate(matching[top : top + room], top):
+            key: AnyKey = "panel.cursor" if index == self.cursor else "panel" if choice.possible else "panel.dim"
+            mark = glyphs.mark if index == self.cursor else " "
+            lines.append(self._row_line(choice.cells, choice.warning, width, widths, key, mark))
+        return lines
+
+    def _widths(self, width: int) -> list[int]:
+        """Cells of each column but the first, by its widest cell."""
+        rest = [
+            max(len(clean(row[index])) for row in (self.columns, *(choice.cells for choice in self.choices)))
+            for index in range(1, len(self.columns))
+        ]
+        return [max(8, width - 2 - sum(rest) - 2 * len(rest)), *rest]
+
+    def _row_line(
+        self, cells: Sequence[str], warning: str, width: int, widths: Sequence[int], key: AnyKey, mark: str
+    ) -> AnyLine:
+        glyphs = self.look.glyphs
+        ascii_only = glyphs.is_ascii
+        longest = max((len(clean(choice.cells[0])) for choice in self.choices), default=8)
+        first = min(widths[0], max(longest, len(self.columns[0])))
+        spans: list[AnySpan] = [(f"{mark} ", key)]
+        for index, cell in enumerate(cells):
+            room = first if index == 0 else widths[index]
+            text = cut_middle(clean(cell, ascii_only), room, glyphs)
+            spans.append((f"{text:<{room}}" if index == 0 else f"  {text:>{room}}", key))
+        left = width - sum(len(text) for text, _ in spans)
+        if warning and left > 6:
+            words = cut(clean(warning, ascii_only), left - 2, glyphs)
+            spans.append((f"  {words}", "panel.warn" if key == "panel" else key))
+        return pad(spans, width, key)
+
+    # --- keys
+
+    def press(self, key: str, character: str | None) -> None:
+        """Enter chooses; the rest is the filter's."""
+        if key == "enter":
+            self._choose()
+        else:
+            super().press(key, character)
+
+    def step(self, lines: int, screens: float) -> None:
+        """Moves the cursor."""
+        self._point(self.cursor + lines + round(screens * (self.room - 2)))
+
+    def click(self, row: int) -> None:
+        """Chooses a row."""
+        index = self._first(self.room - 2) + row - 3
+        if 3 <= row < self.room + 1 and index < len(self.matching):
+            self._point(index)
+            self._choose()
+
+    def _first(self, room: int) -> int:
+        """The first row shown, of as many as fit: the cursor stays in the middle."""
+        return centred_top(self.cursor, len(self.matching), room)
+
+    def filter_changed(self) -> None:
+        """The first of the rows is under the cursor."""
+        self.cursor = 0
+
+    def _point(self, index: int) -> None:
+        self.cursor = max(0, min(index, len(self.matching) - 1))
+
+    def _choose(self) -> None:
+        matching = self.matching
+        if matching and matching[self.cursor].possible:
+            self.is_open = False
+            self._chosen(matching[self.cursor].value)
