@@ -130,6 +130,7 @@ _LOOKS: dict[str, OnScreen[Any]] = {
     "occurrences": OnScreen("count", "count", 8),
     "total_time_ps": OnScreen("total", "total time", 10),
     "self_time_ps": OnScreen("self", "self time", 9),
+    "average_time_ps": OnScreen("average_total", "avg total", 9),
     "average_self_time_ps": OnScreen("average", "average", 9),
     "self_time_percent": OnScreen("self", "time", 6, fixed=True),
     "cumulative_percent": OnScreen("cumulative", "cumul.", 6),

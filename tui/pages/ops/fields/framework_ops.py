@@ -108,7 +108,7 @@ FRAMEWORK_OPS: Table[FrameworkOps] = Table(
     screen=in_order(
         common.LEADING,
         "flops_utilization hbm_bandwidth_utilization self_time_ps occurrences side bound_by type gflops_per_second",
-        "cumulative_percent total_time_ps",
+        "cumulative_percent total_time_ps average_time_ps average_self_time_ps",
     ),
 )
 
