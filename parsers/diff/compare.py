@@ -211,7 +211,8 @@ def _settings(
     ]
     told = [any(one.kind in ("version", "flag") for one in part) for part in found]
     if not all(told):
-        unknown["settings"] = _of_both(["" if is_told else NOT_TOLD for is_told in told])
+        each = _of_both(["" if is_told else NOT_TOLD for is_told in told])
+        unknown["settings"] = each if any(told) else f"in both runs, {NOT_TOLD}"
     return setting_changes(*found)
 
 

@@ -170,7 +170,12 @@ OF_CARDS = (
 
 def foot_keys(view: View, is_alone: bool, has_clones: bool = False, has_phases: bool = False) -> list[tuple[str, str]]:
     """Keys for the footer and what they do, the most useful first; the last one always shows."""
-    keys = [("1-8", "view"), *([("Enter", "details")] if view.name != "steps" else []), ("y", "copy"), ("?", "help")]
+    keys = [
+        ("1-8", "view"),
+        *([] if view.name == "steps" else [("Enter", "its ops" if view.name == "phases" else "details")]),
+        ("y", "copy"),
+        ("?", "help"),
+    ]
     if view.name in HIDING:
         keys.insert(2, ("i", "show same" if view.hides_same else "hide same"))
         keys += [("/", "filter"), *([("s", "sort")] if view.name != "setup" else [])]
