@@ -129,7 +129,7 @@ def _options(body: bytes) -> Iterator[Setting]:
     """The options that the profiler ran with; those that stand at zero, or empty, are not in the bytes."""
     from google.protobuf.message import DecodeError  # noqa: PLC0415
 
-    from tpuprof.parsers.formats.proto.profiler_service_pb2 import ProfileOptions  # noqa: PLC0415
+    from tpuprof.parsers.formats.proto.services_pb2 import ProfileOptions  # noqa: PLC0415
 
     try:
         options = ProfileOptions.FromString(body)

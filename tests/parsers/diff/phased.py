@@ -9,7 +9,7 @@ from tests.parsers.diff.build import MS, US, Step, session
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.diff.compare import compare
 from tpuprof.parsers.diff.model import Diff
-from tpuprof.parsers.formats.proto.profiler_service_pb2 import ProfileOptions
+from tpuprof.parsers.formats.proto.services_pb2 import ProfileOptions
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 Environment = Mapping[str, str | int | bytes]

@@ -18,7 +18,7 @@ from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.pages.live.drawing import Composed, View, compose, head_line, help_lines
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader
 from tpuprof.tui.widgets.screen import PageScreen, ScreenApp
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class LiveScreen(PageScreen):
 
     def _help(self) -> None:
         unknown = self._shown[-1].unknown if self._shown else {}
-        self.open(Reader(self.look, "Help", partial(help_lines, unknown)))
+        self.open(Reader(self.look, "Help", partial(help_lines, unknown), ABOUT_HELP))
 
 
 class LiveApp(ScreenApp):
