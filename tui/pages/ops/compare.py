@@ -44,6 +44,16 @@ _FIGURES = (
 )
 
 
+ABOUT = (
+    ("", "The marked op at the left, the one under the cursor at the right; what differs stands out."),
+    ("times", "the right figure over the left one, where both are known."),
+    ("a run", "FLOPs and bytes of HBM of one occurrence, by the compiler's count."),
+    ("array", "shapes of result and operands in order, with their layouts, and what tiling adds to each."),
+    ("n/a", "the profile does not tell it for that op; it is never 0 instead."),
+)
+"""What the comparison's rows mean."""
+
+
 def comparison_lines(pair: OpComparison, width: int, glyphs: Glyphs) -> list[Line]:
     """Sentences, figures and arrays of two ops."""
     return _Lines(pair, width, glyphs).all()

@@ -20,7 +20,7 @@ from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, TITLES, TREE, View, V
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey, gutter_lines
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.popup import Reader, meanings
 from tpuprof.tui.widgets.states import Searching, State, state_lines
 from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab
 
@@ -385,9 +385,9 @@ class OpsTab(Tab):
         pair = self.views.compare()
         if isinstance(pair, str):
             return pair
-        from tpuprof.tui.pages.ops.compare import comparison_lines  # noqa: PLC0415 - for those who compare
+        from tpuprof.tui.pages.ops.compare import ABOUT, comparison_lines  # noqa: PLC0415 - for those who compare
 
-        self.post_message(OpenPopup(Reader(self.look, "Two ops", partial(comparison_lines, pair))))
+        self.post_message(OpenPopup(Reader(self.look, "Two ops", partial(comparison_lines, pair), meanings(*ABOUT))))
         return ""
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
