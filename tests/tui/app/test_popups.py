@@ -15,10 +15,15 @@ from tests.support.app.stage import ENVIRONMENT, ReadyPages, check_golden, make_
 from tests.support.app.stand import frame
 from tests.support.made.oom import REPORT
 from tests.support.made.pages import training_overview
+from tests.support.pprof import pprof, training
+from tpuprof.parsers.formats.pprof.messages import read_messages
+from tpuprof.parsers.formats.xspace.source import MemorySource
+from tpuprof.parsers.memory.live_arrays import live_arrays
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.tui.draw.spans import plain
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.diff.screen import DiffApp
+from tpuprof.tui.pages.live_arrays.screen import LiveArraysApp
 from tpuprof.tui.pages.oom.app import OomApp
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.popup import Popup
@@ -67,6 +72,11 @@ def main_app() -> App[Any]:
 
 def oom_app() -> App[Any]:
     return OomApp("train.log", detect(ENVIRONMENT), log=OomLog((REPORT,), (), 50_000, 4_000_000), environ=ENVIRONMENT)
+
+
+def arrays_app() -> App[Any]:
+    held = live_arrays(read_messages(MemorySource(pprof(training(12))), "a.prof"), "a.prof", "/runs/a.prof")
+    return LiveArraysApp(held, detect(ENVIRONMENT), environ=ENVIRONMENT)
 
 
 async def quiet(pilot: Any) -> None:
@@ -129,6 +139,11 @@ def test_popups_of_the_pages(name: str) -> None:
 @pytest.mark.parametrize("name", OOM)
 def test_popups_of_an_error(name: str) -> None:
     walk(oom_app(), OOM[name])
+
+
+@pytest.mark.parametrize("keys", [["enter"], ["question_mark"]])
+def test_popups_of_live_arrays(keys: list[str]) -> None:
+    walk(arrays_app(), keys)
 
 
 @pytest.mark.parametrize("name", DIFF)

@@ -29,11 +29,20 @@ from tpuprof.tui.pages.live_arrays.fields import BY_WORDS
 from tpuprof.tui.pages.live_arrays.help import foot_keys, help_lines, summary
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader, meanings
 from tpuprof.tui.widgets.screen import PageScreen, ScreenApp
 
 if TYPE_CHECKING:
     from tpuprof.tui.terminal.detect import Terminal
+
+
+ABOUT = meanings(
+    ("", "Arrays that were alive in device memory when the file was written, those of one row."),
+    ("size", "of all of them together, and their share of all live arrays."),
+    ("kind", "what holds the memory, as the file says: arrays, or compiled programs."),
+    ("stack", "the calls that made them, innermost first; e opens the line in $EDITOR from the list below."),
+    ("change", "where two files are compared: what the later one holds more or less."),
+)
 
 
 class LiveArraysScreen(PageScreen):
@@ -123,7 +132,7 @@ class LiveArraysScreen(PageScreen):
     def enter(self) -> None:
         """The whole stack, and all else of the row under the cursor."""
         if self.row is not None:
-            self.open(Reader(self.look, "Live arrays", partial(card, self.content, self.row, self.view.by)))
+            self.open(Reader(self.look, "Live arrays", partial(card, self.content, self.row, self.view.by), ABOUT))
 
     def _show(self, view: View, words: str) -> None:
         self.view = replace(view, cursor=0, first=0)
@@ -171,7 +180,7 @@ class LiveArraysScreen(PageScreen):
             self.leave()
 
     def _help(self) -> None:
-        self.open(Reader(self.look, "Help", partial(help_lines, self.content, self._is_alone)))
+        self.open(Reader(self.look, "Help", partial(help_lines, self.content, self._is_alone), ABOUT_HELP))
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
