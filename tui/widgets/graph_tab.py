@@ -200,7 +200,7 @@ class GraphTab(Tab, Generic[P]):
             def lines(width: int, glyphs: Glyphs) -> list[Line]:
                 return figure_lines(self._sections(page), page.unknown, width, glyphs)
 
-            self.post_message(OpenPopup(Reader(self.look, "All figures", lines)))
+            self.post_message(OpenPopup(Reader(self.look, "All figures", lines, self.help_lines)))
         return ""
 
     def _keep_cursors(self, old: P | None, new: P) -> None:

@@ -40,6 +40,8 @@ MAIN = {
     "a step of hosts": ["H", "l"],
     "notes": ["w"],
     "finding": ["enter"],
+    "figures": ["i"],
+    "figures of input": ["2", "i"],
     "op of the overview": ["j", "j", "enter"],
     "step": ["l", "enter"],
     "capture": ["C"],
