@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.record import dataclass
@@ -28,6 +28,10 @@ from tpuprof.parsers.ops.device import (
 from tpuprof.parsers.ops.offload import offloaded_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables
 
+if TYPE_CHECKING:
+    from tpuprof.parsers.ops.streams.devices import StreamDevice
+    from tpuprof.parsers.ops.streams.kernels import Kernel
+
 _MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
 
 
@@ -38,12 +42,14 @@ class OpSummary:
     Attributes:
         host: name of the host.
         core_count, gpu_count: numbers of TensorCore and GPU planes.
-        device: the device as the cores' planes describe it; None without a device plane.
-        table: time by op over the host's cores.
+        thread_count: host threads that ran HLO ops, in a profile without a device; else 0.
+        device: the device as the cores' planes describe it, or the host's CPU where its threads ran ops; else None.
+        table: time by op over the host's cores, GPUs or threads.
         offloaded: time by op over the SparseCores beside them, for the ops of the cores (`OpTable.parent`).
-        op_events: number of op events over the host's cores.
+        op_events: number of op events over these.
         self_ps: self time of all ops.
         total_ps: the cores' whole time, idle time included.
+        kernels: of GPUs, most time first.
         programs: program id to the name of its HLO module.
         simulated: whether the profile says that its times are not measured.
         warnings: messages of the profiler itself.
@@ -54,12 +60,14 @@ class OpSummary:
     host: str
     core_count: int
     gpu_count: int
+    thread_count: int
     device: DeviceInfo | None
     table: OpTable
     offloaded: OpTable
     op_events: int
     self_ps: int
     total_ps: int
+    kernels: tuple[Kernel, ...]
     programs: Mapping[int, str]
     simulated: bool
     warnings: tuple[str, ...]
@@ -80,34 +88,65 @@ class CoreTotals:
 
 
 def op_summary(
-    trace: Trace, host: str, infos: Sequence[DeviceInfo], cores: Sequence[CoreTotals], modules: Iterable[str]
+    trace: Trace,
+    host: str,
+    infos: Sequence[DeviceInfo],
+    cores: Sequence[CoreTotals],
+    modules: Iterable[str],
+    streams: Sequence[StreamDevice] = (),
 ) -> OpSummary:
-    """Puts a host's cores together.
+    """Puts a host's cores together, or its GPUs.
 
     Args:
         infos: each core's device.
         modules: names of the modules that ran, ``jit_step(7)``.
+        streams: GPUs, or the host's CPU; none where there are cores.
     """
+    core_count = len(cores)
+    infos = [*infos, *(device.info for device in streams)]
+    sums = [device.sums() for device in streams]
+    cores = [*cores, *(CoreTotals(each.table, each.op_events, each.total_ps) for each in sums)]
     device, remarks = merge_devices(infos)
     environment = trace.plane(ENVIRONMENT_PLANE)
     self_ps = [int(core.table.self_ps.sum()) for core in cores]
     matches = map(_MODULE_NAME.match, modules)
     return OpSummary(
         host=host,
-        core_count=len(cores),
+        core_count=core_count,
         gpu_count=sum(is_gpu(plane) for plane in trace.planes),
+        thread_count=sum(len(device.streams) for device in streams if device.is_host),
         device=device,
         table=merge_tables([core.table for core in cores]),
         offloaded=offloaded_ops(trace.planes),
         op_events=sum(core.op_events for core in cores),
         self_ps=sum(self_ps),
         total_ps=sum(max(core.total_ps, own) for core, own in zip(cores, self_ps, strict=True)),
-        programs={int(match[2]): match[1] for match in matches if match},
+        kernels=_kernels(streams),
+        programs={**_program_names(trace, streams), **{int(match[2]): match[1] for match in matches if match}},
         simulated=environment is not None and bool(environment.stats.get("tpuprof_simulated")),
         warnings=(*trace.errors, *trace.warnings),
         remarks=remarks,
         problems=trace.problems,
     )
+
+
+def _kernels(streams: Sequence[StreamDevice]) -> tuple[Kernel, ...]:
+    """The kernels of all GPUs."""
+    if not streams:
+        return ()
+    from tpuprof.parsers.ops.streams.kernels import merged_kernels  # noqa: PLC0415 - for GPUs only
+
+    return merged_kernels(kernel for device in streams for kernel in device.kernels())
+
+
+def _program_names(trace: Trace, streams: Sequence[StreamDevice]) -> Mapping[int, str]:
+    """The names of the programs whose ops streams ran, which have no line of modules."""
+    if not streams:
+        return {}
+    from tpuprof.parsers.formats.hlo.programs import HloModules  # noqa: PLC0415 - for GPUs only
+
+    ran = {op.program for device in streams for op in device.attribution.ops}
+    return {program: name for program, name in HloModules.of(trace).names.items() if name and program in ran}
 
 
 def whole_time(plane: Plane, sums: OpSums) -> int:
@@ -129,7 +168,8 @@ def summarise_ops(path: str, host: str, watch: Watch, threads: int, core: str = 
 
         cores = on_threads(totals, planes, threads)
         modules = {name for plane in planes for name in _module_names(plane)}
-        return of_core(op_summary(trace, host, list(map(device_info, planes)), cores, modules), core)
+        streams = _streams(trace, watch) if not planes else ()
+        return of_core(op_summary(trace, host, list(map(device_info, planes)), cores, modules, streams), core)
 
 
 Summary = TypeVar("Summary", bound=OpSummary)
@@ -141,6 +181,21 @@ def of_core(summary: Summary, core: str) -> Summary:
         return summary
     label = f"{summary.host}:{core}"
     return replace(summary, host=label, remarks=(*summary.remarks, only_shown(label)))
+
+
+def _streams(trace: Trace, watch: Watch) -> tuple[StreamDevice, ...]:
+    """The GPUs of a profile without TPUs, or the host's CPU of one without a device, where it ran ops."""
+    from tpuprof.parsers.ops.host.events import read_threads  # noqa: PLC0415 - for profiles without TPUs only
+    from tpuprof.parsers.ops.streams import devices  # noqa: PLC0415
+    from tpuprof.parsers.ops.streams.attribution import OP_STATS  # noqa: PLC0415
+
+    host = devices.runs_on_cpu(trace)
+    planes = devices.gpu_planes(trace) if host is None else [host]
+    watch.opened(sum(line.size for plane in planes for line in plane.lines))
+    if host is None:
+        return devices.read_gpus(trace, (), watch.chunk)
+    cpu = devices.cpu_device(trace, host, list(read_threads(host, OP_STATS, watch.chunk)))
+    return (cpu,) if cpu is not None else ()
 
 
 def _module_names(plane: Plane) -> list[str]:

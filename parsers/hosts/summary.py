@@ -45,7 +45,8 @@ from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests,
 from tpuprof.parsers.steps.sparse_core import sparse_core_times
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.steps.gpu.steps import GpuSummary
+    from tpuprof.parsers.ops.streams.devices import StreamDevice
+    from tpuprof.parsers.steps.generic.moments import GenericSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class HostSummary(OpSummary):
         host_ops: framework ops of the host's threads.
         input_rows: what the host did for input that is no framework op.
         requests: the requests that the host served, and the runs of its cores' modules.
-        gpu: what its GPUs did; None without GPUs, or with TPUs beside them.
+        generic: what its GPUs did, or its own CPU in a profile without a device; None with TPUs, or without either.
         idle: the long gaps of the core that is idle most; None where no core is idle for long.
         compilations: programs that the host compiled during the profile.
         core_ops: the largest ops by core.
@@ -81,7 +82,7 @@ class HostSummary(OpSummary):
     host_ops: HostOps
     input_rows: InputRows
     requests: HostRequests
-    gpu: GpuSummary | None
+    generic: GenericSummary | None
     idle: IdleTime | None
     compilations: tuple[Compilation, ...]
     core_ops: CoreOpTimes
@@ -125,7 +126,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         workers: how many threads decode cores; they help where the decoding releases the interpreter lock.
     """
     cores = [plane for plane in trace.planes if devices.is_tensor_core(plane)]
-    side = read_host_side(trace, on_chunk)
+    streams, side = _streams_and_host(trace, on_chunk)
     runs = [markers.module_runs(plane) for plane in cores]
     groups = _groups(trace, cores, side.events)
     step_lists, source, note, step_module = _find_steps(cores, runs, groups, side.events)
@@ -144,7 +145,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
 
     summaries = on_threads(work, range(len(cores)), workers)
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
-    ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.name})
+    ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.name}, streams)
     names = [f"{host}:{devices.device_ordinal(plane)}" for plane in cores]
     steps = _grid(trace, names, summaries, source, _input_source(ops.table, waits, step_lists))
     if steps is None and not note:
@@ -160,7 +161,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         host_ops=side.ops,
         input_rows=side.input_rows,
         requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries], shift, launched),
-        gpu=_gpus(trace, side.events, on_chunk),
+        generic=_generic(trace, streams, side) if not cores and not beside else None,
         idle=None
         if most is None
         else _idle_time(cores[most], summaries[most], (step_lists[most], runs[most]), side, shift),
@@ -197,12 +198,33 @@ def _of_clocks(lead: ClockLead | None) -> tuple[str, ...]:
     )
 
 
-def _gpus(trace: Trace, host: HostEvents | None, on_chunk: ChunkDone | None) -> GpuSummary | None:
-    if not any(devices.is_gpu(plane) for plane in trace.planes):
-        return None
-    from tpuprof.parsers.steps.gpu.steps import gpu_summary  # noqa: PLC0415 - for GPUs only
+def _streams_and_host(trace: Trace, on_chunk: ChunkDone | None) -> tuple[Sequence[StreamDevice], HostSide]:
+    """The GPUs of a profile, or the CPU of a host without a device where it ran ops; and the host's threads."""
+    if any(devices.is_tensor_core(plane) or devices.is_sparse_core(plane) for plane in trace.planes):
+        return (), read_host_side(trace, on_chunk)
+    from tpuprof.parsers.ops.streams import devices as streams  # noqa: PLC0415 - for profiles without TPUs only
+    from tpuprof.parsers.ops.streams.attribution import OP_STATS  # noqa: PLC0415
+    from tpuprof.parsers.steps.generic.gpu import STREAM_STATS  # noqa: PLC0415
 
-    return gpu_summary(trace, host, on_chunk)
+    plane = streams.runs_on_cpu(trace)
+    side = read_host_side(trace, on_chunk, OP_STATS if plane is not None else ())
+    if plane is None or side.events is None:
+        return streams.read_gpus(trace, STREAM_STATS, on_chunk), side
+    cpu = streams.cpu_device(trace, plane, side.events.threads)
+    return (cpu,) if cpu is not None else (), side
+
+
+def _generic(trace: Trace, streams: Sequence[StreamDevice], side: HostSide) -> GenericSummary | None:
+    """What streams tell of steps, or the host alone; None where that is nothing."""
+    if any(devices.is_gpu(plane) for plane in trace.planes):
+        from tpuprof.parsers.steps.generic.gpu import gpu_summary  # noqa: PLC0415 - for GPUs only
+
+        return gpu_summary(trace, side.events, streams, side.waits)
+    if side.events is None:
+        return None
+    from tpuprof.parsers.steps.generic.cpu import cpu_summary  # noqa: PLC0415 - for profiles without a device only
+
+    return cpu_summary(trace, side.events, next(iter(streams), None), side.waits)
 
 
 def _plane_stats(trace: Trace, name: str) -> dict[str, object]:
@@ -234,14 +256,18 @@ class HostSide:
     input_rows: InputRows
 
 
-def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None) -> HostSide:
-    """Decodes the host's threads once, for all that needs them."""
+def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None, more: Sequence[str] = ()) -> HostSide:
+    """Decodes the host's threads once, for all that needs them.
+
+    Args:
+        more: stats to read besides.
+    """
     plane = trace.plane(HOST_PLANE)
     none = no_ints()
     if plane is None:
         return HostSide(None, merge_host_ops([]), (none, none), merge_input_rows([]))
     reader = HostOpsReader(plane)
-    wanted = (*reader.stats, *GROUP_STATS, *INPUT_STATS, *REQUEST_STATS, *memory_stats(plane))
+    wanted = (*reader.stats, *GROUP_STATS, *INPUT_STATS, *REQUEST_STATS, *memory_stats(plane), *more)
     stats = tuple(dict.fromkeys(wanted))
     events = HostEvents(plane, tuple(read_threads(plane, stats, on_chunk)))
     for thread in events.threads:

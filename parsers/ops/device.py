@@ -43,12 +43,18 @@ HOLDS_OPS = frozenset({"while", "conditional", "call", "megacore fusion"})
 CUSTOM_CALL = "custom-call"
 """HLO category of kernels, such as Pallas ones, and other calls out of the compiler's own code."""
 
-_COLLECTIVE = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective|^send|^recv|partition-id")
-_HOST = re.compile(r"^infeed|^outfeed|^host (send|recv)|host-")
+_COLLECTIVE = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective|^send|^recv|partition-id|^nccl")
+_HOST = re.compile(r"^infeed|^outfeed|^host (send|recv)|host-|^memcpy .*host")
 _COPY = re.compile(
     r"copy|data formatting|^dynamic-(update-)?slice|^slice|^concatenate|^pad$|^reshape|^transpose|^bitcast"
+    r"|^mem(cpy|set)"
 )
 _COMPUTE = re.compile(r"convolution|^dot|output fusion|matmul")
+_PRODUCT = re.compile(
+    r"(dot_general|ragged_dot\w*|scaled_dot\w*|conv_general_dilated|(Batch|Fused)?MatMul\w*|\w*Conv[23]\w*|Einsum"
+    r"|XlaDot\w*|CudnnRNN\w*)\Z"
+)
+"""Types of framework ops that multiply matrices."""
 
 
 def is_tensor_core(plane: Plane) -> bool:
@@ -173,17 +179,52 @@ def chip_number(plane: Plane) -> int | None:
     return everywhere or local
 
 
+_NVIDIA = (
+    ((2, 0), "Fermi"),
+    ((3, 0), "Kepler"),
+    ((5, 0), "Maxwell"),
+    ((6, 0), "Pascal"),
+    ((7, 0), "Volta"),
+    ((7, 5), "Turing"),
+    ((8, 0), "Ampere"),
+    ((8, 9), "Ada Lovelace"),
+    ((9, 0), "Hopper"),
+    ((10, 0), "Blackwell"),
+)
+_AMD = {(9, 4): "gfx942", (9, 5): "gfx950"}
+_AMD_SERIES = {9: "gfx-9XX series", 10: "gfx-10XX series", 11: "gfx-11XX series"}
+
+
+def gpu_type(plane: Plane) -> str:
+    """XProf's name of a GPU, from vendor, device name and compute capability in the plane's stats."""
+    stats = plane.stats
+    major, minor = (
+        value if isinstance(value := stats.get(f"compute_cap_{part}"), int) else 0 for part in ("major", "minor")
+    )
+    if stats.get("device_vendor") == "Nvidia":
+        named = [name for lowest, name in _NVIDIA if lowest[0] == major and lowest[1] <= minor]
+        return f"Nvidia GPU ({named[-1]})" if named else "Nvidia GPU"
+    if stats.get("device_vendor") == "AMD":
+        name = stats.get("gpu_device_name")
+        if not (isinstance(name, str) and re.fullmatch("gfx[0-9a-fA-F]{3,}", name)):  # the architecture: gfx90a
+            name = _AMD.get((major, minor)) or _AMD_SERIES.get(major)
+        return f"AMD GPU - {name}" if name else "AMD GPU"
+    return "GPU"
+
+
 def device_info(plane: Plane) -> DeviceInfo:
-    """Reads the stats of a device plane."""
+    """Reads the stats of a device plane; the plane of a GPU gives the bandwidth of its memory in bytes/s."""
     stats = plane.stats
     kind = stats.get("device_type_string")
     chip = _detail(plane, _LOCAL_CHIP_ID)
+    peaks = {name: _peak(stats.get(f"peak_{stat}_bw_gigabytes_per_second"), 1e9) for name, stat in _BANDWIDTHS}
+    bandwidth = stats.get("memory_bandwidth")
+    if peaks["hbm"] is None and isinstance(bandwidth, int | float):
+        peaks["hbm"] = _peak(bandwidth / 1e9, 1e9)
+    named = gpu_type(plane) if is_gpu(plane) else None
     return DeviceInfo(
-        device_type=kind if isinstance(kind, str) and kind else None,
-        peaks=Peaks(
-            flops_per_second=_peak(stats.get("peak_teraflops_per_second"), 1e12),
-            **{name: _peak(stats.get(f"peak_{stat}_bw_gigabytes_per_second"), 1e9) for name, stat in _BANDWIDTHS},
-        ),
+        device_type=kind if isinstance(kind, str) and kind else named,
+        peaks=Peaks(flops_per_second=_peak(stats.get("peak_teraflops_per_second"), 1e12), **peaks),
         chip=plane.name if chip is None else f"chip {chip}",
     )
 
@@ -246,13 +287,15 @@ def merge_devices(infos: Sequence[DeviceInfo]) -> tuple[DeviceInfo | None, tuple
     return DeviceInfo(types[0] if types else None, Peaks(**known), infos[0].chip), tuple(remarks)
 
 
-def op_class(category: str | None, name: str = "", has_flops: bool = False) -> OpClass:
+def op_class(category: str | None, name: str = "", has_flops: bool = False, framework_type: str = "") -> OpClass:
     """What a core does while an op of this HLO category runs (see `OpClass`).
 
     Args:
         category: the op's `hlo_category`, or None.
         name: the op's short name; it tells what an asynchronous op or a custom call does.
         has_flops: whether the profile counts FLOPs for it; a custom call with FLOPs is a kernel on the matrix unit.
+        framework_type: type of the framework op that it stems from, ``dot_general``; on GPUs, where nothing counts
+            FLOPs, it tells what a library's kernel does, or stands for the category.
     """
     if not category or category.lower() == "unknown":
         return "unknown"
@@ -264,8 +307,12 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False) -> O
         return "collective"
     if _COMPUTE.search(category):
         return "compute"
+    is_product = _PRODUCT.match(framework_type) is not None
+    if is_product and category == framework_type:
+        return "compute"
     if category.startswith("custom-call") or category == "custom fusion":
-        return "compute" if has_flops else ("unknown" if category.startswith("custom-call") else "vector")
+        rest: OpClass = "unknown" if category.startswith("custom-call") else "vector"
+        return "compute" if has_flops or is_product else rest
     if _COPY.search(category):
         return "copy"
     return "vector"

@@ -18,10 +18,10 @@ from operator import contains
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base import regex
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.ops import regex
 
 Mask = NDArray[np.bool_]
 

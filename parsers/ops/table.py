@@ -85,7 +85,11 @@ class OpTable:
     def classes(self) -> tuple[OpClass, ...]:
         """What the core does during each row's ops."""
         with_flops = np.nan_to_num(self.flops) > 0
-        return tuple(map(op_class, self.category, self.name, with_flops.tolist()))
+        types: dict[str, str] = {}
+        if not with_flops.any():  # as on GPUs
+            types = {full: parse_framework_op(full).type for full in set(self.framework_op) if full}
+        of_framework = (types.get(full, "") for full in self.framework_op)
+        return tuple(map(op_class, self.category, self.name, with_flops.tolist(), of_framework))
 
     def take(self, rows: NDArray[np.intp]) -> OpTable:
         """The table of some rows, in their order."""

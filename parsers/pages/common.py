@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.device import DeviceInfo, merge_devices
+
+Place = Literal["core", "GPU", "host thread"]
+"""What ops run on: their times are summed over so many of these."""
 
 NO_DEVICE = "no device plane in this profile"
 NO_OPS = "no XLA Ops line in this profile"
@@ -18,8 +22,23 @@ def why_no_ops(summaries: Sequence[OpSummary]) -> str:
     if any(summary.core_count for summary in summaries):
         return NO_OPS
     if any(summary.gpu_count for summary in summaries):
-        return "GPU planes have no XLA Ops line"
+        return "no kernel ran on a GPU in this profile"
     return NO_DEVICE
+
+
+def runs_on(summaries: Sequence[OpSummary]) -> Place:
+    """What ran the ops: TensorCores, else GPUs, else the host's threads; cores where nothing did."""
+    if any(summary.core_count for summary in summaries):
+        return "core"
+    if any(summary.gpu_count for summary in summaries):
+        return "GPU"
+    return "host thread" if any(summary.thread_count for summary in summaries) else "core"
+
+
+def place_count(summaries: Sequence[OpSummary]) -> int:
+    """How many of these there are."""
+    count = {"core": "core_count", "GPU": "gpu_count", "host thread": "thread_count"}[runs_on(summaries)]
+    return sum(getattr(summary, count) for summary in summaries)
 
 
 def device_of(summaries: Sequence[OpSummary]) -> DeviceInfo | None:
@@ -39,7 +58,17 @@ def warnings_of(summaries: Sequence[OpSummary], remarks: Sequence[str] = ()) -> 
     if len(summaries) > 1:
         sentences += merge_devices([summary.device for summary in summaries if summary.device is not None])[1]
     sentences += remarks
-    without = [summary.host for summary in summaries if not summary.core_count and not summary.gpu_count]
+    on_host = [summary.host for summary in summaries if summary.thread_count]
+    if on_host:
+        where = ", ".join(on_host)
+        sentences.append(
+            f"no device plane: the ops are those that XLA ran on the CPU of {where}, on the host's threads"
+        )
+    without = [
+        summary.host
+        for summary in summaries
+        if not summary.core_count and not summary.gpu_count and not summary.thread_count
+    ]
     if without:
         sentences.append(f"no device plane on {', '.join(without)}: no accelerator there, or the device tracer was off")
     return tuple(dict.fromkeys(sentences))

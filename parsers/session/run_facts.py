@@ -26,9 +26,8 @@ from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules, module_name
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
-from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, is_gpu, is_tensor_core, shortcoming
+from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, gpu_type, is_gpu, is_tensor_core, shortcoming
 from tpuprof.parsers.ops.host.events import HOST_PLANE
-from tpuprof.parsers.steps.gpu.steps import gpu_type
 from tpuprof.parsers.steps.markers import (
     CoreSteps,
     ModuleRuns,

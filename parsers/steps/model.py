@@ -57,9 +57,12 @@ class StepBreakdown:
 
 @dataclass(frozen=True, slots=True)
 class GenericBreakdown:
-    """Where one step's time went on GPUs, in picoseconds: each moment counts for the most important thing that one did.
+    """Where one step's time went on GPUs, or on the host's CPU, in picoseconds.
 
-    The host's time (compute, launching kernels, compiling) is part of `all_other_ps`.
+    Each moment counts for the most important thing that goes on (`parsers.steps.generic.moments`); the parts add up to
+    the step. `input_ps` is copying from the host to a GPU, and waiting for input while no GPU does anything.
+    `device_compute_16bit_ps` is a part of `device_compute_ps`. `host_ops_ps` are ops that ran on the host's CPU, in a
+    profile without a device.
     """
 
     device_compute_ps: float
@@ -68,6 +71,11 @@ class GenericBreakdown:
     input_ps: float
     output_ps: float
     all_other_ps: float
+    device_compute_16bit_ps: float = 0.0
+    host_ops_ps: float = 0.0
+    host_compute_ps: float = 0.0
+    kernel_launch_ps: float = 0.0
+    compile_ps: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

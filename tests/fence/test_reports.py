@@ -55,6 +55,7 @@ PAGES = (
     "ops",
     "op-profile",
     "framework-ops",
+    "kernels",
     "roofline",
     "memory",
     "memory-profile",

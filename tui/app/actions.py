@@ -123,7 +123,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("next_tab(1)", ("tab", "right_square_bracket"), "Tab, ]", "Next tab"),
     Action("next_tab(-1)", ("shift+tab", "left_square_bracket"), "Shift+Tab, [", "Previous tab"),
     _command("latencies", "v", "Latencies of requests or runs, and back", "latencies"),
-    _command("view", "v", "Next view: profile, HLO ops, framework ops, roofline", "view"),
+    _command("view", "v", "Next view: profile, HLO ops, framework ops, roofline, kernels", "view"),
     _command("view", "V", "Previous view", argument=", -1"),
     _command("group", "b", "Group by program, category, framework scope; clones; type of framework ops", "group by"),
     _command("sort", "s", "Sort by time or waste; in a table by the next column", "sort"),

@@ -64,6 +64,7 @@ PAGES: tuple[Page, ...] = (
     Page("ops", "ops.report.hlo_ops", {}),
     Page("op-profile", "ops.report.op_profile", {}),
     Page("framework-ops", "ops.report.framework_ops", {}),
+    Page("kernels", "ops.report.kernels", {}),
     Page("roofline", "ops.report.roofline", {}),
     Page("memory", "memory.report.module", _OF_MEMORY, is_of_memory=True, takes_hlo=True),
     Page("memory-profile", "memory.report.profile", {}, is_of_memory=True),

@@ -30,6 +30,11 @@ _RUNTIME = re.compile(
 )
 
 
+def is_compilation(name: str) -> bool:
+    """Whether a host event traces, lowers or compiles a program."""
+    return _COMPILE.match(name) is not None
+
+
 def is_of_program(name: str) -> bool:
     """Whether a host event is the program's own: not the runtime's that launches it, nor a step's annotation."""
     return not _RUNTIME.search(name) and ("$" in name or ":" in name or "(" in name or "." in name)
@@ -113,7 +118,7 @@ def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
     Args:
         idle: disjoint intervals in order in which no core ran anything.
     """
-    wanted = host.ids_named(lambda name: _COMPILE.match(name) is not None)
+    wanted = host.ids_named(is_compilation)
     compiled: list[Compilation] = []
     for thread in host.threads if len(wanted) else ():
         rows = thread.rows_of(wanted)

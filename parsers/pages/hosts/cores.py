@@ -106,7 +106,7 @@ def own_times(steps: HostSteps) -> Int64s:
 
 
 def _gpus(summary: HostSummary) -> list[CoreBusy]:
-    known = () if summary.gpu is None else summary.gpu.busy
+    known = () if summary.generic is None else summary.generic.busy
     return [CoreBusy(f"{summary.host}:{gpu.number}", None, gpu.busy_ps, gpu.span_ps) for gpu in known]
 
 
@@ -137,7 +137,7 @@ def _row(row: HostRow, busy: CoreBusy, summary: HostSummary, times: _Times | Non
     tells_input = summary.steps is not None and summary.steps.input_source is not None
     return replace(
         row,
-        device_type=row.device_type if summary.gpu is None else summary.gpu.device_type,
+        device_type=row.device_type if summary.generic is None else summary.generic.device_type,
         cores=1,
         step_time=None if times is None else step_time(times.duration_ps.astype(np.float64), times.source),
         common_steps=0 if times is None or row.parts_ps is None else len(times.duration_ps),

@@ -56,7 +56,7 @@ def hosts_page(
     steps = None if common.grid is None else _host_steps(summaries, taking, common.grid)
     rows = tuple(_row(summary, index, steps, shortcomings[index]) for index, summary in enumerate(summaries))
     cores = core_rows(summaries, rows, steps)
-    together = "steps of GPUs are those of all GPUs together" if any(summary.gpu for summary in summaries) else ""
+    together = "steps of GPUs are those of all GPUs together" if any(summary.gpu_count for summary in summaries) else ""
     slowest_core, cores_statement = judged_cores(cores, steps, together or common.note)
     verdict, statement, straggler = verdict_of(rows, steps, common.note, len(missing))
     return HostsPage(
@@ -297,7 +297,7 @@ def why_unknown(
     rows: Sequence[HostRow], summaries: Sequence[HostSummary], note: str, what: str = "host"
 ) -> dict[str, str]:
     """Why figures are missing: a reason for each, with the names of hosts or cores where it does not hold for all."""
-    why = note if what == "core" and any(summary.gpu for summary in summaries) else why_no_ops(summaries)
+    why = note if what == "core" and any(summary.gpu_count for summary in summaries) else why_no_ops(summaries)
     no_steps = why or note or f"the {what} shares no step with the others"
     no_events = why or "no device events"
     no_other = why or f"no other {what} has a step at the same time"

@@ -347,7 +347,7 @@ def headline(tree: OpTree, ops: OpsPage, with_idle: bool = True) -> str:
     worst = int(wasted.argmax())
     idle = ops.idle_ps / ops.total_ps if with_idle and ops.total_ps else 0.0
     if idle > max(MUCH_IDLE, float(wasted[worst])):
-        return f"{_overall(tree, ops)} Look first at the idle time: {share(idle)} of the cores' time."
+        return f"{_overall(tree, ops)} Look first at the idle time: {share(idle)} of the {ops.runs_on}s' time."
     unknown = np.where(leaves & np.isnan(tree.wasted_fraction), np.nan_to_num(tree.time_fraction), 0.0)
     if unknown.max(initial=0.0) > wasted[worst]:
         worst = int(unknown.argmax())
@@ -365,8 +365,10 @@ _MUCH_UNCOUNTED = 0.01
 def _overall(tree: OpTree, ops: OpsPage) -> str:
     flops, hbm = float(tree.rates.flops_utilization[0]), float(tree.rates.bandwidth_utilization[0, 0])
     parts = [f"{what} {share(value)}" for value, what in ((flops, "FLOPS"), (hbm, "HBM")) if np.isfinite(value)]
+    if not parts and ops.runs_on == "host thread":
+        return "The host's CPU ran these ops, as there is no device."
     if not parts:
-        return "No peaks are known."
+        return "No peaks are known." if ops.peaks.hbm is None else "No FLOPs or bytes are counted."
     everything = int(ops.table.self_ps.sum())
     missing = int(ops.table.self_ps[uncounted(ops.table)].sum()) / max(everything, 1)
     counted = f", counted for {share(1 - missing)} of the ops' time" if missing >= _MUCH_UNCOUNTED else ""

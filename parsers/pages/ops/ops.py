@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,24 @@ from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import Rates, table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable, appended, merge_tables
-from tpuprof.parsers.pages.common import device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import Place, device_of, place_count, runs_on, warnings_of, why_no_ops
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.ops.streams.kernels import Kernel
 
 NO_PEAK_FLOPS = "the device plane gives no peak FLOPS"
 NO_PEAK_HBM = "the device plane gives no peak HBM bandwidth"
 NO_TIME_SCALE = "no op event has a Time Scale Multiplier"
+NO_COUNTS: Mapping[Place, str] = {
+    "GPU": "events of GPUs tell no FLOPs or bytes; XProf estimates them from the HLO with XLA's cost model",
+    "host thread": "events of the host's CPU tell no FLOPs or bytes",
+}
+OF_COUNTS = (
+    *("gflops_per_second", "flops_utilization", "hbm_bandwidth_utilization", "operational_intensity", "hbm_intensity"),
+    *("bound_by", "roofline_efficiency", "model_gflops_per_second", "gigabytes_per_second"),
+)
+"""Figures that need counts of FLOPs or bytes."""
+
 UNKNOWN_PROGRAM = "unknown program"
 
 
@@ -35,7 +49,9 @@ class OpsPage:
     Attributes:
         hosts: names of the hosts that the figures cover.
         device_type: the device as the profile names it; None where it does not.
-        core_count: number of TensorCores over all hosts; times are summed over them.
+        core_count: number of TensorCores, GPUs or host threads over all hosts; times are summed over them.
+        runs_on: which of these ran the ops.
+        kernels: those of GPUs, most time first.
         peaks: the peaks of one core.
         table: time and work, n rows.
         offloaded: those of SparseCores, for ops of the table (`OpTable.parent`); no time or share here counts them.
@@ -67,6 +83,8 @@ class OpsPage:
     simulated: bool
     unknown: Mapping[str, str]
     warnings: tuple[str, ...]
+    runs_on: Place = "core"
+    kernels: tuple[Kernel, ...] = ()
 
     def __len__(self) -> int:
         return len(self.table)
@@ -88,18 +106,22 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
     why = why_no_ops(summaries)
     if why:
         unknown["ops"] = why
+    place = runs_on(summaries)
+    if place != "core" and not why:
+        counted = NO_COUNTS[place]
+        unknown |= {f"ops[].{key}": counted for key in OF_COUNTS} if np.isnan(table.flops).all() else {}
     for key, peak, reason in (
         ("flops_utilization", peaks.flops_per_second, NO_PEAK_FLOPS),
         ("hbm_bandwidth_utilization", peaks.hbm, NO_PEAK_HBM),
     ):
         if peak is None:
-            unknown[f"ops[].{key}"] = why or reason
+            unknown.setdefault(f"ops[].{key}", why or reason)
     if not (has_scale and busy):
         unknown["time_scale"] = "no op took any time" if has_scale else NO_TIME_SCALE
     return OpsPage(
         hosts=tuple(summary.host for summary in summaries),
         device_type=device.device_type if device is not None else None,
-        core_count=sum(summary.core_count for summary in summaries),
+        core_count=place_count(summaries),
         peaks=peaks,
         table=table,
         offloaded=offloaded.take(by_self_time(offloaded)),
@@ -114,6 +136,8 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
         simulated=any(summary.simulated for summary in summaries),
         unknown=unknown,
         warnings=warnings_of(summaries),
+        runs_on=place,
+        kernels=_kernels(summaries),
     )
 
 
@@ -137,6 +161,15 @@ def with_offloaded(page: OpsPage) -> OpsPage:
         self_fraction=np.append(page.self_fraction, no_share),
         cumulative_fraction=np.append(page.cumulative_fraction, no_share),
     )
+
+
+def _kernels(summaries: Sequence[OpSummary]) -> tuple[Kernel, ...]:
+    parts = [kernel for summary in summaries for kernel in summary.kernels]
+    if not parts:
+        return ()
+    from tpuprof.parsers.ops.streams.kernels import merged_kernels  # noqa: PLC0415 - for GPUs only
+
+    return merged_kernels(parts)
 
 
 def clock_scale(table: OpTable) -> Floats:

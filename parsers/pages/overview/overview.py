@@ -18,26 +18,26 @@ where XProf is wrong or silent:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import median
-from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.core_times import join_core_ops
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.roofline import table_rates
-from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
+from tpuprof.parsers.ops.table import OpTable, merge_tables
 from tpuprof.parsers.pages.common import NO_DEVICE, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence
 from tpuprof.parsers.pages.findings.why_slow import findings, untold
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
-from tpuprof.parsers.pages.overview.model import Environment, Overview, Share, Step, TopOp
+from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
+from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
 from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.steps.grid import StepGrid, breakdowns
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.inference import InferencePage
 
 
-TOP_OPS = 10
-
-
 def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = ()) -> Overview:
     """The overview over some hosts of a run.
 
@@ -58,17 +55,21 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         summaries: at least one; each host's own, in the order of the hosts.
         modules: the hosts' HLO modules, for the shapes and types of matrix ops; parsed as they are needed.
     """
-    if any(summary.gpu is not None for summary in summaries) and not any(s.core_count for s in summaries):
-        from tpuprof.parsers.pages.overview.gpu_overview import gpu_overview  # noqa: PLC0415 - for GPUs only
+    if any(summary.generic is not None for summary in summaries) and not any(s.core_count for s in summaries):
+        from tpuprof.parsers.pages.overview.generic_overview import generic_overview  # noqa: PLC0415 - without TPUs only
 
-        return gpu_overview(summaries)
+        page = generic_overview(summaries)
+        if page.shares or page.environment.device_core_count:
+            return page
+        evidence = evidence_of(summaries, merge_tables([]), None, modules)  # a device may be there, but was not traced
+        return replace(page, findings=findings(evidence), untold=untold(evidence))
     table = merge_tables([summary.table for summary in summaries])
     common = common_steps(summaries)
     unknown: dict[str, str] = {}
     steps = _steps(common.grid)
     environment = _environment(summaries, table, unknown)
     performance = performance_of(summaries, table, common, modules, unknown)
-    shares, top_ops = _shares(table, summaries), _top_ops(table)
+    shares, top_ops = shares_of(table, summaries), top_ops_of(table)
     numbered = any(summary.has_step_numbers for summary in summaries)
     evidence = evidence_of(summaries, table, common.grid, modules, environment.is_training is False)
     source = common.grid.input_source if common.grid is not None else None
@@ -150,55 +151,6 @@ def _steps(grid: StepGrid | None) -> tuple[Step, ...]:
         Step(name, number, start, duration, breakdown, beside[number])
         for number, (name, start, duration, breakdown) in enumerate(columns)
     )
-
-
-def _shares(table: OpTable, summaries: Sequence[HostSummary]) -> tuple[Share, ...]:
-    total = sum(summary.total_ps for summary in summaries)
-    if not total or not len(table):
-        return ()
-    times: dict[OpClass, int] = dict.fromkeys(OP_CLASSES, 0)
-    for op_class, self_ps in zip(table.classes(), table.self_ps.tolist(), strict=True):
-        times[op_class] += self_ps
-    times["idle"] = total - sum(summary.self_ps for summary in summaries)
-    return tuple(Share(kind, times[kind], times[kind] / total) for kind in OP_CLASSES if times[kind] > 0)
-
-
-def _top_ops(table: OpTable) -> tuple[TopOp, ...]:
-    """The framework ops with the most self time; HLO ops without a framework name stand for themselves.
-
-    As in XProf, occurrences of a framework op are those of its most frequent HLO op, and percentages are of the self
-    time of all ops, idle left out. Ties go by name.
-    """
-    groups = framework_groups(table)
-    count = len(groups.name)
-    self_ps, total_ps = (sum_by_key(groups.group, column, count) for column in (table.self_ps, table.total_ps))
-    occurrences = most_frequent(groups.group, table.occurrences, count)
-    everything = int(self_ps.sum())
-    classes = table.classes()
-    top = []
-    cumulative = 0.0
-    for group in sorted(range(count), key=lambda group: (-int(self_ps[group]), groups.name[group]))[:TOP_OPS]:
-        members = np.flatnonzero(groups.group == group)
-        main = int(members[np.argmax(table.self_ps[members])])
-        percent = 100.0 * int(self_ps[group]) / everything if everything else 0.0
-        cumulative += percent
-        nanoseconds = float(total_ps[group]) / 1000.0
-        flops = table.flops[members]
-        rate = float(np.nansum(flops)) / nanoseconds if nanoseconds and np.isfinite(flops).any() else None
-        top.append(
-            TopOp(
-                name=groups.name[group],
-                category=groups.type[group],
-                op_class=classes[main],
-                hlo_category=table.category[main],
-                self_time_percent=percent,
-                cumulative_percent=cumulative,
-                self_time_ps=int(self_ps[group]),
-                occurrences=int(occurrences[group]),
-                gflops_per_second=rate,
-            )
-        )
-    return tuple(top)
 
 
 def evidence_of(

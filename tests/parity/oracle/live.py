@@ -19,6 +19,7 @@ TOOLS: dict[str, tuple[str, dict[str, str]]] = {
     "hlo_stats": ("hlo_stats", {}),
     "framework_op_stats": ("framework_op_stats", {}),
     "roofline_model": ("roofline_model", {}),
+    "kernel_stats": ("kernel_stats", {}),
     **{f"op_profile.by_{by}": ("op_profile", {"group_by": by}) for by in ("program", "category", "provenance")},
 }
 """The tools to ask, by the name of the answer."""

@@ -21,6 +21,7 @@ from tpuprof.parsers.hosts.codec import DAMAGED, LARGE, decode, encode
 from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.ops.streams.kernels import Kernel
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.inference import InferencePage
@@ -28,7 +29,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.duty import ChipDuty
-from tpuprof.parsers.steps.gpu.steps import GpuSummary
+from tpuprof.parsers.steps.generic.moments import GenericSummary
 from tpuprof.tui.demo import demo_path
 
 TEXTS = "none are kept apart here"
@@ -157,7 +158,7 @@ def test_damaged_bytes_give_an_error_or_a_value(data: st.DataObject) -> None:
 
 # --- completeness: the types that summaries and pages are made of, by their annotations
 
-LATER = {of.__name__: of for of in (Finding, GpuSummary, InferencePage)}
+LATER = {of.__name__: of for of in (Finding, GenericSummary, InferencePage, Kernel)}
 """Classes that a module names in annotations and does not import."""
 
 _LEAVES = (int, float, str, bytes, bool, type(None))
@@ -179,7 +180,7 @@ def unsupported(hint: Any, seen: set[type], path: str) -> list[str]:
     return [f"{path}: {hint}"]
 
 
-@pytest.mark.parametrize("root", [HostSummary, OpSummary, Overview, OpsPage, OpTable, GpuSummary])
+@pytest.mark.parametrize("root", [HostSummary, OpSummary, Overview, OpsPage, OpTable, GenericSummary])
 def test_all_that_is_kept_consists_of_what_can_be_kept(root: type) -> None:
     seen: set[type] = set()
     assert unsupported(root, seen, root.__name__) == []

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tpuprof.parsers.base import regex
 from tpuprof.parsers.base.errors import Cancelled
-from tpuprof.parsers.ops import regex
 from tpuprof.parsers.ops.filter import (
     HELP,
     LONGEST_PATTERN,

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, above_peak
 from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops, most_above
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, share, size
-from tpuprof.tui.draw.layout import clean, fit, label_span, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, label_span, wrap
 from tpuprof.tui.draw.source_lines import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.ops.roofline import Rates
     from tpuprof.parsers.pages.ops.details import OpDetails
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.ops.kernels import KernelsPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.tui.draw.source_lines import SourceExcerpt
@@ -116,9 +118,9 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, width: int, glyphs:
     card.head(tree.name[node], (kind, f"{count(tree.child_count(node))} inside"))
     card.entry("time", f"{duration(int(tree.time_ps[node]))}, {share(float(tree.time_fraction[node]))} of all")
     if tree.kind[node] == "idle":
-        cores = page.ops.core_count
-        summed = f"summed over {cores} core{'s' * (cores != 1)}, gaps between steps included"
-        card.entry("idle", f"no op ran on a core; {summed}")
+        place = page.ops.runs_on
+        summed = f"summed over {counted(page.ops.core_count, place)}, gaps between steps included"
+        card.entry("idle", f"no op ran on {'any' if place == 'host thread' else 'a'} {place}; {summed}")
         return card.lines
     _resources(card, tree.rates, node, page.ops.peaks)
     if float(np.nan_to_num(tree.rates.efficiency[node])) > 1:
@@ -146,7 +148,8 @@ def framework_card(
     page: FrameworkOpsPage, ops: OpsPage, row: int, width: int, glyphs: Glyphs, op_count: int = 1
 ) -> list[Line]:
     """A framework op, or a type of so many: its time, its rates, and the HLO op that takes most of it."""
-    card, side = _Card(width, glyphs), "host" if page.is_host[row] else "device"
+    ran = "host" if page.is_host[row] or ops.runs_on == "host thread" else "device"
+    card, side = _Card(width, glyphs), ran
     card.head(page.name[row], (page.type[row] or "type unknown", side), page.op_class[row])
     time = f"{duration(int(page.self_ps[row]))} self, {share(float(page.self_fraction[row]))} of the {side}"
     card.entry("time", f"{time}; {count(int(page.occurrences[row]))} occurrences")
@@ -161,6 +164,33 @@ def framework_card(
     if main >= 0:
         of_all = share(float(ops.self_fraction[main]))
         card.entry("longest", f"{ops.table.name[main]}, {of_all} of all time  (o: go there)")
+    return card.lines
+
+
+def kernel_card(page: KernelsPage, row: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """A GPU kernel: its time, what launched it and how."""
+    from tpuprof.parsers.ops.streams.attribution import kernel_name  # noqa: PLC0415 - for GPUs only
+
+    card, kernel = _Card(width, glyphs), page.kernels[row]
+    card.head(cut_middle(kernel_name(kernel.name), width, glyphs), ("kernel",))
+    number, total = kernel.occurrences, kernel.total_ps
+    time = f"{count(number)} {glyphs.times} {duration(total / number)} = {duration(total)}"
+    card.entry("time", f"{time}, {share(float(page.fraction[row]))} of all kernels")
+    card.entry("", f"from {duration(kernel.minimum_ps)} to {duration(kernel.maximum_ps)}")
+    words = "used, by its name" if kernel.uses_tensor_cores else "not used, by its name"
+    if not kernel.uses_tensor_cores and kernel.is_eligible:
+        words += "; they could do its framework op"
+    card.entry("tensor", words, "good" if kernel.uses_tensor_cores else "warn" if kernel.is_eligible else "text")
+    if kernel.framework_op:
+        card.entry("op", kernel.framework_op)
+    if kernel.op and kernel.op != kernel.framework_op:
+        card.entry("part of", f"{kernel.op}  (o: go there)")
+    card.entry("launch", f"grid {kernel.grid or UNKNOWN}, block {kernel.block or UNKNOWN}")
+    registers = UNKNOWN if kernel.registers is None else count(kernel.registers)
+    shared = UNKNOWN if kernel.shared_bytes is None else size(kernel.shared_bytes)
+    card.entry("", f"{registers} registers a thread, {shared} of shared memory a block")
+    card.entry("", f"theoretical occupancy {share(kernel.occupancy)}")
+    card.entry("name", kernel.name, "dim")
     return card.lines
 
 

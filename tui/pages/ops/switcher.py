@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tpuprof.tui.pages.ops.shelf import OpPages, Shelf
-from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, RooflineView, TableView
+from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 View = TreeView | TableView
 """One way to look at the ops."""
 
-TITLES = ("Profile", "HLO ops", "Framework ops", "Roofline")
-TREE, HLO, FRAMEWORK, ROOFLINE = range(4)
+TITLES = ("Profile", "HLO ops", "Framework ops", "Roofline", "Kernels")
+TREE, HLO, FRAMEWORK, ROOFLINE, KERNELS = range(5)
 
 NO_OP = "no single op under the cursor"
 
@@ -53,6 +53,9 @@ class Views:
         named = frozenset(number for modules in pages.modules for number in modules.names)
         shelf = self.shelf = Shelf(self._want, named)
         self._views = {TREE: TreeView(pages, shelf), HLO: HloView(pages, shelf), ROOFLINE: RooflineView(pages, shelf)}
+        if pages.ops.kernels:
+            self._views[KERNELS] = KernelView(pages, shelf)
+        self.at = min(self.at, len(self.titles) - 1)
         return self.show_named_op(self._wanted_op) if self._wanted_op else ""
 
     def show_framework_ops(self, page: FrameworkOpsPage) -> str:
@@ -62,6 +65,11 @@ class Views:
         view = self._views[FRAMEWORK] = FrameworkView(self.pages, self.shelf, page)
         wanted, self._wanted_name = self._wanted_name, ""
         return "" if not wanted or view.show_name(wanted) else _did_not_run(wanted)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What the views are called; kernels are those of GPUs."""
+        return TITLES if KERNELS in self._views else TITLES[:KERNELS]
 
     @property
     def all(self) -> tuple[View, ...]:
@@ -102,7 +110,7 @@ class Views:
         row = self.op_row
         if row is None:
             return NO_OP
-        self.at = HLO if self.at in (TREE, FRAMEWORK) else TREE
+        self.at = HLO if self.at in (TREE, FRAMEWORK, KERNELS) else TREE
         self._views[self.at].show_op(row)
         return f"the same op in {TITLES[self.at]}"
 

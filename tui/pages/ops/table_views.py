@@ -10,7 +10,7 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import fit, shown_top
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_lines
-from tpuprof.tui.pages.ops.card import framework_card
+from tpuprof.tui.pages.ops.card import framework_card, kernel_card
 from tpuprof.tui.pages.ops.roofline import roofline_chart
 from tpuprof.tui.pages.ops.shelf import (
     Filtering,
@@ -349,6 +349,63 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
         """Row in the ops page of the op under the cursor."""
         op = -1 if self.own_row is None else int(self._page.main_op[self.own_row])
         return op if op >= 0 else None
+
+
+class KernelView(TableView):
+    """The table of GPU kernels: by framework op and size of the launch, or one kernel a row."""
+
+    commands: tuple[str, ...] = ("group", "sort", "reverse")
+
+    def __init__(self, pages: OpPages, shelf: Shelf) -> None:
+        from tpuprof.parsers.pages.ops.kernels import kernels_page  # noqa: PLC0415 - numpy, not at start
+
+        self._is_grouped = False
+        self._page, self._other = (kernels_page(pages.ops, by_name=by_name) for by_name in (False, True))
+        super().__init__(pages, shelf)
+
+    def command(self, name: str) -> str:
+        """Does one of `commands`; says what came of it."""
+        if name != "group":
+            return super().command(name)
+        self._is_grouped, self._page, self._other = not self._is_grouped, self._other, self._page
+        self._columns = self._kept = self._looked_at = None
+        self._arrange()
+        self.search(self.filter_text)
+        return (
+            "all launches of a kernel are one row" if self._is_grouped else "a row for each op and size of the launch"
+        )
+
+    def status(self) -> str:
+        """How the view is grouped, sorted and filtered."""
+        return f"{super().status()}, grouped" if self._is_grouped else super().status()
+
+    def _table(self) -> tuple[Table[Any], Any]:
+        from tpuprof.tui.pages.ops.fields.kernels import KERNELS  # noqa: PLC0415
+
+        return KERNELS, self._page
+
+    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """All about what is under the cursor."""
+        return [] if self.row is None else kernel_card(self._page, self.row, width, glyphs)
+
+    @property
+    def selection(self) -> str | None:
+        """The full name of what is under the cursor."""
+        return None if self.row is None else self._page.kernels[self.row].name
+
+    @property
+    def op_row(self) -> int | None:
+        """Row in the ops page of the op that the kernel is part of."""
+        names = self._pages.ops.table.name
+        op = "" if self.row is None else self._page.kernels[self.row].op
+        return names.index(op) if op in names else None
+
+    def show_op(self, row: int) -> None:
+        """Goes to the first kernel of an op; a filter that hides it is dropped."""
+        name = self._pages.ops.table.name[row]
+        found = [place for place, kernel in enumerate(self._page.kernels) if kernel.op == name]
+        if found:
+            super().show_op(found[0])
 
 
 class RooflineView(TableView):

@@ -16,7 +16,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import beside, clean, filled, fit, shortened, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages.ops.shelf import Filtering, OpPages
-from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, TITLES, TREE, View, Views
+from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey, gutter_lines
 from tpuprof.tui.widgets.line_canvas import Look
@@ -203,7 +203,7 @@ class OpsTab(Tab):
     def _views_line(self, width: int, glyphs: Glyphs) -> Line:
         """The views' names, the shown one marked, and how it is sorted."""
         spans: list[Span] = [(" v ", "key")]
-        for place, title in enumerate(TITLES):
+        for place, title in enumerate(self.views.titles):
             shown = f"[{title}]" if place == self.views.at else f" {title} "
             spans.append((shown, "strong" if place == self.views.at else "dim"))
         if not self.card_is_late:
@@ -251,11 +251,11 @@ class OpsTab(Tab):
             return super().foot_keys
         if self.views.at == TREE:
             return FootKey("v", "view"), FootKey("b", "group by"), FootKey("s", "sort"), FootKey("h l", "close, open")
-        where = "in HLO ops" if self.views.at == FRAMEWORK else "in tree"
+        where = "in HLO ops" if self.views.at in (FRAMEWORK, KERNELS) else "in tree"
         keys = FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", where), FootKey("Enter", "details")
         return (
             (keys[0], FootKey("b", "group"), *keys[1:], FootKey("/", "search"))
-            if self.views.at in (HLO, FRAMEWORK)
+            if self.views.at in (HLO, FRAMEWORK, KERNELS)
             else keys
         )
 
@@ -368,7 +368,7 @@ class OpsTab(Tab):
             return ""
         message = ""
         if name == "view":
-            self.views.at = (self.views.at + by) % len(TITLES)
+            self.views.at = (self.views.at + by) % len(self.views.titles)
         elif name == "same_op":
             message = self.views.same_op()
         elif name == "compare_op":

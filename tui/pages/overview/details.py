@@ -61,7 +61,7 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
     """A step's time by part, and how it compares with the others."""
     middle = median_ps(page.steps)
     rows = [
-        ("duration", f"{duration(step.duration_ps, glyphs.is_ascii)}, of its slowest core"),
+        ("duration", f"{duration(step.duration_ps, glyphs.is_ascii)}, of its {_measured_by(page, step)}"),
         ("median of all steps", duration(middle, glyphs.is_ascii)),
         ("starts at", f"{duration(step.start_ps, glyphs.is_ascii)} in the profile"),
     ]
@@ -96,16 +96,38 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
     return [head, fit([], width, glyphs), *labelled(rows, width, glyphs), *jump]
 
 
+def _measured_by(page: Overview, step: Step) -> str:
+    """What a step is as long as."""
+    if not isinstance(step.breakdown, GenericBreakdown):
+        return "slowest core"
+    return "slowest GPU" if page.environment.device_core_count else "annotation on the host"
+
+
 def _generic_rows(parts: GenericBreakdown, ascii_only: bool) -> list[tuple[str, str]]:
-    """The parts of a step on GPUs."""
-    return [
-        ("device compute", duration(parts.device_compute_ps, ascii_only)),
-        ("device to device", duration(parts.device_to_device_ps, ascii_only)),
-        ("collectives", duration(parts.device_collectives_ps, ascii_only)),
-        ("input", f"{duration(parts.input_ps, ascii_only)} copying to the device"),
-        ("output", duration(parts.output_ps, ascii_only)),
-        ("all other", f"{duration(parts.all_other_ps, ascii_only)}, the host's part among it"),
-    ]
+    """The parts of a step on GPUs, or on the host's CPU, which has no device's."""
+    rows = (
+        (
+            "device compute",
+            parts.device_compute_ps,
+            f", {duration(parts.device_compute_16bit_ps, ascii_only)} in 16 bits",
+        ),
+        ("device to device", parts.device_to_device_ps, ""),
+        ("collectives", parts.device_collectives_ps, ""),
+        ("input", parts.input_ps, " copying to the device, or waiting for input"),
+        ("output", parts.output_ps, " copying to the host"),
+        ("kernel launch", parts.kernel_launch_ps, " in which no GPU did anything"),
+    )
+    of_host = (
+        ("ops on the CPU", parts.host_ops_ps, " in which XLA ran some"),
+        ("waiting for input", parts.input_ps, ""),
+    )
+    both = (
+        ("compilation", parts.compile_ps, ""),
+        ("host compute", parts.host_compute_ps, " of what else the host traced in the step"),
+        ("all other", parts.all_other_ps, " in which nothing was traced"),
+    )
+    chosen = (*(of_host if parts.host_ops_ps and not parts.device_compute_ps else rows), *both)
+    return [(label, f"{duration(time, ascii_only)}{words if time else ''}") for label, time, words in chosen]
 
 
 def _rate(gflops_per_second: float | None) -> str:

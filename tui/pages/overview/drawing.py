@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.model import Overview, Share, TopOp
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar, whole_cells
 from tpuprof.tui.draw.columns import Cursor, Frame
@@ -118,7 +119,7 @@ def environment(page: Overview, ascii_only: bool) -> str:
     env = page.environment
     parts = [clean(env.device_type or "no device", ascii_only)]
     if env.device_core_count:
-        parts.append(f"{env.device_core_count} core{'s' * (env.device_core_count != 1)}")
+        parts.append(counted(env.device_core_count, "GPU" if "GPU" in (env.device_type or "") else "core"))
     parts.append(f"{env.host_count} host{'s' * (env.host_count != 1)}")
     if env.is_training is not None:
         parts.append("training" if env.is_training else "inference")
@@ -229,7 +230,8 @@ def _device_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:
     phrase = environment(page, glyphs.is_ascii)
     if len(phrase) + 20 > room:
         phrase = phrase.removesuffix(" captured")
-    return (*rule("Device time", room, glyphs, phrase), *badge)
+    on_host = page.shares and not page.environment.device_core_count
+    return (*rule("Time on the host's CPU" if on_host else "Device time", room, glyphs, phrase), *badge)
 
 
 def _steps_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:

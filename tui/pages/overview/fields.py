@@ -129,15 +129,16 @@ BREAKDOWN = (
 )
 GENERIC_BREAKDOWN = (
     _part("device_compute", "on GPUs: kernels"),
-    _part("device_to_device", "on GPUs: copies between devices"),
+    _part("device_compute_16bit", "on GPUs: kernels with 16 bits, by the types of their tensors or their names"),
+    _part("device_to_device", "on GPUs: copies on and between devices"),
     _part("device_collectives", "on GPUs: collectives"),
-    _part("input", "on GPUs: copies to the device"),
+    _part("input", "on GPUs: copying to them; without a TPU also: waiting for input while no GPU or op ran"),
     _part("output", "on GPUs: copies to the host"),
-    *(
-        Figure(key, TIME_MS, lambda _: None, "on GPUs: not told apart", "what the host did is part of all other time")
-        for key in ("host_compute", "kernel_launch", "compile")
-    ),
-    _part("all_other", "on GPUs: none of these, or the host at work"),
+    _part("host_ops", "without a TPU or GPU: ops that XLA ran on the host's CPU"),
+    _part("host_compute", "without a TPU: what else the host did in the step while no GPU or op ran"),
+    _part("kernel_launch", "on GPUs: the host launched kernels while no GPU did anything"),
+    _part("compile", "without a TPU: the host compiled while no GPU or op ran"),
+    _part("all_other", "without a TPU: none of these"),
 )
 SPARSE_CORE = (
     _part("step", "mean time over the SparseCores"),

@@ -48,19 +48,23 @@ def _cards(page: Overview, with_more: bool) -> list[_Card]:
 
 
 def _gpu_cards(page: Overview) -> list[_Card]:
-    """What GPUs did, of step time."""
+    """What GPUs did, or the host's CPU, of step time."""
     parts = [step.breakdown for step in page.steps if isinstance(step.breakdown, GenericBreakdown)]
     total = sum(step.duration_ps for step in page.steps) or 1
 
     def share(field: str) -> float:
         return 100.0 * float(sum(getattr(part, field) for part in parts)) / total
 
-    other = share("all_other_ps")
+    other, computes = share("all_other_ps"), page.environment.device_core_count > 0
+    launch = "LAUNCH" if computes else "HOST"
     return [
-        _Card("COMPUTE", share("device_compute_ps"), "strong", "of steps"),
+        _Card("COMPUTE", share("device_compute_ps"), "strong", "of steps")
+        if computes
+        else _Card("OPS", share("host_ops_ps"), "strong", "of steps"),
         _Card("INPUT", share("input_ps"), "strong", "of steps"),
-        _Card("OTHER", other, _level(other, 5, 25), "idle"),
-        _Card("16-BIT", page.performance.bits16_percent, "strong", "of compute"),
+        _Card(launch, share("kernel_launch_ps" if computes else "host_compute_ps"), "strong", "of steps"),
+        _Card("OTHER", other, _level(other, 5, 25), "of steps"),
+        *([_Card("16-BIT", page.performance.bits16_percent, "strong", "of compute")] if computes else []),
     ]
 
 

@@ -26,9 +26,10 @@ _LEGEND: dict[StyleKey, tuple[str, str, str]] = {
     "busy": ("B", "busy", "busy"),
     "class.collective": ("N", "all-reduce", "collectives"),
     "class.host": ("H", "host", "copies"),
+    "class.vector": ("L", "", "launch, host"),
     "class.idle": (".", "idle", "other"),
 }
-"""Letter and words of each style, the latter for steps on GPUs."""
+"""Letter and words of each style, the latter for steps on GPUs and on the host; empty where steps have no such part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,14 @@ _Names = tuple[tuple[StyleKey, str], ...]
 _WHOLE: _Names = (("busy", "busy"),)
 _GENERIC: _Names = (
     ("busy", "compute"),
+    ("busy", "ops"),
     ("busy", "device to device"),
     ("class.collective", "collectives"),
     ("class.host", "input"),
     ("class.host", "output"),
+    ("class.vector", "launch"),
+    ("class.vector", "compile"),
+    ("class.vector", "host"),
     ("class.idle", "other"),
 )
 _BROKEN_DOWN: _Names = (
@@ -74,10 +79,14 @@ def _sizes(step: Step) -> tuple[_Names, tuple[float, ...]]:
     if isinstance(parts, GenericBreakdown):
         return _GENERIC, (
             parts.device_compute_ps,
+            parts.host_ops_ps,
             parts.device_to_device_ps,
             parts.device_collectives_ps,
             parts.input_ps,
             parts.output_ps,
+            parts.kernel_launch_ps,
+            parts.compile_ps,
+            parts.host_compute_ps,
             parts.all_other_ps,
         )
     reduced = min(parts.all_reduce_compute_ps + parts.all_reduce_sync_ps, parts.compute_ps)
@@ -198,6 +207,8 @@ def parts_legend(steps: Sequence[Step], glyphs: Glyphs) -> Line:
         return ()
     is_generic = any(isinstance(step.breakdown, GenericBreakdown) for step in steps)
     spans: list[Span] = []
-    for key, (letter, word, generic) in _LEGEND.items():
-        spans += [(letter if glyphs.letters else glyphs.full, key), (f" {generic if is_generic else word}  ", "dim")]
+    for key, (letter, *words) in _LEGEND.items():
+        word = words[is_generic]
+        if word:
+            spans += [(letter if glyphs.letters else glyphs.full, key), (f" {word}  ", "dim")]
     return tuple(spans)

@@ -22,7 +22,7 @@ from tests.support.app.stage import (
     settled,
     until,
 )
-from tpuprof.parsers.ops import regex
+from tpuprof.parsers.base import regex
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, ROOFLINE, TREE

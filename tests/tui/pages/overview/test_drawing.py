@@ -271,5 +271,5 @@ def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:
     said = "\n".join(plain(line) for line in overview(gpus, 120, 36, BLOCK))
     assert "MAYBE INPUT-BOUND The program may be input-bound." in said and "PARTLY" not in said
     assert "n/a: computed for TPUs only" in said
-    assert "busy  █ collectives  █ copies  █ other" in said
+    assert "busy  █ collectives  █ copies  █ launch, host  █ other" in said
     assert " step 0  100 ms  compute 70.0 ms  other 30.0 ms" in said and "steady" not in said

@@ -90,7 +90,7 @@ def machine_line(page: OpsPage, width: int, glyphs: Glyphs) -> Line:
     """What the ops ran on, and the device's peaks."""
     ascii_only = glyphs.is_ascii
     peaks = page.peaks
-    parts = [clean(page.device_type or "device unknown", ascii_only), counted(page.core_count, "core")]
+    parts = [clean(page.device_type or "device unknown", ascii_only), counted(page.core_count, page.runs_on)]
     if peaks.flops_per_second is not None:
         parts.append(f"{flop_rate(peaks.flops_per_second / 1e9)}FLOP/s")
     if peaks.hbm is not None:

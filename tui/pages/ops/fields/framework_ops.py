@@ -40,7 +40,8 @@ class TypesOfOps(FrameworkOps):
 
 
 def _sides(source: FrameworkOps, rows: Rows) -> list[str]:
-    return ["host" if is_host else "device" for is_host in source.page.is_host[rows].tolist()]
+    ran = "host" if source.ops.runs_on == "host thread" else "device"
+    return ["host" if is_host else ran for is_host in source.page.is_host[rows].tolist()]
 
 
 def _main_ops(source: FrameworkOps, rows: Rows) -> list[str | None]:
@@ -67,7 +68,7 @@ _SIDE: Field[FrameworkOps] = Field(
     "side",
     TEXT,
     _sides,
-    "where it ran: on the device or on the host",
+    "where it ran: on the device or on the host, where XLA ran ops on its CPU too",
     screen=OnScreen("side", "side", 6),
     sort=lambda source: source.page.is_host,
 )

@@ -52,12 +52,14 @@ def _work(key: str, meaning: str, null: str) -> Field[OpsPage]:
 
 
 def _core_types(page: OpsPage, rows: Rows) -> list[str | None]:
-    own = TENSOR_CORE if page.core_count else None
+    own = TENSOR_CORE if page.core_count and page.runs_on == "core" else None
     return [SPARSE_CORE if page.table.parent[row] else own for row in rows]
 
 
 def _sides(page: OpsPage, rows: Rows) -> list[str]:
     """Where each op ran, in the words of the filter ``side:``."""
+    if page.runs_on == "host thread":
+        return ["host"] * len(rows)
     return [f"device {core or ''}".rstrip() for core in _core_types(page, rows)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
-from tpuprof.tui.draw.layout import fit, note_lines, wrap
+from tpuprof.tui.draw.layout import fit, note_lines
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.ops.fields.device import DEVICE, machine_line
@@ -23,7 +23,7 @@ NOT_WORTH_SAYING = frozenset({"time_scale"})
 
 def markdown_head(title: str, page: OpsPage, run_name: str) -> list[str]:
     """Title, hosts, device and warnings."""
-    machine = f"{page.device_type or 'an unknown device'}, {counted(page.core_count, 'core')}"
+    machine = f"{page.device_type or 'an unknown device'}, {counted(page.core_count, page.runs_on)}"
     return page_head(f"{title} of {run_name}", page.hosts, machine, page.simulated, page.warnings)
 
 
@@ -74,8 +74,5 @@ def text_table(columns: Sequence[Column], rows: Sequence[int], limit: int, width
 
 def text_notes(warnings: Sequence[str], unknown: Mapping[str, str], width: int, glyphs: Glyphs) -> list[Line]:
     """Warnings and reasons for what is unknown."""
-    lines = note_lines(warnings, (), width, glyphs)
-    for key, reason in unknown.items():
-        if key not in NOT_WORTH_SAYING:
-            lines += wrap(f"{key.rpartition('.')[2]}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
-    return lines
+    told = ((key.rpartition(".")[2], why) for key, why in unknown.items() if key not in NOT_WORTH_SAYING)
+    return note_lines(warnings, told, width, glyphs)

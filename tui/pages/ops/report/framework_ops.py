@@ -132,7 +132,10 @@ def text(source: FrameworkOps, asked: Asked) -> str:
         shown = screen_columns(FRAMEWORK_OPS, source, glyphs)
         for side, is_host, whole, idle in _sides(page):
             rows = np.flatnonzero(page.is_host == is_host).tolist()
-            words = f"{side.capitalize()}: {counted(len(rows), 'op')}"
+            where = (
+                "XLA on the host's CPU" if not is_host and source.ops.runs_on == "host thread" else side.capitalize()
+            )
+            words = f"{where}: {counted(len(rows), 'op')}"
             if whole:
                 words += f", {duration(idle, glyphs.is_ascii)} idle ({percent(100 * idle / whole)})"
             lines.append(fit([(words, "title")], width, glyphs))

@@ -1,9 +1,8 @@
-"""GPUs: steps, parts of steps and ops. XProf 2.24.2 gives every answer written down here for the same profile."""
+"""GPUs: steps and parts of steps. XProf 2.24.2 gives the same answers, but for what the host did: it has none of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +12,17 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
 from tests.support.host_events import read_host
+from tpuprof.parsers.base.intervals import Intervals, no_ints
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.steps.gpu.ops import GpuOp
-from tpuprof.parsers.steps.gpu.steps import GpuBusy, GpuStep, GpuSummary, gpu_summary, gpu_type, sweep
+from tpuprof.parsers.ops.device import gpu_type
+from tpuprof.parsers.ops.streams.devices import read_gpus
+from tpuprof.parsers.steps.generic.gpu import STREAM_STATS, gpu_summary
+from tpuprof.parsers.steps.generic.moments import GenericStep, GenericSummary, GpuBusy, Kind, sweep
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS
 
 US = 1_000_000
+NO_WAITS = no_ints(), no_ints()
 Kernel = tuple[str, int, int, Mapping[str, StatInput]]
 """Name, start and end in microseconds, and stats."""
 
@@ -45,9 +48,12 @@ def space_of(steps: Sequence[tuple[int, int, Sequence[int]]], gpus: Gpus) -> XSp
     return space
 
 
-def summary_of(space: XSpace) -> GpuSummary:
-    trace = Trace.from_bytes(space.SerializeToString())
-    summary = gpu_summary(trace, read_host(trace, GROUP_STATS))
+def found(trace: Trace, waits: Intervals = NO_WAITS) -> GenericSummary | None:
+    return gpu_summary(trace, read_host(trace, GROUP_STATS), read_gpus(trace, STREAM_STATS), waits)
+
+
+def summary_of(space: XSpace, waits: Intervals = NO_WAITS) -> GenericSummary:
+    summary = found(Trace.from_bytes(space.SerializeToString()), waits)
     assert summary is not None
     return summary
 
@@ -56,11 +62,14 @@ def of(*correlation: int) -> dict[str, int]:
     return {"correlation_id": correlation[0]} if correlation else {}
 
 
-def parts(step: GpuStep) -> list[int]:
-    """Group, start, duration and XProf's nine parts in microseconds; it prints 0 for those of the host."""
-    compute, between, collectives, given, sent, other = (int(value) // US for value in astuple(step.breakdown))
-    whole = [step.group_id, step.start_ps // US, step.duration_ps // US]
-    return [*whole, compute, between, collectives, 0, 0, given, sent, 0, other]
+PARTS = "device_compute device_to_device device_collectives host_compute kernel_launch input output compile all_other"
+
+
+def parts(step: GenericStep) -> list[int]:
+    """Group, start, duration and XProf's nine parts in microseconds."""
+    times = [int(getattr(step.breakdown, f"{part}_ps")) // US for part in PARTS.split()]
+    assert sum(times) == step.duration_ps // US
+    return [step.group_id, step.start_ps // US, step.duration_ps // US, *times]
 
 
 def test_each_moment_counts_for_the_most_important_thing() -> None:
@@ -135,22 +144,39 @@ def test_precision_is_told_by_shapes_then_names(as_reference: bool) -> None:
     assert (summary.compute_16bit_ps, summary.compute_32bit_ps) == ((1 + 3) * US, (2 + 5) * US)
 
 
-def test_kernels_of_framework_ops_add_up() -> None:
-    stream: list[Kernel] = [
-        ("k1", 0, 10, {"tf_op": "a/b:MatMul"}),
-        ("k2", 10, 30, {"tf_op": "a/b:MatMul"}),
-        ("k2", 30, 40, {"tf_op": "a/b:MatMul"}),
-        ("k1", 40, 80, {"tf_op": "jit(f)/dot:"}),
-        ("k1", 80, 90, {"tf_op": ""}),
-        ("k1", 90, 100, {"tf_op": "x:MatMul", "hlo_op": "fusion", "program_id": 7}),  # a program that is not there
-        ("MemcpyDtoH", 100, 105, {}),
-    ]
-    summary = summary_of(space_of([], [[stream], [stream[:2]]]))
-    assert summary.ops == (
-        GpuOp("a/b", "MatMul", 3, 70 * US),
-        GpuOp("jit(f)/dot", "dot", 1, 40 * US),
-    )
-    assert summary.steps == ()
+def test_short_names_of_copies_are_copies() -> None:
+    """XProf takes them for compute."""
+    stream = [("MemcpyH2D", 10, 30, of(1)), ("MemcpyD2H", 30, 40, of(2)), ("MemcpyD2D", 40, 45, of(3))]
+    stream += [("MemcpyP2P", 45, 50, of(4)), ("kernel", 50, 60, of(5)), ("Memset", 60, 62, of(6))]
+    [step] = summary_of(space_of([(0, 9, range(1, 7))], [[stream]])).steps
+    assert parts(step) == [0, 10, 52, 12, 10, 0, 0, 0, 20, 10, 0, 0]
+
+
+def test_time_without_a_gpu_at_work_counts_for_what_the_host_did() -> None:
+    stream = [("kernel", 10, 20, of(1)), ("kernel", 60, 70, of(2))]
+    space = space_of([(0, 80, [1, 2])], [[stream]])
+    host = PlaneBuilder(XSpace(), "names")
+    plane = space.planes[0]
+    launch, line = next(key for key, of_key in plane.event_metadata.items() if of_key.name == b"launch"), plane.lines[0]
+    correlation = next(key for key, of_key in plane.stat_metadata.items() if of_key.name == b"correlation_id")
+    for number, (name, start, end) in enumerate(
+        [("load", 15, 50), ("backend_compile", 22, 30), ("train again", 50, 58), ("EagerExecute: x", 52, 55)], 90
+    ):
+        plane.event_metadata[number].id, plane.event_metadata[number].name = number, name.encode()
+        line.events.add(metadata_id=number, offset_ps=start * US, duration_ps=(end - start) * US)
+    event = line.events.add(metadata_id=launch, offset_ps=33 * US, duration_ps=4 * US)
+    event.stats.add(metadata_id=correlation, int64_value=99)
+    assert host.plane.name == b"names"
+    waits = np.array([40 * US, 68 * US]), np.array([45 * US, 75 * US])
+    [step] = summary_of(space, waits).steps
+    #                         compute d2d collectives host launch input output compile other
+    assert parts(step) == [0, 10, 60, 20, 0, 0, 13, 4, 5, 0, 8, 10]
+
+
+def test_eager_time_is_known_where_events_tell() -> None:
+    stream: list[Kernel] = [("a", 0, 10, {"is_eager": 1}), ("b", 10, 30, {"is_eager": 0}), ("c", 30, 31, {})]
+    assert summary_of(space_of([], [[stream]])).eager_ps == 10 * US
+    assert summary_of(space_of([], [[stream[2:]]])).eager_ps is None
 
 
 def test_steps_that_the_profile_has_already_are_kept() -> None:
@@ -173,12 +199,12 @@ def test_steps_that_the_profile_has_already_are_kept() -> None:
 
 def test_a_profile_without_gpus_or_with_tpus_has_no_summary() -> None:
     space = space_of([], [])
-    assert gpu_summary(Trace.from_bytes(space.SerializeToString()), None) is None
+    assert found(Trace.from_bytes(space.SerializeToString())) is None
     space = space_of([], [[]])
-    summary = gpu_summary(Trace.from_bytes(space.SerializeToString()), None)
-    assert summary == GpuSummary(1, "GPU", (), 0, 0, 0, (), (GpuBusy(0, 0, 0),))
+    expected = GenericSummary(1, "GPU", (), 0, 0, 0, None, (GpuBusy(0, 0, 0),))
+    assert found(Trace.from_bytes(space.SerializeToString())) == expected
     PlaneBuilder(space, "/device:TPU:0", 5)
-    assert gpu_summary(Trace.from_bytes(space.SerializeToString()), None) is None
+    assert found(Trace.from_bytes(space.SerializeToString())) is None
 
 
 def test_odd_numbers_survive() -> None:
@@ -227,41 +253,23 @@ def test_types_of_gpus(vendor: str, capability: tuple[int, int], name: str, expe
 @pytest.mark.shared
 def test_a_v100s_step(shared: Path) -> None:
     trace = Trace.open(str(shared / "profiles/gpu-v100-bert/plugins/profile/run/worker0.xplane.pb"))
-    summary = gpu_summary(trace, read_host(trace, GROUP_STATS))
+    summary = found(trace)
     assert summary is not None
-    assert (summary.device_count, summary.device_type, summary.ops) == (8, "GPU", ())
+    assert (summary.device_count, summary.device_type, summary.eager_ps) == (8, "GPU", 0)
     [step] = summary.steps
-    assert (step.group_id, step.name) == (0, "0")
-    assert (step.duration_ps, step.breakdown.device_compute_ps, step.breakdown.all_other_ps) == (
-        21310352000,
-        14875539000,
-        6434813000,
+    assert (step.group_id, step.name, step.duration_ps) == (0, "0", 21_310_352_000)
+    spent = step.breakdown
+    xprofs_compute, xprofs_other, copies = 14_875_539_000, 6_434_813_000, 10_176_000
+    assert spent.device_compute_ps == xprofs_compute - copies
+    assert spent.input_ps + spent.output_ps + spent.kernel_launch_ps + spent.host_compute_ps + spent.all_other_ps == (
+        xprofs_other + copies
     )
+    assert spent.kernel_launch_ps > 0.9 * xprofs_other  # TensorFlow's executors launch all the while
     compute = summary.compute_16bit_ps + summary.compute_32bit_ps
     assert round(100 * summary.compute_16bit_ps / compute, 1) == 30.5
 
 
-@pytest.mark.shared
-def test_the_ops_of_an_mi300(shared: Path) -> None:
-    trace = Trace.open(str(shared / "profiles/gpu-mi300-jax/plugins/profile/run/tw003.xplane.pb"))
-    summary = gpu_summary(trace, read_host(trace, GROUP_STATS))
-    assert summary is not None
-    assert (summary.device_count, summary.device_type, summary.steps) == (8, "AMD GPU - gfx942", ())
-    total = sum(op.self_ps for op in summary.ops)
-    assert [(op.name, op.type, op.self_ps / total) for op in summary.ops] == [
-        ("jit(matmul)/dot_general", "dot_general", 0.5022691989002398),
-        ("loop_convert_fusion", "Unknown", 0.41319164858270074),
-        ("loop_reduce_fusion", "Unknown", 0.05448841111431777),
-        ("jit(_reduce_max)/reduce_max", "reduce_max", 0.009630608753330452),
-        ("a", "a", 0.007844800507679772),
-        ("jit(_reduce_sum)/convert_element_type", "convert_element_type", 0.00730294589266761),
-        ("jit(sqrt)/sqrt", "sqrt", 0.003731063656091599),
-        ("jit(convert_element_type)/convert_element_type", "convert_element_type", 0.001541322592972313),
-    ]
-    assert sum(op.occurrences for op in summary.ops) == 36
-
-
-spans = st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 8), st.integers(0, 5))
+spans = st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 8), st.integers(0, 10))
 
 
 @given(
@@ -274,7 +282,7 @@ def test_the_sweep_counts_each_moment_once(
     begin = np.array([first for first, _ in steps], np.int64)
     stop = np.array([first + long for first, long in steps], np.int64)
     inside, whole = sweep(step, start, start + length, kind, begin, stop)
-    expected, everywhere = np.zeros((3, 6), np.int64), np.zeros(6, np.int64)
+    expected, everywhere = np.zeros((3, len(Kind)), np.int64), np.zeros(len(Kind), np.int64)
     for number in range(3):
         for moment in range(30):
             tops = [k for s, a, d, k in events if s == number and a <= moment < a + d]

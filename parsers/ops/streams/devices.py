@@ -1,0 +1,105 @@
+"""What runs ops in streams: GPUs, and the host's CPU in a profile without a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tpuprof.parsers.base.intervals import Int64s, positions
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.ops.device import DeviceInfo, Peaks, device_info, is_gpu, is_sparse_core, is_tensor_core
+from tpuprof.parsers.ops.host.events import HOST_PLANE, HostThread, SparseStat, read_threads
+from tpuprof.parsers.ops.streams.attribution import OP_STATS, Attribution, attributed
+from tpuprof.parsers.ops.streams.kernels import KERNEL_STATS, Kernel, gpu_kernels
+from tpuprof.parsers.ops.streams.ops import StreamSums, stream_sums
+
+GPU_STATS = (*OP_STATS, *KERNEL_STATS)
+"""Stats to read of the events of GPUs."""
+
+CPU = "CPU"
+"""The type of device where the host's own processor ran the ops."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDevice:
+    """A device and the events of its streams.
+
+    Attributes:
+        plane: the GPU's, or the host's.
+        streams: what ran on it; the host's threads with those of their events alone that are ops.
+        attribution: the ops of all events.
+        info: the device.
+    """
+
+    plane: Plane
+    streams: tuple[HostThread, ...]
+    attribution: Attribution
+    info: DeviceInfo
+
+    @property
+    def is_host(self) -> bool:
+        """Whether it is the host's CPU."""
+        return self.plane.name == HOST_PLANE
+
+    def sums(self) -> StreamSums:
+        """The time of its ops; on host threads these lie inside one another."""
+        return stream_sums(self.streams, self.attribution, nested=self.is_host)
+
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels of a GPU; none of the host."""
+        return () if self.is_host else gpu_kernels(self.plane, self.streams, self.attribution)
+
+
+def gpu_planes(trace: Trace) -> list[Plane]:
+    """The GPUs of a profile; none where it has TPUs, which alone count then."""
+    if any(plane.name.startswith("/device:TPU:") for plane in trace.planes):
+        return []
+    return [plane for plane in trace.planes if is_gpu(plane)]
+
+
+def read_gpus(trace: Trace, stats: Iterable[str] = (), on_chunk: ChunkDone | None = None) -> tuple[StreamDevice, ...]:
+    """Decodes the streams of all GPUs.
+
+    Args:
+        stats: to read besides `GPU_STATS`.
+    """
+    modules = HloModules.of(trace)
+    wanted = tuple(dict.fromkeys((*GPU_STATS, *stats)))
+    read = [(plane, tuple(read_threads(plane, wanted, on_chunk))) for plane in gpu_planes(trace)]
+    return tuple(
+        StreamDevice(plane, streams, attributed(plane, streams, modules), device_info(plane)) for plane, streams in read
+    )
+
+
+def runs_on_cpu(trace: Trace) -> Plane | None:
+    """The host's plane, in a profile without a device where the host's threads ran HLO ops; else None."""
+    plane = trace.plane(HOST_PLANE)
+    has_device = any(is_tensor_core(other) or is_sparse_core(other) or is_gpu(other) for other in trace.planes)
+    return plane if plane is not None and not has_device and plane.stat_ids(OP_STATS[:1]) else None
+
+
+def cpu_device(trace: Trace, plane: Plane, threads: Sequence[HostThread]) -> StreamDevice | None:
+    """The host's CPU as a device; None where no event is an op.
+
+    Args:
+        threads: of the host, decoded with `OP_STATS`.
+    """
+    name = OP_STATS[0]
+    ran = tuple(_only(thread, thread.stat(name).rows) for thread in threads if len(thread.stat(name).rows))
+    if not ran:
+        return None
+    attribution = attributed(plane, ran, HloModules.of(trace))
+    return StreamDevice(plane, ran, attribution, DeviceInfo(CPU, Peaks(), HOST_PLANE))
+
+
+def _only(thread: HostThread, rows: Int64s) -> HostThread:
+    """Some events of a thread."""
+    stats = {}
+    for name in OP_STATS:
+        stat = thread.stat(name)
+        place = positions(stat.rows, rows)
+        kept = (place >= 0).nonzero()[0]
+        if len(kept):
+            stats[name] = SparseStat(place[kept], stat.values.take(kept))
+    return HostThread(thread.line, thread.metadata_id[rows], thread.start_ps[rows], thread.end_ps[rows], stats)

@@ -1,0 +1,105 @@
+"""The table of ops of one GPU, or of a host's CPU: a row an op, as of a TPU's core.
+
+Streams and threads run side by side. So the time of ops is theirs added up, and idle is the time in which no event of
+any stream runs: the whole time is both together, which is the time from the first event to the last where streams take
+turns. XProf takes that time for the whole even where they overlap, and for idle what the ops leave of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, no_ints, union_length
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_by_key
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.ops.core_ops import OpTotals, op_table
+from tpuprof.parsers.ops.host.events import HostThread
+from tpuprof.parsers.ops.streams.attribution import Attribution, StreamOp
+from tpuprof.parsers.ops.table import OpTable
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSums:
+    """What the events of one device's streams add up to.
+
+    Attributes:
+        table: time by op.
+        op_events: number of events.
+        idle_ps: from the first event to the last, when none ran.
+    """
+
+    table: OpTable
+    op_events: int
+    idle_ps: int
+
+    @property
+    def total_ps(self) -> int:
+        """The time of the ops, and idle time."""
+        return int(self.table.self_ps.sum()) + self.idle_ps
+
+
+def stream_sums(streams: Sequence[HostThread], attribution: Attribution, *, nested: bool = False) -> StreamSums:
+    """Adds up the events of the streams of one device.
+
+    Args:
+        attribution: the ops of all their events.
+        nested: whether events lie inside one another, as on host threads, and not only side by side.
+    """
+    start, end, number, own = (
+        np.concatenate(column) for column in zip(*_columns(streams, attribution, nested), strict=True)
+    )
+    used, key = np.unique(number, return_inverse=True)
+    count = len(used)
+    totals = OpTotals(
+        ids=np.arange(1, count + 1, dtype=np.int64),
+        occurrences=np.bincount(key, minlength=count).astype(np.int64),
+        total_ps=sum_by_key(key, end - start, count),
+        self_ps=sum_by_key(key, own, count),
+        minimum_ps=min_by_key(key, end - start, count),
+        normalized_ps=None,
+        figures={},
+    )
+    table = op_table(_described([attribution.ops[place] for place in used.tolist()]), totals)
+    idle = int(end.max()) - int(start.min()) - union_length(start, end) if len(start) else 0
+    return StreamSums(table, len(start), max(0, idle))
+
+
+def _columns(
+    streams: Sequence[HostThread], attribution: Attribution, nested: bool
+) -> list[tuple[Int64s, Int64s, Int64s, Int64s]]:
+    """Start, end, op and self time of the events of each stream; at least one part."""
+    none = no_ints()
+    parts = [(none, none, none, none)]
+    for stream, of_stream in zip(streams, attribution.numbers, strict=True):
+        start, end, number = stream.start_ps, stream.end_ps, of_stream
+        if nested:
+            start, end, number = in_nesting_order(start, end, number)
+        parts.append((start, end, number, self_times(start, end) if nested else end - start))
+    return parts
+
+
+def _described(ops: Sequence[StreamOp]) -> Plane:
+    """A plane whose event metadata tells of ops, numbered from 1 on, what a TPU's plane tells of its own."""
+    space = xplane_pb2.XSpace()
+    plane = space.planes.add(name=b"ops")
+    names = ("program_id", "hlo_category", "tf_op", "source", "source_stack", "deduplicated_name", "shape_with_layout")
+    for stat, name in enumerate(names, 1):
+        plane.stat_metadata[stat].id, plane.stat_metadata[stat].name = stat, name.encode()
+    for number, op in enumerate(ops, 1):
+        entry = plane.event_metadata[number]
+        entry.id, entry.name, entry.display_name = number, _bytes(op.expression), _bytes(op.name)
+        if op.program:
+            entry.stats.add(metadata_id=1, uint64_value=op.program)
+        texts = op.category, op.framework_op, op.source, op.source_stack, op.deduplicated_name, op.shape
+        for stat, value in enumerate(texts, 2):
+            if value:
+                entry.stats.add(metadata_id=stat, str_value=_bytes(value))
+    return Trace.from_bytes(space.SerializeToString()).planes[0]
+
+
+def _bytes(words: str) -> bytes:
+    return words.encode("utf-8", "replace")

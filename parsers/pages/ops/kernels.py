@@ -1,0 +1,52 @@
+"""The page of GPU kernels: how they were launched, and how long they took (XProf's `kernel_stats`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.ops.streams.kernels import Kernel, one_a_name
+from tpuprof.parsers.pages.ops.ops import OpsPage
+
+NO_GPU = "kernels are those of GPUs, and no GPU is in this profile"
+NO_KERNEL = "no event of a GPU says how a kernel was launched"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelsPage:
+    """Kernels of all GPUs, most time first; ties go by name.
+
+    Attributes:
+        ops: the ops that they are part of, and the device.
+        kernels: launches of one name, size and framework op together, or all of one name.
+        total_ps: int64[n]; time over all launches.
+        fraction, cumulative: float64[n]; that time as a fraction (0-1) of the time of all kernels.
+        unknown: dotted JSON key to the reason why figures are missing.
+    """
+
+    ops: OpsPage
+    kernels: tuple[Kernel, ...]
+    total_ps: Int64s
+    fraction: Floats
+    cumulative: Floats
+    unknown: Mapping[str, str]
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+
+def kernels_page(ops: OpsPage, *, by_name: bool = False) -> KernelsPage:
+    """Makes the page of the kernels that some ops were made of.
+
+    Args:
+        by_name: whether all launches of a kernel are one row, whatever launched them.
+    """
+    kernels = one_a_name(ops.kernels) if by_name else ops.kernels
+    total = np.array([kernel.total_ps for kernel in kernels], np.int64)
+    whole = int(total.sum())
+    fraction = total / whole if whole else np.full(len(total), np.nan)
+    unknown = {} if kernels else {"kernels": NO_KERNEL if ops.runs_on == "GPU" else NO_GPU}
+    return KernelsPage(ops, kernels, total, fraction, np.cumsum(fraction), unknown)

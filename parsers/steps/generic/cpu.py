@@ -1,0 +1,85 @@
+"""The host's CPU in a profile without a device: steps by the annotations of the program, and what they were made of.
+
+As in XProf, a step is a group of host events (`parsers.steps.groups.groups`), and lasts as long as the event that it
+begins with, such as a `StepTraceAnnotation`. Within it time counts for the ops that XLA ran on the host's CPU, on any
+thread; else for waiting for input, compiling and what else the step's thread did (`parsers.steps.generic.moments`).
+
+Different from XProf: it knows nothing of the ops, which run on threads of their own, so that a step that waits for them
+is other time there; and it leaves out steps in which nothing but their annotation was traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Intervals, distinct, is_among, no_ints, union
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.host.events import HostEvents
+from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
+from tpuprof.parsers.steps.generic.moments import (
+    GenericSummary,
+    Kind,
+    Moments,
+    during,
+    generic_steps,
+    host_moments,
+    is_marker,
+    without_ends,
+)
+from tpuprof.parsers.steps.groups.groups import Groups, event_groups, is_grouped
+from tpuprof.parsers.steps.requests.spans import Spans
+
+
+def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits: Intervals) -> GenericSummary | None:
+    """Summarises a host without a device; None where it has neither steps nor ops.
+
+    Args:
+        host: decoded with `GROUP_STATS`.
+        cpu: the ops that ran on it; None for none.
+        waits: disjoint intervals in order in which the host waited for input.
+    """
+    groups = event_groups(host, (), grouped=is_grouped(trace))
+    markers = _markers(host, groups)
+    if not len(markers) and cpu is None:
+        return None
+    numbers = distinct(markers.group)
+    longest = markers.take(np.lexsort((markers.end - markers.start, markers.group)))
+    last = np.searchsorted(longest.group, numbers, side="right") - 1
+    begin, stop = longest.start[last], longest.end[last]
+    of_host = host_moments(host, groups, launches=False)
+    moments = [
+        of_host.take(is_among(of_host.group, numbers)),
+        during(waits, numbers, begin, stop, Kind.WAIT_INPUT),
+        during(_ran([] if cpu is None else [cpu]), numbers, begin, stop, Kind.HOST_OPS),
+    ]
+    steps, _ = generic_steps(Moments.joined(moments), begin, stop, numbers, groups.roots)
+    kept = without_ends(steps)
+    return GenericSummary(0, CPU, kept, len(steps) - len(kept), 0, 0, None)
+
+
+def _markers(host: HostEvents, groups: Groups) -> Spans:
+    """What steps begin with: the roots of groups, and events whose names mark steps."""
+    named = host.ids_named(is_marker)
+    spans = [
+        Spans(
+            *(
+                np.array([getattr(root, name) for root in groups.roots], np.int64)
+                for name in ("group", "start_ps", "end_ps")
+            )
+        )
+    ]
+    for thread, line in zip(host.threads, groups.threads, strict=True):
+        rows = thread.rows_of(named)
+        spans.append(Spans.of(thread, line.of_events(), rows))
+    joined = Spans.joined(spans)
+    return joined.take((joined.group >= 0) & (joined.end > joined.start))
+
+
+def _ran(devices: Sequence[StreamDevice]) -> Intervals:
+    """When any thread ran an op."""
+    streams = [stream for device in devices for stream in device.streams]
+    return union(
+        *(np.concatenate([no_ints(), *(getattr(s, name) for s in streams)]) for name in ("start_ps", "end_ps"))
+    )

@@ -1,0 +1,228 @@
+"""GPUs: steps and where their time went, as XProf gives them for profiles without TPUs.
+
+A GPU's plane has a line a stream. Its events belong to the step whose root launched them
+(`parsers.steps.groups.groups`); one that no step launched belongs to the step of the event before it on that GPU. A
+step's span on a GPU is a run of events of one group; the longest on any GPU is the step's. What its moments count for
+is told in `parsers.steps.generic.moments`. Sources: `derived_timeline.cc`, `xplane_to_step_events.cc`,
+`event_span.cc`, `step_events_to_steps_db.cc`.
+
+CUDA's profiler names copies `MemcpyH2D`, `MemcpyD2H` and so on. XProf knows only the long forms (`MemcpyHtoD`), and
+takes the short ones for compute with 32 bits; here they are copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, is_among, no_ints, opens, union_length
+from tpuprof.parsers.formats.xspace.metadata import KIND_REF, KIND_STR
+from tpuprof.parsers.formats.xspace.source import ByteSource
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.ops.device import device_ordinal
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread
+from tpuprof.parsers.ops.host.ops import IS_EAGER
+from tpuprof.parsers.ops.streams.attribution import copy_kind
+from tpuprof.parsers.ops.streams.devices import StreamDevice
+from tpuprof.parsers.steps.generic.moments import (
+    GenericStep,
+    GenericSummary,
+    GpuBusy,
+    Kind,
+    Moments,
+    during,
+    generic_steps,
+    host_moments,
+    without_ends,
+)
+from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, event_groups, is_grouped, recorded_groups
+from tpuprof.parsers.steps.requests.spans import Spans
+
+STREAM_STATS = (*GROUP_STATS, IS_EAGER, "shape")
+"""Stats to read of the streams' events, besides those that tell their ops."""
+
+_COPIES = {
+    "memcpy host to device": Kind.FROM_HOST,
+    "memcpy device to host": Kind.TO_HOST,
+    "memcpy device to device": Kind.BETWEEN,
+    "memcpy peer to peer": Kind.BETWEEN,
+    "memcpy": Kind.BETWEEN,
+    "nccl": Kind.COLLECTIVE,
+}
+
+_STEPS_LINE = 0xDEADBEEF
+"""Low 32 bits of the id of the line that holds steps in a profile which has them already."""
+
+_READ_BYTES = 1 << 23
+
+
+def gpu_summary(
+    trace: Trace, host: HostEvents | None, gpus: Sequence[StreamDevice], waits: Intervals
+) -> GenericSummary | None:
+    """Summarises the GPUs of a profile; None where there are none.
+
+    Args:
+        host: the host's threads, decoded with `GROUP_STATS`, or None for a profile without them.
+        gpus: decoded with `STREAM_STATS`.
+        waits: disjoint intervals in order in which the host waited for input.
+    """
+    if not gpus:
+        return None
+    every = [stream for gpu in gpus for stream in gpu.streams]
+    grouped = is_grouped(trace)
+    groups = Groups((), (), None, recorded_groups(every)) if host is None else event_groups(host, (), every, grouped)
+    of_events = iter([line.of_events() for line in groups.streams])
+    parts = [_gpu(gpu.plane, gpu.streams, [next(of_events) for _ in gpu.streams], not grouped) for gpu in gpus]
+    moments, spans = Moments.joined([part for part, _ in parts]), Spans.joined([part for _, part in parts])
+    numbers = distinct(moments.group)
+    begin, stop = _longest(spans, numbers)
+    beside = [during(waits, numbers, begin, stop, Kind.WAIT_INPUT)]
+    if host is not None:
+        of_host = host_moments(host, groups, launches=True)
+        beside.append(of_host.take(is_among(of_host.group, numbers)))
+    steps, whole = generic_steps(Moments.joined([moments, *beside]), begin, stop, numbers, groups.roots)
+    computing = moments.group[(moments.kind >= Kind.COMPUTE_32) & (moments.end > moments.start)]
+    steps = tuple(
+        step for step, computes in zip(steps, is_among(_groups_of(steps), computing), strict=True) if computes
+    )
+    kept = without_ends(steps)
+    return GenericSummary(
+        device_count=len(gpus),
+        device_type=gpus[0].info.device_type or "GPU",
+        steps=kept,
+        dropped=len(steps) - len(kept),
+        compute_16bit_ps=int(whole[Kind.COMPUTE_16]),
+        compute_32bit_ps=int(whole[Kind.COMPUTE_32]),
+        eager_ps=_eager(gpus),
+        busy=tuple(map(_busy, gpus)),
+    )
+
+
+def _busy(gpu: StreamDevice) -> GpuBusy:
+    start, end = (
+        np.concatenate([no_ints(), *(getattr(stream, name) for stream in gpu.streams)])
+        for name in ("start_ps", "end_ps")
+    )
+    whole = int(end.max()) - int(start.min()) if len(start) else 0
+    return GpuBusy(device_ordinal(gpu.plane), union_length(start, end), whole)
+
+
+def _groups_of(steps: Sequence[GenericStep]) -> Int64s:
+    return np.array([step.group_id for step in steps], np.int64)
+
+
+def _eager(gpus: Sequence[StreamDevice]) -> int | None:
+    """The time of ops that ran eagerly; None where no event says whether its op did."""
+    known = [stream for gpu in gpus for stream in gpu.streams if len(stream.stat(IS_EAGER).rows)]
+    eager = [stream.integers(IS_EAGER, 0) != 0 for stream in known]
+    times = [(stream.end_ps - stream.start_ps)[is_eager] for stream, is_eager in zip(known, eager, strict=True)]
+    return sum(int(time.sum()) for time in times) if known else None
+
+
+def _gpu(plane: Plane, streams: Sequence[HostThread], groups: Sequence[Int64s], derives: bool) -> tuple[Moments, Spans]:
+    """Reads what one GPU did for steps: its events that count for steps, and its steps' spans.
+
+    Args:
+        groups: the groups of each stream's events.
+        derives: whether to fill gaps between groups and to find spans, because the profile has no groups yet.
+    """
+    every = Spans.joined(
+        [Spans(group, line.start_ps, line.end_ps) for line, group in zip(streams, groups, strict=True)]
+    )
+    group, spans = every.group, _recorded_spans(plane)
+    if derives:
+        order = np.lexsort((every.end, every.start))  # of events that start together XProf takes the shorter one first
+        group[order] = _filled(group[order])
+        spans = Spans.joined([spans, _runs(every.take(order))])
+    kinds, launched = [no_ints()], [np.zeros(0, np.bool_)]
+    for stream in streams:
+        number, has = stream.stat("correlation_id").integers_at(np.arange(len(stream)))
+        launched.append(has & (number >= 0))
+        kinds.append(_kinds(plane, stream))
+    events = Moments(group, every.start, every.end, np.concatenate(kinds))
+    events = events.take(np.concatenate(launched) & (group >= 0) & np.isin(group, spans.group))
+    return events, spans.take(np.isin(spans.group, events.group))
+
+
+def _filled(group: Int64s) -> Int64s:
+    """The last group before each event that has none."""
+    last = np.maximum.accumulate(np.where(group >= 0, np.arange(len(group)), -1))
+    return np.where(last >= 0, group[last], -1)
+
+
+def _runs(events: Spans) -> Spans:
+    """The runs of events of one group; the events are in order, and from one on all have groups."""
+    events = events.take(events.group >= 0)
+    first = np.flatnonzero(opens(events.group))
+    stop = np.maximum.reduceat(events.end, first) if len(first) else events.end
+    return Spans(events.group[first], events.start[first], stop)
+
+
+def _recorded_spans(plane: Plane) -> Spans:
+    """The steps that the profile has already."""
+    spans = []
+    for line in plane.lines:
+        if line.id & 0xFFFFFFFF == _STEPS_LINE:
+            events = HostThread.of(line, line.events(("group_id",), places=False))
+            group = events.stat("group_id")
+            spans.append(Spans(group.values.integers(), events.start_ps[group.rows], events.end_ps[group.rows]))
+    return Spans.joined(spans)
+
+
+def _kinds(plane: Plane, stream: HostThread) -> Int64s:
+    """What each event of a stream is, by its name and the shapes of the tensors that it works on."""
+    table = plane.event_metadata
+    ids, which = np.unique(stream.metadata_id, return_inverse=True)
+    rows = table.rows(ids.astype(np.int64)).tolist()
+    kind = np.array([_kind_of(table.name(row) if row >= 0 else "") for row in rows], np.int64)[which]
+    stat = stream.stat("shape")
+    computes = np.flatnonzero(kind[stat.rows] >= Kind.COMPUTE_32)
+    column = stat.values.take(computes)
+    filled, half = np.zeros(len(computes), np.bool_), np.zeros(len(computes), np.bool_)
+    is_ref = np.flatnonzero(column.kind == KIND_REF)
+    _, first, of = np.unique(column.value[is_ref], return_index=True, return_inverse=True)
+    texts = plane.texts(column.take(is_ref[first]))
+    filled[is_ref] = np.array([bool(text) for text in texts], np.bool_)[of]
+    half[is_ref] = np.array(["half" in (text or "") for text in texts], np.bool_)[of]
+    is_text = np.flatnonzero((column.kind == KIND_STR) & (column.length > 0 if len(column.length) else False))
+    filled[is_text] = True
+    half[is_text] = _holding(plane.source, b"half", column.value[is_text], column.length[is_text].astype(np.int64))
+    kind[stat.rows[computes[filled]]] = np.where(half[filled], Kind.COMPUTE_16, Kind.COMPUTE_32)
+    return kind
+
+
+def _kind_of(name: str) -> int:
+    """What an event of this name is; compute with 16 bits where the name says so."""
+    computes = Kind.COMPUTE_16 if "half" in name or "fp16" in name else Kind.COMPUTE_32
+    return _COPIES.get(copy_kind(name), computes)
+
+
+def _holding(source: ByteSource, word: bytes, begin: Int64s, length: Int64s) -> Bools:
+    """Which of the texts at these places of a file hold a word. It reads the file in pieces, in order of place."""
+    out = np.zeros(len(begin), np.bool_)
+    order = np.argsort(begin, kind="stable")
+    done = 0
+    while done < len(order):
+        place = int(begin[order[done]])
+        inside = int(np.searchsorted(begin[order], place + _READ_BYTES, side="right"))
+        chosen = order[done : max(inside, done + 1)]
+        done += len(chosen)
+        stop = min(int((begin[chosen] + length[chosen]).max()), place + 2 * _READ_BYTES)
+        data = np.frombuffer(source.read(place, stop - place), np.uint8)
+        count = max(0, len(data) - len(word) + 1)
+        is_word = np.ones(count, np.bool_)
+        for shift, letter in enumerate(word):
+            is_word &= data[shift : shift + count] == letter
+        places = place + np.flatnonzero(is_word)
+        first = np.searchsorted(places, begin[chosen])
+        last = np.searchsorted(places, begin[chosen] + length[chosen] - len(word), side="right")
+        out[chosen] = last > first
+    return out
+
+
+def _longest(spans: Spans, groups: Int64s) -> tuple[Int64s, Int64s]:
+    """Start and end of the longest span of each group; the first of equally long ones counts."""
+    spans = spans.take(np.lexsort((-np.arange(len(spans)), spans.end - spans.start, spans.group)))
+    last = np.searchsorted(spans.group, groups, side="right") - 1
+    return spans.start[last], spans.end[last]

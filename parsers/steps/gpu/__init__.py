@@ -1,1 +1,0 @@
-"""Steps and ops of GPUs."""

@@ -1,0 +1,360 @@
+"""GPUs and hosts without a device against the XProf that is installed: kernels, ops, framework ops and the overview.
+
+Two real profiles (BERT in TensorFlow on V100s, JAX on MI300s), and made ones with kernels of all kinds of names and of
+JAX on the CPU. Skipped where XProf is not installed, as `tests.parity.test_live`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.parity.ops.test_framework_ops import ROW as FRAMEWORK_ROW
+from tests.parity.ops.test_framework_ops import our_rows as framework_rows
+from tests.parity.ops.test_ops import ROW as OP_ROW
+from tests.parity.ops.test_ops import our_rows as op_rows
+from tests.parity.oracle.fields import Comparison, Difference, Value, compare
+from tests.parity.oracle.live import PYTHON, ask, has_xprof
+from tests.parity.oracle.op_fields import ABSENT, NOT_HELD, Cells, absent, by_key, columns, flat, outcome, rows_of
+from tests.support.build import PlaneBuilder
+from tests.support.gpus import cpu_profile
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.ops.roofline import table_rates
+from tpuprof.parsers.ops.streams.kernels import Kernel, merged_kernels
+from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
+from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.steps.model import GenericBreakdown
+
+COST = "events of GPUs tell no FLOPs or bytes, so these are unknown; XProf estimates them with XLA's cost model"
+NO_OP = (
+    "what belongs to no op, a copy or a library's kernel, is a row here; XProf leaves it out and calls its time idle"
+)
+TEXTS = "our HLO text names operands without their types; places of calls have functions, and no columns"
+ANNOTATED = "older profiles name ops in annotations, which XProf does not read: it knows no op of these GPUs"
+SHARED_MEMORY = "XProf does not read how AMD's profiler and older ones write shared memory"
+UNKNOWN_OP = "no framework op is known, so whether tensor cores could do it is unknown; XProf says no"
+VENDOR = "the plane names no vendor: XProf then looks for no pattern"
+COPIES = "XProf takes MemcpyH2D for compute: it knows only names such as MemcpyHtoD"
+HOST = "XProf counts nothing of the host where there are GPUs: its time is other time there"
+WORDS = "our own wording"
+ONE_STEP = "the deviation of one step is 0 here, not a number in XProf"
+NO_STEPS = "XProf prints 0.0 for step times that are unknown"
+TRAINING = "told by the framework ops' names; XProf looks at compiled modules alone, and this profile has none"
+NO_EAGER = "no event says whether its op ran eagerly, so this is unknown; XProf prints 0.0%"
+OPS = "XProf does not know which ops run on other threads: the time of a step that waits for them is other time"
+
+OVERLAP_PS = 94_240_000
+"""For so long streams of the V100s ran side by side; XProf takes the time from first to last for the whole even so."""
+
+MOST_ROWS = 499
+"""XProf shows no more rows a side, with idle time 500."""
+
+KERNEL_ROW = "{kernel_name}/{op_name}/{grid_dim}/{block_dim}"
+PARTS = {
+    "deviceComputeTimeMs": ("device_compute",),
+    "deviceToDeviceTimeMs": ("device_to_device",),
+    "deviceCollectivesTimeMs": ("device_collectives",),
+    "hostComputeTimeMs": ("host_compute", "host_ops"),
+    "kernelLaunchTimeMs": ("kernel_launch",),
+    "infeedTimeMs": ("input",),
+    "outfeedTimeMs": ("output",),
+    "compileTimeMs": ("compile",),
+    "otherTimeMs": ("all_other",),
+}
+"""XProf's parts of a step, and ours."""
+
+Record = Callable[[str, object], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A profile, XProf's answers about it, and what we make of it."""
+
+    name: str
+    answers: dict[str, Any]
+    summary: HostSummary
+
+    @property
+    def ops(self) -> OpsPage:
+        """Our ops."""
+        return ops_page([self.summary])
+
+
+def named_kernels() -> bytes:
+    """A GPU of NVIDIA, with kernels named after tensor cores, of ops that these can do and of others."""
+    space = XSpace()
+    plane = PlaneBuilder(space, "/device:GPU:0", 1)
+    plane.stat("device_vendor", "Nvidia")
+    line, at = plane.line("Stream #1(Kernel)"), 0
+    for name in ("volta_h884gemm", "ampere_s16816", "xmma_gemm_f16", "add_kernel", "mfma", "gemm_fusion_dot"):
+        for op in ("jit(f)/dot_general", "jit(f)/add", "a/Conv2D", "a/BatchMatMulV2", "MatMul", "a/MatMul"):
+            details = "regs:32 static_shared:64 dynamic_shared:1024 grid:80,1,1 block:256,2,1 occ_pct:62.5"
+            event = plane.event_id(name)
+            plane.event(line, event, at, 1_000_000 + at // 10, kernel_details=details, tf_op=f"{op}:", correlation_id=1)
+            at += 3_000_000 + at // 1_000_000 * 100_000
+    PlaneBuilder(space, "/host:CPU", 2)
+    return space.SerializeToString()
+
+
+PROFILES = {
+    "V100": "profiles/gpu-v100-bert/plugins/profile/run/worker0.xplane.pb",
+    "MI300": "profiles/gpu-mi300-jax/plugins/profile/run/tw003.xplane.pb",
+}
+
+
+def case_of(name: str, shared: Path, folder: Path) -> Case:
+    if not has_xprof():
+        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+    data = (shared / PROFILES[name]).read_bytes() if name in PROFILES else named_kernels()
+    return Case(name, ask(data, folder), summarise(Trace.from_bytes(data), "host0"))
+
+
+@pytest.fixture(scope="module", params=[*PROFILES, "names"])
+def case(request: pytest.FixtureRequest, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """One of the profiles of GPUs, with XProf's answers."""
+    return case_of(request.param, shared, tmp_path_factory.mktemp("xprof"))
+
+
+# --- kernels
+
+
+def our_kernels(kernels: tuple[Kernel, ...]) -> dict[str, Cells]:
+    """Our rows in XProf's columns and units; it rounds averages down to nanoseconds."""
+    rows: list[Cells] = []
+    for rank, kernel in enumerate(kernels, 1):
+        rows.append(
+            {
+                "rank": rank,
+                "kernel_name": kernel.name,
+                "registers_per_thread": kernel.registers,
+                "shmem_bytes": kernel.shared_bytes,
+                "block_dim": kernel.block,
+                "grid_dim": kernel.grid,
+                "occupancy_pct": None if kernel.occupancy is None else 100 * kernel.occupancy,
+                "is_op_tensor_core_eligible": kernel.is_eligible,
+                "is_kernel_using_tensor_core": kernel.uses_tensor_cores,
+                "op_name": kernel.framework_op,
+                "occurrences": kernel.occurrences,
+                "total_duration_us": kernel.total_ps / 1e6,
+                "avg_duration_us": kernel.total_ps // 1000 // kernel.occurrences / 1e3,
+                "min_duration_us": kernel.minimum_ps / 1e6,
+                "max_duration_us": kernel.maximum_ps / 1e6,
+            }
+        )
+    return by_key(rows, KERNEL_ROW)
+
+
+def test_kernels(case: Case, record_property: Record) -> None:
+    kernels = case.summary.kernels
+    if case.name == "V100":  # XProf does not know their ops, so that it has one row where we have one for each op
+        kernels = merged_kernels(replace(kernel, framework_op="", is_eligible=None) for kernel in kernels)
+    theirs, ours = flat(by_key(rows_of(case.answers["kernel_stats"]), KERNEL_ROW)), flat(our_kernels(kernels))
+    stated = absent(theirs, ours)
+    for key, value in ours.items():
+        if key.endswith("shmem_bytes") and value and not theirs.get(key):
+            stated[key] = Difference(value, SHARED_MEMORY)
+        if key.endswith("_eligible") and value is None:
+            stated[key] = Difference(None, UNKNOWN_OP)
+    result = outcome(theirs, ours, stated)
+    assert result.unexplained == []
+    assert result.compared == 15 * len(kernels) > 200
+    record_property("parity", result.counts(f"kernels, live {case.name}"))
+
+
+# --- ops
+
+
+def of_ops(page: OpsPage) -> OpsPage:
+    """The page with the ops that XProf knows; the time of the others is idle time."""
+    table = page.table
+    rows = np.flatnonzero((table.program_id > 0) | np.array([bool(op) for op in table.framework_op], np.bool_))
+    kept = table.take(rows)
+    share = kept.self_ps / page.total_ps
+    return replace(
+        page,
+        table=kept,
+        program=tuple(page.program[row] for row in rows),
+        op_class=kept.classes(),
+        rates=table_rates(kept, page.peaks),
+        self_fraction=share,
+        cumulative_fraction=np.cumsum(share),
+        idle_ps=page.total_ps - int(kept.self_ps.sum()),
+    )
+
+
+def estimated(theirs: Mapping[str, Value], ours: Mapping[str, Value]) -> dict[str, Difference]:
+    """What XProf estimates and we leave unknown."""
+    names = ("model_flop_rate", "normalized_flop_rate", "measured_flop_rate", "measured_memory_bw", "hbm_bw")
+    stated = {
+        key: Difference(ours[key], COST)
+        for key in theirs
+        if key.rpartition(": ")[2] in (*names, "operational_intensity") and key in ours
+    }
+    return stated | columns(theirs, ("bound_by",), Difference("Unknown", COST))
+
+
+def test_hlo_ops(case: Case, record_property: Record) -> None:
+    if case.name == "V100":
+        assert case.answers["hlo_stats"]["rows"] == [] and len(case.ops) == 1356  # ANNOTATED
+        return
+    page = of_ops(case.ops)
+    theirs, ours = flat(by_key(rows_of(case.answers["hlo_stats"]), OP_ROW)), flat(op_rows(page))
+    ours = {key: None if key.endswith(": core_type") else value for key, value in ours.items()}  # of TPUs alone
+    nothing = columns(theirs, ("core_type", "autotuned"), Difference(None, NOT_HELD))
+    stated = nothing | estimated(theirs, ours) | absent(theirs, ours)
+    for key in theirs:
+        if key.endswith((": hlo_op_expression", ": source_info")) and key in ours:
+            stated[key] = Difference(ours[key], TEXTS)
+    result = outcome(theirs, ours, stated)
+    assert result.unexplained == []
+    assert result.compared == 29 * len(page) > 500
+    assert len(case.ops) - len(page) == (case.name == "MI300")  # NO_OP
+    record_property("parity", result.counts(f"HLO ops, live {case.name}"))
+
+
+def test_framework_ops(case: Case, record_property: Record) -> None:
+    whole = case.ops
+    ops = of_ops(whole)
+    if case.name == "V100":
+        table, total = whole.table.take(np.zeros(0, np.intp)), whole.total_ps - OVERLAP_PS  # ANNOTATED
+        ops = replace(ops, table=table, self_fraction=np.zeros(0), total_ps=total, idle_ps=total)
+        ops = replace(ops, rates=table_rates(table, ops.peaks), op_class=(), program=())
+    page = framework_ops_page(ops, [case.summary.host_ops])
+    result = Comparison()
+    for with_idle, answer in zip((True, False), case.answers["framework_op_stats"], strict=False):
+        theirs, rows = flat(by_key(rows_of(answer), FRAMEWORK_ROW)), framework_rows(page, with_idle)
+        if len(answer["rows"]) >= MOST_ROWS:
+            rows = {key: row for key, row in rows.items() if f"{key}: rank" in theirs}
+        if not page.host_total_ps and "Host/IDLE: rank" not in theirs:
+            rows.pop("Host/IDLE", None)
+        ours = flat(rows)
+        stated = absent(theirs, ours) | estimated(theirs, ours)
+        for key in theirs:
+            if key.endswith((": eager", ": gpu_tensorcore_utilization")):
+                ours.setdefault(key, None)
+                stated[key] = Difference(None, NOT_HELD)
+        result.add(outcome(theirs, ours, stated))
+    assert result.unexplained == []
+    assert result.compared > 250
+    record_property("parity", result.counts(f"framework ops, live {case.name}"))
+
+
+# --- the overview
+
+
+def our_overview(page: Overview) -> dict[str, Value]:
+    """What XProf's page of GPUs and CPUs says, out of ours."""
+    performance, env = page.performance, page.environment
+    steps = [(step, step.breakdown) for step in page.steps if isinstance(step.breakdown, GenericBreakdown)]
+    fields: dict[str, Value] = {
+        "device_compute_16bit_percent": performance.bits16_percent,
+        "device_compute_32bit_percent": performance.bits32_percent,
+        "device_op_time_eager_percent": performance.eager_device_percent,
+        "host_op_time_eager_percent": performance.eager_host_percent,
+        "device_tf_op_percent": performance.device_op_percent,
+        "host_tf_op_percent": performance.host_op_percent,
+        "device_type": env.device_type,
+        "device_core_count": str(env.device_core_count),
+        "is_training": str(bool(env.is_training)).lower(),
+        "host_count": str(env.host_count),
+        "input_conclusion": page.bottleneck.statement,
+    }
+    time = performance.step_time
+    for name in ("average", "standard_deviation", "minimum", "maximum"):
+        fields[f"steptime_ms_{name}"] = None if time is None else getattr(time, f"{name}_ps") / 1e9
+    for row, (step, spent) in enumerate(steps):
+        fields[f"step.{row}.stepnum"] = step.name
+        fields[f"step.{row}.stepTimeMs"] = step.duration_ps / 1e9
+        for column, parts in PARTS.items():
+            fields[f"step.{row}.{column}"] = sum(getattr(spent, f"{part}_ps") for part in parts) / 1e9
+    for row, op in enumerate(page.top_ops):
+        fields[f"top.{row}.operation"], fields[f"top.{row}.category"] = op.name, op.category
+        fields[f"top.{row}.selfTimePercent"] = op.self_time_percent / 100
+    return fields
+
+
+def xprofs_overview(answer: Any, ours: Mapping[str, Value]) -> dict[str, Value]:
+    """The same fields of XProf's page; what it prints beside them is constant, or sums of these."""
+    fields: dict[str, Value] = {**answer[0]["p"], **answer[1]["p"], **answer[2]["p"]}
+    for table, prefix in ((answer[0], "top"), (answer[1], "step")):
+        for row, cells in enumerate(rows_of(table)):
+            fields |= {f"{prefix}.{row}.{column}": value for column, value in cells.items()}
+    kept = {key: value for key, value in fields.items() if key in ours}
+    assert {key for key in fields if key.startswith("step.")} - set(kept) == {
+        key for key in fields if key.endswith(".tooltip")
+    }
+    return {key: float(str(value)) if key.startswith("step.") and "Ms" in key else value for key, value in kept.items()}
+
+
+STATED: dict[str, dict[str, str]] = {
+    "V100": {
+        "device_tf_op_percent": ANNOTATED,
+        "host_tf_op_percent": ANNOTATED,
+        "is_training": TRAINING,
+        "step.0.deviceComputeTimeMs": COPIES,
+        "step.0.kernelLaunchTimeMs": HOST,
+        "step.0.infeedTimeMs": HOST,
+        "step.0.outfeedTimeMs": COPIES,
+        "step.0.otherTimeMs": HOST,
+        "input_conclusion": WORDS,
+    },
+    "MI300": {
+        "device_op_time_eager_percent": NO_EAGER,
+        "host_op_time_eager_percent": NO_EAGER,
+        "device_compute_16bit_percent": NO_STEPS,
+        "device_compute_32bit_percent": NO_STEPS,
+        **{f"steptime_ms_{name}": NO_STEPS for name in ("average", "standard_deviation", "minimum", "maximum")},
+        "input_conclusion": WORDS,
+    },
+}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_overview(name: str, shared: Path, tmp_path: Path, record_property: Record) -> None:
+    case = case_of(name, shared, tmp_path)
+    page = overview([case.summary])
+    if name == "MI300":  # NO_OP
+        kept = [op for op in page.top_ops if op.name != "__amd_rocclr_copyBuffer"]
+        whole = sum(op.self_time_ps for op in kept)
+        kept = [replace(op, self_time_percent=100 * op.self_time_ps / whole) for op in kept]
+        page = replace(page, top_ops=tuple(kept))
+    ours = our_overview(page)
+    theirs = xprofs_overview(case.answers["overview_page"], ours)
+    result = compare(theirs, ours, {key: Difference(ours[key], why) for key, why in STATED[name].items()})
+    assert result.unexplained == []
+    assert not result.needless
+    assert result.compared > 20
+    record_property("parity", result.counts(f"overview, live {name}"))
+
+
+def test_a_host_without_a_device(tmp_path: Path, record_property: Record) -> None:
+    if not has_xprof():
+        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+    inside = [("load", 5, 30), ("IteratorGetNext", 45, 60), ("PjitFunction(step)", 60, 90)]
+    data = cpu_profile(8, inside, [("dot.1", 70, 85), ("add.2", 85, 95)]).SerializeToString()
+    answers = ask(data, tmp_path)
+    page = overview([summarise(Trace.from_bytes(data), "host0")])
+    ours = our_overview(page)
+    theirs = xprofs_overview(answers["overview_page"], ours)
+    names = ("device_tf_op", "host_tf_op", "device_op_time_eager", "host_op_time_eager")
+    none = (*(f"{name}_percent" for name in names), "device_compute_16bit_percent", "device_compute_32bit_percent")
+    stated = {key: Difference(None, ABSENT) for key in none}
+    stated["input_conclusion"] = Difference(page.bottleneck.statement, WORDS)
+    for row in range(6):
+        for column in ("hostComputeTimeMs", "otherTimeMs"):
+            stated[f"step.{row}.{column}"] = Difference(ours[f"step.{row}.{column}"], OPS)
+        assert ours[f"step.{row}.hostComputeTimeMs"] == pytest.approx(0.06)
+    result = compare(theirs, ours, stated)
+    assert result.unexplained == []
+    assert len(page.steps) == 6 and result.compared > 70
+    assert answers["hlo_stats"]["rows"] == [] and len(page.top_ops) == 2
+    record_property("parity", result.counts("overview, live host without a device"))

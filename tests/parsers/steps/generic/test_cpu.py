@@ -1,0 +1,84 @@
+"""A host without a device: steps by its annotations, and what they were made of, as XProf 2.24.2 has them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.support.build import PlaneBuilder
+from tests.support.gpus import US, cpu_profile
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
+from tpuprof.parsers.pages.ops.ops import ops_page
+from tpuprof.parsers.pages.overview.overview import overview
+
+
+def summary_of(space: XSpace) -> HostSummary:
+    return summarise(Trace.from_bytes(space.SerializeToString()), "host0")
+
+
+def test_steps_are_the_annotations_and_ops_come_first() -> None:
+    inside = [("load", 5, 30), ("backend_compile", 30, 45), ("IteratorGetNext", 45, 60), ("PjitFunction(step)", 60, 90)]
+    summary = summary_of(cpu_profile(3, inside, [("dot.1", 70, 85), ("add.2", 85, 95), ("copy", 110, 120)]))
+    assert summary.generic is not None and summary.generic.device_count == 0
+    assert [step.name for step in summary.generic.steps] == ["train 20", "train 21", "train 22"]
+    for step in summary.generic.steps:
+        spent = step.breakdown
+        assert step.duration_ps == 100 * US
+        assert [
+            time / US
+            for time in (
+                *(spent.host_ops_ps, spent.input_ps, spent.compile_ps, spent.host_compute_ps),
+                *(spent.kernel_launch_ps, spent.device_compute_ps, spent.all_other_ps),
+            )
+        ] == [25, 15, 15, 35, 0, 0, 10]
+
+
+def test_the_ends_of_more_than_five_steps_are_left_out() -> None:
+    generic = summary_of(cpu_profile(8, [("work", 0, 50)])).generic
+    assert generic is not None
+    assert ([step.name for step in generic.steps], generic.dropped) == ([f"train {n}" for n in range(21, 27)], 2)
+
+
+def test_a_step_without_anything_but_its_annotation_is_one() -> None:
+    generic = summary_of(cpu_profile(2, [])).generic
+    assert generic is not None
+    assert [(step.duration_ps, step.breakdown.all_other_ps) for step in generic.steps] == [(100 * US, 100 * US)] * 2
+
+
+def test_a_dry_run_says_what_it_did() -> None:
+    summary = summary_of(cpu_profile(3, [("load", 0, 40)], [("dot.1", 40, 90), ("add.2", 50, 60)]))
+    page = overview([summary])
+    assert (page.environment.device_type, page.environment.device_core_count) == ("CPU", 0)
+    time = page.performance.step_time
+    assert time is not None and (time.median_ps, time.count, time.source) == (100 * US, 3, "steps")
+    assert "the steps are the host's own" in time.note
+    assert [op.name for op in page.top_ops] == ["dot.1", "add.2"]
+    assert page.performance.device_idle_percent is None
+    assert "ran on the host's CPU" in page.unknown["performance.device_idle_percent"]
+    assert any("the ops are those that XLA ran on the CPU of host0" in words for words in page.warnings)
+    ops = ops_page([summary])
+    assert (ops.runs_on, ops.core_count, ops.device_type) == ("host thread", 1, "CPU")
+    assert dict(zip(ops.table.name, ops.table.self_ps.tolist(), strict=True)) == {"dot.1": 120 * US, "add.2": 30 * US}
+    assert ops.unknown["ops[].gflops_per_second"] == "events of the host's CPU tell no FLOPs or bytes"
+    framework = framework_ops_page(ops, [summary.host_ops])
+    assert framework.name == ("dot.1", "add.2") and np.isnan(framework.rates.flops_per_second).all()
+
+
+def test_a_host_that_neither_steps_nor_runs_ops_says_why() -> None:
+    space = XSpace()
+    host = PlaneBuilder(space, "/host:CPU", 1)
+    host.event(host.line("python"), host.event_id("Client::Compile"), 0, 5 * US)
+    summary = summary_of(space)
+    assert summary.generic is None and summary.thread_count == 0
+    page = overview([summary])
+    assert page.environment.device_type is None and page.performance.step_time is None
+
+
+def test_annotations_without_ops_are_steps_of_a_host_whose_device_was_not_traced() -> None:
+    page = overview([summary_of(cpu_profile(2, [("load", 0, 40)]))])
+    assert page.environment.device_type is None and page.unknown["environment.device_type"]
+    assert page.performance.step_time is not None and page.top_ops == ()
+    assert any(words.startswith("no device plane on host0") for words in page.warnings)
+    assert [finding.title for finding in page.findings] == ["Only the host was traced: no device plane"]

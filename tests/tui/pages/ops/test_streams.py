@@ -1,0 +1,146 @@
+"""GPUs and the host's CPU on the screen and headless: kernels, ops, steps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.app.stage import check_cells, check_golden, frame, make_app, on_stage, ops_tab, settled
+from tests.support.gpus import cpu_profile, gpu_profile, session_of
+from tests.support.reports import printed
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.pages.ops.kernels import kernels_page
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.pages.ops.fields.framework_ops import FrameworkOps
+from tpuprof.tui.pages.ops.report.framework_ops import REPORT as FRAMEWORK_OPS
+from tpuprof.tui.pages.ops.report.kernels import REPORT as KERNELS
+from tpuprof.tui.pages.ops.switcher import HLO
+from tpuprof.tui.pages.ops.table_views import KernelView
+
+Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
+
+INSIDE = [("load_batch", 5, 30), ("PjitFunction(step)", 30, 40)]
+ON_CPU = [("cublas-gemm.2", 40, 75), ("fusion.1", 75, 90)]
+
+
+def play(space: XSpace, folder: Path, act: Act, width: int = 80, height: int = 24, **options: object) -> None:
+    async def run() -> None:
+        app = make_app(session_of(space, folder), options=AppOptions(**options))  # type: ignore[arg-type]
+        async with on_stage(app, width, height) as pilot:
+            await settled(pilot)
+            await act(app, pilot)
+
+    asyncio.run(run())
+
+
+def golden(name: str, *keys: str) -> Act:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        for key in keys:
+            await pilot.press(key)
+            await settled(pilot)
+        check_cells(app)
+        check_golden(name, frame(app))
+
+    return act
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+def test_kernels_are_a_view_of_gpus(size: tuple[int, int], tmp_path: Path) -> None:
+    name = f"gpu-kernels-{size[0]}x{size[1]}"
+    play(gpu_profile(), tmp_path, golden(name, "3", "V", "j"), *size)
+
+
+def test_kernels_in_ascii(tmp_path: Path) -> None:
+    play(gpu_profile(), tmp_path, golden("gpu-kernels-80x24-ascii", "3", "V"), ascii=True, color="never")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+def test_the_overview_of_gpus(size: tuple[int, int], tmp_path: Path) -> None:
+    play(gpu_profile(), tmp_path, golden(f"overview-gpu-{size[0]}x{size[1]}"), *size)
+
+
+def test_a_step_on_gpus(tmp_path: Path) -> None:
+    play(gpu_profile(), tmp_path, golden("step-gpu-80x24", "l", "enter"))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+def test_the_overview_of_a_dry_run(size: tuple[int, int], tmp_path: Path) -> None:
+    play(cpu_profile(4, INSIDE, ON_CPU, hlo=True), tmp_path, golden(f"overview-cpu-{size[0]}x{size[1]}"), *size)
+
+
+def test_the_ops_of_a_dry_run(tmp_path: Path) -> None:
+    play(cpu_profile(4, INSIDE, ON_CPU, hlo=True), tmp_path, golden("ops-cpu-80x24", "3", "v", "v"))
+
+
+def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path: Path) -> None:
+    space = gpu_profile()
+    line = space.planes[2].lines[0]
+    details = next(key for key, stat in space.planes[2].stat_metadata.items() if stat.name == b"kernel_details")
+    for stat in line.events[1].stats:
+        if stat.metadata_id == details:
+            stat.str_value = b"regs:32 static_shared:0 grid:2048,1,1 block:128,1,1 occ_pct:100"
+
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("3", "V")
+        await settled(pilot)
+        view = ops_tab(app).view
+        assert isinstance(view, KernelView)
+        assert len(view.rows) == 5 and view.status() == "1 of 5"
+        await pilot.press("b")
+        await settled(pilot)
+        assert len(view.rows) == 4 and view.status() == "1 of 4, grouped"
+        assert view.command("sort").startswith("sorted by ")
+        view.search("tanh")
+        assert len(view.rows) == 1 and view.selection == "wrapped_tanh"
+        await pilot.press("b", "o")
+        await settled(pilot)
+        assert ops_tab(app).view is not view and ops_tab(app).views.at == HLO
+        assert ops_tab(app).selection == "wrapped_tanh"
+        view.show_op(0)
+        assert view.selection is not None
+
+    play(space, tmp_path, act)
+
+
+def test_views_of_a_device_without_kernels_are_four(tmp_path: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("3", "V")
+        await settled(pilot)
+        assert "[Roofline]" in frame(app) and "Kernels" not in frame(app)
+
+    play(cpu_profile(4, INSIDE, ON_CPU), tmp_path, act)
+
+
+def test_the_report_has_what_the_launches_tell(tmp_path: Path) -> None:
+    session = session_of(gpu_profile(), tmp_path)
+    content = kernels_page(session.ops())
+    page = json.loads(printed(KERNELS, content, session.run, "json"))
+    assert (page["device"]["type"], page["device"]["cores"], page["kernel_count"]) == ("Nvidia GPU (Ampere)", 2, 4)
+    assert page["device"]["peak_hbm_gigabytes_per_second"] == 2039.0
+    assert page["device"]["peak_gflops_per_second"] is None
+    first, *_, last = page["kernels"]
+    assert first["framework_op"] == "jit(step)/mlp/dot_general" and first["op"] == "cublas-gemm.2"
+    assert (first["occurrences"], first["total_time_ps"]) == (8, 8 * 56_000_000)
+    assert (first["registers_per_thread"], first["shared_memory_bytes"], first["block"]) == (230, 73728, "128,1,1")
+    assert (first["occupancy_percent"], first["uses_tensor_cores"]) == (12.5, True)
+    assert last["name"] == "wrapped_tanh" and last["is_tensor_core_eligible"] is False
+    assert page["unknown"]["kernels[].occupancy_percent"].startswith("the profiler gives no occupancy")
+    rows = printed(KERNELS, content, session.run, "csv", limit=2).splitlines()
+    assert len(rows) == 3 and rows[0].startswith("rank,name,framework_op")
+    assert "| 1 | void cutlass::Kernel" in printed(KERNELS, content, session.run, "md")
+    assert "4 kernels, 864 µs; 51.9% of it uses tensor cores" in printed(KERNELS, content, session.run, "text")
+
+
+def test_a_profile_without_gpus_says_why_it_has_no_kernels(tmp_path: Path) -> None:
+    session = session_of(cpu_profile(2, INSIDE, ON_CPU), tmp_path)
+    page = json.loads(printed(KERNELS, kernels_page(session.ops()), session.run, "json"))
+    assert page["kernels"] == [] and "no GPU is in this profile" in page["unknown"]["kernel_time_ps"]
+    source = FrameworkOps(session.framework_ops(), session.ops())
+    ops = json.loads(printed(FRAMEWORK_OPS, source, session.run, "json"))
+    assert {op["side"] for op in ops["ops"]} == {"host"}
