@@ -75,13 +75,12 @@ Kind = Literal["profile", "hlo", "cache", "trace", "events", "other"]
 KINDS: dict[Kind, str] = {
     "hlo": "an HLO module saved beside a profile",
     "cache": "a file that XProf keeps for itself",
-    "trace": "a trace for a viewer, without the figures of a profile",
     "events": "a TensorBoard event file",
 }
 RIEGELI = ".xplane.riegeli"
 """End of the name of a profile that was written in records."""
-PACKED = (".gz", RIEGELI)
-"""Ends of the names of profiles that are compressed."""
+PACKED = (".gz", ".json", RIEGELI)
+"""Ends of the names of files that must be unpacked, or translated."""
 # File names by their ends. The caches are what XProf 2.24 was seen to write into run folders, and what older ones did.
 _SUFFIXES: dict[Kind, tuple[str, ...]] = {
     "profile": (".xplane.pb", ".xplane.pb.gz", RIEGELI),
@@ -117,11 +116,26 @@ def is_profile(name: str) -> bool:
     return kind_of(name) == "profile"
 
 
+def is_trace(name: str) -> bool:
+    """Whether a file is a trace for a viewer by its name; it is read where there is no profile."""
+    return kind_of(name) == "trace"
+
+
+def readable(paths: list[str]) -> list[str]:
+    """The profiles among some files; where there is none, the traces, each of them once.
+
+    JAX writes a trace of a host twice, the second time without the host's name.
+    """
+    names = {path: os.path.basename(path) for path in paths}
+    traces = [path for path in paths if is_trace(names[path])]
+    profiles = [path for path in paths if is_profile(names[path])]
+    return profiles or [path for path in traces if host_name(names[path])] or traces
+
+
 def host_name(name: str) -> str:
-    """The host that a profile's file name stands for."""
-    return next(
-        (f".{name}"[: -len(suffix)][1:] for suffix in _SUFFIXES["profile"] if f".{name}".endswith(suffix)), name
-    )
+    """The host that the file name of a profile or a trace stands for."""
+    suffixes = (*_SUFFIXES["profile"], *reversed(_SUFFIXES["trace"]))
+    return next((f".{name}"[: -len(suffix)][1:] for suffix in suffixes if f".{name}".endswith(suffix)), name)
 
 
 # What lies beside the profiles in a run's folder; none of it is read, as all that it holds is computed from them.
@@ -181,8 +195,13 @@ class Folder:
         self.files[kind_of(entry.name)].append(entry.name)
 
     def profiles(self) -> list[str]:
-        """Names of profile files."""
-        return self.files["profile"]
+        """Names of profile files; where there is none, of traces that were made from some."""
+        return readable(self.files["profile"] or self.files["trace"])
+
+    def stand_ins(self, name: str) -> list[str]:
+        """Names of other files of a profile's host, the one that tells most first."""
+        others = [other for other in self.files["profile"] if other.endswith(RIEGELI)] + self.files["trace"]
+        return [other for other in others if other != name and host_name(other) == host_name(name)]
 
     def pprofs(self) -> list[str]:
         """Paths of files that are pprof profiles by their names."""

@@ -261,7 +261,7 @@ class _Search:
         )
         folders = [match for match in matches if self.place.is_folder(match)]
         others = sorted(set(matches) - set(folders), key=natural_key)
-        files = [match for match in others if folder_search.is_profile(os.path.basename(match))]
+        files = folder_search.readable(others)
         if folders or files:
             logdir = self.open_folders(folders, files)
             return replace(logdir, searched=tuple(dict.fromkeys((*logdir.searched, *lines))))
@@ -311,11 +311,10 @@ class _Search:
             line = f"{printable(name)} is {KINDS[kind]}: opened its folder"
             return replace(logdir, searched=(line, *logdir.searched))
         run = self.run(folder, [name])
-        whole = f"{folder_search.host_name(name)}{RIEGELI}"
-        if [problem.code for problem in run.problems] == ["empty_file"] and name != whole in folder.profiles():
-            logdir = self.open_file(os.path.join(parent, whole))
+        for other in folder.stand_ins(name) if [problem.code for problem in run.problems] == ["empty_file"] else ():
+            logdir = self.open_file(os.path.join(parent, other))
             if logdir.runs[0].hosts:
-                line = f"{printable(name)} holds 0 bytes: opened {printable(whole)} beside it"
+                line = f"{printable(name)} holds 0 bytes: opened {printable(other)} beside it"
                 return replace(logdir, searched=(line, *logdir.searched))
         if kind == "other" and not run.hosts:
             problem = run.problems[0]
@@ -335,13 +334,17 @@ class _Search:
         names = sorted(chosen or folder.profiles(), key=natural_key)
         paths = [os.path.join(folder.path, name) for name in names]
         self.place.prepare(paths)
-        for path in paths:
+        while paths:
+            path = paths.pop(0)
             item = self.place.inspect(path)
             if isinstance(item, HostFile):
                 usable.append(item)
             else:
                 problems.append(item)
                 newest = max(newest, self.place.modified(path))
+                if not chosen and item.code == "empty_file":
+                    others = [os.path.join(folder.path, name) for name in folder.stand_ins(os.path.basename(path))]
+                    paths += [other for other in others if os.path.basename(other) not in names and other not in paths]
         hosts, doubles = _one_per_host(usable)
         problems = [_read_instead(problem, hosts) for problem in problems]
         notes = [] if chosen else _notes(folder)
@@ -359,7 +362,7 @@ def _one_per_host(files: Iterable[HostFile]) -> tuple[tuple[HostFile, ...], list
     by_host: dict[str, HostFile] = {}
     by_identity: dict[tuple[int, int], HostFile] = {}
     problems = []
-    for file in sorted(files, key=lambda file: (file.linked, file.path.endswith(RIEGELI), file.packed)):
+    for file in sorted(files, key=_told_by):
         if first := by_host.get(file.host) or by_identity.get(file.identity):
             left_out, used = printable(file.path), printable(os.path.basename(first.path))
             problems.append(Problem("duplicate_host", left_out, f"{left_out} is left out: {used} is the same host."))
@@ -370,10 +373,18 @@ def _one_per_host(files: Iterable[HostFile]) -> tuple[tuple[HostFile, ...], list
     return tuple(sorted(by_host.values(), key=lambda file: natural_key(file.host))), problems
 
 
+def _told_by(file: HostFile) -> tuple[bool, int, bool]:
+    """Sorts files of a host: the one that tells most, and is read soonest, first."""
+    is_trace = folder_search.is_trace(os.path.basename(file.path))
+    return file.linked, 2 * is_trace + file.path.endswith(RIEGELI), file.packed
+
+
 def _read_instead(problem: Problem, hosts: Iterable[HostFile]) -> Problem:
-    """An empty file's problem says so where the same profile lies beside it in the format that knows no 2 GB."""
+    """An empty file's problem says so where another of the same host is read: one in records, which knows no 2 GB, or
+    a trace.
+    """
     name = folder_search.host_name(os.path.basename(problem.subject))
-    other = next((host.path for host in hosts if host.host == name and host.path.endswith(RIEGELI)), None)
+    other = next((host.path for host in hosts if host.host == name), None)
     if problem.code != "empty_file" or other is None:
         return problem
     sentence = f"{problem.subject} holds 0 bytes; {printable(os.path.basename(other))} beside it is read instead."
@@ -457,9 +468,7 @@ def _nothing_found(query: str, walk: Walk) -> ProfileError:
     sentence = f"No profile (*.xplane.pb) in {printable(query)}: looked into {folders}; {holds}{bounds}."
     kinds = {kind for folder in walk.folders for kind, names in folder.files.items() if names}
     run_folders = [folder.path for folder in walk.folders if folder.is_run_folder()]
-    if "trace" in kinds:
-        hint = "*.trace.json.gz holds only what a viewer draws; the .xplane.pb of the same capture is needed"
-    elif arrays := [path for folder in walk.folders for path in folder.pprofs()]:
+    if arrays := [path for folder in walk.folders for path in folder.pprofs()]:
         hint = f"{printable(arrays[0])} is a device memory profile by its name: name it to open it"
     elif run_folders:
         hint = f"a run folder is there ({examples(run_folders, 1)}): did the capture end, with stop_trace()?"

@@ -17,8 +17,8 @@ from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.folder_search import NO_HOST_NAME, PACKED, SearchLimits, Walk, host_name, names_in
 
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
-FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83")
-"""How a profile begins: with a field 1 to 4 of XSpace, as gzip, or as Riegeli."""
+FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83", b"{", b"[")
+"""How a profile begins: with a field 1 to 4 of XSpace, as gzip, as Riegeli, or as a trace in JSON."""
 GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
 """What the system says of a path that leads nowhere."""
 
@@ -28,11 +28,11 @@ class HostFile:
     """One profile file, which is there, not empty, and may be read.
 
     Attributes:
-        host: file name without ``.xplane.pb``, ``.xplane.pb.gz`` or ``.xplane.riegeli``; `NO_HOST_NAME` where that is
-            all of it.
+        host: file name without ``.xplane.pb``, ``.xplane.pb.gz``, ``.xplane.riegeli`` or ``.trace.json.gz``;
+            `NO_HOST_NAME` where that is all of it.
         path: as to be opened; relative when the query was.
         size_bytes, modified: on disk, so compressed for a packed file; seconds since 1970.
-        packed: whether it is compressed, by its name; a reader goes by the first bytes.
+        packed: whether it must be unpacked first, by its name; a reader goes by the first bytes.
         identity, linked: device and inode, (0, 0) where there are none; and whether it is a symbolic link.
         core: the core or chip that is all that is looked at, ``2`` or ``chip1``; empty for the whole host.
     """

@@ -21,7 +21,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.base.urls import shown
 from tpuprof.parsers.files import folder_search
-from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, MAGIC, Folder, SearchLimits, Walk, is_profile
+from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, MAGIC, Folder, SearchLimits, Walk, is_profile, is_trace
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, local_path, newest_first, open_logdir
 from tpuprof.parsers.files.places import GONE
 
@@ -254,11 +254,13 @@ def run_state(path: str) -> State | None:
         files: list[tuple[str, int, int]] = []
         with os.scandir(path or ".") as entries:
             for entry in entries:
-                if len(files) < MOST_FILES and (_may_become_profile(entry.name) or is_profile(entry.name)):
+                if len(files) < MOST_FILES and (
+                    _may_become_profile(entry.name) or is_profile(entry.name) or is_trace(entry.name)
+                ):
                     files.append((entry.name, *_size_and_time(entry)))
     except OSError as error:
         return None if error.errno in GONE else UNREADABLE
-    if not any(is_profile(name) for name, _, _ in files):
+    if not any(is_profile(name) or is_trace(name) for name, _, _ in files):
         return None
     return tuple(sorted(files))
 

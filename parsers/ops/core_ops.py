@@ -19,7 +19,7 @@ from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTable
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.device import CUSTOM_CALL, OFF_DUTY
-from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource, is_count
+from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource, is_count
 from tpuprof.parsers.ops.table import OpTable
 
 OPS_LINE = "XLA Ops"
@@ -373,6 +373,9 @@ def op_table(plane: Plane, totals: OpTotals, parent: tuple[str, ...] | None = No
     is_moving = np.nan_to_num(bytes_accessed) + np.nan_to_num(traffic).sum(axis=1) > 0
     bytes_accessed[is_call & ~is_moving] = np.nan
     traffic[is_call & ~is_moving] = np.nan
+    # XProf's rule: where the profile has no bytes by memory, all count as HBM's; where it had some, they are not known
+    undivided = ~columns.has("memory_access_breakdown")
+    traffic[undivided, TRAFFIC.index("hbm")] = bytes_accessed[undivided]
     return OpTable(
         program_id=program,
         symbol_id=symbol,

@@ -73,7 +73,7 @@ def is_gpu(plane: Plane) -> bool:
 
 
 def shortcoming(trace: Trace) -> int:
-    """Ranks a host's file: 0 for a whole one with a device, 1 for a damaged one, 2 for one without a device."""
+    """Ranks a host's file: 0 for a whole profile with a device, 1 for a damaged one or a trace, 2 without a device."""
     has_device = any(is_tensor_core(plane) or is_gpu(plane) for plane in trace.planes)
     return (1 if trace.problems else 0) if has_device else 2
 

@@ -78,6 +78,12 @@ class MetadataStats:
         out[self._known] = np.where((kind == KIND_UINT64) | (kind == KIND_INT64), value, 0).view(np.uint64)
         return out, out != 0
 
+    def has(self, name: str) -> Bools:
+        """bool[n]: which rows have the stat, whatever its value."""
+        out = np.zeros(self._n, np.bool_)
+        out[self._known] = self._column(name)[0] > 0
+        return out
+
     def number(self, name: str) -> Floats:
         """float64[n] counts; NaN where the stat is missing, of another type or no count (see `is_count`)."""
         kind, value, _ = self._column(name)

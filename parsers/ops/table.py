@@ -40,7 +40,8 @@ class OpTable:
         has_time_scale: whether any op event had a multiplier.
         dma_stall_ps: float64[n]; time stalled by DMA; NaN where no event tells it.
         flops, model_flops, bytes_accessed: float64[n]; work over all occurrences; NaN where the profile has none.
-        traffic: float64[n, len(TRAFFIC)]; bytes over all occurrences by memory; NaN where the profile has none.
+        traffic: float64[n, len(TRAFFIC)]; bytes over all occurrences by memory; NaN where unknown. Where the profile
+            never tells an op's bytes by memory, all of them count as HBM's, as in XProf's tables.
         energy_j: float64[n]; energy that the core drew meanwhile, in joules; NaN where no event tells it.
         parent: the TensorCore op that a SparseCore ran the op for; empty for the ops of a TensorCore itself.
         source: int64[n]; which of `sources` has the op's texts, -1 for none.
@@ -76,11 +77,8 @@ class OpTable:
 
     @property
     def hbm_bytes(self) -> Floats:
-        """float64[n]: bytes to and from HBM over all occurrences, NaN where unknown.
-
-        Where the profile does not tell an op's bytes by memory, all of them count as HBM's, as in XProf's tables.
-        """
-        return np.where(np.isnan(self.traffic).all(axis=1), self.bytes_accessed, self.traffic[:, 0])
+        """float64[n]: bytes to and from HBM over all occurrences, NaN where unknown."""
+        return self.traffic[:, TRAFFIC.index("hbm")]
 
     def classes(self) -> tuple[OpClass, ...]:
         """What the core does during each row's ops."""

@@ -58,6 +58,7 @@ class ModuleSource:
     device_type: str | None = None
     platform: str | None = None
     is_damaged: bool = False
+    is_viewer_trace: bool = False
 
     @classmethod
     def of(cls, trace: Trace, host: str) -> ModuleSource:
@@ -73,7 +74,9 @@ class ModuleSource:
                 if row >= 0 and (match := _MODULE_NAME.match(table.name(int(row)))):
                     ran.setdefault(int(match[2]), match[1])
         kind, platform = next(iter(kinds), None), "TPU" if cores else "GPU" if devices else "CPU"
-        return cls(host, HloModules.of(trace), tuple(ran.items()), kind, platform, bool(trace.problems))
+        return cls(
+            host, HloModules.of(trace), tuple(ran.items()), kind, platform, bool(trace.losses), trace.is_viewer_trace
+        )
 
     def label(self, number: int) -> ModuleLabel:
         """The label of the module with this key in `modules`; the origin of a module from a file is the file's name."""
@@ -175,6 +178,8 @@ class CompiledModules:
         return made
 
     def _why_none(self) -> str:
+        if all(source.is_viewer_trace for source in self.sources):
+            return f"{WITHOUT_HLO}A trace for a viewer never does: the .xplane.pb beside it may. {WITHOUT_PROFILE}"
         if any(source.is_damaged for source in self.sources):
             return f"{WITHOUT_HLO}The file is damaged, so that it may have been lost. {WITHOUT_PROFILE}"
         is_tpu = any(source.platform == "TPU" for source in self.sources)

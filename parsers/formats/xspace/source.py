@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import zlib
 from typing import Protocol
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
@@ -17,9 +16,8 @@ from tpuprof.parsers.base.urls import scheme_of, shown
 GZIP_MAGIC = b"\x1f\x8b"
 RIEGELI_MAGIC = b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"
 """How a Riegeli/records file begins: the hash of the same block header always."""
-_GZIP_CHUNK = 1 << 20
-_GZIP_RATIO_LIMIT = 200
-_GZIP_FLOOR = 64 << 20
+_JSON = (b"{", b"[", b" ", b"\t", b"\r", b"\n")
+"""What may follow the line feed with which a text in JSON may begin."""
 
 
 class ByteSource(Protocol):
@@ -37,6 +35,10 @@ class ByteSource(Protocol):
     def note(self) -> str:
         """A sentence about bytes that could not be read (a cut gzip stream), or empty."""
 
+    @property
+    def origin(self) -> str:
+        """A sentence on what the bytes were made from where that is no profile, or empty."""
+
     def read(self, offset: int, length: int) -> bytes:
         """The `length` bytes at `offset`; fewer only where the source ends."""
 
@@ -52,6 +54,7 @@ class MemorySource:
         self.name = name
         self.size = len(data)
         self.note = note
+        self.origin = ""
 
     def read(self, offset: int, length: int) -> bytes:
         """See `ByteSource.read`."""
@@ -67,8 +70,11 @@ class FileSource:
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
         self.name = name
-        self.size = os.fstat(descriptor).st_size
-        self.note = ""
+        status = os.fstat(descriptor)
+        self.size = status.st_size
+        self.identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        """Changes when the file does."""
+        self.note = self.origin = ""
 
     def read(self, offset: int, length: int) -> bytes:
         """See `ByteSource.read`. Reads no more than the file holds, even where a damaged header claims more.
@@ -103,8 +109,14 @@ class FileSource:
         self.close()
 
 
-def open_source(path: str) -> ByteSource:
-    """Opens a profile file; it recognises gzip by the first bytes, not by the name.
+def begins_like_xspace(source: ByteSource) -> bool:
+    """Whether the first bytes are those of an XSpace, and of nothing that is read otherwise."""
+    first = source.read(0, 2)
+    return first[:1] in (b"\x0a", b"\x12", b"\x1a", b"\x22") and first[1:] not in _JSON
+
+
+def open_source(path: str) -> FileSource:
+    """Opens a file as it lies on disk.
 
     It first fetches a URL into the cache of `parsers.files.remote.cache`, unless a copy is there.
 
@@ -126,16 +138,13 @@ def open_source(path: str) -> ByteSource:
     return _source(descriptor, path)
 
 
-def _source(descriptor: int, name: str) -> ByteSource:
+def _source(descriptor: int, name: str) -> FileSource:
     """The bytes behind a descriptor; the source closes it."""
     try:
-        source = FileSource(descriptor, name)
-        if source.read(0, 2) == GZIP_MAGIC:
-            return _gunzip(source)
+        return FileSource(descriptor, name)
     except OSError as error:
         os.close(descriptor)
         raise _open_error(name, error) from error
-    return source
 
 
 def _open_error(path: str, error: OSError) -> ProfileError:
@@ -144,38 +153,3 @@ def _open_error(path: str, error: OSError) -> ProfileError:
     refused = error.errno in (errno.EACCES, errno.EPERM)
     hint = f"check its permissions: ls -l {path}" if refused else "check the disk, or the connection to it"
     return ProfileError("unreadable", f"{path} cannot be read: {(error.strerror or str(error)).lower()}.", hint)
-
-
-def _gunzip(source: FileSource) -> MemorySource:
-    """Inflates a gzip file into memory, at most `_GZIP_RATIO_LIMIT` times its size (profiles reach some 20 times)."""
-    limit = max(_GZIP_FLOOR, _GZIP_RATIO_LIMIT * source.size)
-    out = bytearray()
-    note = ""
-    inflater = zlib.decompressobj(wbits=31)
-    offset = 0
-    while True:
-        data = inflater.unconsumed_tail or source.read(offset, _GZIP_CHUNK)
-        if not inflater.unconsumed_tail:
-            offset += len(data)
-        if not data:
-            if not inflater.eof:
-                note = f"the gzip stream ends early, after {len(out):,} bytes of profile"
-            break
-        try:
-            out += inflater.decompress(data, _GZIP_CHUNK * 8)
-        except zlib.error:
-            note = f"the gzip stream is damaged after {len(out):,} bytes of profile"
-            break
-        if len(out) > limit:
-            del out[limit:]
-            note = f"the gzip stream grows past {_GZIP_RATIO_LIMIT} times its size; the rest is not read"
-            break
-        if inflater.eof:
-            rest = inflater.unused_data
-            if not rest.startswith(GZIP_MAGIC) and not (not rest and source.read(offset, 2) == GZIP_MAGIC):
-                break
-            offset -= len(rest)  # a further gzip member follows
-            inflater = zlib.decompressobj(wbits=31)
-    name = source.name
-    source.close()
-    return MemorySource(out, name, note)

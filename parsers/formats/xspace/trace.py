@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +32,7 @@ from tpuprof.parsers.formats.xspace.metadata import (
     decode_stat,
     read_table,
 )
-from tpuprof.parsers.formats.xspace.source import RIEGELI_MAGIC, ByteSource, MemorySource, open_source
+from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource, begins_like_xspace, open_source
 from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint, windows
 
 if TYPE_CHECKING:
@@ -395,18 +396,22 @@ class Trace:
 
     @classmethod
     def open(cls, path: str) -> Trace:
-        """Opens a profile file (plain, gzip or Riegeli).
+        """Opens a profile file (plain, gzip or Riegeli), or a Chrome trace that was made from one.
+
+        The trace that lies beside a damaged profile is opened in its place, and `problems` says so.
 
         Raises:
             ProfileError: `not_found`, `unreadable`, `empty_file`, or `corrupt` for bytes that are no profile; for a
-                Riegeli file also `codec_missing` and `disk_full`.
+                packed file also `codec_missing` and `disk_full`.
         """
         source = open_source(path)
-        if source.read(0, len(RIEGELI_MAGIC)) == RIEGELI_MAGIC or (source.size and path.endswith(".riegeli")):
-            from tpuprof.parsers.formats.xspace.riegeli.merge import riegeli_source  # noqa: PLC0415 - for these alone
-
-            source = riegeli_source(source)
-        return cls(source)
+        try:
+            return cls(source if begins_like_xspace(source) else _packed().unpacked(source))
+        except ProfileError as error:
+            other = _packed().stand_in(path, error)
+            if other is None:
+                raise
+            return cls(other)
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "memory") -> Trace:
@@ -439,7 +444,19 @@ class Trace:
             )
 
     @property
+    def is_viewer_trace(self) -> bool:
+        """Whether a trace for a viewer is all that there is, which has no HLO modules and no events of memory."""
+        return bool(self.source.origin)
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
+        """What was lost, and whether this is no profile, but a trace that was made from one."""
+        hint = "where there is one, open the HOST.xplane.pb of the same capture"
+        origin = self.source.origin
+        return ((Problem("viewer_trace", self.source.name, origin, hint),) if origin else ()) + self.losses
+
+    @property
+    def losses(self) -> tuple[Problem, ...]:
         """What was lost: a cut file, damaged bytes, damaged metadata (as far as it has been decoded)."""
         problems: list[Problem] = []
         name, size = self.source.name, self.source.size
@@ -488,6 +505,13 @@ class Trace:
     def close(self) -> None:
         """Closes the file; after that it decodes nothing more."""
         self.source.close()
+
+
+def _packed() -> ModuleType:
+    """The module for files that are no XSpace as they lie on disk: those alone need it."""
+    from tpuprof.parsers.formats.xspace import packed  # noqa: PLC0415
+
+    return packed
 
 
 def _cut_problem(name: str, size: int, plane: Plane) -> Problem:

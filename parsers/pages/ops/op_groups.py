@@ -65,8 +65,6 @@ def _summed(table: OpTable, group: Int64s, first: Int64s) -> OpTable:
     """The table of the groups' first ops, with the times and the work of all of theirs."""
     count = len(first)
     work = np.stack([table.dma_stall_ps, table.flops, table.model_flops, table.bytes_accessed], axis=1)
-    traffic: Floats = table.traffic.copy()
-    traffic[:, 0] = table.hbm_bytes  # of each op, so that ops without traffic by memory count beside those with it
     normalized: Floats = np.bincount(group, table.normalized_ps, minlength=count).astype(np.float64)
     stall, flops, model_flops, everything = summed_rows(work, group, count).T
     return replace(
@@ -80,5 +78,5 @@ def _summed(table: OpTable, group: Int64s, first: Int64s) -> OpTable:
         flops=flops,
         model_flops=model_flops,
         bytes_accessed=everything,
-        traffic=summed_rows(traffic, group, count),
+        traffic=summed_rows(table.traffic, group, count),
     )

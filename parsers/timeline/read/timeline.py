@@ -331,7 +331,7 @@ def _hull(sections: Sequence[Section]) -> tuple[int, int]:
 
 def _losses(trace: Trace, malformed: int) -> Iterator[str]:
     """What the file or the capture lacks."""
-    yield from (printable(problem.sentence[:_SEEN]) for problem in trace.problems)
+    yield from (printable(problem.sentence[:_SEEN]) for problem in trace.losses)
     yield from _said(text for text in (*trace.errors, *trace.warnings) if _LOSS.search(text))
     if malformed:
         yield f"{malformed:,} events are damaged; what could be read of them is shown"
@@ -362,6 +362,8 @@ def _dropped(sections: Sequence[Section]) -> Iterator[str]:
 
 def _remarks(trace: Trace, aggregated: int) -> Iterator[str]:
     """What else the profiler says, and what is not drawn."""
+    if trace.source.origin:
+        yield printable(trace.source.origin[:_SEEN])
     yield from _said(text for text in (*trace.errors, *trace.warnings) if not _LOSS.search(text))
     if aggregated:
         yield f"{aggregated:,} aggregated events have no place in time and are left out"

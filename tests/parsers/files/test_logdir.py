@@ -153,9 +153,7 @@ def test_a_file_that_is_no_profile(tmp_path: Path) -> None:
     assert "README.md is no profile" in error.sentence
 
 
-@pytest.mark.parametrize(
-    "name", ["jit_step(42).hlo_proto.pb", "ALL_HOSTS.op_stats_v2.pb", "host0.trace.json.gz", "cache_version.txt"]
-)
+@pytest.mark.parametrize("name", ["jit_step(42).hlo_proto.pb", "ALL_HOSTS.op_stats_v2.pb", "cache_version.txt"])
 def test_a_file_beside_a_profile_opens_its_folder(tmp_path: Path, name: str) -> None:
     folder = run_folder(tmp_path, hosts=["host0", "host1"])
     found = open_logdir(str(put(folder / name)))

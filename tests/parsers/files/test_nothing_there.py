@@ -40,7 +40,6 @@ def test_nothing_found_counts_what_it_does_not_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("host0.trace.json.gz", ".xplane.pb of the same capture"),
         ("events.out.tfevents.1", "start_trace()"),
         ("other", "plugins/profile"),
     ],

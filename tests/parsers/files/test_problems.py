@@ -125,6 +125,42 @@ def test_a_profile_in_records_stands_in_for_an_empty_one(tmp_path: Path) -> None
     assert codes(run.problems) == ["empty_file"]
 
 
+def test_a_trace_stands_in_for_an_empty_profile(tmp_path: Path) -> None:
+    """Where the whole profile is there, the trace beside it is left alone; named itself, it is opened."""
+    folder = run_folder(tmp_path, hosts=["host1"])
+    put(folder / "host0.xplane.pb", b"")
+    put(folder / "host0.trace.json.gz")
+    put(folder / "host1.trace.json.gz")
+    put(folder / "perfetto_trace.json.gz")
+    (run,) = open_logdir(str(tmp_path)).runs
+    assert [os.path.basename(host.path) for host in run.hosts] == ["host0.trace.json.gz", "host1.xplane.pb"]
+    assert hosts(run) == ["host0", "host1"] and [host.packed for host in run.hosts] == [True, False]
+    assert codes(run.problems) == ["empty_file"]
+    assert run.problems[0].sentence.endswith("holds 0 bytes; host0.trace.json.gz beside it is read instead.")
+    found = open_logdir(str(folder / "host0.xplane.pb"))
+    assert found.searched[0] == "host0.xplane.pb holds 0 bytes: opened host0.trace.json.gz beside it"
+    (run,) = open_logdir(str(folder / "host1.trace.json.gz")).runs
+    assert [os.path.basename(host.path) for host in run.hosts] == ["host1.trace.json.gz"]
+
+
+@pytest.mark.parametrize(
+    ("names", "read"),
+    [
+        (("h.trace.json.gz", "perfetto_trace.json.gz"), ["h.trace.json.gz"]),
+        (("h.trace.json", "h.trace.json.gz", "g.trace.json"), ["g.trace.json", "h.trace.json"]),
+        (("perfetto_trace.json.gz",), ["perfetto_trace.json.gz"]),
+    ],
+)
+def test_traces_are_a_run_where_nothing_else_is_left(tmp_path: Path, names: tuple[str, ...], read: list[str]) -> None:
+    folder = run_folder(tmp_path, hosts=())
+    for name in names:
+        put(folder / name)
+    for query in (tmp_path, folder, folder / "*"):
+        (run,) = open_logdir(str(query)).runs
+        assert [os.path.basename(host.path) for host in run.hosts] == read
+        assert set(codes(run.problems)) <= {"duplicate_host"}
+
+
 @pytest.mark.parametrize("name", ["host0.xplane.pb", "host0.xplane.riegeli"])
 def test_a_run_with_nothing_but_problems_is_listed(tmp_path: Path, name: str) -> None:
     """Named itself or found: the user is told why, rather than that nothing is there."""
@@ -245,12 +281,12 @@ def test_caches_without_a_profile_are_no_run(tmp_path: Path) -> None:
 def test_an_empty_run_folder_is_named_beside_good_runs(tmp_path: Path) -> None:
     run_folder(tmp_path, "2026_01_01_00_00_00")
     run_folder(tmp_path, "2026_01_02_00_00_00", hosts=()).mkdir()
-    put(run_folder(tmp_path, "2026_01_03_00_00_00", hosts=()) / "h.trace.json.gz")
+    put(run_folder(tmp_path, "2026_01_03_00_00_00", hosts=()) / "h.hlo_proto.pb")
     run_folder(tmp_path / "plugins" / "profile" / "nested", "2026_01_04_00_00_00")
     found = open_logdir(str(tmp_path))
     assert names(found) == ["2026_01_04_00_00_00", "2026_01_03_00_00_00", "2026_01_02_00_00_00", "2026_01_01_00_00_00"]
     assert [codes(run.problems) for run in found.runs] == [[], ["no_profile"], ["no_profile"], []]
-    assert "only h.trace.json.gz" in found.runs[1].problems[0].sentence
+    assert "only h.hlo_proto.pb" in found.runs[1].problems[0].sentence
     assert "is empty" in found.runs[2].problems[0].sentence
     assert found.runs[2].modified > 0
 

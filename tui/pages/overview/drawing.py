@@ -117,7 +117,7 @@ def _op_row(op: TopOp, figures: str, name: str, largest: float, selected: bool, 
 def environment(page: Overview, ascii_only: bool) -> str:
     """The machine and the capture in one phrase."""
     env = page.environment
-    parts = [clean(env.device_type or "no device", ascii_only)]
+    parts = [clean(env.device_type or ("device unknown" if env.device_core_count else "no device"), ascii_only)]
     if env.device_core_count:
         parts.append(counted(env.device_core_count, "GPU" if "GPU" in (env.device_type or "") else "core"))
     parts.append(f"{env.host_count} host{'s' * (env.host_count != 1)}")

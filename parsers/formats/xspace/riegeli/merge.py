@@ -19,9 +19,9 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 from tpuprof.parsers.formats.xspace.riegeli.records import spool_records
-from tpuprof.parsers.formats.xspace.riegeli.spool import Spool, SpoolSource
 from tpuprof.parsers.formats.xspace.riegeli.transposed import varint as encoded
 from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource
+from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, varint, windows
 
 _PLANES, _TEXTS = 1, (2, 3, 4)  # fields of XSpace
@@ -35,8 +35,8 @@ Ids = dict[int, int]
 """Ids of a record, and what they are in the merged plane; those that stay as they are stand for themselves."""
 
 
-def riegeli_source(source: ByteSource) -> ByteSource:
-    """The profile in a Riegeli file as the bytes of one XSpace; closes the file.
+def riegeli_source(source: ByteSource) -> SpoolSource:
+    """The profile in a Riegeli file as the bytes of one XSpace.
 
     Raises:
         ProfileError: `corrupt` where no record can be read, `codec_missing`, `disk_full`.
@@ -55,8 +55,6 @@ def riegeli_source(source: ByteSource) -> ByteSource:
     except BaseException:
         spool.close()
         raise
-    finally:
-        source.close()
     return SpoolSource(spool, spans, source.name, note)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.xspace.riegeli.blocks import SIMPLE, Chunk, Losses, chunks
 from tpuprof.parsers.formats.xspace.riegeli.codecs import Malformed, MissingCodec
-from tpuprof.parsers.formats.xspace.riegeli.spool import Spool
 from tpuprof.parsers.formats.xspace.riegeli.transposed import Reader, head_of, sized, transposed_records
 from tpuprof.parsers.formats.xspace.source import ByteSource
+from tpuprof.parsers.formats.xspace.spool import Spool
 
 _RATIO = 200  # profiles reach some 20 times their compressed size
 _FLOOR = 64 << 20

@@ -32,6 +32,7 @@ MEMORIES = {name: name.replace("on_chip", "sram") for name in TRAFFIC}
 
 NO_FLOPS = "no FLOPs are counted for these ops (those of a while or call count where they run, inside it)"
 NO_BYTES = "no bytes are counted for these ops (those of a while or call count where they run, inside it)"
+NO_HBM_BYTES = f"{NO_BYTES}, or not by memory, as in a trace for a viewer"
 NO_BREAKDOWN = "the profile does not break the bytes of these ops down by memory"
 NO_PROGRAM = "the profile does not say which program these ops belong to"
 NO_OCCURRENCES = "these ops have no occurrences"

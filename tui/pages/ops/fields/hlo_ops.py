@@ -113,7 +113,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
     _work("flops", "FLOPs over all occurrences", common.NO_FLOPS),
     _work("model_flops", "FLOPs that the model asks for, over all occurrences", common.NO_FLOPS),
     _work("bytes_accessed", "bytes read and written in all memories, over all occurrences", common.NO_BYTES),
-    _work("hbm_bytes", "bytes read from and written to HBM, over all occurrences", common.NO_BYTES),
+    _work("hbm_bytes", "bytes read from and written to HBM, over all occurrences", common.NO_HBM_BYTES),
     *common.rate_fields("rates"),
     Field(
         "above_peak_why",
@@ -267,7 +267,7 @@ ROOFLINE_POINTS: Table[RooflinePoints] = Table(
         _of_points(
             "bytes_accessed", "bytes_accessed", "bytes that its ops read and write in all memories", common.NO_BYTES
         ),
-        _of_points("hbm_bytes", "hbm", "bytes that its ops read from and write to HBM", common.NO_BYTES),
+        _of_points("hbm_bytes", "hbm", "bytes that its ops read from and write to HBM", common.NO_HBM_BYTES),
         *common.rate_fields("rates"),
     ),
     len,

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from tests.support.riegeli import BLOCK, CODECS, PACKAGES, Writer, varint, written
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.riegeli import blocks, records, spool
+from tpuprof.parsers.formats.xspace import spool
+from tpuprof.parsers.formats.xspace.riegeli import blocks, records
 from tpuprof.parsers.formats.xspace.riegeli.records import spool_records
-from tpuprof.parsers.formats.xspace.riegeli.spool import Spool, SpoolSource
 from tpuprof.parsers.formats.xspace.source import MemorySource
+from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 
 
 def read(data: bytes | bytearray, in_memory: int = spool.IN_MEMORY) -> tuple[list[bytes], str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from bisect import bisect_right
 from collections.abc import Sequence
 
@@ -44,6 +43,8 @@ class Spool:
 
     def _write(self, data: bytes | bytearray) -> None:
         if self._descriptor < 0:
+            import tempfile  # noqa: PLC0415 - for large profiles alone
+
             descriptor, path = tempfile.mkstemp(".part", "inflated-", _folder())
             os.unlink(path)
             self._descriptor = descriptor
@@ -97,6 +98,8 @@ def _folder() -> str:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError:
+        import tempfile  # noqa: PLC0415 - where there is no cache folder
+
         return tempfile.gettempdir()
     return folder
 
@@ -105,14 +108,17 @@ class SpoolSource:
     """Spans of a spool, one after the other, as the bytes of one profile.
 
     Args:
-        spool: where they lie; closed with the source.
+        spool: where they lie; it goes with the last source that reads it.
         spans: begin and end of each, none empty.
-        name, note: see `ByteSource`.
+        name, note, origin: see `ByteSource`.
     """
 
-    def __init__(self, spool: Spool, spans: Sequence[tuple[int, int]], name: str, note: str) -> None:
+    def __init__(
+        self, spool: Spool, spans: Sequence[tuple[int, int]], name: str, note: str = "", origin: str = ""
+    ) -> None:
         self.name = name
         self.note = note
+        self.origin = origin
         self._spool = spool
         self._places = [begin for begin, _ in spans]
         self._starts = [0]
@@ -135,6 +141,18 @@ class SpoolSource:
             offset += len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def shared(self) -> SpoolSource:
+        """Another source of the same bytes, to be closed on its own."""
+        other = SpoolSource(self._spool, (), self.name, self.note, self.origin)
+        other._places, other._starts, other.size = self._places, self._starts, self.size
+        return other
+
+    def instead_of(self, sentence: str) -> SpoolSource:
+        """The same for another file, of which a sentence says why it can't be read."""
+        other = self.shared()
+        other.origin = f"{sentence.rstrip('.')}; what lies beside it is read instead: {self.origin}"
+        return other
+
     def close(self) -> None:
         """See `ByteSource.close`."""
-        self._spool.close()
+        self._spool = Spool()

@@ -1,0 +1,321 @@
+"""A Chrome trace as the XSpace that it was made from, as far as its events tell.
+
+Processes are planes, threads are lines, arguments are stats: an op's own go to its metadata, those of one occurrence
+to its event. What XProf hides follows where it can: an op's program from the module run around it. Rows that viewers
+derive from ops are left out, as they are derived again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
+
+import numpy as np
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.intervals import Int64s, no_ints
+from tpuprof.parsers.formats.xspace.chrome import wire
+from tpuprof.parsers.formats.xspace.chrome.document import Broken, Document
+from tpuprof.parsers.formats.xspace.chrome.threads import COUNTERS, Thread, Threads, TooMuch, Values
+from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, KIND_UINT64
+from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
+
+MOST_EVENTS = (1_000_000, 5_000_000)
+"""XProf writes no more events than this, those that begin first; the number was raised."""
+
+_PLANES = 1  # fields of XSpace
+_PLANE_ID, _PLANE_NAME, _LINES, _EVENT_METADATA, _STAT_METADATA = 1, 2, 3, 4, 5  # of XPlane
+_LINE_ID, _LINE_NAME, _DISPLAY_ID = 1, 2, 10  # of XLine
+_METADATA_ID, _METADATA_NAME, _DISPLAY_NAME, _METADATA_STATS = 1, 2, 4, 5  # of XEventMetadata and XStatMetadata
+_LARGEST_DEVICE = 500  # number of a process that is a device
+
+_OPS, _MODULES = "XLA Ops", ("XLA Modules", "Sparse Core Modules")
+_PROGRAM = re.compile(r"\((\d{1,20})\)$", re.ASCII)
+_DERIVED = range(0xDEADBEEF, 0xDEADBEEF + 1000)
+_LONG_NAME, _MODEL_FLOPS, _FLOPS = "long_name", "model_flops", "flops"
+_BYTES, _BREAKDOWN, _UNREADABLE = "bytes_accessed", "memory_access_breakdown", b"\xff"
+"""Bytes by memory are there, and hidden: without them all bytes would count as HBM's."""
+
+
+Span = tuple[int, int]
+
+
+def chrome_source(pieces: Iterable[bytes], name: str, why_cut: Callable[[], str]) -> SpoolSource:
+    """A Chrome trace as the bytes of an XSpace.
+
+    Args:
+        pieces: the trace's bytes, inflated.
+        name: for messages.
+        why_cut: tells, after the pieces, why they end early; empty where they do not.
+
+    Raises:
+        ProfileError: `corrupt` for JSON that is no trace, or one without events; `disk_full`.
+    """
+    document, threads = Document(pieces), Threads()
+    notes = []
+    try:
+        threads.read(document.events())
+    except Broken as error:
+        raise _no_trace(name, "holds no list of traceEvents") from error
+    except TooMuch:
+        notes.append(f"it holds more than a profile can; the rest is not read after {threads.slices:,} events")
+    threads.finish()
+    if not any(thread.parts for thread in threads.threads.values()):
+        raise _no_trace(name, document.note or "has no events")
+    notes += [note for note in (why_cut() or document.note,) if note]
+    if threads.slices in MOST_EVENTS:
+        notes.append(
+            f"it holds {threads.slices:,} events, the most that the profiler writes: what began later is not in it"
+        )
+    spool = Spool()
+    try:
+        spans = _Space(spool, threads).spans()
+    except BaseException:
+        spool.close()
+        raise
+    return SpoolSource(spool, spans, name, "; ".join(notes), _origin(name.rpartition("/")[2], threads))
+
+
+def _origin(name: str, threads: Threads) -> str:
+    """A sentence on what a trace lacks."""
+    keys = {argument for parts in threads.keys for argument in parts[1 : (len(parts) + 1) // 2]}
+    parts = ["HLO modules", "memory events"]
+    parts += [] if any("_a" in thread.value_parts for thread in threads.threads.values()) else ["asynchronous ops"]
+    said = "what needs them is unknown"
+    if _BYTES in keys:
+        parts.append("bytes by memory")
+    if _MODEL_FLOPS in keys and _FLOPS not in keys:
+        said += ", FLOPs are the model's"
+    return (
+        f"{name} is a trace for a viewer, not the profile: it has no {', '.join(parts)}, or type and peaks of the "
+        f"device; {said}"
+    )
+
+
+def _no_trace(name: str, why: str) -> ProfileError:
+    return ProfileError(
+        "corrupt",
+        f"{name} is JSON, but no trace of a profiler: it {why}.",
+        "a trace is called HOST.trace.json.gz, and lies beside the profile of its host, HOST.xplane.pb",
+    )
+
+
+class _Space:
+    """Writes planes into a spool."""
+
+    def __init__(self, spool: Spool, threads: Threads) -> None:
+        self._spool = spool
+        self._threads = threads
+        self.keys = threads.keys
+        self.texts = threads.texts
+        self.stats: list[str] = []
+        self._stat_ids: dict[str, int] = {}
+        self._ops: dict[int, tuple[bytes, list[int]]] = {}
+
+    def spans(self) -> list[Span]:
+        """Spans of the spool that are the XSpace, in order."""
+        members: dict[str, list[tuple[object, object, Thread]]] = {}
+        for (pid, tid), thread in self._threads.threads.items():
+            name = self._threads.processes.get(pid) or f"process {pid}"
+            members.setdefault(name, []).append((pid, tid, thread))
+        out: list[Span] = []
+        for name in sorted(members, key=lambda name: _in_order(members[name][0][0])):
+            out += _Plane(self, name, members[name]).spans()
+        return out
+
+    def names(self, members: Sequence[tuple[object, object, Thread]]) -> list[str]:
+        """Names of threads, made up from their ids where the trace has none."""
+        known = self._threads.names
+        return [
+            "_counters_" if tid is COUNTERS else known.get((pid, tid)) or f"thread {tid}" for pid, tid, _ in members
+        ]
+
+    def stat(self, name: str) -> int:
+        """The metadata id of a stat's name, or of a text."""
+        number = self._stat_ids.get(name)
+        if number is None:
+            self.stats.append(name)
+            number = self._stat_ids[name] = len(self.stats)
+        return number
+
+    def op(self, key: int) -> tuple[bytes, list[int]]:
+        """Names and stats of event metadata, and the ids of the stats."""
+        if key not in self._ops:
+            parts = self.keys[key]
+            middle = (len(parts) + 1) // 2
+            args = dict(zip(parts[1:middle], parts[middle:], strict=True))
+            shown, long_name = _bytes(parts[0]), args.pop(_LONG_NAME, None)
+            if _MODEL_FLOPS in args:  # XProf hides the others, which differ for narrow types alone
+                args.setdefault(_FLOPS, args[_MODEL_FLOPS])
+            body = wire.message(_METADATA_NAME, shown if long_name is None else _bytes(long_name))
+            body += b"" if long_name is None else wire.message(_DISPLAY_NAME, shown)
+            ids = []
+            if _BYTES in args:
+                ids.append(self.stat(_BREAKDOWN))
+                body += wire.message(_METADATA_STATS, wire.stat(ids[-1], KIND_BYTES, _UNREADABLE))
+            for name, value in args.items():
+                kind, number = self._threads.typed(name, value)
+                if kind:
+                    ids.append(self.stat(name))
+                    held = (KIND_STR, _bytes(value)) if kind == KIND_REF else (kind, number)
+                    body += wire.message(_METADATA_STATS, wire.stat(ids[-1], *held))
+            self._ops[key] = body, ids
+        return self._ops[key]
+
+    def written(self, data: bytes) -> Span:
+        """Puts bytes into the spool."""
+        begin = self._spool.size
+        self._spool.append(data)
+        return begin, self._spool.size
+
+
+class _Plane:
+    """Writes one process."""
+
+    def __init__(self, space: _Space, name: str, members: Sequence[tuple[object, object, Thread]]) -> None:
+        self._space = space
+        self._name = name
+        self._members = members
+        self._stats: dict[int, None] = {}
+        """Metadata ids of names of stats, and of texts that stats refer to."""
+        self._events: dict[tuple[int, int], int] = {}
+        """Metadata ids of events, by key and program."""
+
+    def spans(self) -> list[Span]:
+        """Spans that are the plane, its tag and length included."""
+        lines = self._kept_lines()
+        runs = self._module_runs(lines)
+        body: list[Span] = []
+        for tid, name, thread in lines:
+            body += self._line(tid, name, thread, runs)
+        metadata = self._space.written(self._metadata())
+        pid = self._members[0][0]
+        is_device = isinstance(pid, int) and 0 < pid <= _LARGEST_DEVICE and self._name.startswith("/device:")
+        head = wire.number(_PLANE_ID, pid - 1 if is_device and isinstance(pid, int) else 0)
+        head += wire.message(_PLANE_NAME, _bytes(self._name))
+        size = len(head) + sum(end - begin for begin, end in (*body, metadata))
+        return [self._space.written(wire.header(_PLANES, size) + head), *body, metadata]
+
+    def _kept_lines(self) -> list[tuple[object, str, Thread]]:
+        """Id, name and events of each thread; without rows that are derived from a TPU's ops."""
+        names = self._space.names(self._members)
+        is_tpu = self._name.startswith("/device:TPU:") and _OPS in names
+        return [
+            (tid, name, thread)
+            for (_, tid, thread), name in zip(self._members, names, strict=True)
+            if not (is_tpu and isinstance(tid, int) and tid in _DERIVED)
+        ]
+
+    def _module_runs(self, lines: Sequence[tuple[object, str, Thread]]) -> tuple[Int64s, Int64s, Int64s]:
+        """Start, end and program of each run of a module, in order of time; programs are 64 bits without a sign."""
+        parts = []
+        for _, name, thread in lines:
+            if name in _MODULES:
+                start, duration, key = thread.columns()
+                parts.append((start, start + duration, np.array([self._program_of(k) for k in key.tolist()], np.int64)))
+        if not parts:
+            return no_ints(), no_ints(), no_ints()
+        start, end, program = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(start, kind="stable")
+        return start[order], end[order], program[order]
+
+    def _program_of(self, key: int) -> int:
+        match = _PROGRAM.search(str(self._space.keys[key][0]))
+        number = int(match[1]) if match else 0
+        return 0 if number >= 1 << 64 else number - (1 << 64) * (number >> 63)
+
+    def _line(self, tid: object, name: str, thread: Thread, runs: tuple[Int64s, Int64s, Int64s]) -> list[Span]:
+        """Spans that are a line. Events lie in order of time, the longer first."""
+        start, duration, key = thread.columns()
+        order = np.arange(len(start)) if _is_sorted(start, duration) else np.lexsort((-duration, start))
+        order = order[duration[order] >= 0]
+        row = np.full(len(start), -1, np.int64)
+        row[order] = np.arange(len(order))
+        columns = list(self._columns(thread.values(), row))
+        start, duration, key = start[order], duration[order], key[order]
+        ids = self._ids(key, start, runs)
+        number = tid if isinstance(tid, int) else 0
+        head = wire.number(_LINE_ID, number) + wire.message(_LINE_NAME, _bytes(name))
+        head += wire.number(_DISPLAY_ID, number)
+        events = [self._space.written(data) for data in wire.events(ids, start, duration, columns)]
+        size = len(head) + sum(end - begin for begin, end in events)
+        return [self._space.written(wire.header(_LINES, size) + head), *events]
+
+    def _columns(self, values: dict[str, Values], row: Int64s) -> Iterator[wire.Column]:
+        """The arguments of a line's events, as stats of the events in their order."""
+        for name, column in values.items():
+            places = row[column.rows]
+            kept = (places >= 0) & (column.kind > 0)
+            order = np.argsort(places[kept], kind="stable")
+            kind, value = column.kind[kept][order], column.value[kept][order]
+            is_text = kind == KIND_REF
+            for index in np.unique(value[is_text]).tolist():
+                value[is_text & (value == index)] = self._stat(self._space.texts[index])
+            yield wire.Column(self._stat(name), places[kept][order], kind, value)
+
+    def _ids(self, key: Int64s, start: Int64s, runs: tuple[Int64s, Int64s, Int64s]) -> Int64s:
+        """Metadata ids of events; an op is another one in another program."""
+        program = np.zeros(len(key), np.int64)
+        if len(runs[0]):
+            run = np.searchsorted(runs[0], start, side="right") - 1
+            is_inside = (run >= 0) & (start < runs[1][run])
+            program = np.where(is_inside, runs[2][run], 0)
+        is_op = np.array([len(parts) > 1 for parts in self._space.keys], np.bool_)
+        program[~is_op[key]] = 0
+        programs, place = np.unique(program, return_inverse=True)
+        pairs, which = np.unique(key * len(programs) + place, return_inverse=True)
+        ids = []
+        for pair in pairs.tolist():
+            of, at = divmod(pair, len(programs))
+            ids.append(self._events.setdefault((of, int(programs[at])), len(self._events) + 1))
+        return np.array(ids, np.int64)[which]
+
+    def _stat(self, name: str) -> int:
+        """The metadata id of a stat's name, or of a text, which is the same in all planes."""
+        number = self._space.stat(name)
+        self._stats[number] = None
+        return number
+
+    def _metadata(self) -> bytes:
+        """The plane's metadata of events and stats."""
+        out = []
+        for (key, program), number in self._events.items():
+            out.append(_entry(_EVENT_METADATA, number, self._event_metadata(number, key, program)))
+        for number in self._stats:
+            name = self._space.stats[number - 1]
+            body = wire.number(_METADATA_ID, number) + wire.message(_METADATA_NAME, _bytes(name))
+            out.append(_entry(_STAT_METADATA, number, body))
+        return b"".join(out)
+
+    def _event_metadata(self, number: int, key: int, program: int) -> bytes:
+        body, stats = self._space.op(key)
+        self._stats |= dict.fromkeys(stats)
+        body = wire.number(_METADATA_ID, number) + body
+        if program:
+            name = _bytes(self._space.keys[key][0])  # of an op, of which a program has no other
+            symbol = int.from_bytes(blake2b(name, digest_size=8).digest(), "little") | 1
+            for stat, value in (("program_id", program), ("symbol_id", symbol)):
+                body += wire.message(_METADATA_STATS, wire.stat(self._stat(stat), KIND_UINT64, value))
+        return body
+
+
+def _is_sorted(start: Int64s, duration: Int64s) -> bool:
+    """Whether events lie in order of time, the longer first."""
+    earlier = start[:-1] < start[1:]
+    return bool((earlier | ((start[:-1] == start[1:]) & (duration[:-1] >= duration[1:]))).all())
+
+
+def _entry(field: int, key: int, body: bytes) -> bytes:
+    """An entry of a map."""
+    return wire.message(field, wire.number(1, key) + wire.message(2, body))
+
+
+def _in_order(pid: object) -> tuple[int, int, str]:
+    """Sorts processes as a viewer does: by number, then by name."""
+    return (0, pid, "") if isinstance(pid, int) else (1, 0, str(pid))
+
+
+def _bytes(text: object) -> bytes:
+    """Text as UTF-8; half a character of two becomes a replacement."""
+    return ("" if text is None else str(text)).encode("utf-8", "replace")

@@ -1,0 +1,177 @@
+"""Files that are no XSpace as they lie on disk: gzip, Riegeli, Chrome traces. They are unpacked into a spool.
+
+Whatever a file claims, its first bytes are looked at before more is inflated, it is inflated in steps, and to no more
+than `_RATIO` times its size. The file that was unpacked last is kept for those who open it again.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from itertools import chain
+from threading import Lock
+from typing import NamedTuple
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC, RIEGELI_MAGIC, ByteSource, FileSource, open_source
+from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
+
+_STEP = 1 << 18
+_RATIO = 100  # gzip makes a profile some 5 times smaller, a Chrome trace 10 to 30 times
+_FLOOR = 64 << 20
+_HEAD = 256
+_PROFILES, _TRACES = (".xplane.pb", ".xplane.pb.gz"), (".trace.json.gz", ".trace.json")
+_FIRST = b"\x0a\x12\x1a\x22"
+"""How an XSpace begins: with one of its fields."""
+
+
+class _Unpacked(NamedTuple):
+    """The file that was unpacked last.
+
+    Attributes:
+        identity: see `FileSource.identity`; name: for messages.
+    """
+
+    identity: tuple[int, ...]
+    name: str
+    source: SpoolSource
+
+
+class _Last:
+    """Keeps the file that was unpacked last; the bytes go when another takes its place and nobody reads them."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.kept: _Unpacked | None = None
+
+
+_LAST = _Last()
+
+
+def unpacked(source: FileSource) -> ByteSource:
+    """The bytes of the XSpace in a file: the file itself, or, where it is packed, what is in it; the file is closed.
+
+    Raises:
+        ProfileError: `corrupt`, `codec_missing`, `disk_full`: it can't be unpacked.
+    """
+    head = source.read(0, _HEAD)
+    if not (head.startswith((GZIP_MAGIC, RIEGELI_MAGIC)) or _is_trace(head) or (head and _is_riegeli(source.name))):
+        return source
+    with _LAST.lock:  # two who want the same file wait for one of them
+        try:
+            kept = _LAST.kept
+            if kept is None or (kept.identity, kept.name) != (source.identity, source.name):
+                _LAST.kept = None  # never two at once
+                kept = _LAST.kept = _Unpacked(source.identity, source.name, _unpack(source, head))
+            return kept.source.shared()
+        finally:
+            source.close()
+
+
+def stand_in(path: str, error: ProfileError) -> SpoolSource | None:
+    """What is read in place of a profile that is none: the trace for a viewer beside it, where it can be read."""
+    if error.code not in ("corrupt", "empty_file"):
+        return None
+    host = next((path.removesuffix(end) for end in _PROFILES if path.endswith(end)), "")
+    for other in (f"{host}{end}" for end in _TRACES if host and os.path.isfile(f"{host}{end}")):
+        try:
+            source = unpacked(open_source(other))
+        except ProfileError:
+            continue
+        if isinstance(source, SpoolSource) and source.origin:
+            return source.instead_of(error.sentence)
+        source.close()
+    return None
+
+
+def _is_riegeli(name: str) -> bool:
+    return name.endswith(".riegeli")
+
+
+def _is_trace(head: bytes) -> bool:
+    """Whether a file begins like a Chrome trace; nobody else needs the module that knows."""
+    if not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+        return False
+    from tpuprof.parsers.formats.xspace.chrome.document import begins_like_trace  # noqa: PLC0415 - for these alone
+
+    return begins_like_trace(head)
+
+
+def _unpack(source: FileSource, head: bytes) -> SpoolSource:
+    if head.startswith(GZIP_MAGIC):
+        inflated = _Inflated(source)
+        pieces = iter(inflated)
+        first = next(pieces, b"")
+        if _is_trace(first):
+            return _traced(source, chain([first], pieces), inflated)
+        if not first and inflated.note("it"):
+            sentence = f"{source.name} can't be inflated: {inflated.note('it')}."
+            raise ProfileError("corrupt", sentence, "copy or capture it again")
+        spool = Spool()
+        if first[:1] in (b"", *(bytes([byte]) for byte in _FIRST)):
+            for piece in chain([first], pieces):
+                spool.append(piece)
+        else:
+            spool.append(first[:_HEAD])  # whoever reads it says that it is no profile
+        return SpoolSource(spool, [(0, spool.size)] if spool.size else [], source.name, inflated.note("profile"))
+    if _is_trace(head):
+        return _traced(source, _pieces(source), None)
+    from tpuprof.parsers.formats.xspace.riegeli.merge import riegeli_source  # noqa: PLC0415 - for these alone
+
+    return riegeli_source(source)
+
+
+def _traced(source: FileSource, pieces: Iterator[bytes], inflated: _Inflated | None) -> SpoolSource:
+    """The XSpace that a Chrome trace was made from."""
+    from tpuprof.parsers.formats.xspace.chrome.translate import chrome_source  # noqa: PLC0415 - for these alone
+
+    return chrome_source(pieces, source.name, (lambda: "") if inflated is None else lambda: inflated.note("trace"))
+
+
+def _pieces(source: FileSource) -> Iterator[bytes]:
+    for offset in range(0, source.size, _STEP):
+        yield source.read(offset, _STEP)
+
+
+class _Inflated:
+    """The bytes in a gzip file, some at a time."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+        self._why = ""
+        self._size = 0
+
+    def note(self, what: str) -> str:
+        """What is missing of a profile or a trace; empty where nothing is, as far as it was read."""
+        return self._why.format(size=f"{self._size:,}", what=what)
+
+    def __iter__(self) -> Iterator[bytes]:
+        source, offset = self._source, 0
+        room = max(_FLOOR, _RATIO * source.size)
+        inflater = zlib.decompressobj(wbits=31)
+        while True:
+            data = inflater.unconsumed_tail
+            if not data:
+                data = source.read(offset, _STEP)
+                offset += len(data)
+            if not data:
+                self._why = "" if inflater.eof else "the gzip stream ends early, after {size} bytes of {what}"
+                return
+            try:
+                piece = inflater.decompress(data, min(4 * _STEP, room - self._size + 1))
+            except zlib.error:
+                self._why = "the gzip stream is damaged after {size} bytes of {what}"
+                return
+            if self._size + len(piece) > room:
+                self._why = f"the gzip stream grows past {_RATIO} times its size; the rest is not read"
+                return
+            self._size += len(piece)
+            if piece:
+                yield piece
+            if inflater.eof:
+                rest = inflater.unused_data
+                if not rest.startswith(GZIP_MAGIC) and (rest or source.read(offset, 2) != GZIP_MAGIC):
+                    return
+                offset -= len(rest)  # a further gzip member follows
+                inflater = zlib.decompressobj(wbits=31)
