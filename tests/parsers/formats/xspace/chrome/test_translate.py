@@ -67,8 +67,8 @@ def test_an_op_has_its_own_stats_in_its_metadata_and_those_of_an_occurrence_in_i
     for number in (ids[0], ids[1], ids[3]):
         row = plane.event_metadata.row(number)
         assert row is not None and plane.event_metadata.display_name(row) == "fusion.1"
-        stats = plane.event_metadata.message(row).stats
-        told.append({plane.stat_name(stat.metadata_id): plane.stat_value(stat) for stat in stats})
+        found_stats = plane.event_metadata.message(row).stats
+        told.append({plane.stat_name(stat.metadata_id): plane.stat_value(stat) for stat in found_stats})
     assert [stats.pop("program_id", None) for stats in told] == [7, 2**64 - 1, None]
     symbols = [stats.pop("symbol_id", None) for stats in told]
     assert symbols[0] == symbols[1] is not None and symbols[2] is None
@@ -83,7 +83,7 @@ def test_an_op_has_its_own_stats_in_its_metadata_and_those_of_an_occurrence_in_i
 def test_times_are_exact(start: int, duration: int) -> None:
     """Also those that a double does not hold; an event of one picosecond is XProf's way to write one of none."""
     micros = [f"{'-' if ps < 0 else ''}{abs(ps) // 10**6}.{abs(ps) % 10**6:06}" for ps in (start, duration)]
-    text = '{"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":%s,"dur":%s,"name":"e"}]}' % tuple(micros)
+    text = f'{{"traceEvents":[{{"ph":"X","pid":1,"tid":1,"ts":{micros[0]},"dur":{micros[1]},"name":"e"}}]}}'
     ((_, _, at, lasts, _),) = events_of(read(text.encode()).planes[0])
     assert (at, lasts) == (start, duration if duration > 1 else 0)
 
@@ -91,7 +91,7 @@ def test_times_are_exact(start: int, duration: int) -> None:
 @given(st.integers(0, 10**15), st.integers(2, 10**14))
 def test_times_as_xprof_writes_them(start: int, duration: int) -> None:
     """As doubles of 17 digits."""
-    text = '[{"ph":"X","pid":1,"tid":1,"ts":%.17g,"dur":%.17g}]' % (start / 1e6, duration / 1e6)
+    text = f'[{{"ph":"X","pid":1,"tid":1,"ts":{start / 1e6:.17g},"dur":{duration / 1e6:.17g}}}]'
     ((_, _, at, lasts, _),) = events_of(read(text.encode()).planes[0])
     assert (at, lasts) == (start, duration)
 
@@ -170,8 +170,8 @@ def test_what_a_trace_lacks_is_said() -> None:
     (problem,) = trace.problems
     assert (problem.code, problem.subject, trace.losses) == ("viewer_trace", "/logs/h.trace.json", ())
     assert problem.sentence == (
-        "h.trace.json is a trace for a viewer, not the profile: it has no HLO modules, memory events, asynchronous ops, "
-        "bytes by memory, or type and peaks of the device; what needs them is unknown, FLOPs are the model's"
+        "h.trace.json is a trace for a viewer, not the profile: it has no HLO modules, memory events, asynchronous "
+        "ops, bytes by memory, or type and peaks of the device; what needs them is unknown, FLOPs are the model's"
     )
     assert trace_of(slice_(0, 1)).problems[0].sentence.endswith("of the device; what needs them is unknown")
 
@@ -333,16 +333,12 @@ def test_events_are_as_protobuf_reads_them(draw: st.DataObject) -> None:
         for row, kind, value in zip(rows, kinds, values, strict=True):
             double = float(np.array([value], np.int64).view(np.float64)[0])
             expected[row][number] = names[kind], double if kind == KIND_DOUBLE else value
-    arrays = (np.array(each, np.int64) for each in (ids, offset, duration))
-    line = XLine.FromString(b"".join(wire.events(*arrays, columns)))
+    of_ids, of_offset, of_duration = (np.array(each, np.int64) for each in (ids, offset, duration))
+    line = XLine.FromString(b"".join(wire.events(of_ids, of_offset, of_duration, columns)))
     assert [event.metadata_id for event in line.events] == ids
     assert [event.offset_ps for event in line.events] == offset
     assert [event.duration_ps for event in line.events] == duration
-    for event, stats in zip(line.events, expected, strict=True):
-        kinds_of = {stat.metadata_id: stat.WhichOneof("value") for stat in event.stats}
-        assert {
-            n: (kind, getattr(stat, kind))
-            for stat in event.stats
-            for n, kind in kinds_of.items()
-            if n == stat.metadata_id
-        } == stats
+    found = [{stat.metadata_id: stat.WhichOneof("value") for stat in event.stats} for event in line.events]
+    for event, kinds_of, stats in zip(line.events, found, expected, strict=True):
+        values_of = {stat.metadata_id: getattr(stat, str(kinds_of[stat.metadata_id])) for stat in event.stats}
+        assert {number: (kinds_of[number], value) for number, value in values_of.items()} == stats
