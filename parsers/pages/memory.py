@@ -75,7 +75,13 @@ class ModuleSource:
                     ran.setdefault(int(match[2]), match[1])
         kind, platform = next(iter(kinds), None), "TPU" if cores else "GPU" if devices else "CPU"
         return cls(
-            host, HloModules.of(trace), tuple(ran.items()), kind, platform, bool(trace.losses), trace.is_viewer_trace
+            host,
+            HloModules.of(trace),
+            tuple(ran.items()),
+            kind,
+            platform,
+            bool(trace.losses),
+            bool(trace.source.origin),
         )
 
     def label(self, number: int) -> ModuleLabel:

@@ -69,18 +69,37 @@ def unpacked(source: FileSource) -> ByteSource:
             source.close()
 
 
-def stand_in(path: str, error: ProfileError) -> SpoolSource | None:
-    """What is read in place of a profile that is none: the trace for a viewer beside it, where it can be read."""
-    if error.code not in ("corrupt", "empty_file"):
-        return None
+def instead_of(path: str, error: ProfileError) -> SpoolSource:
+    """What is read in place of a file that is no profile.
+
+    Raises:
+        ProfileError: the error, where nothing can stand in for it.
+    """
+    is_none = error.code in ("corrupt", "empty_file")
+    other = stand_in(path, error.sentence) if is_none else None
+    if other is None:
+        raise error
+    return other
+
+
+def stand_in(path: str, why: str, size: int = 0) -> SpoolSource | None:
+    """The trace for a viewer beside a damaged profile, where there is one that can be read.
+
+    Args:
+        path: of the profile.
+        why: a sentence on what is wrong with it.
+        size: bytes that are left of it; a compressed trace that is smaller tells less.
+    """
     host = next((path.removesuffix(end) for end in _PROFILES if path.endswith(end)), "")
     for other in (f"{host}{end}" for end in _TRACES if host and os.path.isfile(f"{host}{end}")):
+        if os.path.getsize(other) < size:
+            continue
         try:
             source = unpacked(open_source(other))
         except ProfileError:
             continue
         if isinstance(source, SpoolSource) and source.origin:
-            return source.instead_of(error.sentence)
+            return source.instead_of(why)
         source.close()
     return None
 

@@ -406,12 +406,13 @@ class Trace:
         """
         source = open_source(path)
         try:
-            return cls(source if begins_like_xspace(source) else _packed().unpacked(source))
+            trace = cls(source if begins_like_xspace(source) else _packed().unpacked(source))
         except ProfileError as error:
-            other = _packed().stand_in(path, error)
-            if other is None:
-                raise
-            return cls(other)
+            return cls(_packed().instead_of(path, error))
+        if not source.origin and (losses := trace.losses):
+            other = _packed().stand_in(path, losses[0].sentence, source.size)
+            trace = trace if other is None else cls(other)
+        return trace
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "memory") -> Trace:
@@ -442,11 +443,6 @@ class Trace:
                 f"{self.source.name} is not a profile: its bytes do not read as an XSpace.",
                 "a profile's name ends in .xplane.pb; a copy that went through a text conversion is damaged for good",
             )
-
-    @property
-    def is_viewer_trace(self) -> bool:
-        """Whether a trace for a viewer is all that there is, which has no HLO modules and no events of memory."""
-        return bool(self.source.origin)
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -159,7 +159,7 @@ def why_empty(trace: Trace) -> str:
     """Why a profile has no allocator events, and how to get them: some sentences."""
     page = "The static view of each compiled module needs none."
     has_none = "has no allocator events (MemoryAllocation, MemoryDeallocation)"
-    if trace.is_viewer_trace:
+    if trace.source.origin:
         return f"A trace for a viewer {has_none}: XProf leaves them out. Open the .xplane.pb beside it. {page}"
     if trace.problems:
         lost = f"What is left of this profile {has_none}; they may be among what is lost."
