@@ -409,7 +409,7 @@ class Trace:
             trace = cls(source if begins_like_xspace(source) else _packed().unpacked(source))
         except ProfileError as error:
             return cls(_packed().instead_of(path, error))
-        if not source.origin and (losses := trace.losses):
+        if losses := trace.losses:
             other = _packed().stand_in(path, losses[0].sentence, source.size)
             trace = trace if other is None else cls(other)
         return trace
@@ -471,20 +471,12 @@ class Trace:
                     )
                 )
         if self._lost_bytes and not (self._found and self._found[-1].lost_bytes):
-            problems.append(
-                Problem(
-                    "truncated", name, f"{name} is cut off after {size:,} bytes: the last text in it is incomplete."
-                )
-            )
+            sentence = f"{name} is cut off after {size:,} bytes: the last text in it is incomplete."
+            problems.append(Problem("truncated", name, sentence))
         if self._broken_at >= 0:
             what = "ends in the middle of a field" if self._cut else "is damaged"
-            problems.append(
-                Problem(
-                    "truncated" if self._cut else "damaged",
-                    name,
-                    f"{name} {what}: the last {size - self._broken_at:,} of {size:,} bytes can't be read.",
-                )
-            )
+            sentence = f"{name} {what}: the last {size - self._broken_at:,} of {size:,} bytes can't be read."
+            problems.append(Problem("truncated" if self._cut else "damaged", name, sentence))
         return tuple(problems)
 
     def keep(self, is_wanted: Callable[[Plane], bool]) -> None:
