@@ -13,10 +13,10 @@ from tests.fuzz.mutate import mutated
 from tests.fuzz.trial import Outcome, attempt
 from tests.parsers.memory.oom.read import texts
 from tests.support.build import tpu_plane
+from tests.support.files.pprof import pprof, training
+from tests.support.files.riegeli import written
 from tests.support.made.op_pages import op_space
 from tests.support.made.serving import five_requests, serving_profile
-from tests.support.pprof import pprof, training
-from tests.support.riegeli import written
 from tests.support.servers.web import Web, serving
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fence.test_reports import said
-from tests.support.chrome import packed, xprof_trace
+from tests.support.files.chrome import packed, xprof_trace
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 PAGES = ("ops", "framework-ops", "overview", "findings", "input", "inference", "timeline")

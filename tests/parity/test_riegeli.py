@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fence.test_reports import PAGES, SHARED_PROFILES, said
-from tests.support.riegeli import chunked, written
+from tests.support.files.riegeli import chunked, written
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.demo import demo_path
 

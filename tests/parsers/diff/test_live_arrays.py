@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.parsers.memory.test_live_arrays import page_of
-from tests.support.pprof import BATCH, METRICS, MIB, PARAMETERS, buffer, training
+from tests.support.files.pprof import BATCH, METRICS, MIB, PARAMETERS, buffer, training
 from tpuprof.parsers.diff.live_arrays import LiveArraysDiff, changes, growth
 from tpuprof.parsers.memory.live_arrays import BY, By
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.pprof import BATCH, METRICS, MIB, MOMENTS, PARAMETERS, Made, buffer, pprof, training
+from tests.support.files.pprof import BATCH, METRICS, MIB, MOMENTS, PARAMETERS, Made, buffer, pprof, training
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.pprof.messages import Frame, read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource

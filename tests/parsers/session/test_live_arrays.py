@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pprof import written
+from tests.support.files.pprof import written
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.folder_search import files_beside
 from tpuprof.parsers.files.logdir import open_logdir

@@ -13,9 +13,9 @@ from textual.app import App
 from tests.parsers.diff.phased import served
 from tests.support.app.stage import ENVIRONMENT, ReadyPages, check_golden, make_app
 from tests.support.app.stand import frame
+from tests.support.files.pprof import pprof, training
 from tests.support.made.oom import REPORT
 from tests.support.made.pages import training_overview
-from tests.support.pprof import pprof, training
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import live_arrays

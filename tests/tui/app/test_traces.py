@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.app.stage import ENVIRONMENT, check_cells, check_golden, frame, on_stage, settled
-from tests.support.chrome import packed, xprof_trace
+from tests.support.files.chrome import packed, xprof_trace
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.app.app import TpuprofApp

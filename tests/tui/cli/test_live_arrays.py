@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.files.pprof import BATCH, Made, pprof, written
 from tests.support.made.oom import MESSAGE
-from tests.support.pprof import BATCH, Made, pprof, written
 from tests.tui.cli.calls import expect_error, write_logdir
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.parsers.diff.live_arrays import LiveArraysDiff

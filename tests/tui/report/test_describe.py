@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.pprof import written
+from tests.support.files.pprof import written
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.pages import PAGE_NAMES
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.riegeli import written
+from tests.support.files.riegeli import written
 from tests.support.servers.web import Web, serving
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.urls import masked, scheme_of, shown, split

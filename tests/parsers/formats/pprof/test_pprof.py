@@ -12,7 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.pprof import BATCH, JAX_TYPES, METRICS, Made, buffer, executable, field, pprof, training, written
+from tests.support.files.pprof import (
+    BATCH,
+    JAX_TYPES,
+    METRICS,
+    Made,
+    buffer,
+    executable,
+    field,
+    pprof,
+    training,
+    written,
+)
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.pprof import files, messages
 from tpuprof.parsers.formats.pprof.files import is_pprof, read_pprof

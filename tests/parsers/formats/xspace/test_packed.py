@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.build import PlaneBuilder, tpu_plane
-from tests.support.chrome import events_of, packed, xprof_trace
-from tests.support.riegeli import written
+from tests.support.files.chrome import events_of, packed, xprof_trace
+from tests.support.files.riegeli import written
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace import packed as packed_module

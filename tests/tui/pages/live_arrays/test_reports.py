@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.files.pprof import BATCH, Made, buffer, pprof, written
 from tests.support.golden import check_golden
-from tests.support.pprof import BATCH, Made, buffer, pprof, written
 from tpuprof.tui.cli.main import main
 
 GOLDEN = Path(__file__).parent / "golden"

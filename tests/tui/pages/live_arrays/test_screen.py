@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.app.stage import ENVIRONMENT, check_golden
 from tests.support.app.stand import frame, on_stand, play
-from tests.support.pprof import pprof, training
+from tests.support.files.pprof import pprof, training
 from tpuprof.parsers.diff.live_arrays import LiveArraysDiff
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource

@@ -22,8 +22,8 @@ from tests.support.app.stage import (
     on_stage,
     settled,
 )
+from tests.support.files.pprof import written
 from tests.support.made.pages import training_overview
-from tests.support.pprof import written
 from tests.tui.app.test_keys import Act, play
 from tests.tui.pages.timeline.test_view import press
 from tpuprof.parsers.files.logdir import open_logdir

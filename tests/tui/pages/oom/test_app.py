@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.app.stage import ENVIRONMENT, check_golden, make_app, on_stage
 from tests.support.app.stand import frame, on_stand, play
+from tests.support.files.pprof import written
 from tests.support.made.oom import BUFFERS, load_triage, log_of, made_up_triage, made_up_trial
-from tests.support.pprof import written
 from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.memory.live_arrays import read_live_arrays
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport

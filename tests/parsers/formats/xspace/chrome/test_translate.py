@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.chrome import Event, events_of, read, trace_of, xprof_trace
+from tests.support.files.chrome import Event, events_of, read, trace_of, xprof_trace
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XSpace
 from tpuprof.parsers.formats.xspace.chrome import threads, translate, wire

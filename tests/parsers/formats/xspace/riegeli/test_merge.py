@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parsers.formats.xspace.riegeli.test_records import profile
-from tests.support.riegeli import BLOCK, Writer, chunked, written
+from tests.support.files.riegeli import BLOCK, Writer, chunked, written
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XSpace
 from tpuprof.parsers.formats.xspace.events import Events

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.riegeli import BLOCK, CODECS, PACKAGES, Writer, varint, written
+from tests.support.files.riegeli import BLOCK, CODECS, PACKAGES, Writer, varint, written
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace import spool

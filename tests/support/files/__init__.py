@@ -1,0 +1,1 @@
+"""Writers of the files that the readers are tested on."""
