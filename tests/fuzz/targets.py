@@ -13,6 +13,7 @@ from tests.fuzz.mutate import mutated
 from tests.fuzz.trial import Outcome, attempt
 from tests.parsers.memory.oom.read import texts
 from tests.support.build import tpu_plane
+from tests.support.files.chrome import packed, xprof_trace
 from tests.support.files.pprof import pprof, training
 from tests.support.files.riegeli import written
 from tests.support.made.op_pages import op_space
@@ -83,6 +84,13 @@ def _profiles() -> tuple[bytes, ...]:
 @cache
 def _records() -> tuple[bytes, ...]:
     return tuple(written([data], codec) for data in _profiles()[:2] for codec in ("none", "brotli", "zstd", "snappy"))
+
+
+@cache
+def _traces() -> tuple[bytes, ...]:
+    """As XProf writes them; damage to the bytes that gzip packed as well as to the packed ones."""
+    traces = [xprof_trace(XSpace.FromString(data)) for data in _profiles()[:2]]
+    return (*traces, packed(traces[0]))
 
 
 @cache
@@ -169,6 +177,7 @@ TARGETS = (
     Target(
         "riegeli", _records, _commands("host0.xplane.riegeli", *_reports("overview", "ops", "timeline"), "doctor {}")
     ),
+    Target("trace", _traces, _commands("host0.trace.json.gz", *_reports("overview", "ops", "timeline"), "doctor {}")),
     Target("hlo", _protos, _commands("module_1.jit_step.hlo_proto.pb", *_reports("memory"))),
     Target("pprof", _arrays, _memory),
     Target("oom", _logs, _commands("train.log", "oom {}", "oom {} --json", "oom {} --md")),

@@ -92,7 +92,8 @@ def session_latencies(page: InferencePage, width: int, most: int | None, glyphs:
 def session_words(page: InferencePage, glyphs: Glyphs) -> str:
     """How many sessions of what there are."""
     subject = clean(page.subject.partition("(")[0], glyphs.is_ascii)
-    return f"{count(page.sessions)} {'requests' if page.source == 'requests' else f'runs of {subject}'}"
+    requests = page.source == "requests"
+    return counted(page.sessions, "request") if requests else f"{counted(page.sessions, 'run')} of {subject}"
 
 
 def histogram(page: InferencePage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
