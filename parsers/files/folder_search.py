@@ -163,6 +163,11 @@ class FilesBeside:
     example: str
 
 
+def kind_beside(name: str) -> str:
+    """What a file beside profiles is by its name, in the plural; empty for what is none of them."""
+    return next((kind for kind, suffixes in _BESIDE.items() if f".{name}".endswith(suffixes)), "")
+
+
 def files_beside(folder: str) -> tuple[FilesBeside, ...]:
     """The files in a run's folder that are known by their names and are no profiles, by kind.
 
@@ -171,7 +176,7 @@ def files_beside(folder: str) -> tuple[FilesBeside, ...]:
     """
     by_kind: dict[str, list[str]] = {}
     for name in sorted(names_in(folder, _MOST_BESIDE)):
-        for kind in (kind for kind, suffixes in _BESIDE.items() if f".{name}".endswith(suffixes)):
+        if kind := kind_beside(name):
             by_kind.setdefault(kind, []).append(name)
     return tuple(FilesBeside(kind, len(names), names[0]) for kind, names in by_kind.items())
 

@@ -34,7 +34,8 @@ from tpuprof.parsers.files.folder_search import (
     Walk,
     absolute,
 )
-from tpuprof.parsers.files.places import LAYOUT_HINT, HostFile, Place, reason, unreadable
+from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Place, reason, unreadable
+from tpuprof.parsers.files.recognise import is_archive, known
 
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 
@@ -179,9 +180,9 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
 
     `path` may be relative, start with ``~``, end with a slash, be a glob (``*``, ``?``, ``[…]``, ``**``) where no file
     has that very name, a profile file, a file beside one, a run folder, ``plugins/profile``, ``plugins``, the logdir,
-    or any folder above it; or a URL of any of these (`parsers.files.remote.folders`). Every folder with profile files
-    in it is a run; one reached twice is listed once. A file that cannot be used is a problem of its run and never in
-    the way of the others.
+    any folder above it, or an archive of one (`parsers.files.archives`); or a URL of any of these but archives
+    (`parsers.files.remote.folders`). Every folder with profile files in it is a run; one reached twice is listed once.
+    A file that cannot be used is a problem of its run and never in the way of the others.
 
     Raises:
         ProfileError: `not_found` (exit code 3) where no profile file is, with what was searched and what is there
@@ -196,7 +197,19 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
         place, where, root = remote_place(query)
         return _Search(shown(query), place, remote_limits(limits)).open(where, root)
     where = _usable_path(query)
+    if is_archive(where):
+        return _in_archive(query, where, limits)
     return _Search(query, Place(), limits).open(where, "/" if where.startswith("/") else "")
+
+
+def _in_archive(query: str, where: str, limits: SearchLimits) -> Logdir:
+    """The runs in an archive, whose profiles are unpacked into the cache folder."""
+    from tpuprof.parsers.files.archives import unpacked  # noqa: PLC0415 - for archives alone
+
+    archive = unpacked(where)
+    logdir = _Search(query, Place(), limits).open(archive.folder, "")
+    line = f"{printable(where)} is an archive: unpacked {counted(archive.files, 'file')} of it into {archive.folder}"
+    return replace(logdir, searched=(printable(line), *logdir.searched), problems=(*archive.problems, *logdir.problems))
 
 
 # --- from the query to paths
@@ -320,7 +333,10 @@ class _Search:
             problem = run.problems[0]
             exit_code = EXIT_NOT_FOUND if problem.code == "dangling_link" else EXIT_UNREADABLE
             raise ProfileError(problem.code, problem.sentence, problem.hint, exit_code)
-        if kind == "other" and not self.place.begins_like_profile(where):
+        begin = self.place.begin(where) if kind == "other" else None
+        if begin is not None and (found := known(name, begin)) is not None:
+            raise found.error(where)
+        if begin is not None and begin[:1] not in FIRST_BYTES:
             sentence = f"{printable(where)} is no profile, neither by its name (*.xplane.pb) nor by its first byte."
             raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
         lines = [_chosen_line([(folder, [name])])]

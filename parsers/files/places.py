@@ -15,6 +15,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.folder_search import NO_HOST_NAME, PACKED, SearchLimits, Walk, host_name, names_in
+from tpuprof.parsers.files.recognise import BEGIN_BYTES
 
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
 FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83", b"{", b"[")
@@ -123,13 +124,13 @@ class Place:
         except OSError:
             return 0.0
 
-    def begins_like_profile(self, path: str) -> bool:
-        """Whether a file's first byte may be a profile's; also where it can't be read, so that opening it says why."""
+    def begin(self, path: str) -> bytes | None:
+        """A file's first bytes, which tell what it is; None where it can't be read: opening it says why."""
         try:
             with open(path, "rb") as file:
-                return file.read(1) in FIRST_BYTES
+                return file.read(BEGIN_BYTES)
         except OSError:
-            return True
+            return None
 
     def missing(self, path: str) -> ProfileError:
         """For a path that does not exist: the nearest folder that does, and what in it looks like what was meant."""

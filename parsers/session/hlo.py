@@ -8,15 +8,18 @@ from typing import NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
+from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
+from tpuprof.parsers.files.recognise import HLO_ENDINGS, is_archive
 from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
 from tpuprof.parsers.memory.model import MemoryPage
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
 
-_HLO_ENDINGS = (".hlo_proto.pb", ".hlo.pb", ".hlo_module.pb", ".hlo_snapshot.pb")
-
+_OF_TEXTS = (
+    "{} of the modules are put together from texts of the dump, the heap from their live ranges; "
+    "--xla_dump_hlo_as_proto writes all that is known of them."
+)
 NO_ALLOCATORS = "Compiled modules tell nothing of memory over time; a profile of a running program does."
 
 
@@ -26,14 +29,14 @@ def leads_to_hlo(path: str) -> bool:
     Raises:
         ProfileError: it leads to neither; the error says what is wrong with it as a profile.
     """
-    where = os.path.expanduser(path)
-    if os.path.isfile(where) and path.removesuffix(".gz").endswith(_HLO_ENDINGS):
+    where = _inside(path)
+    if os.path.isfile(where) and path.removesuffix(".gz").endswith(HLO_ENDINGS):
         return True
     if os.path.isfile(where) and "xplane" not in os.path.basename(path):  # both kinds of message begin alike
         with contextlib.suppress(ProfileError):
             return _holds_hlo(where)
     try:
-        open_logdir(path)
+        open_logdir(where)
     except ProfileError as error:
         if not os.path.exists(where):
             raise
@@ -46,6 +49,18 @@ def leads_to_hlo(path: str) -> bool:
         hint = f"{error.hint}; compiled modules are *.hlo_proto.pb, or in a folder of --xla_dump_to"
         raise ProfileError(error.code, error.sentence, hint, error.exit_code) from None
     return False
+
+
+def _inside(path: str) -> str:
+    """A local path without ``~``; of an archive the folder that it is unpacked into."""
+    where = local_path(path) if os.path.lexists(local_path(path)) else path
+    if is_archive(where):
+        from tpuprof.parsers.files.archives import unpacked  # noqa: PLC0415 - for archives alone
+
+        where = unpacked(where).folder
+        while os.path.isdir(where) and len(below := os.listdir(where)) == 1:  # the folder that was archived
+            where = os.path.join(where, below[0])
+    return where
 
 
 def _holds_hlo(path: str) -> bool:
@@ -68,13 +83,20 @@ def without_allocators() -> ProfileError:
     return ProfileError("only_hlo", NO_ALLOCATORS, ONLY_HLO[1], EXIT_NOT_FOUND)
 
 
+def no_page_of_modules(path: str, page: str) -> ProfileError:
+    """For a page that compiled modules do not have."""
+    sentence = f"{printable(path)} holds compiled modules of XLA, no profile: they have the page memory, not {page}."
+    return ProfileError("only_hlo", sentence, f"tpuprof-tui report memory {printable(path)}", EXIT_NOT_FOUND)
+
+
 def open_hlo(path: str) -> Logdir:
     """Opens an HLO file, or a folder of them, as one run without hosts.
 
     Raises:
         ProfileError: there is no HLO module; exit code 3.
     """
-    files = find_hlo_files(path)
+    where = os.path.abspath(_inside(path))
+    files = find_hlo_files(where)
     if not files:
         raise ProfileError(
             "not_found",
@@ -82,8 +104,7 @@ def open_hlo(path: str) -> Logdir:
             "a file *.hlo_proto.pb, or a folder written with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto",
             EXIT_NOT_FOUND,
         )
-    whole = os.path.abspath(os.path.expanduser(path))
-    run = Run(os.path.basename(whole) or whole, whole, (), ())
+    run = Run(os.path.basename(where) or where, where, (), ())
     return Logdir(path, (run,), (f"{counted(len(files), 'HLO module')} in {printable(path)}",), ())
 
 
@@ -105,7 +126,8 @@ class HloSession:
         if self._compiled is None:
             modules = HloModules.from_files(find_hlo_files(self.run.path))
             source = ModuleSource(self.run.name, modules, device_type=self._device_type)
-            self._compiled = CompiledModules([source])
+            texts = sum(file.path.endswith(".txt") for file in modules.files.values())
+            self._compiled = CompiledModules([source], notes=(_OF_TEXTS.format(texts),) if texts else ())
         return self._compiled
 
     def memory_profile(self, host: str | None = None) -> MemoryProfilePage:

@@ -19,7 +19,8 @@ from tpuprof.parsers.base.folders import cache_folder, state_folder
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import shown
 from tpuprof.parsers.files.folder_search import files_beside
-from tpuprof.parsers.files.logdir import Run, open_logdir
+from tpuprof.parsers.files.logdir import Run, local_path, open_logdir
+from tpuprof.parsers.files.recognise import may_be_hlo
 from tpuprof.parsers.session.live_arrays import leads_to_arrays
 from tpuprof.tui.cli.common import PROGRAM, add_debug, new_parser, on_terminal, version_of
 from tpuprof.tui.draw.buffers.sizes import binary_size
@@ -196,6 +197,8 @@ def logdir_section(path: str, shorten: Callable[[str], str] = lambda line: line)
             return _laid_out(_arrays(arrays), 2, shorten), EXIT_OK
         logdir = open_logdir(path)
     except ProfileError as error:
+        if (modules := _modules(path)) is not None:
+            return _laid_out(modules, 2, shorten), EXIT_OK
         rows = [("nothing", error.sentence), *([("try", error.hint)] if error.hint else [])]
         return _laid_out(rows, 2, shorten), error.exit_code
     total = sum(run.size_bytes for run in logdir.runs)
@@ -232,6 +235,31 @@ def _arrays(path: str) -> list[Row]:
     if len(page.devices) > MOST_RUNS:
         rows.append(("device", f"and {len(page.devices) - MOST_RUNS:,} more"))
     return [*rows, *(("problem", text) for text in page.warnings), ("try", f"{PROGRAM} {printable(path)}")]
+
+
+def _modules(path: str) -> list[Row] | None:
+    """What a dump of XLA, or a file of it, holds; None where the path leads to something else."""
+    if not may_be_hlo(local_path(path)):
+        return None
+    try:
+        from tpuprof.parsers.memory.model import space_name  # noqa: PLC0415 - numpy may be missing
+        from tpuprof.parsers.session.hlo import HloSession, leads_to_hlo, open_hlo  # noqa: PLC0415
+
+        if not leads_to_hlo(path):
+            return None
+        logdir = open_hlo(path)
+    except (ImportError, ProfileError):
+        return None
+    page = HloSession(logdir.find_run()).memory().page()
+    readable = sum(module.problem is None for module in page.modules)
+    rows = [("holds", f"an XLA dump: {counted(len(page.modules), 'compiled module')}, {readable:,} with its buffers")]
+    for module in page.modules[:MOST_RUNS]:
+        peaks = ", ".join(f"{space_name(space)} {binary_size(peak)}" for space, peak in module.peaks.items())
+        rows.append(("module", f"{module.module}: {module.problem or f'peak {peaks}'}"))
+    if len(page.modules) > MOST_RUNS:
+        rows.append(("modules", f"and {len(page.modules) - MOST_RUNS:,} more"))
+    rows += [("note", text) for text in page.warnings]
+    return [*rows, ("lacks", "times of anything: a dump is no profile"), ("try", f"{PROGRAM} {printable(path)}")]
 
 
 def _described(run: Run) -> list[Row]:

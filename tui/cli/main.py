@@ -46,6 +46,7 @@ _NEED_SCREEN = ("latest", "mouse")
 
 
 _COMMAND_HELP = f"""commands:
+  {PROGRAM} PATH                  open a logdir, a profile, an archive of one, an XLA dump, or a log with an error
   {PROGRAM} demo                  look around in the bundled demo profile; reports take it too
   {PROGRAM} oom LOG               find out-of-memory errors in a log (- for standard input): why, and what to do
   {PROGRAM} capture HOST:PORT     ask a running program for a profile, and open it
@@ -233,8 +234,32 @@ def _app(args: argparse.Namespace) -> int:
 
         say_so = cache(lambda: note(f"waiting for a run at {args.path}; ctrl+C ends it"))  # once
         wait_for_run(args.path, on_wait=lambda _: say_so())
+    if not args.latest and (ended := _no_profile(args)) is not None:
+        return ended
     reading = {"scheduler": args.scheduler, "cache": args.cache}
     return _screen(args, "overview", "the overview", demo=demo, latest=args.latest, **reading)
+
+
+def _no_profile(args: argparse.Namespace) -> int | None:
+    """Opens a path that by a first look leads to compiled modules, or to a log; None for any other."""
+    from tpuprof.parsers.files.logdir import local_path  # noqa: PLC0415
+    from tpuprof.parsers.files.recognise import may_be_hlo, recognised  # noqa: PLC0415
+
+    where = local_path(args.path)
+    found = recognised(where)
+    if found is not None and found.reader == "log":
+        from tpuprof.tui.cli.oom import oom_parser, run_oom  # noqa: PLC0415
+
+        look = {name: getattr(args, name) for name in ("ascii", "color", "mouse")}
+        return run_oom(argparse.Namespace(**{**vars(oom_parser().parse_args(["--", where])), **look}))
+    if found is not None and found.reader == "none":
+        raise found.error(where)
+    if may_be_hlo(where):
+        from tpuprof.parsers.session.hlo import leads_to_hlo  # noqa: PLC0415 - numpy and protobuf
+
+        if leads_to_hlo(args.path):
+            return _screen(args, "memory", "the memory page", tab=_MEMORY_TAB, only_hlo=True)
+    return None
 
 
 def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> int:  # noqa: ANN401 - of `AppOptions`

@@ -138,9 +138,19 @@ def _opened(path: str, page: Page) -> tuple[Logdir, bool]:
             if not page.takes_hlo:
                 raise without_allocators()
             return open_hlo(path), True
-    from tpuprof.parsers.files.logdir import open_logdir  # noqa: PLC0415
+    from tpuprof.parsers.files.logdir import local_path, open_logdir  # noqa: PLC0415
 
-    return open_logdir(path), False
+    try:
+        return open_logdir(path), False
+    except ProfileError:
+        from tpuprof.parsers.files.recognise import may_be_hlo  # noqa: PLC0415
+
+        if may_be_hlo(local_path(path)):
+            from tpuprof.parsers.session.hlo import leads_to_hlo, no_page_of_modules  # noqa: PLC0415
+
+            if leads_to_hlo(path):
+                raise no_page_of_modules(path, page.name) from None
+        raise
 
 
 def _printed(args: argparse.Namespace, page: Page, logdir: Logdir, only_hlo: bool) -> str | Iterable[str] | Produce:

@@ -33,7 +33,8 @@ from tpuprof.parsers.files.folder_search import (
     host_name,
     kind_of,
 )
-from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Place, empty, nearest
+from tpuprof.parsers.files.places import LAYOUT_HINT, HostFile, Place, empty, nearest
+from tpuprof.parsers.files.recognise import BEGIN_BYTES
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
 from tpuprof.parsers.files.remote.files import Facts, failures, modified_of, open_stream, size_of
@@ -153,14 +154,14 @@ class RemotePlace(Place):
         """See `Place.modified`."""
         return modified_of(self._facts.get(path, {}))
 
-    def begins_like_profile(self, path: str) -> bool:
-        """See `Place.begins_like_profile`."""
+    def begin(self, path: str) -> bytes | None:
+        """See `Place.begin`."""
         try:
             stream, _ = open_stream(self._files, self.url(path))
             with contextlib.closing(stream):
-                return stream.read(1) in FIRST_BYTES
+                return stream.read(BEGIN_BYTES)
         except failures():
-            return True
+            return None
 
     def missing(self, path: str) -> ProfileError:
         """See `Place.missing`; of the folders above only the next is looked into."""

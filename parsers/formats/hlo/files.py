@@ -2,7 +2,8 @@
 
 XProf keeps a run's programs beside its profile as ``jit_step(123).hlo_proto.pb``. XLA writes them where
 ``--xla_dump_to`` says, several stages per module: ``module_0001.jit_step.cl_9.after_optimizations.hlo.pb`` has the
-buffer assignment, ``…after_codegen.hlo.pb`` and the others have none. What is inside may be an `HloProto`, an
+buffer assignment, ``…after_codegen.hlo.pb`` and the others have none; without ``--xla_dump_hlo_as_proto`` it writes
+texts, which `parsers.formats.hlo.texts` puts together. What is inside may be an `HloProto`, an
 `HloModuleProto` (without a buffer assignment) or an `HloSnapshot` (an `HloProto` in its field 1), gzipped or not.
 """
 
@@ -38,6 +39,12 @@ _DUMPED = re.compile(
     r"((?:\d+\.)?module_\d+)\.(.+?)(?:\.cl_\d+|\.sm_\d+)?\.(\d{4}\..*|[^.]*(?:before|after)_.*|[^.]*)", re.DOTALL
 )
 _TEXT_NAME = re.compile(r".+\.(txt|hlo|mlir|dot|html)", re.DOTALL)
+_LAST_STAGE = re.compile(
+    r"(.+?)(?:-buffer-assignment(?:-values)?|-live-range|-memory-usage-report|(?<=after_optimizations))\.txt", re.DOTALL
+)
+_TEXTS = ("-buffer-assignment.txt", "-buffer-assignment-values.txt", "-live-range.txt", ".txt")
+_USAGE = "-memory-usage-report.txt"
+_LONGEST_LINE = 4 << 20  # bytes of a text's line that are looked at; longer ones are those of large constants
 _OPCODE = re.compile(rb"[a-z][a-z0-9-]*")
 
 _DUMP_HINT = "make the dump with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto"
@@ -66,8 +73,9 @@ class HloFile:
 def find_hlo_files(path: str) -> tuple[HloFile, ...]:
     """The HLO modules in a folder, one file each, or the one file that `path` names.
 
-    Of several stages of a module it takes the one with a buffer assignment, else the one that should have it. It does
-    not enter folders inside. It takes the file `path` whatever its name, unless the name says that it is a text.
+    Of several stages of a module it takes the one with a buffer assignment, else the one that should have it; where
+    there are texts alone, those of the last stage, by the one that tells most. It does not enter folders inside. It
+    takes the file `path` whatever its name, unless the name says that it is a text of another stage.
 
     Returns:
         The files in natural order of their names; none where a folder has no such file.
@@ -85,6 +93,9 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
     if not stat.S_ISREG(status.st_mode):
         raise ProfileError("not_a_file", f"{printable(path)} is neither a file nor a folder.", _DUMP_HINT)
     name = os.path.basename(path)
+    if match := _LAST_STAGE.fullmatch(name):
+        best = _best_text(os.path.join(os.path.dirname(path), match[1]))
+        return (_named(best, os.stat(best).st_size)[0],)
     if _TEXT_NAME.fullmatch(name):
         raise _text_dump(f"{printable(name)} is a text")
     return (_named(path, status.st_size)[0],)
@@ -98,9 +109,11 @@ def read_hlo_file(file: HloFile) -> HloModule:
 
     Raises:
         ProfileError: `not_found`, `unreadable` or `not_a_file`, `empty_file`, `too_large`, `truncated` (a gzip stream
-            that ends early) or `corrupt`.
+            that ends early), `corrupt`, or `no_buffers` for texts without the buffers.
     """
     name = printable(os.path.basename(file.path))
+    if file.path.endswith(".txt"):
+        return _of_texts(file, name)
     with _opened(file.path) as descriptor:
         size = os.fstat(descriptor).st_size
         if size > LARGEST_BYTES:
@@ -118,11 +131,14 @@ def read_hlo_file(file: HloFile) -> HloModule:
 
 def _in_folder(path: str) -> tuple[HloFile, ...]:
     groups: dict[str, list[HloFile]] = {}
+    texts: dict[str, str] = {}
     has_text = False
     try:
         with os.scandir(path) as entries:
             for entry in itertools.islice(entries, _MOST_ENTRIES):
                 has_text = has_text or bool(re.match(r"module_\d+\..*\.txt$", entry.name))
+                if (match := _LAST_STAGE.fullmatch(entry.name)) and not entry.name.startswith("._"):
+                    texts[match[1]] = entry.path[: len(entry.path) - len(entry.name)] + match[1]
                 if entry.name.startswith("._") or not _HLO_NAME.fullmatch(entry.name):
                     continue
                 with contextlib.suppress(OSError):  # gone, or a link to nowhere
@@ -131,8 +147,13 @@ def _in_folder(path: str) -> tuple[HloFile, ...]:
                         groups.setdefault(group or entry.name, []).append(file)
     except OSError as error:
         raise _unreadable(path, error) from error
+    for stem in texts.values():
+        with contextlib.suppress(OSError):
+            best = _best_text(stem)
+            file, group = _named(best, os.stat(best).st_size)
+            groups.setdefault(group or file.name, [file])
     if not groups and has_text:
-        raise _text_dump(f"{printable(path)} has HLO modules as texts only")
+        raise _text_dump(f"{printable(path)} has HLO modules as texts of early stages only")
     chosen = [_best(stages) for stages in groups.values()]
     return tuple(sorted(chosen, key=lambda file: natural_key(os.path.basename(file.path))))
 
@@ -141,12 +162,12 @@ def _named(path: str, size: int) -> tuple[HloFile, str]:
     """A file by the parts of its name, and the part that all stages of its module share; empty for one on its own."""
     base = os.path.basename(path)
     match = _HLO_NAME.fullmatch(base)
-    stem = match[1] if match else re.sub(r"(?:\.pb)?(?:\.gz)?$", "", base) or base
+    stem = match[1] if match else re.sub(r"(?:\.pb|\.txt)?(?:\.gz)?$", "", base) or base
     with_id = _WITH_ID.fullmatch(stem)
     if with_id:
         number = int(with_id[2])
         return HloFile(path, with_id[1], number if number < 2**64 else None, size, ""), ""
-    dumped = _DUMPED.fullmatch(stem) if match else None
+    dumped = _DUMPED.fullmatch(stem) if match or base.endswith(".txt") else None
     if dumped:
         return HloFile(path, dumped[2], None, size, dumped[3]), f"{dumped[1]}.{dumped[2]}"
     return HloFile(path, stem, None, size, ""), ""
@@ -156,6 +177,37 @@ def _best(stages: list[HloFile]) -> HloFile:
     """The stage to read: the first that has a buffer assignment, in the order in which they are likely to."""
     ordered = sorted(stages, key=lambda file: (_rank(file.stage), natural_key(file.stage), file.path))
     return next((file for file in ordered if len(ordered) > 1 and _has_assignment(file.path)), ordered[0])
+
+
+def _best_text(stem: str) -> str:
+    """The text of a stage that tells most: the buffer assignment, the memory usage report, or the HLO itself."""
+    ends = (_TEXTS[0], _USAGE, ".txt")
+    return next((path for path in (stem + end for end in ends) if os.path.isfile(path)), stem + ends[-1])
+
+
+def _of_texts(file: HloFile, name: str) -> HloModule:
+    """The module that a text tells of, with those beside it of the same stage."""
+    from tpuprof.parsers.formats.hlo.texts import read_texts  # noqa: PLC0415 - for these alone
+
+    match = _LAST_STAGE.fullmatch(os.path.basename(file.path))
+    stem = os.path.join(os.path.dirname(file.path), match[1] if match else file.name)
+    ends = (_USAGE,) if file.path.endswith(_USAGE) else _TEXTS
+    proto = read_texts(file.name, (line for end in ends if os.path.isfile(stem + end) for line in _lines(stem + end)))
+    if not proto.buffer_assignment.buffer_allocations:
+        shown = printable(os.path.basename(stem) + _TEXTS[0])
+        sentence = f"{name} does not hold the buffers of {printable(file.name)}: {shown} would, and is not there."
+        raise ProfileError("no_buffers", sentence, _DUMP_HINT)
+    return HloModule(proto)
+
+
+def _lines(path: str) -> Iterator[str]:
+    """The lines of a text, the longest in pieces."""
+    with _opened(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as stream:
+        name, size = printable(os.path.basename(path)), os.fstat(descriptor).st_size
+        if size > LARGEST_BYTES:
+            raise _too_large(name, f"has {size:,} bytes")
+        while line := stream.readline(_LONGEST_LINE):
+            yield line.decode("utf-8", "replace")
 
 
 def _rank(stage: str) -> int:
@@ -267,4 +319,4 @@ def _too_large(name: str, how: str) -> ProfileError:
 
 
 def _text_dump(what: str) -> ProfileError:
-    return ProfileError("text_dump", f"{what}, and texts do not hold the buffer assignment.", _DUMP_HINT)
+    return ProfileError("text_dump", f"{what}, and such texts do not hold the buffer assignment.", _DUMP_HINT)

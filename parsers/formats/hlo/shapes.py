@@ -215,6 +215,19 @@ def shape_of_proto(proto: hlo_pb2.ShapeProto) -> Shape | None:
     return _checked(known, tuple(proto.dimensions), tuple(proto.is_dynamic_dimension), order, tiles, numbers)
 
 
+def shape_to_proto(shape: Shape, proto: hlo_pb2.ShapeProto) -> None:
+    """Puts an array shape into an empty proto, so that `shape_of_proto` reads it back but for `Shape.other`."""
+    proto.element_type = _PRIMITIVE_TYPES.split().index(shape.element_type)
+    proto.dimensions.extend(shape.dimensions)
+    proto.is_dynamic_dimension.extend(shape.dynamic)
+    layout = proto.layout
+    layout.minor_to_major.extend(shape.minor_to_major)
+    for tile in shape.tiles:
+        layout.tiles.add(dimensions=tile)
+    layout.memory_space, layout.element_size_in_bits = shape.memory_space, shape.element_bits
+    layout.tail_padding_alignment_in_elements = shape.tail_alignment
+
+
 def shape_text(proto: hlo_pb2.ShapeProto) -> str:
     """XLA's notation of any shape, tuples included; ``?`` for what can't be read."""
     if proto.element_type in (_TUPLE, _BUFFER):

@@ -62,7 +62,7 @@ def test_what_is_neither_says_what_is_wrong_with_it_as_a_profile(tmp_path: Path)
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(ProfileError):
         leads_to_hlo(str(tmp_path))
-    (tmp_path / "module_0001.jit_f.after_optimizations.txt").write_text("HloModule jit_f")
+    (tmp_path / "module_0001.jit_f.before_optimizations.txt").write_text("HloModule jit_f")
     with pytest.raises(ProfileError, match="texts do not hold the buffer assignment") as raised:
         leads_to_hlo(str(tmp_path))
     assert "xla_dump_hlo_as_proto" in raised.value.hint

@@ -155,9 +155,9 @@ def test_what_has_no_module_says_so(tmp_path: Path) -> None:
 
 
 def test_text_dumps_are_named_as_such(tmp_path: Path) -> None:
-    text = write(tmp_path / "module_0001.jit_f.after_optimizations.txt", b"HloModule jit_f")
+    text = write(tmp_path / "module_0001.jit_f.before_optimizations.txt", b"HloModule jit_f")
     for path in (tmp_path, text):
-        with pytest.raises(ProfileError, match=r"texts do not hold the buffer assignment\.") as caught:
+        with pytest.raises(ProfileError, match=r"such texts do not hold the buffer assignment\.") as caught:
             find_hlo_files(str(path))
         assert caught.value.code == "text_dump"
         assert "--xla_dump_hlo_as_proto" in caught.value.hint
