@@ -29,7 +29,7 @@ from tpuprof.parsers.base.folders import cache_folder
 from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
-from tpuprof.parsers.files.folder_search import kind_of
+from tpuprof.parsers.files.folder_search import is_pprof_name, kind_of
 from tpuprof.parsers.files.recognise import GZIP, ZIP
 
 BOUND_BYTES = 20_000_000_000
@@ -41,7 +41,6 @@ _CHUNK = 1 << 18
 _MOST_MEMBERS, _MOST_DEPTH, _MOST_NAME = 200_000, 32, 255
 _BLOCK, _LONGEST_HEADER = 512, 1 << 20
 _MODULES = re.compile(r".+\.(?:hlo|hlo_snapshot|hlo_module)\.pb(?:\.gz)?|module_\d+\..+\.txt", re.DOTALL)
-_PPROF = (".prof", ".pprof", ".prof.gz", ".pprof.gz")
 _INSIDE = (".zip", ".tar", ".tgz", ".tar.gz")
 _NO_DATA = b"123456"  # types of tar members that are nothing but a header: links, devices, folders, pipes
 _HINT = "unpack it, and name the folder"
@@ -157,7 +156,7 @@ def _unpack(path: str, size: int, begun: str) -> None:
 
 def _is_wanted(name: str) -> bool:
     base = name.replace("\\", "/").rpartition("/")[2]
-    return kind_of(base) in ("profile", "hlo", "trace") or base.endswith(_PPROF) or bool(_MODULES.fullmatch(base))
+    return kind_of(base) in ("profile", "hlo", "trace") or is_pprof_name(base) or bool(_MODULES.fullmatch(base))
 
 
 def _written(member: _Member, folder: str, left_out: Counter[str]) -> bool:

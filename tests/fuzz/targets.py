@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import random
+import tarfile
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +19,7 @@ from tests.support.build import tpu_plane
 from tests.support.files.chrome import packed, xprof_trace
 from tests.support.files.pprof import pprof, training
 from tests.support.files.riegeli import written
+from tests.support.dumps import DUMP, STEM
 from tests.support.made.op_pages import op_space
 from tests.support.made.serving import five_requests, serving_profile
 from tests.support.servers.web import Web, serving
@@ -120,6 +124,44 @@ def _memory(folder: Path, data: bytes, rng: random.Random) -> Outcome:
 # --- logs
 
 
+# --- what else a path may lead to
+
+
+@cache
+def _archives() -> tuple[bytes, ...]:
+    """A logdir as zip and tar, packed and not, with long names, and a dump."""
+    made = []
+    for mode in ("w", "w:gz"):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode=mode) as archive:
+            for name, data in (
+                ("run/host0.xplane.pb", _profiles()[0]),
+                (f"{'n' * 120}/h\u00f6st.xplane.pb", b"\x0a\x00"),
+            ):
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+        made.append(out.getvalue())
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("run/host0.xplane.pb", _profiles()[0])
+    return (*made, out.getvalue(), DUMP.read_bytes())
+
+
+@cache
+def _texts() -> tuple[bytes, ...]:
+    with zipfile.ZipFile(DUMP) as archive:
+        ends = ("-buffer-assignment.txt", "-live-range.txt", ".txt")
+        assigned, live, hlo = (archive.read(f"dump/{STEM}{end}") for end in ends)
+    return (assigned, assigned + live, assigned + live + hlo)
+
+
+@cache
+def _files() -> tuple[bytes, ...]:
+    """Beginnings of all kinds: which of them one is must never break anything."""
+    return (*_profiles()[:1], *_protos()[:1], *_logs()[:1], *_texts()[:1], *_archives()[-1:], b'{"traceEvents": [{}]}')
+
+
 @cache
 def _logs() -> tuple[bytes, ...]:
     hbm, vmem = texts.HBM.text(), texts.VMEM.text()
@@ -180,6 +222,13 @@ TARGETS = (
     Target("trace", _traces, _commands("host0.trace.json.gz", *_reports("overview", "ops", "timeline"), "doctor {}")),
     Target("hlo", _protos, _commands("module_1.jit_step.hlo_proto.pb", *_reports("memory"))),
     Target("pprof", _arrays, _memory),
+    Target("texts", _texts, _commands(f"{STEM}-buffer-assignment.txt", *_reports("memory"), "{}")),
+    Target(
+        "archive",
+        _archives,
+        _commands("logs.tar.gz", "{}", "report runs {} --format json", "report memory {} --format json"),
+    ),
+    Target("file", _files, _commands("what", "{}", "report overview {} --no-cache", "report memory {}")),
     Target("oom", _logs, _commands("train.log", "oom {}", "oom {} --json", "oom {} --md")),
     Target("cache", cache(_kept), _decode),
     Target("http", _links, _index, turns=10),
