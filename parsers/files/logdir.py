@@ -202,6 +202,17 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
     return _Search(query, Place(), limits).open(where, "/" if where.startswith("/") else "")
 
 
+def inside(where: str) -> str:
+    """What is in an archive on this machine, unpacked into the cache folder; any other path as it is."""
+    if is_archive(where):
+        from tpuprof.parsers.files.archives import unpacked  # noqa: PLC0415 - for archives alone
+
+        where = unpacked(where).folder
+        while os.path.isdir(where) and len(below := os.listdir(where)) == 1:  # the folder that was archived
+            where = os.path.join(where, below[0])
+    return where
+
+
 def _in_archive(query: str, where: str, limits: SearchLimits) -> Logdir:
     """The runs in an archive, whose profiles are unpacked into the cache folder."""
     from tpuprof.parsers.files.archives import unpacked  # noqa: PLC0415 - for archives alone

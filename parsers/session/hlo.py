@@ -8,8 +8,8 @@ from typing import NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
-from tpuprof.parsers.files.recognise import HLO_ENDINGS, is_archive
+from tpuprof.parsers.files.logdir import Logdir, Run, inside, local_path, open_logdir
+from tpuprof.parsers.files.recognise import HLO_ENDINGS
 from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
@@ -52,15 +52,9 @@ def leads_to_hlo(path: str) -> bool:
 
 
 def _inside(path: str) -> str:
-    """A local path without ``~``; of an archive the folder that it is unpacked into."""
-    where = local_path(path) if os.path.lexists(local_path(path)) else path
-    if is_archive(where):
-        from tpuprof.parsers.files.archives import unpacked  # noqa: PLC0415 - for archives alone
-
-        where = unpacked(where).folder
-        while os.path.isdir(where) and len(below := os.listdir(where)) == 1:  # the folder that was archived
-            where = os.path.join(where, below[0])
-    return where
+    """A local path without ``~``; of an archive what is in it."""
+    where = local_path(path)
+    return inside(where) if os.path.lexists(where) else path
 
 
 def _holds_hlo(path: str) -> bool:

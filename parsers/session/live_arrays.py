@@ -8,7 +8,7 @@ import os
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile, names_in
-from tpuprof.parsers.files.logdir import Logdir, Run, local_path
+from tpuprof.parsers.files.logdir import Logdir, Run, inside, local_path
 
 _MOST_NAMES = 10_000
 
@@ -18,9 +18,11 @@ HINT = "jax.profiler.save_device_memory_profile('memory.prof') writes one; name 
 def leads_to_arrays(path: str) -> str | None:
     """The device memory profile that a path leads to, and to no other profile; None where it leads elsewhere.
 
-    That is a file of any name, or a folder without subfolders and profiles of another kind: the newest file there.
+    That is a file of any name, or a folder without subfolders and profiles of another kind: the newest file there; of
+    an archive what is in it.
     """
-    where = local_path(path)
+    where = inside(local_path(path))
+    path = where if where != local_path(path) else path
     if not os.path.isdir(where):
         return None if is_profile(os.path.basename(where)) or not _is_pprof(path) else path
     try:

@@ -204,7 +204,7 @@ def _instruction(text: str) -> hlo_pb2.HloInstructionProto:
     made.shape.CopyFrom(_shape(text[: opcode.start()]))
     made.opcode = opcode[1].encode()
     for key, quoted, number in _FIELD.findall(text, max(0, text.rfind("metadata={"))) if "metadata={" in text else ():
-        setattr(made.metadata, key, int(number or 0) if number or key in _NUMBERS else _unquoted(quoted))
+        setattr(made.metadata, key, int(number or 0) if key in _NUMBERS else _unquoted(quoted))
     if _SCOPED in text:
         begin = text.find(_CONFIG) + len(_CONFIG)
         try:

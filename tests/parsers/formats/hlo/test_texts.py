@@ -133,6 +133,7 @@ def test_numbers_that_cannot_be_true_change_nothing() -> None:
         "99 {file_name_id=1}",
         "FileLocations",
         "1 {file_name_id=999999999 line=3}",
+        '  %a = f32[2] add(b), metadata={op_name=5 source_line="x" source_file="\\"}',
     ]
     module = HloModule(read_texts("m", lines))
     space = space_memory(module, LABEL, HBM, None)

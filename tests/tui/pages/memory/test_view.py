@@ -23,6 +23,7 @@ from tests.support.app.stage import (
     settled,
 )
 from tests.support.files.pprof import written
+from tests.support.dumps import TEXTS, dumped
 from tests.support.made.pages import training_overview
 from tests.tui.app.test_keys import Act, play
 from tests.tui.pages.timeline.test_view import press
@@ -408,6 +409,26 @@ def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
         assert "peak 1.80 GiB" in frame(app)
 
     play(act, app)
+
+
+@pytest.mark.parametrize(("width", "height", "ascii_only"), [(80, 24, False), (120, 40, False), (80, 24, True)])
+def test_a_dump_of_texts(tmp_path: Path, width: int, height: int, ascii_only: bool) -> None:
+    options = AppOptions(tab=4, only_hlo=True, ascii=ascii_only or None)
+    folder = dumped(tmp_path / "dump", *TEXTS)
+    app = TpuprofApp(
+        str(folder),
+        options,
+        detect(ENVIRONMENT, ascii_only=options.ascii),
+        find=find_hlo,
+        open_session=open_hlo_session,
+        environ=ENVIRONMENT,
+    )
+
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        check_cells(app)
+        check_golden(f"memory-dump-{width}x{height}{'-ascii' * ascii_only}", frame(app))
+
+    play(act, app, width, height)
 
 
 def test_a_space_of_another_run_is_not_shown() -> None:

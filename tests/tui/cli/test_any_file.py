@@ -1,0 +1,100 @@
+"""A bare path opens as what it is: a dump, a log with an error, an archive; or is named with what would help."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.dumps import DUMP, STEM, TEXTS, dumped
+from tests.support.pprof import pprof, training
+from tests.tui.cli.calls import expect_error, host_bytes
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.cli import main as cli
+
+ERROR = "Ran out of memory in memory space hbm. Used 20.00G of 15.75G hbm. Exceeded hbm capacity by 4.25G.\n"
+
+
+@pytest.fixture(autouse=True)
+def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def printed(capsys: pytest.CaptureFixture[str], words: list[str]) -> str:
+    """What a command that succeeds prints."""
+    assert cli.main(words) == EXIT_OK
+    return capsys.readouterr().out
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, AppOptions]]:
+    """What the app was opened with, on a terminal that can draw."""
+    calls: list[tuple[str, AppOptions]] = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+    def run_app(path: str, options: AppOptions) -> int:
+        calls.append((path, options))
+        return EXIT_OK
+
+    monkeypatch.setattr("tpuprof.tui.app.start.run_app", run_app)
+    return calls
+
+
+def test_a_dump_of_texts_opens_its_memory(tmp_path: Path, opened: list[tuple[str, AppOptions]]) -> None:
+    folder = dumped(tmp_path / "dump", *TEXTS)
+    for path in (folder, folder / f"{STEM}-buffer-assignment.txt", DUMP):
+        assert cli.main([str(path)]) == EXIT_OK
+    assert [(options.tab, options.only_hlo) for _, options in opened] == [(4, True)] * 3
+    assert opened[0][0] == str(folder)
+
+
+def test_a_logdir_and_an_archive_of_one_open_as_ever(tmp_path: Path, opened: list[tuple[str, AppOptions]]) -> None:
+    with zipfile.ZipFile(tmp_path / "logs.zip", "w") as archive:
+        archive.writestr("run/host0.xplane.pb", host_bytes())
+    (tmp_path / "host0.xplane.pb").write_bytes(host_bytes())
+    for path in (tmp_path, tmp_path / "logs.zip", tmp_path / "host0.xplane.pb"):
+        assert cli.main([str(path)]) == EXIT_OK
+    assert [(options.tab, options.only_hlo) for _, options in opened] == [(0, False)] * 3
+
+
+def test_without_a_terminal_the_page_of_what_it_is_is_printed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = dumped(tmp_path / "dump", *TEXTS)
+    (tmp_path / "train.log").write_text(ERROR)
+    with zipfile.ZipFile(tmp_path / "arrays.zip", "w") as archive:
+        archive.writestr("memory.prof", pprof(training()))
+    heads = {"dump": "─ Memory of dump", "train.log": "─ train.log:1: out of memory", "arrays.zip": "─ Live arrays"}
+    for name, head in heads.items():
+        assert printed(capsys, [str(tmp_path / name)]).startswith(head), name
+    assert "jit_train_step" in printed(capsys, ["doctor", str(folder)])
+    assert "1 compiled module, 1 with its buffers" in printed(capsys, ["doctor", str(folder)])
+    report = printed(capsys, ["report", "memory", str(folder), "--format", "json"])
+    assert '"peak_bytes": {"HBM": 278604}' in report
+    assert "put together from texts of the dump" in report
+
+
+def test_other_pages_of_a_dump_say_which_page_it_has(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = dumped(tmp_path / "dump", *TEXTS)
+    for path in (folder, DUMP):
+        sentence, hint = expect_error(capsys, ["report", "overview", str(path)], EXIT_NOT_FOUND)
+        assert sentence.endswith("holds compiled modules of XLA, no profile: they have the page memory, not overview.")
+        assert hint.startswith("try: tpuprof-tui report memory ")
+
+
+def test_what_nothing_reads_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "trace.pftrace"
+    path.write_bytes(b"\x0a\x02\x50\x01")
+    for words in ([str(path)], ["report", "overview", str(path)]):
+        sentence, hint = expect_error(capsys, words, EXIT_UNREADABLE)
+        assert sentence.endswith("trace.pftrace is a trace in Perfetto's binary format, no profile.")
+        assert "ui.perfetto.dev" in hint
+    (tmp_path / "train.log").write_text("step 1\n")
+    sentence, _ = expect_error(capsys, [str(tmp_path / "train.log")], EXIT_NOT_FOUND)
+    assert "holds no out-of-memory error" in sentence
+    sentence, hint = expect_error(capsys, ["report", "ops", str(tmp_path / "train.log")], EXIT_NOT_FOUND)
+    assert "train.log is a text, no profile." in sentence and "tpuprof-tui oom" in hint
