@@ -35,7 +35,6 @@ from tpuprof.parsers.files.folder_search import (
     absolute,
 )
 from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Place, reason, unreadable
-from tpuprof.parsers.files.recognise import is_archive, known
 
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 
@@ -197,14 +196,23 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
         place, where, root = remote_place(query)
         return _Search(shown(query), place, remote_limits(limits)).open(where, root)
     where = _usable_path(query)
-    if is_archive(where):
+    if _is_archive(where):
         return _in_archive(query, where, limits)
     return _Search(query, Place(), limits).open(where, "/" if where.startswith("/") else "")
 
 
+def _is_archive(where: str) -> bool:
+    """Whether a path leads to an archive; a folder, or what is a profile by its name, is not looked into."""
+    if folder_search.kind_of(os.path.basename(where)) != "other" or not os.path.isfile(where):
+        return False
+    from tpuprof.parsers.files.recognise import is_archive  # noqa: PLC0415 - for what may be one
+
+    return is_archive(where)
+
+
 def inside(where: str) -> str:
     """What is in an archive on this machine, unpacked into the cache folder; any other path as it is."""
-    if is_archive(where):
+    if _is_archive(where):
         from tpuprof.parsers.files.archives import unpacked  # noqa: PLC0415 - for archives alone
 
         where = unpacked(where).folder
@@ -345,13 +353,20 @@ class _Search:
             exit_code = EXIT_NOT_FOUND if problem.code == "dangling_link" else EXIT_UNREADABLE
             raise ProfileError(problem.code, problem.sentence, problem.hint, exit_code)
         begin = self.place.begin(where) if kind == "other" else None
-        if begin is not None and (found := known(name, begin)) is not None:
-            raise found.error(where)
+        if begin is not None:
+            self.refuse_known(where, begin)
         if begin is not None and begin[:1] not in FIRST_BYTES:
             sentence = f"{printable(where)} is no profile, neither by its name (*.xplane.pb) nor by its first byte."
             raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
         lines = [_chosen_line([(folder, [name])])]
         return _logdir(self.query, [run], [folder.path], lines, self.place.walk(self.limits))
+
+    def refuse_known(self, where: str, begin: bytes) -> None:
+        """Raises for a file that is something else by its first bytes."""
+        from tpuprof.parsers.files.recognise import known  # noqa: PLC0415 - for what is no profile by its name
+
+        if (found := known(os.path.basename(where), begin)) is not None:
+            raise found.error(where)
 
     def run(self, folder: Folder, chosen: Sequence[str] = ()) -> Run:
         """The run in a folder; of the chosen files only, and without notes on the rest, where any are named."""

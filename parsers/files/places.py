@@ -15,11 +15,15 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.folder_search import NO_HOST_NAME, PACKED, SearchLimits, Walk, host_name, names_in
-from tpuprof.parsers.files.recognise import BEGIN_BYTES
 
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
 FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83", b"{", b"[")
 """How a profile begins: with a field 1 to 4 of XSpace, as gzip, as Riegeli, or as a trace in JSON."""
+FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83")
+"""How a profile begins: with a field 1 to 4 of XSpace, as gzip, or as Riegeli."""
+BEGIN_BYTES = 4096
+"""So many first bytes tell what a file is."""
+
 GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
 """What the system says of a path that leads nowhere."""
 

@@ -14,9 +14,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Profile
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.folder_search import KINDS, kind_beside, kind_of
-
-BEGIN_BYTES = 4096
-"""So many first bytes tell what a file is."""
+from tpuprof.parsers.files.places import BEGIN_BYTES
 
 GZIP, ZIP = b"\x1f\x8b", (b"PK\x03\x04", b"PK\x05\x06")
 """How packed files begin."""

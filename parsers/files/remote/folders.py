@@ -33,8 +33,7 @@ from tpuprof.parsers.files.folder_search import (
     host_name,
     kind_of,
 )
-from tpuprof.parsers.files.places import LAYOUT_HINT, HostFile, Place, empty, nearest
-from tpuprof.parsers.files.recognise import BEGIN_BYTES
+from tpuprof.parsers.files.places import BEGIN_BYTES, LAYOUT_HINT, HostFile, Place, empty, nearest
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
 from tpuprof.parsers.files.remote.files import Facts, failures, modified_of, open_stream, size_of

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import Module
-from tests.support.dumps import DUMP
+from tests.support.made.dumps import DUMP
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.files.recognise import BEGIN_BYTES, is_archive, known, may_be_hlo, recognised
+from tpuprof.parsers.files.places import BEGIN_BYTES
+from tpuprof.parsers.files.recognise import is_archive, known, may_be_hlo, recognised
 from tpuprof.tui.demo import demo_path
 
 

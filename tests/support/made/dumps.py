@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-DUMP = Path(__file__).parents[1] / "parsers" / "formats" / "hlo" / "dump.zip"
+DUMP = Path(__file__).parents[2] / "parsers" / "formats" / "hlo" / "dump.zip"
 """JAX 0.10.2 with ``--xla_dump_hlo_as_text --xla_dump_hlo_as_proto``; the files of the last stage."""
 
 STEM = "module_0006.jit_train_step.cpu_after_optimizations"
