@@ -15,6 +15,9 @@ from typing import Literal
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, natural_key
 
+BEGIN_BYTES = 4096
+"""So many first bytes tell what a file is."""
+
 NO_HOST_NAME = "(no host name)"
 
 MAGIC = re.compile(r"[*?\[]")

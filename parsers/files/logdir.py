@@ -34,7 +34,15 @@ from tpuprof.parsers.files.folder_search import (
     Walk,
     absolute,
 )
-from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Place, reason, unreadable
+from tpuprof.parsers.files.places import (
+    FIRST_BYTES,
+    LAYOUT_HINT,
+    HostFile,
+    Place,
+    is_archive,
+    reason,
+    unreadable,
+)
 
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 
@@ -196,29 +204,9 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
         place, where, root = remote_place(query)
         return _Search(shown(query), place, remote_limits(limits)).open(where, root)
     where = _usable_path(query)
-    if _is_archive(where):
+    if is_archive(where):
         return _in_archive(query, where, limits)
     return _Search(query, Place(), limits).open(where, "/" if where.startswith("/") else "")
-
-
-def _is_archive(where: str) -> bool:
-    """Whether a path leads to an archive; a folder, or what is a profile by its name, is not looked into."""
-    if folder_search.kind_of(os.path.basename(where)) != "other" or not os.path.isfile(where):
-        return False
-    from tpuprof.parsers.files.recognise import is_archive  # noqa: PLC0415 - for what may be one
-
-    return is_archive(where)
-
-
-def inside(where: str) -> str:
-    """What is in an archive on this machine, unpacked into the cache folder; any other path as it is."""
-    if _is_archive(where):
-        from tpuprof.parsers.files.archives import unpacked  # noqa: PLC0415 - for archives alone
-
-        where = unpacked(where).folder
-        while os.path.isdir(where) and len(below := os.listdir(where)) == 1:  # the folder that was archived
-            where = os.path.join(where, below[0])
-    return where
 
 
 def _in_archive(query: str, where: str, limits: SearchLimits) -> Logdir:

@@ -14,16 +14,20 @@ from dataclasses import field
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
-from tpuprof.parsers.files.folder_search import NO_HOST_NAME, PACKED, SearchLimits, Walk, host_name, names_in
+from tpuprof.parsers.files.folder_search import (
+    BEGIN_BYTES,
+    NO_HOST_NAME,
+    PACKED,
+    SearchLimits,
+    Walk,
+    host_name,
+    kind_of,
+    names_in,
+)
 
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
 FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83", b"{", b"[")
 """How a profile begins: with a field 1 to 4 of XSpace, as gzip, as Riegeli, or as a trace in JSON."""
-FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83")
-"""How a profile begins: with a field 1 to 4 of XSpace, as gzip, or as Riegeli."""
-BEGIN_BYTES = 4096
-"""So many first bytes tell what a file is."""
-
 GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
 """What the system says of a path that leads nowhere."""
 
@@ -142,6 +146,27 @@ class Place:
         while parent and not os.path.isdir(parent) and parent != os.path.dirname(parent):
             parent, missing = os.path.split(parent)
         return nearest(path, parent, missing, names_in(parent, 2000))
+
+
+def is_archive(where: str) -> bool:
+    """Whether a path leads to an archive; a folder, or what is a profile by its name, is not looked into."""
+    if kind_of(os.path.basename(where)) != "other" or not os.path.isfile(where):
+        return False
+    from tpuprof.parsers.files.recognise import recognised  # noqa: PLC0415 - for what may be one
+
+    found = recognised(where)
+    return found is not None and found.reader == "archive"
+
+
+def inside(where: str) -> str:
+    """What is in an archive on this machine, unpacked into the cache folder; any other path as it is."""
+    if is_archive(where):
+        from tpuprof.parsers.files.archives import unpacked  # noqa: PLC0415 - for archives alone
+
+        where = unpacked(where).folder
+        while os.path.isdir(where) and len(below := os.listdir(where)) == 1:  # the folder that was archived
+            where = os.path.join(where, below[0])
+    return where
 
 
 def nearest(path: str, parent: str, missing: str, names: list[str]) -> ProfileError:

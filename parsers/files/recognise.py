@@ -13,8 +13,7 @@ from typing import Literal
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.folder_search import KINDS, kind_beside, kind_of
-from tpuprof.parsers.files.places import BEGIN_BYTES
+from tpuprof.parsers.files.folder_search import BEGIN_BYTES, KINDS, kind_beside, kind_of
 
 GZIP, ZIP = b"\x1f\x8b", (b"PK\x03\x04", b"PK\x05\x06")
 """How packed files begin."""
@@ -129,12 +128,6 @@ def may_be_hlo(path: str) -> bool:
     with contextlib.suppress(OSError, ValueError), os.scandir(path) as entries:
         names = [entry.name for entry in itertools.islice(entries, _MOST_NAMES)]
     return any(name.removesuffix(".gz").endswith(HLO_ENDINGS) or _LAST_STAGE.fullmatch(name) for name in names)
-
-
-def is_archive(path: str) -> bool:
-    """Whether a path leads to a regular file on this machine that is an archive; never raises."""
-    found = recognised(path)
-    return found is not None and found.reader == "archive"
 
 
 def known(name: str, begin: bytes) -> Known | None:

@@ -8,7 +8,8 @@ from typing import NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.files.logdir import Logdir, Run, inside, local_path, open_logdir
+from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
+from tpuprof.parsers.files.places import inside
 from tpuprof.parsers.files.recognise import HLO_ENDINGS
 from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.hlo.programs import HloModules

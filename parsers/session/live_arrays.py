@@ -8,7 +8,8 @@ import os
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile, names_in
-from tpuprof.parsers.files.logdir import Logdir, Run, inside, local_path
+from tpuprof.parsers.files.logdir import Logdir, Run, local_path
+from tpuprof.parsers.files.places import inside
 
 _MOST_NAMES = 10_000
 

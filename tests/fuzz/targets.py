@@ -17,10 +17,9 @@ from tests.fuzz.trial import Outcome, attempt
 from tests.parsers.memory.oom.read import texts
 from tests.support.build import tpu_plane
 from tests.support.files.chrome import packed, xprof_trace
+from tests.support.files.dumps import DUMP, STEM
 from tests.support.files.pprof import pprof, training
 from tests.support.files.riegeli import written
-from tests.support.dumps import DUMP, STEM
-from tests.support.made.dumps import DUMP, STEM
 from tests.support.made.op_pages import op_space
 from tests.support.made.serving import five_requests, serving_profile
 from tests.support.servers.web import Web, serving

@@ -24,6 +24,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.base.urls import is_http, request_url, shown, split, without_login
 from tpuprof.parsers.files.folder_search import (
+    BEGIN_BYTES,
     MAGIC,
     NO_HOST_NAME,
     PACKED,
@@ -33,7 +34,7 @@ from tpuprof.parsers.files.folder_search import (
     host_name,
     kind_of,
 )
-from tpuprof.parsers.files.places import BEGIN_BYTES, LAYOUT_HINT, HostFile, Place, empty, nearest
+from tpuprof.parsers.files.places import LAYOUT_HINT, HostFile, Place, empty, nearest
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
 from tpuprof.parsers.files.remote.files import Facts, failures, modified_of, open_stream, size_of

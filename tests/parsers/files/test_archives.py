@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.parsers.files.layouts import hosts, names, put, refused
-from tests.support.made.dumps import DUMP
+from tests.support.files.dumps import DUMP
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE
 from tpuprof.parsers.base.folders import cache_folder
 from tpuprof.parsers.files import archives

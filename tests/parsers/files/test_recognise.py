@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import Module
-from tests.support.made.dumps import DUMP
+from tests.support.files.dumps import DUMP
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE
+from tpuprof.parsers.files.folder_search import BEGIN_BYTES
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.files.places import BEGIN_BYTES
-from tpuprof.parsers.files.recognise import is_archive, known, may_be_hlo, recognised
+from tpuprof.parsers.files.places import is_archive
+from tpuprof.parsers.files.recognise import known, may_be_hlo, recognised
 from tpuprof.tui.demo import demo_path
 
 

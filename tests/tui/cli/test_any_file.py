@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.made.dumps import DUMP, STEM, TEXTS, dumped
-from tests.support.pprof import pprof, training
+from tests.support.files.dumps import DUMP, STEM, TEXTS, dumped
+from tests.support.files.pprof import pprof, training
 from tests.tui.cli.calls import expect_error, host_bytes
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE
 from tpuprof.tui.app.options import AppOptions

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.made.dumps import STEM, TEXTS, dumped
+from tests.support.files.dumps import STEM, TEXTS, dumped
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.hlo.modules import HloModule

@@ -22,9 +22,8 @@ from tests.support.app.stage import (
     on_stage,
     settled,
 )
+from tests.support.files.dumps import TEXTS, dumped
 from tests.support.files.pprof import written
-from tests.support.dumps import TEXTS, dumped
-from tests.support.made.dumps import TEXTS, dumped
 from tests.support.made.pages import training_overview
 from tests.tui.app.test_keys import Act, play
 from tests.tui.pages.timeline.test_view import press
