@@ -122,6 +122,10 @@ def read_hlo_file(file: HloFile) -> HloModule:
         data = b"" if os.pread(descriptor, 1, 0) == b"\0" else _content(descriptor, size, name)
     if not size:
         raise ProfileError("empty_file", f"{name} is empty.", _AGAIN_HINT)
+    if data.startswith(b"BufferAssignment:"):  # a text under any name
+        from tpuprof.parsers.formats.hlo.texts import read_texts  # noqa: PLC0415 - for these alone
+
+        return HloModule(read_texts(file.name, data.decode("utf-8", "replace").splitlines()))
     proto = _decoded(data)
     if proto is None:
         sentence = f"{name} is damaged or no HLO module: its {len(data) or size:,} bytes do not read as an HloProto."
