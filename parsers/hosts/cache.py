@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import HostFile
 
 BOUND = 1_000_000_000
-"""Bytes that all entries may take together."""
+"""Bytes that all entries may take together where nothing else is said, and those that one may have."""
 
 LEAST_BYTES = 2_000_000
 """Files smaller than this are read in no time."""
@@ -58,9 +58,11 @@ class HostCache:
 
     Args:
         now: seconds since 1970.
+        bound: bytes that all entries may take together; None for `BOUND`.
     """
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, now: Callable[[], float] = time.time, bound: int | None = None) -> None:
+        self.bound = BOUND if bound is None else bound
         self.folder = os.path.join(cache_folder(), "hosts")
         self._now = now
         self._code = ""
@@ -124,7 +126,7 @@ class HostCache:
                     entries.append((max(status.st_atime, status.st_mtime), status.st_size, entry.path))
         total = sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
-            if total <= BOUND:
+            if total <= self.bound:
                 break
             with contextlib.suppress(OSError):
                 os.unlink(path)

@@ -170,7 +170,7 @@ MOTIONS: tuple[tuple[tuple[str, ...], str], ...] = (
 """Keys and their actions, which each tab understands in its own way."""
 
 
-OF_THE_APP = ("quit", "suspend_process")
+OF_THE_APP = ("suspend_process",)
 """Actions that are Textual's own."""
 
 

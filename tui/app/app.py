@@ -6,9 +6,8 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import Binding, BindingType
 from textual.geometry import Region
 
 from tpuprof.parsers.base.urls import shown
@@ -215,8 +214,9 @@ class MainScreen(AppScreen):
         """Where we are; and the tabs."""
         shows = self.shown
         path, new_run = shown(shows.path), self.watcher.new_run
-        words = heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run, shows.core)
-        return header_lines(words, self.situation, width, self.look.glyphs)
+        keys, core = self.look.keys, shows.core
+        words = heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run, core, keys)
+        return header_lines(words, self.situation, width, self.look.glyphs, keys)
 
     def point_at_head(self, x: int, y: int) -> None:
         """Shows the tab under the mouse."""
@@ -235,7 +235,8 @@ class MainScreen(AppScreen):
         possible = [action for action in map(by_name, names) if action.possible(situation)]
         keys = [*self.tab.foot_keys, *(FootKey(key_of(action, situation), action.short) for action in possible)]
         most = max(5, len(self.tab.foot_keys))
-        return keys_line([*keys[:most], FootKey("?", "help"), FootKey("q", "quit")], width, always=2)
+        keys = [*keys[:most], FootKey("?", "help"), FootKey("q", "quit")]
+        return keys_line(self.look.keys.shown_pairs(keys), width, always=2)
 
     # --- what is possible
 
@@ -288,6 +289,7 @@ class MainScreen(AppScreen):
             "swap_background": self.swap_background,
             "help": partial(self._read, "Help", self._help_lines, ABOUT_HELP),
             "palette": self._open_palette,
+            "quit": self.leave,
             "go_back": self._go_back,
         }
 
@@ -343,7 +345,8 @@ class MainScreen(AppScreen):
 
     def _open_palette(self) -> None:
         now = self.situation
-        choices = [Choice((action.title, key_of(action, now)), action) for action in actions.possible(now)]
+        shown = self.look.keys.shown
+        choices = [Choice((action.title, shown(key_of(action, now))), action) for action in actions.possible(now)]
         title = "What can be done now"
         self.open(Chooser(self.look, title, ("action", "key"), choices, self._run_chosen, _ABOUT_PALETTE, typing=True))
 
@@ -416,8 +419,6 @@ class TpuprofApp(ScreenApp):
         now: seconds since 1970, for the age of runs.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "quit", show=False)]
-
     def __init__(
         self,
         path: str,
@@ -430,7 +431,9 @@ class TpuprofApp(ScreenApp):
         environ: Mapping[str, str] | None = None,
     ) -> None:
         known = os.environ if environ is None else environ
-        terminal = terminal or detect(known, color=options.color, ascii_only=options.ascii, mouse=options.mouse)
+        if terminal is None:
+            color, ascii_only = options.color, options.ascii
+            terminal = detect(known, color=color, ascii_only=ascii_only, mouse=options.mouse, custom=options.custom)
         super().__init__(terminal, environ)
         self.main = MainScreen(path, options, terminal, self.environ, find, open_session, now)
 

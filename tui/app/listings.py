@@ -13,6 +13,7 @@ from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, label_span, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages import TABS
+from tpuprof.tui.terminal.custom import AS_BUILT, Keymap
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import APP_NAME, cells, pad
@@ -38,18 +39,18 @@ class Heading:
     badge: str = ""
 
 
-def new_run_sentence(run: Run, now: float) -> str:
-    """The line that says that a run has come, and that r opens it."""
+def new_run_sentence(run: Run, now: float, key: str = "r") -> str:
+    """The line that says that a run has come, and that a key opens it."""
     hosts = counted(len(run.hosts), "host")
     captured = f", {age(now - run.time)}" if run.time > 0 else ""
-    return f"New run {printable(run.name)} ({hosts}, {size(run.size_bytes)}{captured}): r opens it"
+    return f"New run {printable(run.name)} ({hosts}, {size(run.size_bytes)}{captured}): {key} opens it"
 
 
-def changed_run_sentence(run: Run, hosts_before: int) -> str:
+def changed_run_sentence(run: Run, hosts_before: int, key: str = "r") -> str:
     """The line that says that the shown run has other files than those that were read."""
     now = counted(len(run.hosts), "host")
     words = f"has {now} now" if len(run.hosts) != hosts_before else "has changed"
-    return f"{printable(run.name)} {words}: r reads it again"
+    return f"{printable(run.name)} {words}: {key} reads it again"
 
 
 def host_choices(run: Run) -> list[Choice[str | None]]:
@@ -70,16 +71,18 @@ def heading(
     page: Overview | None,
     new_run: Run | None = None,
     core: str | None = None,
+    keys: Keymap = AS_BUILT,
 ) -> Heading:
     """What the header says; `new_run` is one that has come and that a key opens, `core` all that is shown."""
     if run is None:
         return Heading(path)
-    facts = [f"ONLY {_core_words(core, page)}, H: all"] if core else []
+    facts = [f"ONLY {_core_words(core, page)}, {keys.shown('H')}: all"] if core else []
     if logdir and len(logdir.runs) > 1:
         newest = "newest of" if run.path == logdir.runs[0].path else "one of"
         facts.append(f"{newest} {len(logdir.runs)} runs")
     if new_run is not None:
-        facts.append("r opens the new run" if new_run.path != run.path else "r reads the new hosts")
+        key = keys.shown("r")
+        facts.append(f"{key} opens the new run" if new_run.path != run.path else f"{key} reads the new hosts")
     if not core:
         facts.append(_host_words(run, host, page))
     if page is not None and page.environment.device_type:
@@ -161,9 +164,12 @@ def help_lines(
     return lines
 
 
-def header_lines(heading: Heading, situation: Situation, width: int, glyphs: Glyphs) -> list[AnyLine]:
+def header_lines(
+    heading: Heading, situation: Situation, width: int, glyphs: Glyphs, keys: Keymap = AS_BUILT
+) -> list[AnyLine]:
     """The two lines on top: where we are; then the tabs and, at the right, what to be aware of."""
-    return [_place(heading, width, glyphs), _tabs(heading.badge, situation, width)]
+    notes_key = keys.shown(key_of(by_name("notes"), situation))
+    return [_place(heading, width, glyphs), _tabs(heading.badge, situation, notes_key, width)]
 
 
 def _place(heading: Heading, width: int, glyphs: Glyphs) -> AnyLine:
@@ -179,13 +185,13 @@ def _place(heading: Heading, width: int, glyphs: Glyphs) -> AnyLine:
     return pad(left, width, "bar")
 
 
-def _tabs(warning: str, situation: Situation, width: int) -> AnyLine:
+def _tabs(warning: str, situation: Situation, notes_key: str, width: int) -> AnyLine:
     left = [span for _, spans in _tab_spans(situation.tab, width) for span in spans]
     badge: list[AnySpan] = [(f" {warning} ", "badge"), (" ", "tab")] if warning else []
     long: list[AnySpan] = []
     short: list[AnySpan] = []
     if count := situation.note_count:
-        key: AnySpan = (f" {key_of(by_name('notes'), situation)}", "key")
+        key: AnySpan = (f" {notes_key}", "key")
         long, short = [key, (f" {counted(count, 'note')} ", "warn")], [key, (f" {count} ", "warn")]
     for right in ([*badge, *long], [*badge, *short], badge or short):
         gap = width - cells(left) - cells(right)

@@ -98,17 +98,19 @@ def open_session(
     is_cancelled: Callable[[], bool],
     scheduler: str | None = None,
     cache: bool = False,
+    cache_bytes: int | None = None,
 ) -> Session:
     """`parsers.session.session.Session`, imported when called.
 
     Args:
         scheduler: a Dask scheduler whose workers read the hosts.
-        cache: whether what is read is kept for the next time.
+        cache, cache_bytes: whether what is read is kept for the next time, and how much at most.
     """
     from tpuprof.parsers.hosts.cache import HostCache  # noqa: PLC0415 - brings numpy
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415 - brings numpy and protobuf
 
-    return Session(run, on_progress, is_cancelled, scheduler=scheduler, cache=HostCache() if cache else None)
+    kept = HostCache(bound=cache_bytes) if cache else None
+    return Session(run, on_progress, is_cancelled, scheduler=scheduler, cache=kept)
 
 
 def find_hlo(path: str) -> Logdir:

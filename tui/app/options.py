@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.terminal.custom import Custom
 
 ColorChoice = Literal["auto", "truecolor", "256", "16", "never"]
 COLOR_CHOICES: tuple[ColorChoice, ...] = ("auto", "truecolor", "256", "16", "never")
@@ -26,7 +27,9 @@ class AppOptions:
         device: type of the TPU that these are for, where the user said so.
         latest: the newest run is to be opened whenever one comes.
         scheduler: address of a Dask scheduler whose workers read the hosts.
-        cache: whether what is read of hosts is kept for the next time.
+        cache, cache_bytes: whether what is read of hosts is kept for the next time, and how much at most, None for as
+            much as is usual.
+        custom: what the user has changed.
     """
 
     ascii: bool | None = None
@@ -42,3 +45,5 @@ class AppOptions:
     latest: bool = False
     scheduler: str | None = None
     cache: bool = True
+    cache_bytes: int | None = None
+    custom: Custom = Custom()

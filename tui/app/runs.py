@@ -240,7 +240,8 @@ class Comparisons:
         from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - brings the parsers
 
         try:
-            reading = partial(open_session, scheduler=self._options.scheduler, cache=self._options.cache)
+            how = self._options
+            reading = partial(open_session, scheduler=how.scheduler, cache=how.cache, cache_bytes=how.cache_bytes)
             sessions = [reading(run, lambda _: None, job.is_set) for run in (before, after)]
             diff: Diff | ProfileError = compare(sessions[0], sessions[1], is_cancelled=job.is_set)
         except ProfileError as error:

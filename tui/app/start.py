@@ -15,7 +15,7 @@ def run_app(path: str, *, options: AppOptions) -> int:
         The exit code: 0, 128 and the number of a signal that ended it, or 1 after an error in this program, whose
         traceback is on standard error then.
     """
-    terminal = settle_terminal(options.color, options.ascii, options.mouse)
+    terminal = settle_terminal(options.color, options.ascii, options.mouse, options.custom)
     from tpuprof.tui.app.app import TpuprofApp  # noqa: PLC0415 - after the settings
     from tpuprof.tui.app.loader import find_hlo, open_hlo_session, open_session  # noqa: PLC0415
 
@@ -23,6 +23,7 @@ def run_app(path: str, *, options: AppOptions) -> int:
         of_hlo = partial(open_hlo_session, device=options.device)
         app = TpuprofApp(path, options, terminal, find=find_hlo, open_session=of_hlo)
     else:
-        session = partial(open_session, scheduler=options.scheduler, cache=options.cache)
+        how = options
+        session = partial(open_session, scheduler=how.scheduler, cache=how.cache, cache_bytes=how.cache_bytes)
         app = TpuprofApp(path, options, terminal, open_session=session)
     return app.show(terminal.mouse)

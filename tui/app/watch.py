@@ -110,16 +110,16 @@ class Watch:
 
     def _announce(self, run: Run) -> None:
         """Opens a run that has come, where the newest is to be followed, or else says which key does."""
-        before = self._shown.run
+        before, key = self._shown.run, self._stage.look.keys.shown("r")
         self.new_run = run
         if self._shown.is_loading or self._captures.is_under_way:
             return  # `begin` comes back to it
         if self._opens_newest:
             self.open()
         elif before is not None and before.path == run.path:
-            self._stage.flash = changed_run_sentence(run, len(before.hosts))
+            self._stage.flash = changed_run_sentence(run, len(before.hosts), key)
         else:
-            self._stage.flash = new_run_sentence(run, self._now())
+            self._stage.flash = new_run_sentence(run, self._now(), key)
 
     def open(self) -> None:
         """Loads the run that was announced, else looks for runs again and loads the wanted one."""

@@ -20,13 +20,14 @@ from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.capture import model
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop, Stage
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import common, repeated
 from tpuprof.tui.cli.common import PROGRAM, whole_number
 from tpuprof.tui.cli.progress import RedrawnLine
 
 if TYPE_CHECKING:
     from types import FrameType
+
+    from tpuprof.tui.app.options import AppOptions
 
 _ENDS = "ctrl+C ends it and keeps what was traced"
 _GIVES_UP = "ctrl+C again gives up"
@@ -130,6 +131,8 @@ def run_capture(args: argparse.Namespace) -> int:
     if (args.keep or args.when) and args.every is None:
         raise ProfileError("usage", "--keep and --when go with --every.", "--every 10m", EXIT_USAGE)
 
+    look = None if args.no_open or common.why_no_screen() else common.app_options(args)
+
     def once() -> CaptureResult:
         stop = CaptureStop()
         line = CountDown(sys.stderr, common.can_redraw(), common.line_width())
@@ -149,9 +152,9 @@ def run_capture(args: argparse.Namespace) -> int:
         result = repeated.tried(once, args.retries)
         told(result)
         write_stdout(f"{result.run_path}\n")
-        return _opened(args, result.run_path)
+        return _opened(look, result.run_path)
     path = repeated.repeated(lambda: repeated.tried(once, args.retries), args.every, args.keep, args.when, told)
-    return EXIT_OK if path is None else _opened(args, path)
+    return EXIT_OK if path is None else _opened(look, path)
 
 
 def _switch(args: argparse.Namespace, options: CaptureOptions) -> int:
@@ -170,13 +173,13 @@ def _switch(args: argparse.Namespace, options: CaptureOptions) -> int:
     return EXIT_OK
 
 
-def _opened(args: argparse.Namespace, path: str) -> int:
+def _opened(options: AppOptions | None, path: str) -> int:
     """Opens the run where there is a terminal to do so."""
-    if args.no_open or common.why_no_screen():
+    if options is None:
         return EXIT_OK
     from tpuprof.tui.app.start import run_app  # noqa: PLC0415 - Textual, for the screen only
 
-    return run_app(path, options=AppOptions(ascii=args.ascii, color=args.color, mouse=args.mouse))
+    return run_app(path, options=options)
 
 
 def outcome(result: CaptureResult) -> list[str]:

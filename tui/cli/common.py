@@ -10,16 +10,19 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.app.options import COLOR_CHOICES
+from tpuprof.tui.app.options import COLOR_CHOICES, AppOptions
+from tpuprof.tui.terminal.custom import THEMES, VARIABLE, Config, config_path
 from tpuprof.tui.terminal.detect import detect
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir
+    from tpuprof.parsers.hosts.cache import HostCache
     from tpuprof.parsers.hosts.progress import Progress
     from tpuprof.tui.report.output import Produce
     from tpuprof.tui.report.page import Look
@@ -69,6 +72,8 @@ def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
 def add_screen(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """How the screen looks, and whether it follows the mouse."""
     add_look(parser)
+    colours = "default: auto, dark or light by the terminal; or by the file of tpuprof-tui config"
+    parser.add_argument("--theme", choices=THEMES, help=colours)
     parser.add_argument("--mouse", action="store_true", default=None, help="follow the mouse, over SSH too")
     parser.add_argument("--no-mouse", dest="mouse", action="store_false", help="leave the mouse to the terminal")
 
@@ -179,6 +184,50 @@ def version_of(distribution: str) -> str:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return "not installed"
+
+
+# --- the user's file
+
+
+def configured(args: argparse.Namespace) -> Config:
+    """What the user's file sets, with what the command line says in its place.
+
+    Raises:
+        ProfileError: see `read_config`.
+    """
+    config = Config(config_path(os.environ))
+    if os.environ.get(VARIABLE) or os.path.exists(config.path):
+        from tpuprof.tui.app.config import read_config  # noqa: PLC0415 - for those who have a file
+
+        config = read_config(os.environ)
+    if config.remote_bytes is not None:  # for worker processes too
+        os.environ.setdefault("TPUPROF_CACHE_BYTES", str(config.remote_bytes))
+    asked = getattr(args, "theme", None)
+    return config if asked is None else replace(config, custom=replace(config.custom, theme=asked))
+
+
+def app_options(args: argparse.Namespace) -> AppOptions:
+    """How the app is to look and to read.
+
+    Raises:
+        ProfileError: see `read_config`.
+    """
+    config = configured(args)
+    return AppOptions(
+        ascii=args.ascii,
+        color=args.color,
+        mouse=args.mouse,
+        cache=getattr(args, "cache", True) and config.cache,
+        cache_bytes=config.cache_bytes,
+        custom=config.custom,
+    )
+
+
+def host_cache(args: argparse.Namespace, config: Config) -> HostCache | None:
+    """Where what is read of hosts is kept; None where it is not to be kept."""
+    from tpuprof.parsers.hosts.cache import HostCache  # noqa: PLC0415 - numpy
+
+    return HostCache(bound=config.cache_bytes) if args.cache and config.cache else None
 
 
 # --- standard error

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.diff.model import Diff
     from tpuprof.parsers.diff.regression import Regression
     from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.tui.terminal.custom import Config
 
 _PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
 
@@ -71,16 +72,16 @@ def run_diff(args: argparse.Namespace) -> int:
         ProfileError: a path leads to no profile (exit code 3) or to one that can't be read (4); both are the same run
             (2); with `--fail-on-regression`, nothing can be said of the steps (4), once the report is written.
     """
-    page = command_named("diff")
+    page, config = command_named("diff"), common.configured(args)
     if (arrays := _arrays(args)) is not None:
         return _run_arrays(args, arrays)
     before, after = _runs(args)
     allowed = args.fail_on_regression
     wants_report = args.format is not None or args.output is not None or allowed is not None
     obstacle = common.why_no_screen()
-    diff = _compared(args, before, after)
+    diff = _compared(args, config, before, after)
     if not wants_report and not obstacle:
-        terminal = settle_terminal(args.color, args.ascii, args.mouse)
+        terminal = settle_terminal(args.color, args.ascii, args.mouse, config.custom)
         app = page.load_app()(diff, terminal)
         exit_code: int = app.show(terminal.mouse)
         return exit_code
@@ -141,12 +142,11 @@ def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Ru
     return rest[0], after
 
 
-def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
+def _compared(args: argparse.Namespace, config: Config, before: Run, after: Run) -> Diff:
     from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
-    from tpuprof.parsers.hosts.cache import HostCache  # noqa: PLC0415
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415
 
-    cache = HostCache() if args.cache else None
+    cache = common.host_cache(args, config)
     if args.core is not None:
         before, after = (run.of_core(args.core, args.host) for run in (before, after))
     with common.decoding_shown() as on_progress:

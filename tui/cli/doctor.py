@@ -22,6 +22,7 @@ from tpuprof.parsers.files.folder_search import files_beside
 from tpuprof.parsers.files.logdir import Run, local_path, open_logdir
 from tpuprof.parsers.files.recognise import may_be_hlo
 from tpuprof.parsers.session.live_arrays import leads_to_arrays
+from tpuprof.tui.app.config import read_config
 from tpuprof.tui.cli.common import PROGRAM, add_debug, new_parser, on_terminal, version_of
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import duration, size, utc
@@ -69,7 +70,7 @@ def run_doctor(args: argparse.Namespace) -> int:
     """Runs the command.
 
     Returns:
-        0; or 3 or 4 where PATH leads to no profile, after the report.
+        0; 2 where something is wrong with the config file, 3 or 4 where PATH leads to no profile; after the report.
     """
     text, exit_code = doctor_report(os.environ, args.path, args.md)
     write_stdout(text)
@@ -87,7 +88,7 @@ def doctor_report(env: Mapping[str, str], path: str | None = None, markdown: boo
         markdown: in a fenced block.
 
     Returns:
-        The text, and the exit code: that of the error where the path leads to no profile, else 0.
+        The text, and the exit code: that of the error where the path leads to no profile or the file is wrong, else 0.
     """
     folders = [("cache", cache_folder()), ("state", state_folder())]
     sections = [
@@ -96,12 +97,25 @@ def doctor_report(env: Mapping[str, str], path: str | None = None, markdown: boo
         ("Terminal", _aligned(_terminal(env))),
         ("Folders", _aligned([(name, f"{folder}, {_folder_size(folder)}") for name, folder in folders])),
     ]
-    exit_code = EXIT_OK
+    settings, exit_code = _settings(env)
+    sections.append(("Config file", _laid_out(settings, 2, lambda line: without_home(line, env))))
     if path is not None:
-        content, exit_code = logdir_section(path, lambda line: without_home(line, env))
+        content, code = logdir_section(path, lambda line: without_home(line, env))
+        exit_code = code or exit_code
         sections.append((f"Logdir {shown(path)}", content))
     text = without_home("\n".join(f"{title}\n{content}" for title, content in sections), env)
     return (fenced(text) if markdown else text), exit_code
+
+
+def _settings(env: Mapping[str, str]) -> tuple[list[Row], int]:
+    """The user's file and what it sets, or what is wrong with it and the exit code of that."""
+    try:
+        config = read_config(env)
+    except ProfileError as error:
+        return [("problem", error.sentence), ("try", error.hint)], error.exit_code
+    if not config.is_there:
+        return [("file", f"{config.path or 'no home folder'}, not there")], EXIT_OK
+    return [("file", config.path), *(config.told or [("sets", "nothing")])], EXIT_OK
 
 
 def without_home(text: str, env: Mapping[str, str]) -> str:

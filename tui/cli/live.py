@@ -100,12 +100,13 @@ def _screen(args: argparse.Namespace, metrics: RuntimeMetrics) -> int:
     """Opens the screen; after a capture it opens again, with the readings of before."""
     from tpuprof.tui.terminal.detect import settle_terminal  # noqa: PLC0415
 
+    custom = common.configured(args).custom
     first = metrics.read()  # where nobody answers, that is a sentence and no screen
     addresses = args.addresses or sorted({device.address for device in first.devices}) or ["the runtime"]
     readings, captures = deque([first], maxlen=3_600), list[float]()
     app_class = command_named("live").load_app()
     while True:
-        terminal = settle_terminal(args.color, args.ascii, args.mouse)
+        terminal = settle_terminal(args.color, args.ascii, args.mouse, custom)
         app = app_class(addresses, metrics.read, args.every, terminal, readings=readings, captures=captures)
         exit_code: int = app.show(terminal.mouse)
         if app.return_value != "capture":

@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -25,7 +26,6 @@ from tpuprof.parsers.base.errors import (
     Cancelled,
     ProfileError,
 )
-from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.common import DEMO, PROGRAM, UsageParser, existing, note, version_of
 
@@ -36,6 +36,7 @@ COMMANDS = {
     "capture": "capture",
     "live": "live",
     "doctor": "doctor",
+    "config": "config",
     "completion": "shell.completion",
     "man": "shell.man",
 }
@@ -55,6 +56,7 @@ _COMMAND_HELP = f"""commands:
   {PROGRAM} report PAGE [PATH]    print a page: {{pages}}
   {PROGRAM} diff A [B]            compare two runs: what changed, and what is noise; two memory.prof: what leaks
   {PROGRAM} doctor [PATH]         print what is installed, what this terminal can do, what PATH holds and lacks
+  {PROGRAM} config                print a config file to begin with: theme, keys, columns, cache
   {PROGRAM} completion SHELL      print what completes commands in bash, zsh or fish; man: the manual page
 
 A folder that is named like a command: ./report
@@ -236,8 +238,7 @@ def _app(args: argparse.Namespace) -> int:
         wait_for_run(args.path, on_wait=lambda _: say_so())
     if not args.latest and (ended := _no_profile(args)) is not None:
         return ended
-    reading = {"scheduler": args.scheduler, "cache": args.cache}
-    return _screen(args, "overview", "the overview", demo=demo, latest=args.latest, **reading)
+    return _screen(args, "overview", "the overview", demo=demo, latest=args.latest, scheduler=args.scheduler)
 
 
 def _no_profile(args: argparse.Namespace) -> int | None:
@@ -271,11 +272,9 @@ def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> i
 
         defaults = vars(report_parser().parse_args([page]))
         return run_report(argparse.Namespace(**{**defaults, **vars(args)}))
+    options = replace(common.app_options(args), run=args.run, host=args.host, core=args.core, **asked)
     from tpuprof.tui.app.start import run_app  # noqa: PLC0415 - Textual, for the screen only
 
-    options = AppOptions(
-        ascii=args.ascii, color=args.color, mouse=args.mouse, run=args.run, host=args.host, core=args.core, **asked
-    )
     return run_app(args.path, options=options)
 
 

@@ -285,7 +285,7 @@ def _take_keys_from_terminal() -> bool:
 
 def _screen(args: argparse.Namespace, log: OomLog | None, size: int) -> int:
     """Opens the screen; reads the log there where it was not read yet."""
-    terminal = settle_terminal(args.color, args.ascii, args.mouse)
+    terminal = settle_terminal(args.color, args.ascii, args.mouse, common.configured(args).custom)
     app = command_named("oom").load_app()(
         shown_name(args.file), terminal, log=log, scan=partial(_scan_file, args.file), total=size, arrays=args.arrays
     )

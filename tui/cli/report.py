@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # imported when a page needs them
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.session.session import Session
     from tpuprof.tui.report.output import Produce
+    from tpuprof.tui.terminal.custom import Config
 
 HELP = f"{PROGRAM} report --help"
 SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
@@ -82,11 +83,11 @@ def run_report(args: argparse.Namespace) -> int:
     if args.describe:
         return _describe(args, page)
     _check_options(args, page)
-    args.path = common.existing(args.path)
+    args.path, config = common.existing(args.path), common.configured(args)
     logdir, only_hlo = _opened(args.path, page)
     common.check_output(args, logdir)
     is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
-    common.write_report(args, _printed(args, page, logdir, only_hlo), is_packed)
+    common.write_report(args, _printed(args, config, page, logdir, only_hlo), is_packed)
     return EXIT_OK
 
 
@@ -153,17 +154,17 @@ def _opened(path: str, page: Page) -> tuple[Logdir, bool]:
         raise
 
 
-def _printed(args: argparse.Namespace, page: Page, logdir: Logdir, only_hlo: bool) -> str | Iterable[str] | Produce:
+def _printed(
+    args: argparse.Namespace, config: Config, page: Page, logdir: Logdir, only_hlo: bool
+) -> str | Iterable[str] | Produce:
     """Reads the page and hands it to the writer of the format."""
     report = page.load_report()
     with common.decoding_shown() as on_progress:
 
         def session(run: Run) -> Session:
-            from tpuprof.parsers.hosts.cache import HostCache  # noqa: PLC0415 - numpy
             from tpuprof.parsers.session.session import Session  # noqa: PLC0415 - numpy and protobuf
 
-            cache = HostCache() if args.cache else None
-            return Session(run, on_progress, scheduler=args.scheduler, cache=cache)
+            return Session(run, on_progress, scheduler=args.scheduler, cache=common.host_cache(args, config))
 
         look, options = common.report_look(args), {name: getattr(args, name) for name in page.options}
         asked = Asked(logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, args.core)

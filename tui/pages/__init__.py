@@ -175,6 +175,12 @@ Load = Callable[["Pages", "Run", str | None, Tell], None]
 """Reads what a view shows of a run, of one host or (None) of all, and tells each part as soon as it is there."""
 
 
+def op_columns() -> tuple[str, ...]:
+    """The fields that the table of HLO ops shows, which a user chooses among."""
+    columns: tuple[str, ...] = import_module(f"{__name__}.ops.fields").COLUMNS
+    return columns
+
+
 def load_above(name: str) -> type[Any]:
     """The class of a popup or a screen that opens above the tabs."""
     return _named(_ABOVE[name])

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.terminal.custom import UNCHANGED, Custom
 
 ColorMode = Literal["truecolor", "256", "16", "mono"]
 
@@ -33,6 +34,7 @@ class Terminal:
         remote: reached over SSH, so bytes count and the mouse is left to the terminal.
         mouse: whether to ask the terminal for mouse events.
         multiplexer: `tmux`, `screen` or nothing.
+        custom: what the user has changed.
     """
 
     obstacle: str
@@ -42,6 +44,7 @@ class Terminal:
     remote: bool
     mouse: bool
     multiplexer: Literal["", "tmux", "screen"]
+    custom: Custom = UNCHANGED
 
 
 def detect(
@@ -51,6 +54,7 @@ def detect(
     ascii_only: bool | None = None,
     mouse: bool | None = None,
     is_tty: bool = True,
+    custom: Custom = UNCHANGED,
 ) -> Terminal:
     """Reads the terminal off its environment variables; what the user asked for goes before what they say.
 
@@ -59,17 +63,19 @@ def detect(
         ascii_only: True or False where the user said so, None to go by the locale.
         mouse: likewise; None means on, but off over SSH.
         is_tty: whether input and output are a terminal.
+        custom: what the user has changed.
     """
     term = environ.get("TERM", "")
     remote = any(environ.get(name) for name in ("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"))
     return Terminal(
         obstacle=_obstacle(term, is_tty),
         color=_CHOICES.get(color) or _color_mode(term, environ),
-        light=_is_light(environ),
+        light=custom.theme == "light" if custom.theme in ("dark", "light") else _is_light(environ),
         unicode=_is_utf8(term, environ) if ascii_only is None else not ascii_only,
         remote=remote,
         mouse=not remote if mouse is None else mouse,
         multiplexer="tmux" if environ.get("TMUX") else "screen" if environ.get("STY") else "",
+        custom=custom,
     )
 
 
@@ -127,9 +133,9 @@ def _is_utf8(term: str, environ: Mapping[str, str]) -> bool:
     return "utf8" in locale.lower().replace("-", "") and term != "linux"
 
 
-def settle_terminal(color: str, ascii_only: bool | None, mouse: bool | None) -> Terminal:
+def settle_terminal(color: str, ascii_only: bool | None, mouse: bool | None, custom: Custom = UNCHANGED) -> Terminal:
     """What the terminal can do; tells Textual too, which reads its settings when it is imported."""
-    terminal = detect(os.environ, color=color, ascii_only=ascii_only, mouse=mouse)
+    terminal = detect(os.environ, color=color, ascii_only=ascii_only, mouse=mouse, custom=custom)
     for name, value in textual_settings(terminal, os.environ).items():
         if value is None:
             os.environ.pop(name, None)

@@ -1,8 +1,9 @@
 """Colours: what each style key looks like, for every number of colours a terminal may have.
 
-The classes of ops keep the colours of Okabe and Ito, which colour-blind people can tell apart and which survive 256
-colours almost unchanged; the other keys are greys and one accent. With 16 colours the terminal's own stand in, and
-without colours bold, reverse and underline do.
+The classes of ops have the colours of Okabe and Ito, darker on a light background; the other keys are greys and one
+accent. Words have a contrast of 4.5 to 1 with what they stand on, of 7 to 1 in the theme of high contrast. That for the
+colour-blind trades hues for lightness. With 16 colours the terminal's own stand in, and without colours bold, reverse
+and underline do.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE
 from tpuprof.tui.draw.spans import Fill, Pair, StyleKey
+from tpuprof.tui.terminal.custom import Theme
 from tpuprof.tui.terminal.detect import ColorMode
 
 ChromeKey = Literal[
@@ -55,29 +57,74 @@ _SHADES: dict[str, tuple[_Shade, _Shade]] = {
     "panel": (("#1c2027", 234), ("#f3f1ec", 255)),
     "cursor": (("#363e4b", 237), ("#d6dfec", 189)),
     "text": (("#cdd2da", 252), ("#2b2f36", 236)),
-    "dim": (("#8a919e", 245), ("#6a6f78", 242)),
+    "dim": (("#8a919e", 246), ("#5d626b", 240)),
     "strong": (("#ffffff", 231), ("#000000", 16)),
     "rule": (("#3c434f", 238), ("#c9c5bc", 251)),
     "accent": (("#e3b45c", 179), ("#8a5a00", 94)),
-    "on accent": (("#13161b", 233), ("#ffffff", 231)),
     "good": (("#5fc9a0", 79), ("#00734f", 29)),
-    "warn": (("#ffaf00", 214), ("#a85400", 130)),
+    "warn": (("#ffaf00", 214), ("#a85400", 94)),
     "bad": (("#ff7a66", 209), ("#c0281c", 124)),
-    "ink": (("#13161b", 233), ("#000000", 16)),  # words on a coloured field
-    "light ink": (("#ffffff", 231), ("#ffffff", 231)),  # words on a dark coloured field
-    "match ink": (("#13161b", 233), ("#ffffff", 231)),
+    "ink": (("#13161b", 233), ("#ffffff", 231)),  # words on a coloured field
     "compute": (("#56b4e9", 74), ("#0072b2", 25)),
-    "vector": (("#009e73", 36), ("#009e73", 36)),
-    "copy": (("#f0e442", 221), ("#c9a400", 178)),
-    "collective": (("#cc79a7", 175), ("#b8558c", 132)),
-    "host": (("#d55e00", 166), ("#d55e00", 166)),
-    "idle": (("#6b7280", 242), ("#8f8f8f", 245)),
-    "unknown": (("#999999", 246), ("#808080", 244)),
+    "vector": (("#009e73", 36), ("#007a59", 29)),
+    "copy": (("#f0e442", 221), ("#806600", 94)),
+    "collective": (("#cc79a7", 175), ("#a8457c", 125)),
+    "host": (("#d55e00", 166), ("#b84f00", 130)),
+    "idle": (("#7d8594", 244), ("#727272", 243)),
+    "unknown": (("#999999", 246), ("#5f5f5f", 240)),
     "step": (("#39465a", 238), ("#c3cddd", 252)),
     "module": (("#566274", 241), ("#a3b0c4", 248)),
-    "match": (("#ff5fff", 207), ("#d000d0", 164)),
+    "match": (("#ff5fff", 207), ("#c000c0", 127)),
 }
 """Each colour on a dark background, and on a light one."""
+
+_HIGH_CONTRAST: dict[str, tuple[_Shade, _Shade]] = {
+    "page": (("#000000", 16), ("#ffffff", 231)),
+    "bar": (("#000000", 16), ("#ffffff", 231)),
+    "panel": (("#000000", 16), ("#ffffff", 231)),
+    "cursor": (("#00005f", 17), ("#d7ffff", 195)),
+    "text": (("#ffffff", 231), ("#000000", 16)),
+    "dim": (("#dadada", 253), ("#303030", 236)),
+    "rule": (("#a8a8a8", 248), ("#585858", 240)),
+    "accent": (("#ffff5f", 227), ("#5f0000", 52)),
+    "good": (("#5fff87", 84), ("#005f00", 22)),
+    "warn": (("#ffd700", 220), ("#870000", 88)),
+    "bad": (("#ffafaf", 217), ("#870000", 88)),
+    "ink": (("#000000", 16), ("#ffffff", 231)),
+    "compute": (("#87d7ff", 117), ("#0000d7", 20)),
+    "vector": (("#87ff87", 120), ("#005f00", 22)),
+    "copy": (("#ffff00", 226), ("#5f3700", 52)),
+    "collective": (("#d787ff", 177), ("#870087", 90)),
+    "host": (("#d78700", 172), ("#af0000", 124)),
+    "idle": (("#9e9e9e", 247), ("#585858", 240)),
+    "unknown": (("#e4e4e4", 254), ("#303030", 236)),
+    "step": (("#303030", 236), ("#d0d0d0", 252)),
+    "module": (("#4e4e4e", 239), ("#bcbcbc", 250)),
+    "match": (("#ff87ff", 213), ("#870087", 90)),
+}
+
+_COLOUR_BLIND: dict[str, tuple[_Shade, _Shade]] = {
+    "good": (("#5fafff", 75), ("#005fd7", 26)),
+    "warn": (("#ffff5f", 227), ("#875f00", 94)),
+    "bad": (("#ff8700", 208), ("#5f0000", 52)),
+    "compute": (("#0087ff", 33), ("#0000ff", 21)),
+    "vector": (("#5fff87", 84), ("#008700", 28)),
+    "copy": (("#ffff00", 226), ("#5f0000", 52)),
+    "collective": (("#d7afff", 183), ("#5f00af", 55)),
+    "host": (("#d75f00", 166), ("#af0087", 126)),
+    "idle": (("#808080", 244), ("#6c6c6c", 242)),
+    "unknown": (("#e4e4e4", 254), ("#303030", 236)),
+}
+"""Chosen among the 240 fixed colours so that the two classes nearest to each other are far apart to everybody."""
+
+Family = Literal["standard", "high-contrast", "colour-blind"]
+"""The themes without their background."""
+
+_FAMILIES: dict[Family, dict[str, tuple[_Shade, _Shade]]] = {
+    "standard": _SHADES,
+    "high-contrast": {**_SHADES, **_HIGH_CONTRAST},
+    "colour-blind": {**_SHADES, **_COLOUR_BLIND},
+}
 
 _Poor = tuple[str, str, str]
 """A style where colours are few, in rich's words: with 16 colours on dark and on light, and without colours."""
@@ -107,7 +154,7 @@ _STYLES: dict[AnyKey, tuple[str, str, str, _Poor]] = {
     "key": ("accent", "page", "bold", _KEY),
     "cursor": ("strong", "cursor", "", _REVERSE),
     "mark": ("accent", "page", "bold", _BOLD),
-    "badge": ("on accent", "warn", "bold", _BADGE),
+    "badge": ("ink", "warn", "bold", _BADGE),
     "busy": ("compute", "page", "", _CYAN),
     "bar": ("text", "bar", "", _PLAIN),
     "bar.dim": ("dim", "bar", "", _DIM),
@@ -115,7 +162,7 @@ _STYLES: dict[AnyKey, tuple[str, str, str, _Poor]] = {
     "bar.key": ("accent", "bar", "bold", _KEY),
     "tab": ("dim", "page", "", _PLAIN),
     "tab.key": ("text", "page", "", _BOLD),
-    "tab.active": ("on accent", "accent", "bold", _ACTIVE),
+    "tab.active": ("ink", "accent", "bold", _ACTIVE),
     "panel": ("text", "panel", "", _PLAIN),
     "panel.dim": ("dim", "panel", "", _DIM),
     "panel.strong": ("strong", "panel", "bold", _BOLD),
@@ -128,7 +175,7 @@ _STYLES: dict[AnyKey, tuple[str, str, str, _Poor]] = {
     "on.step": ("strong", "step", "", (_ON_DARK, _ON_LIGHT, "")),
     "on.module": ("strong", "module", "", (_ON_LIGHT, _ON_DARK, "")),
     "on.selected": ("page", "strong", "bold", _SELECTED),
-    "on.match": ("match ink", "match", "bold underline", _MATCH),
+    "on.match": ("ink", "match", "bold underline", _MATCH),
     "on.view": ("strong", "cursor", "", ("underline", "underline", "underline")),
 }
 """Ink and ground among the shades, attributes, and the style where colours are few. Those of the classes are below."""
@@ -144,18 +191,30 @@ _CLASSES_16: dict[str, tuple[str, str]] = {
 }
 """The classes among 16 colours, on dark and on light."""
 
+_FAMILIES_16: dict[Family, dict[str, tuple[str, str]]] = {
+    "standard": {},
+    "high-contrast": {"idle": ("white", "black"), "unknown": ("bright_white", "black")},
+    "colour-blind": {
+        "compute": ("bright_blue", "blue"),
+        "host": ("bright_red", "red"),
+        "good": ("bright_blue", "blue"),
+    },
+}
+"""Where a theme has others, also of other keys."""
+
 
 @dataclass(frozen=True, slots=True)
 class Palette:
     """A style for every key.
 
     Attributes:
-        color, light: the number of colours that it is made for; for a light background.
+        color, light, family: the number of colours that it is made for; for a light background; of which theme.
         styles: every key of `KEYS`; each has a background, so that no cell is left unpainted.
     """
 
     color: ColorMode
     light: bool
+    family: Family
     styles: Mapping[AnyKey, Style]
     _pairs: dict[Pair, Style] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -183,29 +242,51 @@ class Palette:
         return Style(color=color, bgcolor=area.bgcolor, underline=area.underline)
 
 
-def palette(color: ColorMode, light: bool = False) -> Palette:
+def family_of(theme: Theme) -> Family:
+    """What a theme is besides dark or light."""
+    return theme if theme in ("high-contrast", "colour-blind") else "standard"
+
+
+def palette(color: ColorMode, light: bool = False, family: Family = "standard") -> Palette:
     """The palette for that many colours on a dark or a light background."""
-    look = _named if color in ("16", "mono") else _shaded
-    styles: dict[AnyKey, Style] = {key: look(*style, color, light) for key, style in _STYLES.items()}
+    shades, named = _FAMILIES[family], _CLASSES_16 | _FAMILIES_16[family]
+    styles: dict[AnyKey, Style] = {}
+
+    def put(key: AnyKey, ink: str, ground: str, attributes: str, poor: _Poor) -> None:
+        if color in ("16", "mono"):
+            poor = _readable(poor) if family == "high-contrast" else poor
+            styles[key] = _named(poor[2 if color == "mono" else light])
+        else:
+            styles[key] = _shaded(shades[ink][light], shades[ground][light], attributes, color)
+
+    for key, style in _STYLES.items():
+        put(key, *style[:3], (*named[key], "") if key in named else style[3])
     for name in OP_CLASSES:
-        ink = "light ink" if name == ("compute" if light else "idle") else "ink"
-        named = _CLASSES_16[name]
-        on = [f"{'bright_white' if own in ('bright_black', 'blue', 'red') else 'black'} on {own}" for own in named]
-        styles[CLASS_STYLE[name]] = look(name, "page", "", (*named, ""), color, light)
-        styles[ON_CLASS_STYLE[name]] = look(ink, name, "", (on[0], on[1], "reverse"), color, light)
-    return Palette(color, light, styles)
+        on = [f"{'bright_white' if own in _DARK_16 else 'black'} on {own}" for own in named[name]]
+        put(CLASS_STYLE[name], name, "page", "", (*named[name], ""))
+        put(ON_CLASS_STYLE[name], "ink", name, "", (on[0], on[1], "reverse"))
+    return Palette(color, light, family, styles)
 
 
-def _shaded(ink: str, ground: str, attributes: str, _: _Poor, color: ColorMode, light: bool) -> Style:
+_DARK_16 = ("black", "bright_black", "blue", "red")
+"""Colours that white words are read on."""
+
+
+def _readable(poor: _Poor) -> _Poor:
+    """Without what takes contrast away: words are dim only by what stands around them."""
+    return _PLAIN if poor == _DIM else poor
+
+
+def _shaded(ink: _Shade, ground: _Shade, attributes: str, color: ColorMode) -> Style:
     """A style of shades."""
-    shades = [_SHADES[name][light] for name in (ink, ground)]
-    front, back = [Color.parse(code) if color == "truecolor" else Color.from_ansi(index) for code, index in shades]
+    front, back = [
+        Color.parse(code) if color == "truecolor" else Color.from_ansi(index) for code, index in (ink, ground)
+    ]
     return Style(color=front, bgcolor=back, bold="bold" in attributes, underline="underline" in attributes)
 
 
-def _named(_ink: str, _ground: str, _attributes: str, poor: _Poor, color: ColorMode, light: bool) -> Style:
+def _named(words: str) -> Style:
     """A style of the terminal's own colours, on its own background, which may be any; what has none says so."""
-    words = poor[2 if color == "mono" else light]
     return Style(color=Color.default(), bgcolor=Color.default()) + Style.parse(words)
 
 

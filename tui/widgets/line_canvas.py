@@ -20,22 +20,34 @@ from textual.strip import Strip
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
+from tpuprof.tui.terminal.custom import Custom, Keymap
 from tpuprof.tui.terminal.detect import Terminal
-from tpuprof.tui.terminal.theme import AnyKey, AnyLine, Palette, palette
+from tpuprof.tui.terminal.theme import AnyKey, AnyLine, Palette, family_of, palette
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What everything is drawn with."""
+    """What everything is drawn with.
+
+    Attributes:
+        custom: the user's keys, and the columns of the table of ops.
+    """
 
     palette: Palette
     glyphs: Glyphs
+    custom: Custom = Custom()
 
     @classmethod
     def of(cls, terminal: Terminal) -> Look:
         """The look that suits a terminal."""
         glyphs = (PLAIN if terminal.color == "mono" else BLOCK) if terminal.unicode else ASCII
-        return cls(palette(terminal.color, terminal.light), glyphs)
+        custom = terminal.custom
+        return cls(palette(terminal.color, terminal.light, family_of(custom.theme)), glyphs, custom)
+
+    @property
+    def keys(self) -> Keymap:
+        """The user's keys."""
+        return self.custom.keys
 
 
 Drawing = Callable[[int, int], Sequence[AnyLine]]

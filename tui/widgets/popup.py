@@ -68,6 +68,18 @@ def meanings(*rows: tuple[str, str]) -> Lines:
     return lines
 
 
+def with_keys(line: Line, look: Look, width: int) -> Line:
+    """A line of a text with the user's keys, in their own columns as far as they fit."""
+    shown = look.keys.shown
+    if not look.keys.moved:
+        return line
+    return fit(
+        [(shown(text.rstrip()).ljust(len(text)) if key == "key" else text, key) for text, key in line],
+        width,
+        look.glyphs,
+    )
+
+
 def framed(title: str, body: Sequence[AnyLine], foot: str, width: int, glyphs: Glyphs) -> list[AnyLine]:
     """Lines of `width` - 4 cells in a frame, with a title above and a text below."""
     block = glyphs.name == "block"
@@ -334,7 +346,8 @@ class Reader(Popup):
 
     def _text(self, width: int) -> list[Line]:
         if self._made[0] != width:
-            self._made = (width, self._make(width, self.look.glyphs))
+            lines = self._make(width, self.look.glyphs)
+            self._made = (width, [with_keys(line, self.look, width) for line in lines])
         return self._made[1]
 
 

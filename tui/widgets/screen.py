@@ -217,7 +217,7 @@ class AppScreen(Screen[None]):
     def swap_background(self) -> None:
         """Changes between the dark and the light palette."""
         now = self.look.palette
-        self.look = Look(palette(now.color, not now.light), self.look.glyphs)
+        self.look = replace(self.look, palette=palette(now.color, not now.light, now.family))
         for canvas in self._canvases:
             canvas.set_look(self.look)
 
@@ -230,13 +230,20 @@ class AppScreen(Screen[None]):
         popup = self.popups.popup
         if popup is None:
             return [self.foot_line(width)]
-        return [chrome.keys_line([key[:2] for key in popup.keys], width, 2 if popup.about is not None else 1)]
+        return [
+            chrome.keys_line(
+                self.look.keys.shown_pairs(key[:2] for key in popup.keys), width, 2 if popup.about is not None else 1
+            )
+        ]
 
     # --- keys
 
     def on_key(self, event: Key) -> None:
         """Takes a key, at once: a binding would do it after the keys that came in the same moment."""
-        if event.key not in APP_KEYS and self.press(event.key, event.character):
+        popup = self.popups.popup
+        is_typing = popup.is_typing if popup is not None else self.prompt is not None
+        key = event.key if is_typing else self.look.keys.meant(event.key)
+        if event.key not in APP_KEYS and self.press(key, event.character):
             event.stop()
             event.prevent_default()
 
@@ -427,7 +434,7 @@ class PageScreen(AppScreen):
 
     def foot_line(self, width: int) -> AnyLine:
         """The keys."""
-        return chrome.keys_line(self.foot_keys(), width)
+        return chrome.keys_line(self.look.keys.shown_pairs(self.foot_keys()), width)
 
     # --- keys and mouse
 

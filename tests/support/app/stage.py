@@ -188,7 +188,7 @@ def make_demo_app(options: AppOptions, environ: Mapping[str, str] = ENVIRONMENT)
     return TpuprofApp(
         demo_path(),
         options,
-        detect(environ, color=options.color, ascii_only=options.ascii),
+        detect(environ, color=options.color, ascii_only=options.ascii, custom=options.custom),
         open_session=lambda run, on_progress, is_cancelled: demo_session(),
         environ=environ,
     )
@@ -208,7 +208,7 @@ def make_app(
     return TpuprofApp(
         "~/logs",
         options,
-        detect(environ, color=options.color, ascii_only=options.ascii, mouse=options.mouse),
+        detect(environ, color=options.color, ascii_only=options.ascii, mouse=options.mouse, custom=options.custom),
         find=lambda _: logdir,
         open_session=shown.opened if isinstance(shown, ParkedPages) else lambda run, progress, cancelled: shown,
         now=lambda: NOW,

@@ -34,7 +34,7 @@ ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/someb
 def _home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders are those of this process, and not of the environment that the doctor is told of."""
     monkeypatch.setenv("HOME", ENVIRONMENT["HOME"])
-    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -55,7 +55,7 @@ def doctor_text(env: Mapping[str, str], path: str | None = None, markdown: bool 
 def test_sections_without_a_path() -> None:
     text = doctor_text(ENVIRONMENT)
     titles = [line for line in text.splitlines() if line and not line.startswith(" ")]
-    assert titles == ["Installed", "Decoding core", "Terminal", "Folders"]
+    assert titles == ["Installed", "Decoding core", "Terminal", "Folders", "Config file"]
     for name in ("tpuprof-tui", "python", "textual", "rich", "numpy", "protobuf", "grpcio", "fsspec", "gcsfs"):
         assert f"  {name:<12} " in text
     assert "TERM         'xterm-256color'" in text and "colours      256" in text

@@ -73,7 +73,7 @@ class ScanScreen(Screen[None]):
 
     def on_key(self, event: Key) -> None:
         """Escape stops the reading."""
-        if event.key in ("escape", "q", "Q"):
+        if self.look.keys.meant(event.key) in ("escape", "q", "Q"):
             event.stop()
             self.app.exit(EXIT_INTERRUPTED, return_code=EXIT_INTERRUPTED)
 

@@ -31,10 +31,12 @@ class Views:
 
     Args:
         want: starts to fetch a module or lines of a source file.
+        columns: keys of the fields that the table of HLO ops shows; empty for the built-in ones.
     """
 
-    def __init__(self, want: Callable[[int | str], None]) -> None:
+    def __init__(self, want: Callable[[int | str], None], columns: tuple[str, ...] = ()) -> None:
         self._want = want
+        self._columns = columns
         self.pages: OpPages | None = None
         self.shelf = Shelf(want)
         self.at = TREE
@@ -52,7 +54,8 @@ class Views:
         self.pages = pages
         named = frozenset(number for modules in pages.modules for number in modules.names)
         shelf = self.shelf = Shelf(self._want, named)
-        self._views = {TREE: TreeView(pages, shelf), HLO: HloView(pages, shelf), ROOFLINE: RooflineView(pages, shelf)}
+        hlo = HloView(pages, shelf, self._columns)
+        self._views = {TREE: TreeView(pages, shelf), HLO: hlo, ROOFLINE: RooflineView(pages, shelf)}
         if pages.ops.kernels:
             self._views[KERNELS] = KernelView(pages, shelf)
         self.at = min(self.at, len(self.titles) - 1)

@@ -269,11 +269,20 @@ class HloView(GroupedView["OpGroups"]):
 
     grouped_words = "an op and its clones are one row; Enter shows them"
 
+    def __init__(self, pages: OpPages, shelf: Shelf, chosen: tuple[str, ...] = ()) -> None:
+        from tpuprof.tui.pages.ops.fields.hlo_ops import listed_ops  # noqa: PLC0415 - numpy, not at start
+
+        self._listed_ops = listed_ops(chosen)
+        self._chosen = chosen
+        super().__init__(pages, shelf)
+
     def _table(self) -> tuple[Table[Any], Any]:
-        from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, grouped_ops  # noqa: PLC0415 - numpy, not at start
+        from tpuprof.tui.pages.ops.fields.hlo_ops import grouped_ops  # noqa: PLC0415 - numpy, not at start
 
         groups = self.shown_groups
-        return (HLO_OPS, self._pages.listed) if groups is None else (grouped_ops(groups.op_count), groups.page)
+        if groups is None:
+            return self._listed_ops, self._pages.listed
+        return grouped_ops(groups.op_count, self._chosen), groups.page
 
     def card(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All about what is under the cursor."""

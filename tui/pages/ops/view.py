@@ -99,7 +99,7 @@ class OpsTab(Tab):
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
-        self.views = Views(self._want)
+        self.views = Views(self._want, look.custom.columns)
         self._state: State = Searching("")
         self._generation = 0
         self._asked: set[int | str] = set()

@@ -13,7 +13,7 @@ from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.pages.ops.fields import common
+from tpuprof.tui.pages.ops.fields import COLUMNS, common
 from tpuprof.tui.pages.ops.fields.common import LEADING, PEOPLES_RATES, SHARES, TIMES, WORK_RATES
 from tpuprof.tui.report.fields import Field, OnScreen, Reader, Table, column, in_order
 from tpuprof.tui.report.units import COUNT, FLAG, JOULES, MAYBE, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
@@ -189,15 +189,6 @@ _HLO_JSON = in_order(
     "source shape deduplicated_name expression",
 )
 
-_QUANTITIES = in_order(
-    "flops_utilization hbm_bandwidth_utilization self_time_ps occurrences bound_by average_self_time_ps category",
-    "bandwidth_gigabytes_per_second.hbm gflops_per_second operational_intensity roofline_efficiency",
-    "cumulative_percent total_time_ps average_time_ps model_gflops_per_second gigabytes_per_second",
-    "bandwidth_gigabytes_per_second.cmem_read bandwidth_gigabytes_per_second.cmem_write",
-    "bandwidth_gigabytes_per_second.sram_read bandwidth_gigabytes_per_second.sram_write",
-    "dma_stall_percent remat program framework_op core_type parent_op outside_compilation autotuned energy_joules",
-)
-
 HLO_OPS: Table[OpsPage] = Table(
     "ops",
     HLO_FIELDS,
@@ -209,15 +200,21 @@ HLO_OPS: Table[OpsPage] = Table(
         PEOPLES_RATES,
         "program framework_op",
     ),
-    screen=(*LEADING, *_QUANTITIES),
+    screen=(*LEADING, *COLUMNS),
 )
 
 
-def grouped_ops(op_count: Int64s) -> Table[OpsPage]:
+def listed_ops(chosen: tuple[str, ...]) -> Table[OpsPage]:
+    """The table on the screen, with the columns that were chosen beside the first ones; with all where none were."""
+    return replace(HLO_OPS, screen=(*LEADING, *chosen)) if chosen else HLO_OPS
+
+
+def grouped_ops(op_count: Int64s, chosen: tuple[str, ...] = ()) -> Table[OpsPage]:
     """The table of a page whose rows are groups of ops, on the screen.
 
     Args:
         op_count: int64[n]; how many ops each row adds up.
+        chosen: as of `listed_ops`.
     """
     number: Field[OpsPage] = Field(
         "ops",
@@ -227,7 +224,7 @@ def grouped_ops(op_count: Int64s) -> Table[OpsPage]:
         screen=OnScreen("ops", "ops", 5),
         sort=lambda _: op_count,
     )
-    return Table("ops", (number, *HLO_FIELDS), len, (), screen=(*LEADING, "ops", *_QUANTITIES))
+    return Table("ops", (number, *HLO_FIELDS), len, (), screen=(*LEADING, "ops", *(chosen or COLUMNS)))
 
 
 _ROOFLINE_WORK = ("flops bytes_accessed hbm_bytes", WORK_RATES, "hbm_gigabytes_per_second")

@@ -1,0 +1,281 @@
+"""The user's file: what it may say, how it is refused, and what it does on the screen and headless."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from textual.keys import _character_to_key
+
+from tests.support.app.stage import ReadyPages, check_cells, check_golden, frame, make_app, on_stage, ops_tab, settled
+from tests.support.made.oom import REPORT
+from tests.support.made.pages import training_overview
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.memory.oom.triage import triage_of_report
+from tpuprof.tui.app.actions import ACTIONS, MOTIONS, OF_THE_APP
+from tpuprof.tui.app.config import FIXED_KEYS, KEY_NAMES, MOST_BYTES, parsed_config, read_config
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.cli import main as cli
+from tpuprof.tui.cli.config import example
+from tpuprof.tui.pages import op_columns
+from tpuprof.tui.pages.oom.screen import TriageScreen
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.terminal.custom import Config, Custom, Keymap, config_path, textual_name
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.line_canvas import Look
+
+MOVED = {"s": "e", "e": "s", "?": "f1", "q": "X", "/": "ctrl+f", "j": "J", "r": "u", "w": "N", "N": "w"}
+FILE = """theme = "high-contrast"
+columns = ["occurrences", "category"]
+[keys]
+sort = "e"      # and zooming out
+edit = "s"
+[cache]
+size = "1.5 GB"
+remote = "off-site"
+"""
+
+
+def said(text: str) -> Config:
+    return parsed_config("/c.toml", text.encode())
+
+
+def refused(text: str) -> str:
+    with pytest.raises(ProfileError) as caught:
+        said(text)
+    assert caught.value.exit_code == EXIT_USAGE and "tpuprof-tui config" in caught.value.hint
+    return caught.value.sentence.removeprefix("The config file /c.toml")
+
+
+# --- the file
+
+
+def test_a_file_says_what_holds() -> None:
+    config = said(FILE.replace("off-site", "2 TB"))
+    assert config.custom == Custom("high-contrast", Keymap({"s": "e", "e": "s"}), ("occurrences", "category"))
+    assert config.cache and (config.cache_bytes, config.remote_bytes) == (1_500_000_000, 2_000_000_000_000)
+    assert config.told[:3] == (
+        ("theme", "high-contrast"),
+        ("keys", "sort e for s, edit s for e"),
+        ("columns", "occurrences, category"),
+    )
+    assert not said('cache = { size = "off" }').cache
+    assert said("").told == () and said("").custom == Custom()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (FILE, ', line 8: cache.remote is "off-site" and should be a size such as "500 MB".'),
+        ('[cache]\nsize = "many"', ', line 2: cache.size is "many" and should be a size such as "500 MB", or "off".'),
+        ("cache = false", ", line 1: cache is false and should be a table: [cache]."),
+        ('# one\nthem = "dark"', ", line 2: there is no them; perhaps theme."),
+        ("[zzz]", ", line 1: there is no zzz; there are theme, columns, keys, cache."),
+        ("theme = 3", ", line 1: theme is 3 and should be one of auto, dark, light, high-contrast, colour-blind."),
+        ('columns = [\n"remat",\n"rematt",\n]', ", line 3: the table of ops has no column rematt; perhaps remat."),
+        ('columns = ["remat", "remat"]', ", line 1: the column remat stands there twice."),
+        ("columns = []", ", line 1: columns is an empty list and should be a list of names such as flops_utilization."),
+        ('[keys]\nsrt = "e"', ", line 2: there is no keys.srt; perhaps sort."),
+        ("[keys]\nsort = 3", ', line 2: keys.sort is 3 and should be a key such as "e".'),
+        ('[keys]\nsort = "v"', ", line 2: v is the key of view already; move that one too."),
+        ('[keys]\nsort = "Q"', ", line 2: sort: Q is a key that always means the same."),
+        ('[keys]\nsort = "ctrl+m"', ", line 2: sort: ctrl+m is what terminals send for enter."),
+        ('keys = { sort = "E", view = "E" }', ", line 1: view and sort can't both have the key E."),
+        ('[keys]\nsort = "E"\nzoom_out = "u"', ", line 3: zoom_out and sort are one key, s, and move together."),
+        ("a =\n", ", line 1: this is no TOML: "),
+        ('theme = "dark"\ntheme = "light"\n', ", line 2: this is no TOML: "),
+    ],
+)
+def test_a_file_that_is_not_understood_is_refused_with_its_line(text: str, sentence: str) -> None:
+    assert refused(text).startswith(sentence)
+
+
+@pytest.mark.parametrize("key", ["", "ee", "é", "ctrl+", "meta+x", "F5"])
+def test_what_is_no_key_is_said(key: str) -> None:
+    assert "is no key: a sign such as e" in refused(f'[keys]\nsort = "{key}"')
+
+
+def test_a_hostile_name_is_shown_harmlessly() -> None:
+    assert refused('"a\\u001b[2J" = 1').isprintable() and refused('theme = "a\\u001b[2J"').isprintable()
+    with pytest.raises(ProfileError, match="line 2: this is not UTF-8"):
+        parsed_config("/c", b'# a\n# \xff"')
+
+
+def test_where_the_file_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    path = tmp_path / "tpuprof-tui" / "config.toml"
+    assert read_config({}) == Config(str(path)) and config_path({"TPUPROF_CONFIG": "/x"}) == "/x"
+    path.parent.mkdir()
+    path.write_text('theme = "light"')
+    assert read_config({}).custom.theme == "light" and read_config({}).is_there
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    monkeypatch.setenv("HOME", "relative")
+    assert read_config({}) == Config("")
+
+
+def test_a_file_that_can_not_be_read_is_an_error(tmp_path: Path) -> None:
+    def sentence(path: Path) -> str:
+        with pytest.raises(ProfileError) as caught:
+            read_config({"TPUPROF_CONFIG": str(path)})
+        return caught.value.sentence
+
+    assert "which is not there" in sentence(tmp_path / "nothing")
+    assert "is no file" in sentence(tmp_path)
+    (tmp_path / "large").write_bytes(b"#" * (MOST_BYTES + 1))
+    assert "is larger than 1,000,000 bytes" in sentence(tmp_path / "large")
+    os.mkfifo(tmp_path / "pipe")
+    assert "is no file" in sentence(tmp_path / "pipe")
+
+
+def test_the_example_says_what_holds_without_it() -> None:
+    text = example("/c.toml")
+    assert said(text).told == ()
+    lines = [line.removeprefix("# ") if " = " in line or line[2:3] in '] "' else line for line in text.splitlines()]
+    config = said("\n".join(lines))
+    assert config.custom == Custom(columns=op_columns()) and dict(config.told).keys() == {
+        *("theme", "keys", "columns", "cache.size", "cache.remote")
+    }
+
+
+# --- keys
+
+
+def test_every_key_of_the_program_has_a_name_or_stays() -> None:
+    known = {textual_name(key) for key in (*KEY_NAMES, *FIXED_KEYS)}
+    bound = {key for action in ACTIONS for key in action.keys} | {key for keys, _ in MOTIONS for key in keys}
+    screen = TriageScreen([triage_of_report(REPORT, "log")], Look.of(detect({"TERM": "xterm"})))
+    assert bound | set(screen.actions) <= known
+    firsts = {action.keys[0] for action in ACTIONS if action.keys and action.name not in OF_THE_APP}
+    named = {textual_name(key) for key in KEY_NAMES}
+    assert {key for key in firsts if not key.isdigit() or key == "0"} <= named | {"escape"}
+
+
+def test_signs_are_called_as_textual_calls_them() -> None:
+    for sign in map(chr, range(ord("!"), 127)):
+        assert textual_name(sign) == _character_to_key(sign), sign
+
+
+def test_keys_are_shown_as_they_were_moved() -> None:
+    keys = Keymap({**MOVED, "w": "ctrl+w", "tab": "f3", ",": ";"})
+    assert keys.shown("j k, down up") == "J k, down up" and keys.shown("1-5, Tab, [ ]") == "1-5, f3, [ ]"
+    assert keys.shown("wasd") == "ctrl+w a e d" and keys.shown(". ,") == ". ;" and keys.shown(",") == ";"
+    assert Keymap().shown("j  k") == "j  k"
+    assert [keys.meant(key) for key in ("e", "s", "f1", "J", "question_mark", "q", "down")] == [
+        *("s", "e", "question_mark", "j", "", "", "down")
+    ]
+
+
+def played(keys: Sequence[str], custom: Custom, width: int = 80, height: int = 24, ascii_only: bool = False) -> str:
+    """The frame after some keys."""
+
+    async def run() -> str:
+        options = AppOptions(custom=custom, ascii=ascii_only or None)
+        app = make_app(ReadyPages(training_overview()), options=options)
+        async with on_stage(app, width, height) as pilot:
+            for key in keys:
+                await pilot.press(key)
+                await settled(pilot)
+            check_cells(app)
+            return frame(app)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(("width", "height", "is_ascii"), [(80, 24, False), (120, 40, False), (80, 24, True)])
+def test_help_and_footer_name_the_users_keys(width: int, height: int, is_ascii: bool) -> None:
+    text = played(["3", "f1"], Custom(keys=Keymap(MOVED)), width, height, is_ascii)
+    assert text.isascii() == is_ascii
+    check_golden(f"moved-keys-{width}x{height}{'-ascii' if is_ascii else ''}", text)
+
+
+def test_a_moved_key_does_what_it_did_and_its_old_place_nothing() -> None:
+    custom = Custom(keys=Keymap(MOVED))
+    assert "─ Help" in played(["f1"], custom) and "─ Help" not in played(["question_mark"], custom)
+    assert "─ What can be done now" in played(["ctrl+p"], custom)
+    assert "─ Runs" in played(["R"], custom) and "e order" in played(["R"], custom)
+    first = played(["R"], custom)
+    assert played(["R", "s"], custom) == first != played(["R", "e"], custom)
+    typed = played(["ctrl+f", "s", "e", "q"], custom)
+    assert "/seq" in typed  # what is typed is text
+
+
+def test_the_moved_key_of_leaving_leaves() -> None:
+    async def run(key: str) -> bool:
+        app = make_app(ReadyPages(training_overview()), options=AppOptions(custom=Custom(keys=Keymap({"q": "X"}))))
+        async with on_stage(app) as pilot:
+            await pilot.press(key)
+            await pilot.pause()
+            return app.is_running
+
+    assert [asyncio.run(run(key)) for key in ("q", "X", "Q", "ctrl+c")] == [True, False, False, False]
+
+
+# --- columns and themes
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_the_table_of_ops_has_the_users_columns(width: int, height: int) -> None:
+    custom = Custom(columns=("occurrences", "bound_by", "average_self_time_ps"))
+    check_golden(f"chosen-columns-{width}x{height}", played(["3", "v", "s"], custom, width, height))
+
+
+def test_the_columns_are_fields_that_have_a_place_on_the_screen() -> None:
+    assert all(HLO_OPS.by_key[name].screen is not None for name in op_columns())
+    assert not set(op_columns()) & {"class", "self_time_percent", "self_time_bar", "name"}
+
+
+def test_a_theme_stays_while_its_background_is_swapped() -> None:
+    async def run() -> list[tuple[str, bool]]:
+        app = make_app(ReadyPages(training_overview()), options=AppOptions(custom=Custom("colour-blind")))
+        seen = []
+        async with on_stage(app) as pilot:
+            for key in ("T", "T", "3"):
+                await pilot.press(key)
+                await settled(pilot)
+                seen.append((ops_tab(app).look.palette.family, ops_tab(app).look.palette.light))
+        return seen
+
+    assert asyncio.run(run()) == [("colour-blind", True), ("colour-blind", False), ("colour-blind", False)]
+    themes = {theme: detect({"COLORFGBG": "0;15"}, custom=Custom(theme)).light for theme in ("dark", "light", "auto")}
+    assert themes == {"dark": False, "light": True, "auto": True}
+
+
+# --- the command line
+
+
+def test_a_broken_file_stops_a_report_and_nothing_is_half_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text('theme = "dark"\n[keys]\nsort = "v"\n')
+    monkeypatch.setenv("TPUPROF_CONFIG", str(path))
+    assert cli.main(["report", "overview", "demo"]) == EXIT_USAGE
+    out, err = capsys.readouterr()
+    assert not out and f"{path}, line 3: v is the key of view already" in err
+    assert cli.main(["doctor"]) == EXIT_USAGE
+    assert "line 3: v is the key of view already" in " ".join(capsys.readouterr().out.split())
+    assert cli.main(["--version"]) == EXIT_OK  # has nothing to do with it
+
+
+def test_the_cache_is_as_the_file_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int | None] = []
+
+    class Noted(HostCache):
+        def __init__(self, bound: int | None = None) -> None:
+            made.append(bound)
+            super().__init__(bound=bound)
+
+    monkeypatch.setattr("tpuprof.parsers.hosts.cache.HostCache", Noted)
+    monkeypatch.setenv("TPUPROF_CACHE_BYTES", "1")  # so that it goes at the end of the test
+    monkeypatch.delenv("TPUPROF_CACHE_BYTES")
+    monkeypatch.setenv("TPUPROF_CONFIG", str(tmp_path / "c.toml"))
+    for text in ('cache.size = "2 MB"\ncache.remote = "3 GB"', 'cache.size = "off"'):
+        (tmp_path / "c.toml").write_text(text)
+        assert cli.main(["report", "ops", "demo", "--format", "json", "--output", str(tmp_path / "out")]) == EXIT_OK
+    assert made == [2_000_000] and os.environ["TPUPROF_CACHE_BYTES"] == "3000000000"
+    assert json.loads((tmp_path / "out").read_text())["ops"]

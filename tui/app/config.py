@@ -1,0 +1,268 @@
+"""The user's file: read whole and checked, or refused with a sentence that names the line."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn, TypeVar
+
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.tui.pages import op_columns
+from tpuprof.tui.terminal.custom import THEMES, VARIABLE, Config, Custom, Keymap, Theme, config_path
+
+MOST_BYTES = 1_000_000
+"""Of the file; whatever is longer is something else."""
+
+_HINT = "tpuprof-tui config prints a file with all there is to set"
+_AMOUNT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([kMGT]B)")
+_BYTES = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+_AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)| ?\(at end of document\)")
+
+KEY_NAMES: Mapping[str, str] = {
+    **{"j": "down", "k": "up", "l": "right", "h": "left", "g": "first", "G": "last"},
+    **{"space": "page_down tick", "ctrl+d": "half_down", "ctrl+u": "half_up", "tab": "next_tab"},
+    **{"shift+tab": "previous_tab", "/": "search", "n": "next_match", "N": "previous_match", "y": "copy", "R": "runs"},
+    **{"D": "compare", "H": "hosts", "C": "capture", "r": "reload", "T": "background", "?": "help"},
+    **{"ctrl+p": "palette", "q": "quit", "v": "view", "V": "previous_view", "b": "group by_busy", "s": "sort zoom_out"},
+    **{"S": "reverse", "i": "idle figures", "t": "top space base", "m": "mark module most", "c": "compare_ops"},
+    **{"o": "same_op", "O": "on_timeline", "B": "buffers", "w": "zoom_in notes", "a": "pan_left map all_hosts"},
+    **{"d": "pan_right mark_run", "f": "fit", "0": "whole", "[": "previous_step", "]": "next_step"},
+    **{"{": "previous_gap previous_peak", "}": "next_gap next_peak", ".": "next_event", ",": "previous_event"},
+    **{"(": "interval_begin", ")": "interval_end", "M": "measure", ">": "follow", "<": "follow_back"},
+    **{"z": "fold", "Z": "fold_all", "p": "pin at_peak pause", "F": "filter_tracks", "x": "what_to_do", "e": "edit"},
+}
+"""The keys that can be moved, as people write them, and what they do on one page or another. All of it moves along."""
+
+FIXED_KEYS = frozenset(
+    (
+        *("enter", "escape", "Q", "W", "ctrl+c", "ctrl+q", "ctrl+z", "+", "-", "=", *"123456789"),
+        *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
+    )
+)
+"""Keys that always mean the same: whatever a file says, the way out is where it was."""
+
+_SAME_BYTES = {"ctrl+h": "backspace", "ctrl+i": "tab", "ctrl+j": "enter", "ctrl+m": "enter"}
+_KEY = re.compile(r"[!-~]|ctrl\+[a-z]|f[1-9]|f1[0-2]|space|tab|shift\+tab|insert|delete|backspace")
+_BY_NAME = {name: key for key, names in KEY_NAMES.items() for name in names.split()}
+
+_R = TypeVar("_R")
+
+
+def read_config(environ: Mapping[str, str]) -> Config:
+    """What the user's file sets; nothing where there is none.
+
+    Raises:
+        ProfileError: it can't be read, is no TOML, or says what is not understood; exit code 2.
+    """
+    path = config_path(environ)
+    if not path:
+        return Config(path)
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+            why = "is no file" if not stat.S_ISREG(status.st_mode) else f"is larger than {MOST_BYTES:,} bytes"
+            raise _error(f"The config file {printable(path)} {why}.")
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES)
+    except FileNotFoundError:
+        if environ.get(VARIABLE):
+            raise _error(f"{VARIABLE} names {printable(path)}, which is not there.") from None
+        return Config(path)
+    except OSError as error:
+        raise _error(f"The config file {printable(path)} can't be read: {error.strerror}.") from error
+    return parsed_config(path, content)
+
+
+def why_not(key: str) -> str:
+    """Why nothing can be moved to a key, as the end of a sentence; empty where it can."""
+    if key in FIXED_KEYS:
+        return "is a key that always means the same"
+    if key in _SAME_BYTES:
+        return f"is what terminals send for {_SAME_BYTES[key]}"
+    return "" if _KEY.fullmatch(key) else "is no key: a sign such as e or ?, ctrl+e, f5, space, tab, insert or delete"
+
+
+def _error(sentence: str, hint: str = _HINT) -> ProfileError:
+    return ProfileError("config", sentence, hint, EXIT_USAGE)
+
+
+def parsed_config(path: str, content: bytes) -> Config:
+    """What a file says.
+
+    Raises:
+        ProfileError: see `read_config`.
+    """
+    import sys  # noqa: PLC0415 - told by the type checker, not at run time
+
+    if sys.version_info >= (3, 11):
+        import tomllib  # noqa: PLC0415 - for those who have a file
+    else:
+        import tomli as tomllib  # noqa: PLC0415
+
+    where = f"The config file {printable(path)}"
+    try:
+        text = content.decode()
+        said = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise _error(f"{where}, line {line}: this is not UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        at = _AT_LINE.search(str(error))
+        line_words = f", line {at[1]}" if at is not None and at[1] else ""
+        reason = printable(_AT_LINE.sub("", str(error)))
+        raise _error(f"{where}{line_words}: this is no TOML: {reason[:1].lower()}{reason[1:]}.") from None
+    return _Reading(path, where, text, said).config()
+
+
+class _Reading:
+    """A file that is being checked."""
+
+    def __init__(self, path: str, where: str, text: str, said: Mapping[str, Any]) -> None:
+        self._path = path
+        self._where = where
+        self._text = text.splitlines()
+        self._lines = _lines_of(self._text)
+        self._said = said
+        self._told: list[tuple[str, str]] = []
+
+    def config(self) -> Config:
+        """All that the file says, or the first thing that is wrong with it."""
+        self._known("", self._said, ("theme", "columns", "keys", "cache"))
+        cache = self._table("cache")
+        self._known("cache", cache, ("size", "remote"))
+        theme = self._one("theme", self._said.get("theme", "auto"), self._theme)
+        custom = Custom(theme, self._keymap(self._table("keys")), self._columns())
+        size = self._one("cache.size", cache.get("size"), partial(self._bytes, can_be_off=True))
+        remote = self._one("cache.remote", cache.get("remote"), partial(self._bytes, can_be_off=False))
+        return Config(self._path, True, custom, size != 0, size, remote, tuple(self._told))
+
+    def _fail(self, place: str, words: str, entry: str = "") -> NoReturn:
+        """Refuses the file for what stands at a place, such as ``keys.sort``, or for an entry of the list there."""
+        line = self._lines.get(place) or self._lines.get(place.partition(".")[0])
+        if line and entry:
+            line = next((number for number, text in enumerate(self._text[line - 1 :], line) if entry in text), line)
+        raise _error(f"{self._where}{f', line {line}' if line else ''}: {words}.")
+
+    def _known(self, table: str, said: Iterable[str], known: Iterable[str]) -> None:
+        """Refuses what is not known."""
+        known = tuple(known)
+        for name in said:
+            if name not in known:
+                place = f"{table}.{name}" if table else name
+                self._fail(place, f"there is no {printable(place)}{_instead(name, known)}")
+
+    def _table(self, name: str) -> Mapping[str, Any]:
+        table = self._said.get(name, {})
+        if not isinstance(table, Mapping):
+            self._fail(name, f"{name} is {_kind(table)} and should be a table: [{name}]")
+        return table
+
+    def _one(self, place: str, value: object, read: Callable[[str, object], _R]) -> _R:
+        """One value, of which is told what the file says."""
+        made = read(place, value)
+        if self._lines.get(place) or (value is not None and place in self._said):
+            self._told.append((place, printable(str(value))))
+        return made
+
+    def _theme(self, place: str, value: object) -> Theme:
+        if value not in THEMES:
+            self._fail(place, f"{place} is {_kind(value)} and should be one of {', '.join(THEMES)}")
+        return value
+
+    def _bytes(self, place: str, value: object, *, can_be_off: bool) -> int | None:
+        """A number of bytes; 0 for ``off``."""
+        if value is None:
+            return None
+        if value == "off" and can_be_off:
+            return 0
+        amount = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
+        if amount is None or not float(amount[1]):
+            also = ', or "off"' if can_be_off else ""
+            self._fail(place, f'{place} is {_kind(value)} and should be a size such as "500 MB"{also}')
+        return round(float(amount[1]) * _BYTES[amount[2]])
+
+    def _columns(self) -> tuple[str, ...]:
+        """The columns of the table of ops."""
+        value, known = self._said.get("columns", ()), op_columns()
+        if not isinstance(value, (list, tuple)) or ("columns" in self._said and not value):
+            self._fail("columns", f"columns is {_kind(value)} and should be a list of names such as {known[0]}")
+        for place, name in enumerate(value):
+            if name not in known:
+                unknown = printable(name) if isinstance(name, str) else _kind(name)
+                self._fail(
+                    "columns", f"the table of ops has no column {unknown}{_instead(str(name), known)}", str(name)
+                )
+            if name in value[:place]:
+                self._fail("columns", f"the column {name} stands there twice", str(name))
+        if value:
+            self._told.append(("columns", ", ".join(value)))
+        return tuple(value)
+
+    def _keymap(self, said: Mapping[str, Any]) -> Keymap:
+        """Keys that are moved; each new one does nothing else, and no two actions want one key in two places."""
+        self._known("keys", said, _BY_NAME)
+        moved: dict[str, str] = {}
+        by_old: dict[str, str] = {}
+        for name, new in said.items():
+            place, old = f"keys.{name}", _BY_NAME[name]
+            if not isinstance(new, str):
+                self._fail(place, f'{place} is {_kind(new)} and should be a key such as "e"')
+            if new != old and (reason := why_not(new)):
+                self._fail(place, f"{name}: {printable(new) or 'an empty text'} {reason}")
+            if old in by_old and moved[old] != new:
+                self._fail(place, f"{name} and {by_old[old]} are one key, {old}, and move together")
+            moved[old], by_old[old] = new, name
+        for old, new in moved.items():
+            others = [other for other, key in moved.items() if key == new and other != old]
+            if new in KEY_NAMES and new not in moved:
+                first = KEY_NAMES[new].split()[0]
+                self._fail(f"keys.{by_old[old]}", f"{new} is the key of {first} already; move that one too")
+            if others:
+                names = f"{by_old[others[0]]} and {by_old[old]}"
+                self._fail(f"keys.{by_old[old]}", f"{names} can't both have the key {new}")
+        if said:
+            words = (
+                f"{name} {new}" + (f" for {_BY_NAME[name]}" if new != _BY_NAME[name] else "")
+                for name, new in said.items()
+            )
+            self._told.append(("keys", ", ".join(words)))
+        return Keymap({old: new for old, new in moved.items() if old != new})
+
+
+def _kind(value: object) -> str:
+    """What was found, in words."""
+    if isinstance(value, str):
+        return f'"{printable(value[:40])}"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return "a list" if value else "an empty list"
+    return "a table" if isinstance(value, Mapping) else printable(str(value)[:40])
+
+
+def _instead(name: str, known: tuple[str, ...]) -> str:
+    """What may be meant; all that there is where that is little."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
+
+    near = get_close_matches(name, known, 3)
+    if near:
+        return f"; perhaps {' or '.join(near)}"
+    return f"; there are {', '.join(known)}" if len(known) < 8 else ""
+
+
+def _lines_of(text: Sequence[str]) -> dict[str, int]:
+    """The lines that names are set on, such as ``keys.sort``, and that tables begin on; of a file that is TOML."""
+    lines: dict[str, int] = {}
+    table = ""
+    for number, line in enumerate(text, 1):
+        if head := re.match(r"\s*\[\s*([\w.\"'-]+)\s*\]", line):
+            table = re.sub("[\"']", "", head[1])
+            lines.setdefault(table, number)
+        elif name := re.match(r"\s*([\w.\"' -]+?)\s*=", line):
+            key = re.sub(r"[\"' ]", "", name[1])
+            lines.setdefault(f"{table}.{key}" if table else key, number)
+    return lines
