@@ -29,11 +29,20 @@ KEY_NAMES: Mapping[str, str] = {
     **{"D": "compare", "H": "hosts", "C": "capture", "r": "reload", "T": "background", "?": "help"},
     **{"ctrl+p": "palette", "q": "quit", "v": "view", "V": "previous_view", "b": "group by_busy", "s": "sort zoom_out"},
     **{"S": "reverse", "i": "idle figures", "t": "top space base", "m": "mark module most", "c": "compare_ops"},
-    **{"o": "same_op", "O": "on_timeline", "B": "buffers", "w": "zoom_in notes", "a": "pan_left map all_hosts"},
-    **{"d": "pan_right mark_run", "f": "fit", "0": "whole", "[": "previous_step", "]": "next_step"},
+    **{"o": "same_op", "O": "on_timeline", "B": "buffers", "w": "zoom_in notes", "a": "pan_left map all_hosts arrays"},
+    **{"d": "pan_right mark_run next_device", "f": "fit", "0": "whole", "[": "previous_step", "]": "next_step"},
     **{"{": "previous_gap previous_peak", "}": "next_gap next_peak", ".": "next_event", ",": "previous_event"},
     **{"(": "interval_begin", ")": "interval_end", "M": "measure", ">": "follow", "<": "follow_back"},
-    **{"z": "fold", "Z": "fold_all", "p": "pin at_peak pause", "F": "filter_tracks", "x": "what_to_do", "e": "edit"},
+    **{
+        "z": "fold",
+        "Z": "fold_all",
+        "p": "pin at_peak pause next_phase",
+        "P": "previous_phase",
+        "L": "live_arrays",
+        "F": "filter_tracks",
+        "x": "what_to_do",
+        "e": "edit",
+    },
 }
 """The keys that can be moved, as people write them, and what they do on one page or another. All of it moves along."""
 

@@ -230,11 +230,9 @@ class AppScreen(Screen[None]):
         popup = self.popups.popup
         if popup is None:
             return [self.foot_line(width)]
-        return [
-            chrome.keys_line(
-                self.look.keys.shown_pairs(key[:2] for key in popup.keys), width, 2 if popup.about is not None else 1
-            )
-        ]
+        keys = [key[:2] for key in popup.keys]
+        keys = keys if popup.is_typing else self.look.keys.shown_pairs(keys)
+        return [chrome.keys_line(keys, width, 2 if popup.about is not None else 1)]
 
     # --- keys
 

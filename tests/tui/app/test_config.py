@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,22 +13,18 @@ import pytest
 from textual.keys import _character_to_key
 
 from tests.support.app.stage import ReadyPages, check_cells, check_golden, frame, make_app, on_stage, ops_tab, settled
-from tests.support.made.oom import REPORT
 from tests.support.made.pages import training_overview
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.hosts.cache import HostCache
-from tpuprof.parsers.memory.oom.triage import triage_of_report
 from tpuprof.tui.app.actions import ACTIONS, MOTIONS, OF_THE_APP
 from tpuprof.tui.app.config import FIXED_KEYS, KEY_NAMES, MOST_BYTES, parsed_config, read_config
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
 from tpuprof.tui.cli.config import example
 from tpuprof.tui.pages import op_columns
-from tpuprof.tui.pages.oom.screen import TriageScreen
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.terminal.custom import Config, Custom, Keymap, config_path, textual_name
 from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.line_canvas import Look
 
 MOVED = {"s": "e", "e": "s", "?": "f1", "q": "X", "/": "ctrl+f", "j": "J", "r": "u", "w": "N", "N": "w"}
 FILE = """theme = "high-contrast"
@@ -39,6 +36,9 @@ edit = "s"
 size = "1.5 GB"
 remote = "off-site"
 """
+
+
+PROGRAM = Path(__file__).parents[3] / "tui"
 
 
 def said(text: str) -> Config:
@@ -148,8 +148,12 @@ def test_the_example_says_what_holds_without_it() -> None:
 def test_every_key_of_the_program_has_a_name_or_stays() -> None:
     known = {textual_name(key) for key in (*KEY_NAMES, *FIXED_KEYS)}
     bound = {key for action in ACTIONS for key in action.keys} | {key for keys, _ in MOTIONS for key in keys}
-    screen = TriageScreen([triage_of_report(REPORT, "log")], Look.of(detect({"TERM": "xterm"})))
-    assert bound | set(screen.actions) <= known
+    for path in (PROGRAM / "pages").rglob("*.py"):
+        text = path.read_text()
+        if "def actions(self)" in text:
+            bound |= set(re.findall(r'^ {12}"(\w+)": ', text, re.MULTILINE))
+        bound |= {textual_name(key) for keys in re.findall(r'PopupKey\("([^"]+)"', text) for key in keys.split()}
+    assert len(bound) > 60 and bound - {"Enter", "Esc"} <= known
     firsts = {action.keys[0] for action in ACTIONS if action.keys and action.name not in OF_THE_APP}
     named = {textual_name(key) for key in KEY_NAMES}
     assert {key for key in firsts if not key.isdigit() or key == "0"} <= named | {"escape"}
