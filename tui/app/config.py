@@ -173,7 +173,7 @@ class _Reading:
     def _one(self, place: str, value: object, read: Callable[[str, object], _R]) -> _R:
         """One value, of which is told what the file says."""
         made = read(place, value)
-        if self._lines.get(place) or (value is not None and place in self._said):
+        if value is not None and ("." in place or place in self._said):
             self._told.append((place, printable(str(value))))
         return made
 

@@ -260,7 +260,7 @@ def test_a_host_that_failed_is_tried_again(logdir: Path, reads: list[str], monke
     assert reads == ["host1"]
 
 
-def test_all_entries_together_are_bounded(logdir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_entries_together_are_bounded(logdir: Path, folder: Path) -> None:
     cache = HostCache(later)
     files = open_logdir(str(logdir)).find_run(None).hosts
     for number in range(5):
@@ -270,7 +270,7 @@ def test_all_entries_together_are_bounded(logdir: Path, folder: Path, monkeypatc
         os.utime(folder / slot.name, (number, number))
     size = max(entry.stat().st_size for entry in entries(folder))
     assert cache.get(cache.slot(files[:1], "entry 0")) is not None  # used just now
-    monkeypatch.setattr(cache_module, "BOUND", 2 * size)
+    cache.bound = 2 * size
     cache.trim()
     left = [number for number in range(5) if cache.get(cache.slot(files[:1], f"entry {number}")) is not None]
     assert left == [0, 4]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -64,7 +65,8 @@ def test_a_file_says_what_holds() -> None:
         ("keys", "sort e for s, edit s for e"),
         ("columns", "occurrences, category"),
     )
-    assert not said('cache = { size = "off" }').cache
+    off = said('cache = { size = "off" }')
+    assert not off.cache and off.told == (("cache.size", "off"),)
     assert said("").told == () and said("").custom == Custom()
 
 
@@ -236,7 +238,7 @@ def test_the_columns_are_fields_that_have_a_place_on_the_screen() -> None:
 def test_a_theme_stays_while_its_background_is_swapped() -> None:
     async def run() -> list[tuple[str, bool]]:
         app = make_app(ReadyPages(training_overview()), options=AppOptions(custom=Custom("colour-blind")))
-        seen = []
+        seen: list[tuple[str, bool]] = []
         async with on_stage(app) as pilot:
             for key in ("T", "T", "3"):
                 await pilot.press(key)
@@ -283,3 +285,27 @@ def test_the_cache_is_as_the_file_has_it(tmp_path: Path, monkeypatch: pytest.Mon
         assert cli.main(["report", "ops", "demo", "--format", "json", "--output", str(tmp_path / "out")]) == EXIT_OK
     assert made == [2_000_000] and os.environ["TPUPROF_CACHE_BYTES"] == "3000000000"
     assert json.loads((tmp_path / "out").read_text())["ops"]
+
+
+def test_the_app_gets_what_the_file_sets_and_the_option_goes_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got: list[AppOptions] = []
+
+    class Start:
+        @staticmethod
+        def run_app(path: str, options: AppOptions) -> int:
+            got.append(options)
+            return EXIT_OK
+
+    monkeypatch.setitem(sys.modules, "tpuprof.tui.app.start", Start)
+    monkeypatch.setattr("tpuprof.tui.cli.common.why_no_screen", lambda: "")
+    (tmp_path / "c.toml").write_text('theme = "light"\ncolumns = ["remat"]\n[keys]\nsort = "E"\n[cache]\nsize = "off"')
+    monkeypatch.setenv("TPUPROF_CONFIG", str(tmp_path / "c.toml"))
+    keys, columns = Keymap({"s": "E"}), ("remat",)
+    assert cli.main(["demo"]) == cli.main(["demo", "--theme", "high-contrast"]) == EXIT_OK
+    assert [options.custom for options in got] == [
+        Custom("light", keys, columns),
+        Custom("high-contrast", keys, columns),
+    ]
+    assert not got[0].cache

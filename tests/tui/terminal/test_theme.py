@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, product
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -88,7 +88,8 @@ def test_colour_blind_people_tell_classes_and_verdicts_apart(sight: str, color: 
     styles = palette(color, light, "colour-blind").styles
     seen = {name: lab(SIGHTS[sight] @ linear(styles[ON_CLASS_STYLE[name]], ground=True)) for name in OP_CLASSES}
     told = {key: lab(SIGHTS[sight] @ linear(styles[key], ground=False)) for key in ("good", "warn", "bad")}
-    for group in (seen, told):
+    groups: tuple[dict[Any, Floats], ...] = (seen, told)
+    for group in groups:
         near = {(a, b): float(np.linalg.norm(group[a] - group[b])) for a, b in combinations(group, 2)}
         assert min(near.values()) >= LEAST_DISTANCE, sorted(near.items(), key=lambda pair: pair[1])[:3]
 
