@@ -251,7 +251,7 @@ def _no_profile(args: argparse.Namespace) -> int | None:
     if found is not None and found.reader == "log":
         from tpuprof.tui.cli.oom import oom_parser, run_oom  # noqa: PLC0415
 
-        look = {name: getattr(args, name) for name in ("ascii", "color", "mouse")}
+        look = {name: getattr(args, name) for name in ("ascii", "color", "mouse", "theme")}
         return run_oom(argparse.Namespace(**{**vars(oom_parser().parse_args(["--", where])), **look}))
     if found is not None and found.reader == "none":
         raise found.error(where)
