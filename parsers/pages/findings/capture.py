@@ -42,14 +42,15 @@ def why_no_device(core_count: int, launched: int | None, host_events: bool) -> s
         planes = f"The profile has planes of {core_count} {'core' if core_count == 1 else 'cores'}, and no op on them."
     else:
         title = "Only the host was traced: no device plane"
-        planes = "The profile has no device plane: no accelerator there, or the device tracer was off."
+        planes = "The profile has no device plane: no accelerator there, another process holds the chip (capture from "
+        planes += "that one's server), or the device tracer was off (device_tracer_level = 1 turns it on)."
     if not host_events:
         return "\n".join((title, planes, "The host left no events either: the capture may have been empty."))
     if launched:
         why = f"The host launched programs {launched:,} times meanwhile, so the device was at work: its tracer was "
-        why += "off, or its events were lost, as in captures that are too long for the device's buffer."
+        why += "off, or its events were lost, as in captures that are too long for the device's buffer: a few steps do."
     else:
-        why = "The host launched no program meanwhile: the device may have had nothing to do."
+        why = "The host launched no program meanwhile: nothing was to do, perhaps, or another process drives the chip."
     return "\n".join((title, planes, why))
 
 

@@ -48,7 +48,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """All kinds; of findings that are worth the same the one whose kind comes first here comes first."""
 
 ADVICE: Mapping[Kind, str] = {
-    "no-device": "Capture again with the device tracer on, for a few steps, while the device works.",
+    "no-device": "Capture again while the device works: tpuprof-tui capture HOST:PORT --ms 2000 --device-tracer-level "
+    "1; in JAX jax.profiler.ProfileOptions().device_tracer_level = 1.",
     "memory-full": "Less fits beside it: shard or offload state, or recompute activations, before batches grow.",
     "uncounted": "Give these kernels a cost estimate (pl.CostEstimate), and compare their time with that.",
     "input": "Prefetch more batches, read and decode on more workers, or move the work off the step's thread.",
