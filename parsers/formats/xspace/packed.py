@@ -7,13 +7,13 @@ than `_RATIO` times its size. The file that was unpacked last is kept for those 
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterator
 from itertools import chain
 from threading import Lock
 from typing import NamedTuple
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.inflate import Inflation, Stop, inflated
 from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC, RIEGELI_MAGIC, ByteSource, FileSource, open_source
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 
@@ -119,13 +119,13 @@ def _is_trace(head: bytes) -> bool:
 
 def _unpack(source: FileSource, head: bytes) -> SpoolSource:
     if head.startswith(GZIP_MAGIC):
-        inflated = _Inflated(source)
-        pieces = iter(inflated)
+        stream = _Inflated(source)
+        pieces = iter(stream)
         first = next(pieces, b"")
         if _is_trace(first):
-            return _traced(source, chain([first], pieces), inflated)
-        if not first and inflated.note("it"):
-            sentence = f"{source.name} can't be inflated: {inflated.note('it')}."
+            return _traced(source, chain([first], pieces), stream)
+        if not first and stream.note("it"):
+            sentence = f"{source.name} can't be inflated: {stream.note('it')}."
             raise ProfileError("corrupt", sentence, "copy or capture it again")
         spool = Spool()
         if first[:1] in (b"", *(bytes([byte]) for byte in _FIRST)):
@@ -133,7 +133,7 @@ def _unpack(source: FileSource, head: bytes) -> SpoolSource:
                 spool.append(piece)
         else:
             spool.append(first[:_HEAD])  # whoever reads it says that it is no profile
-        return SpoolSource(spool, [(0, spool.size)] if spool.size else [], source.name, inflated.note("profile"))
+        return SpoolSource(spool, [(0, spool.size)] if spool.size else [], source.name, stream.note("profile"))
     if _is_trace(head):
         return _traced(source, _pieces(source), None)
     from tpuprof.parsers.formats.xspace.riegeli.merge import riegeli_source  # noqa: PLC0415 - for these alone
@@ -141,16 +141,23 @@ def _unpack(source: FileSource, head: bytes) -> SpoolSource:
     return riegeli_source(source)
 
 
-def _traced(source: FileSource, pieces: Iterator[bytes], inflated: _Inflated | None) -> SpoolSource:
+def _traced(source: FileSource, pieces: Iterator[bytes], stream: _Inflated | None) -> SpoolSource:
     """The XSpace that a Chrome trace was made from."""
     from tpuprof.parsers.formats.xspace.chrome.translate import chrome_source  # noqa: PLC0415 - for these alone
 
-    return chrome_source(pieces, source.name, (lambda: "") if inflated is None else lambda: inflated.note("trace"))
+    return chrome_source(pieces, source.name, (lambda: "") if stream is None else lambda: stream.note("trace"))
 
 
 def _pieces(source: FileSource) -> Iterator[bytes]:
     for offset in range(0, source.size, _STEP):
         yield source.read(offset, _STEP)
+
+
+_WHY: dict[Stop, str] = {
+    "cut": "the gzip stream ends early, after {size} bytes of {what}",
+    "damaged": "the gzip stream is damaged after {size} bytes of {what}",
+    "too_large": f"the gzip stream grows past {_RATIO} times its size; the rest is not read",
+}
 
 
 class _Inflated:
@@ -166,31 +173,10 @@ class _Inflated:
         return self._why.format(size=f"{self._size:,}", what=what)
 
     def __iter__(self) -> Iterator[bytes]:
-        source, offset = self._source, 0
-        room = max(_FLOOR, _RATIO * source.size)
-        inflater = zlib.decompressobj(wbits=31)
-        while True:
-            data = inflater.unconsumed_tail
-            if not data:
-                data = source.read(offset, _STEP)
-                offset += len(data)
-            if not data:
-                self._why = "" if inflater.eof else "the gzip stream ends early, after {size} bytes of {what}"
-                return
-            try:
-                piece = inflater.decompress(data, min(4 * _STEP, room - self._size + 1))
-            except zlib.error:
-                self._why = "the gzip stream is damaged after {size} bytes of {what}"
-                return
-            if self._size + len(piece) > room:
-                self._why = f"the gzip stream grows past {_RATIO} times its size; the rest is not read"
-                return
-            self._size += len(piece)
-            if piece:
+        room = max(_FLOOR, _RATIO * self._source.size)
+        try:
+            for piece in inflated(_pieces(self._source), room, 4 * _STEP):
+                self._size += len(piece)
                 yield piece
-            if inflater.eof:
-                rest = inflater.unused_data
-                if not rest.startswith(GZIP_MAGIC) and (rest or source.read(offset, 2) != GZIP_MAGIC):
-                    return
-                offset -= len(rest)  # a further gzip member follows
-                inflater = zlib.decompressobj(wbits=31)
+        except Inflation as inflation:
+            self._why = _WHY[inflation.stop]
