@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import tempfile
 import time
 import zipfile
@@ -223,19 +224,22 @@ def _of_zip(file: BinaryIO, most: int, left_out: Counter[str]) -> Iterator[_Memb
                     if given > most:
                         raise _Broken("more than a hundred times its size")
                     yield piece
-        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError):
+        except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError):
             left_out["the ends of damaged files"] += 1
 
     try:
         archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, OverflowError) as error:
+    except (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError, EOFError, OverflowError) as error:
         raise _Broken("its table of files is damaged or cut off") from error
     for entry in archive.infolist():
         if entry.flag_bits & 1:
             left_out["files behind a password"] += 1
         elif entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             left_out["files that are packed in an uncommon way"] += 1
-        elif not entry.is_dir() and (entry.external_attr >> 28) in (0, 8):  # as Unix says it: unknown, or regular
+        elif not entry.filename.endswith("/") and (entry.external_attr >> 28) in (
+            0,
+            8,
+        ):  # as Unix says it: unknown, or regular
             yield _Member(
                 _noted(entry.filename, left_out), _local_time(entry.date_time), partial(pieces, archive, entry)
             )
