@@ -102,5 +102,5 @@ def untold(evidence: Evidence) -> dict[str, str]:
     if evidence.peaks.hbm is None:
         out |= dict.fromkeys(_BY_PEAKS, "the device plane gives no peak HBM bandwidth")
     if not any(modules.names for modules in evidence.modules):
-        out |= dict.fromkeys(_BY_HLO, "the profile holds no HLO")
+        out |= dict.fromkeys(_BY_HLO, "the profile holds no HLO (enable_hlo_proto may be off)")
     return {kind: out[kind] for kind in KINDS if kind in out}

@@ -143,7 +143,7 @@ def _precision(table: OpTable, modules: Sequence[HloModules]) -> tuple[Known, Kn
     everything = sum(times.values())
     reason = "the HLO in the profile has no matrix product among the ops that ran"
     if not any(of.names for of in modules):
-        reason = "no matrix op's types are known: the profile holds no HLO"
+        reason = "no matrix op's types are known: the profile holds no HLO (enable_hlo_proto may be off)"
     elif not {int(table.program_id[row]) for row in products} & {program for of in modules for program in of.names}:
         reason = "no matrix op's types are known: the profile lacks the HLO of the programs that ran"
     return (percent_of(times.get(16, 0), everything), reason), (percent_of(times.get(32, 0), everything), reason)
