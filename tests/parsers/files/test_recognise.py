@@ -34,7 +34,7 @@ NAMED = [
     ("events.bin", RECORD, "a TensorBoard event file"),
     ("trace.pftrace", b"", "a trace in Perfetto's binary format"),
     ("trace.bin", PACKET * 20, "a trace in Perfetto's binary format"),
-    ("trace.bin.gz", gzip.compress(PACKET * 20), "a trace in Perfetto's binary format"),
+    ("trace.bin.gz", gzip.compress(PACKET * 20, mtime=0), "a trace in Perfetto's binary format"),
     ("host.overview_page.pb", b"\x0a\x03abc", "one of the pages that TensorFlow computed"),
     ("host.trace", b"\x0a\x03abc", "one of the traces of TensorFlow 2.1 or older"),
     ("x-memory-usage-report.pb", b"\x0a\x03abc", "XLA's memory usage report as a proto"),
@@ -61,11 +61,11 @@ def test_what_nothing_here_reads_is_named_with_what_helps(tmp_path: Path, name: 
     [
         ("logs.zip", DUMP.read_bytes(), "archive"),
         ("train.log", b"step 1 loss 3.2\n\x1b[31merror\x1b[0m", "log"),
-        ("train.log.gz", gzip.compress(b"step 1 loss 3.2\n"), "log"),
+        ("train.log.gz", gzip.compress(b"step 1 loss 3.2\n", mtime=0), "log"),
         ("train.out", "step 1\r\n".encode("utf-16"), "log"),
         ("train.err", "caf\u00e9 ".encode() * 2000, "log"),
         ("step", PROTO, "hlo"),
-        ("step.gz", gzip.compress(PROTO), "hlo"),
+        ("step.gz", gzip.compress(PROTO, mtime=0), "hlo"),
         ("step.txt", b"HloModule jit_step, is_scheduled=true", "hlo"),
         ("assigned", b"BufferAssignment:\nallocation 0: size 4", "hlo"),
     ],
@@ -77,7 +77,7 @@ def test_what_is_read_otherwise(name: str, content: bytes, reader: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [PROFILE, gzip.compress(PROFILE), b"", bytes(99), b'{"traceEvents": []}', b"\x0a\x00" * 9]
+    "content", [PROFILE, gzip.compress(PROFILE, mtime=0), b"", bytes(99), b'{"traceEvents": []}', b"\x0a\x00" * 9]
 )
 def test_what_may_be_a_profile_is_left_to_its_reader(content: bytes) -> None:
     assert known("host0", content[:BEGIN_BYTES]) is None
