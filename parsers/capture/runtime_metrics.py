@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
@@ -23,6 +24,9 @@ from tpuprof.parsers.formats.proto.services_pb2 import (
     SupportedMetricsRequest,
     SupportedMetricsResponse,
 )
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 SERVICE = "tpu.monitoring.runtime.RuntimeMetricService"
 USUAL_PORT = 8431
@@ -178,9 +182,7 @@ class RuntimeMetrics:
             if isinstance(answer, str):
                 silent[address] = answer
                 continue
-            supported = _supported(answer)
-            names = supported.supported_metric if supported is not None else ()
-            self._supported[address] = frozenset(metric.metric_name for metric in names)
+            self._supported[address] = _supported(answer)
         return silent
 
     def _nobody(self, silent: Mapping[str, str]) -> Exception:
@@ -292,26 +294,27 @@ def _answer(call: Call, seconds: float) -> bytes | str:
     return f"no answer within {seconds:g} s" if status.name == "DEADLINE_EXCEEDED" else printable(status.details)[:200]
 
 
-def _supported(data: bytes) -> SupportedMetricsResponse | None:
-    from google.protobuf.message import DecodeError  # noqa: PLC0415 - not before an answer came
-
+def _supported(data: bytes) -> frozenset[str]:
+    """Names of the metrics that a server has."""
     message = SupportedMetricsResponse()
-    try:
-        message.ParseFromString(data)
-    except DecodeError:
-        return None
-    return message
+    return frozenset(each.metric_name for each in message.supported_metric) if _parses(message, data) else frozenset()
 
 
 def _measures(data: bytes) -> Sequence[RuntimeMeasure]:
+    """What an answer tells, a device each."""
+    message = RuntimeMetricResponse()
+    return message.metric.metrics if _parses(message, data) else ()
+
+
+def _parses(message: Message, data: bytes) -> bool:
+    """Fills a message; False for bytes that are none."""
     from google.protobuf.message import DecodeError  # noqa: PLC0415 - not before an answer came
 
-    message = RuntimeMetricResponse()
     try:
         message.ParseFromString(data)
     except DecodeError:
-        return ()
-    return message.metric.metrics
+        return False
+    return True
 
 
 def _by_device(measures: Sequence[RuntimeMeasure]) -> dict[int, float]:

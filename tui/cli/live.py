@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import deque
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -103,7 +103,8 @@ def _screen(args: argparse.Namespace, metrics: RuntimeMetrics) -> int:
     custom = common.configured(args).custom
     first = metrics.read()  # where nobody answers, that is a sentence and no screen
     addresses = args.addresses or sorted({device.address for device in first.devices}) or ["the runtime"]
-    readings, captures = deque([first], maxlen=3_600), list[float]()
+    readings: Iterable[Reading] = [first]
+    captures: list[float] = []
     app_class = command_named("live").load_app()
     while True:
         terminal = settle_terminal(args.color, args.ascii, args.mouse, custom)
@@ -111,6 +112,7 @@ def _screen(args: argparse.Namespace, metrics: RuntimeMetrics) -> int:
         exit_code: int = app.show(terminal.mouse)
         if app.return_value != "capture":
             return exit_code
+        readings = app.readings
         captures.append(time.time())
         _capture(args)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -122,8 +122,11 @@ class LiveApp(ScreenApp):
     Args:
         read: asks the runtime once.
         every_seconds: from one reading to the next.
-        readings: those of before; new ones join them.
+        readings: those of before.
         captures: when captures were taken.
+
+    Attributes:
+        readings: those of before and the new ones, at most `MOST_READINGS`.
     """
 
     def __init__(
@@ -133,13 +136,13 @@ class LiveApp(ScreenApp):
         every_seconds: float,
         terminal: Terminal,
         *,
-        readings: deque[Reading] | None = None,
+        readings: Iterable[Reading] = (),
         captures: Sequence[float] = (),
         environ: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(terminal, environ)
-        kept = deque[Reading](maxlen=MOST_READINGS) if readings is None else readings
-        self._screen_made = LiveScreen(addresses, every_seconds, kept, captures, self.look, self.environ)
+        self.readings = deque(readings, maxlen=MOST_READINGS)
+        self._screen_made = LiveScreen(addresses, every_seconds, self.readings, captures, self.look, self.environ)
         self._read = read
         self._every_seconds = every_seconds
         self._ended = threading.Event()
