@@ -32,11 +32,10 @@ MOST_LINES = 520
 ORDERS = {
     "parsers": (
         *("base", "files", "formats", "capture", "ops", "steps", "memory", "timeline", "hosts"),
-        *("pages", "session", "diff"),
+        *("pages", "session"),
     ),
     "parsers/formats": ("proto", "xspace", "hlo", "pprof"),
     "parsers/pages": (
-        "words",
         "common",
         "steps",
         "findings",
@@ -54,8 +53,11 @@ ORDERS = {
 DATA = ("golden", "hashes", "tests/demo/modules")
 """Folders of data, which may hold any number of files."""
 
+PAGE_FOLDERS = ("tui/pages", "tui/pages/commands")
+"""Where pages lie, a folder a page: those of a run, and those with a command of their own."""
+
 SCREEN_FOLDERS = ("tui/app/", "tui/widgets/")
-SCREEN_FILES = re.compile(r"tui/pages/\w+/(?:(?:\w+_)?view\w*|screen|app|popup)\.py")
+SCREEN_FILES = re.compile(r"tui/pages/(?:commands/)?\w+/(?:(?:\w+_)?view\w*|screen|app|popup)\.py")
 """A page's files that may know Textual."""
 
 PAGE_MODULE = re.compile(r"\btui\.pages\.\w[\w.]*")
@@ -184,23 +186,25 @@ def test_pages_of_parsers_import_downwards() -> None:
 
 def test_no_page_imports_another() -> None:
     """What two pages draw lies in `tui/draw`."""
-    breaches, pages = set(), page_folders()
-    for page, uses in imports_between_entries("tui/pages").items():
-        for used, pairs in uses.items():
-            if {page, used} <= pages:
-                breaches |= pairs
+    breaches = set()
+    for folder in PAGE_FOLDERS:
+        pages = page_folders(folder)
+        for page, uses in imports_between_entries(folder).items():
+            for used, pairs in uses.items():
+                if {page, used} <= pages:
+                    breaches |= pairs
     hold("pages apart", breaches, "Move what both pages need to tui/draw, tui/report or tui/widgets.")
 
 
-def page_folders() -> set[str]:
-    """Names of the pages' folders in `tui/pages`."""
-    paths = [source.path.split("/") for source in program().values()]
-    return {parts[2] for parts in paths if parts[:2] == ["tui", "pages"] and len(parts) > 3}
+def page_folders(folder: str) -> set[str]:
+    """Names of the folders in a folder of pages."""
+    paths = (source.path.removeprefix(f"{folder}/") for source in program().values() if entry(source, folder))
+    return {path.partition("/")[0] for path in paths if "/" in path}
 
 
 def test_only_the_registry_names_page_modules() -> None:
     """A page is one line in one registry: nobody else imports its modules, or names them in a string."""
-    breaches, pages = set(), page_folders()
+    breaches, pages = set(), page_folders("tui/pages")
     for source in program().values():
         page = entry(source, "tui/pages")
         if page and page not in pages:

@@ -8,7 +8,7 @@ from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersec
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
-from tpuprof.parsers.ops.core_sums import core_sums
+from tpuprof.parsers.ops.core.sums import core_sums
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.duty import CoreDuty, core_duty

@@ -14,8 +14,8 @@ from tpuprof.parsers.files.places import only_shown
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Watch
-from tpuprof.parsers.ops.core_ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, hull, line_spans
-from tpuprof.parsers.ops.core_sums import OpSums, op_sums
+from tpuprof.parsers.ops.core.ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, hull, line_spans
+from tpuprof.parsers.ops.core.sums import OpSums, op_sums
 from tpuprof.parsers.ops.device import (
     ENVIRONMENT_PLANE,
     DeviceInfo,

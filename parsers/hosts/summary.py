@@ -19,8 +19,8 @@ from tpuprof.parsers.hosts.op_summary import OpSummary, of_core, op_summary
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Watch
 from tpuprof.parsers.ops import device as devices
-from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, STEPS_LINE, event_spans
-from tpuprof.parsers.ops.core_times import CoreOpTimes, core_op_times
+from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, STEPS_LINE, event_spans
+from tpuprof.parsers.ops.core.times import CoreOpTimes, core_op_times
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, activities, compilations, flying, launches
 from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows

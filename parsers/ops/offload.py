@@ -16,7 +16,7 @@ from tpuprof.parsers.base.intervals import Int64s, nesting_order, place
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import self_times
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
-from tpuprof.parsers.ops import core_ops
+from tpuprof.parsers.ops.core import ops as core_ops
 from tpuprof.parsers.ops.device import device_ordinal, is_sparse_core, is_tensor_core
 from tpuprof.parsers.ops.table import OpTable, merge_tables
 

@@ -18,7 +18,7 @@ from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProf
 from tpuprof.parsers.memory.model import HBM, Capacity, MemoryPage, ModuleLabel, ModulePeaks, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of, generation_of
 from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
-from tpuprof.parsers.ops.core_ops import MODULES_LINE
+from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_info, is_gpu, is_tensor_core
 
 _MODULE_NAME = re.compile(r"^(.*)\((\d+)\)$", re.DOTALL)

@@ -25,7 +25,7 @@ from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules, module_name
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
-from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
+from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, gpu_type, is_gpu, is_tensor_core, shortcoming
 from tpuprof.parsers.ops.host.events import HOST_PLANE
 from tpuprof.parsers.steps.markers import (

@@ -10,8 +10,8 @@ from tpuprof.parsers.base.intervals import Intervals, no_ints, union, union_leng
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import subtract
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.ops.core_ops import SPARSE_MODULES_LINE, SPARSE_OPS_LINE, as_interval, hull, line_spans
-from tpuprof.parsers.ops.core_sums import CoreSums
+from tpuprof.parsers.ops.core.ops import SPARSE_MODULES_LINE, SPARSE_OPS_LINE, as_interval, hull, line_spans
+from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.device import device_info, is_sparse_core
 from tpuprof.parsers.steps.markers import ModuleRuns
 

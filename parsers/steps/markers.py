@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, MODULES_LINE, STEPS_LINE, device_spans, event_spans
+from tpuprof.parsers.ops.core.ops import DEVICE_SPAN, MODULES_LINE, STEPS_LINE, device_spans, event_spans
 
 MINIMUM_RUNS = 3
 """A module must run so often for its periods to count as steps."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, covered, place
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
-from tpuprof.parsers.ops.core_ops import SPARSE_OPS_LINE, line_spans
+from tpuprof.parsers.ops.core.ops import SPARSE_OPS_LINE, line_spans
 from tpuprof.parsers.ops.device import is_sparse_core
 from tpuprof.parsers.steps.duty import union_of
 from tpuprof.parsers.steps.markers import CoreSteps, marked_steps

@@ -16,7 +16,7 @@ from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, cov
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.ops.core_sums import CoreSums, StepCells
+from tpuprof.parsers.ops.core.sums import CoreSums, StepCells
 from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.markers import CoreSteps

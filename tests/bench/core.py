@@ -16,7 +16,7 @@ from functools import partial
 
 from tpuprof.parsers.formats.xspace.core.api import core_name
 from tpuprof.parsers.formats.xspace.trace import Line, Trace
-from tpuprof.parsers.ops.core_ops import ALL_REDUCE_ID, DEVICE_SPAN, DMA_STALL, OPS_LINE, TIME_SCALE
+from tpuprof.parsers.ops.core.ops import ALL_REDUCE_ID, DEVICE_SPAN, DMA_STALL, OPS_LINE, TIME_SCALE
 
 STATS = {"no stats": (), "stats": (*DEVICE_SPAN, ALL_REDUCE_ID, TIME_SCALE, DMA_STALL)}
 

@@ -18,7 +18,7 @@ from tests.parity.oracle.golden import PROFILES, golden_answer
 from tests.parity.oracle.live import LONGEST_SECONDS, PYTHON, has_xprof, interpreter
 from tests.parity.oracle.odd_profile import odd_profile
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.ops.core_ops import STEPS_LINE
+from tpuprof.parsers.ops.core.ops import STEPS_LINE
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto

@@ -22,9 +22,9 @@ from tpuprof.tui.widgets.choosing import Chooser
 from tpuprof.tui.widgets.popup import meanings
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.diff.model import Diff
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.pages.hosts.model import HostsPage
+    from tpuprof.parsers.session.diff.model import Diff
     from tpuprof.parsers.session.run_facts import RunFacts
 
 TELL_SECONDS = 0.1
@@ -237,7 +237,7 @@ class Comparisons:
         self._job.set()
 
     def _work(self, before: Run, after: Run, job: threading.Event) -> None:
-        from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - brings the parsers
+        from tpuprof.parsers.session.diff.compare import compare  # noqa: PLC0415 - brings the parsers
 
         try:
             how = self._options

@@ -19,9 +19,9 @@ from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS
 from tpuprof.tui.terminal.detect import settle_terminal
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.diff.model import Diff
-    from tpuprof.parsers.diff.regression import Regression
     from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.parsers.session.diff.model import Diff
+    from tpuprof.parsers.session.diff.regression import Regression
     from tpuprof.tui.terminal.custom import Config
 
 _PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
@@ -87,7 +87,7 @@ def run_diff(args: argparse.Namespace) -> int:
         return exit_code
     if not wants_report:
         note(f"{obstacle} Printing the report instead of opening the screen.")
-    from tpuprof.parsers.diff.regression import regression  # noqa: PLC0415
+    from tpuprof.parsers.session.diff.regression import regression  # noqa: PLC0415
 
     judged = None if allowed is None else regression(diff, allowed)
     _write(args, page, diff, judged)
@@ -143,7 +143,7 @@ def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Ru
 
 
 def _compared(args: argparse.Namespace, config: Config, before: Run, after: Run) -> Diff:
-    from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
+    from tpuprof.parsers.session.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415
 
     cache = common.host_cache(args, config)
@@ -192,8 +192,8 @@ def _arrays(args: argparse.Namespace) -> tuple[str, str] | None:
 
 def _run_arrays(args: argparse.Namespace, paths: tuple[str, str]) -> int:
     """Compares device memory profiles: what holds more memory in the second; see `run_diff`."""
-    from tpuprof.parsers.diff.live_arrays import LiveArraysDiff, growth  # noqa: PLC0415
     from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415
+    from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff, growth  # noqa: PLC0415
     from tpuprof.parsers.session.live_arrays import open_arrays  # noqa: PLC0415
 
     common.check_output(args, *map(open_arrays, paths))

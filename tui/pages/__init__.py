@@ -68,7 +68,7 @@ PAGES: tuple[Page, ...] = (
     Page("roofline", "ops.report.roofline", {}),
     Page("memory", "memory.report.module", _OF_MEMORY, is_of_memory=True, takes_hlo=True),
     Page("memory-profile", "memory.report.profile", {}, is_of_memory=True),
-    Page("live-arrays", "live_arrays.report", {"by": "--by"}, is_of_arrays=True, without_host=_OF_ALL_DEVICES),
+    Page("live-arrays", "commands.live_arrays.report", {"by": "--by"}, is_of_arrays=True, without_host=_OF_ALL_DEVICES),
 )
 """All pages, in the order in which the command line names them."""
 
@@ -106,10 +106,10 @@ class CommandPage:
 
 
 COMMAND_PAGES: tuple[CommandPage, ...] = (
-    CommandPage("diff", "diff.report", "diff.screen"),
-    CommandPage("oom", "oom.report", "oom.app"),
-    CommandPage("live", "live.report", "live.app"),
-    CommandPage("live-arrays", "live_arrays.diff_report", "live_arrays.screen"),
+    CommandPage("diff", "commands.diff.report", "commands.diff.screen"),
+    CommandPage("oom", "commands.oom.report", "commands.oom.app"),
+    CommandPage("live", "commands.live.report", "commands.live.app"),
+    CommandPage("live-arrays", "commands.live_arrays.diff_report", "commands.live_arrays.screen"),
 )
 
 
@@ -160,9 +160,9 @@ TAB_NAMES: tuple[str, ...] = tuple(tab.name for tab in TABS)
 _ABOVE = {
     "runs": "runs.popup:RunsPopup",
     "hosts": "hosts.popup:HostsPopup",
-    "oom": "oom.screen:TriageScreen",
-    "diff": "diff.screen:DiffScreen",
-    "live-arrays": "live_arrays.screen:LiveArraysScreen",
+    "oom": "commands.oom.screen:TriageScreen",
+    "diff": "commands.diff.screen:DiffScreen",
+    "live-arrays": "commands.live_arrays.screen:LiveArraysScreen",
 }
 """Popups and screens that open above the tabs."""
 

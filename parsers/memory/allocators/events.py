@@ -21,7 +21,7 @@ from tpuprof.parsers.formats.xspace.events import StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, STATS_OF_EVENT
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.formats.xspace.walk import text
-from tpuprof.parsers.ops.core_ops import event_spans
+from tpuprof.parsers.ops.core.ops import event_spans
 from tpuprof.parsers.ops.host.events import HOST_PLANE
 
 ALLOCATION, DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"

@@ -27,7 +27,7 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.memory.allocators.at_peak import in_use_at
 from tpuprof.parsers.memory.allocators.events import AllocatorEvents, allocator_events, host_plane
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, ModuleRuns
-from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
+from tpuprof.parsers.ops.core.ops import MODULES_LINE, event_spans
 
 TPU_PLANES = "/device:TPU:"
 MOST_ALLOCATORS = 1000

@@ -14,7 +14,7 @@ from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, no_ints, posi
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
-from tpuprof.parsers.ops.core_ops import Keys, event_spans
+from tpuprof.parsers.ops.core.ops import Keys, event_spans
 
 HOST_PLANE = "/host:CPU"
 """Its stats tell of the capture, such as when it began."""

@@ -16,7 +16,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
-from tpuprof.parsers.ops.core_ops import OpTotals, op_table
+from tpuprof.parsers.ops.core.ops import OpTotals, op_table
 from tpuprof.parsers.ops.host.events import HostThread
 from tpuprof.parsers.ops.streams.attribution import Attribution, StreamOp
 from tpuprof.parsers.ops.table import OpTable

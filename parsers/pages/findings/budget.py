@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import sentence_name, share, tail, time
 from tpuprof.parsers.pages.findings.finding import ADVICE, Evidence, Finding, Kind, Place
-from tpuprof.parsers.pages.words import sentence_name, share, tail, time
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tpuprof.parsers.base.words import share, size
 from tpuprof.parsers.pages.findings.finding import ADVICE, Evidence, Finding, Place
-from tpuprof.parsers.pages.words import share, size
 
 NEARLY_FULL = 0.95
 """From this share of HBM on, a little more fails: fragmentation and the next program's temporaries need some."""

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.ops.core_times import CoreOpTimes
+from tpuprof.parsers.ops.core.times import CoreOpTimes
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates

@@ -15,11 +15,11 @@ from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples
+from tpuprof.parsers.base.words import percent_of, share, time
 from tpuprof.parsers.hosts.core_summary import CoreBusy
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostSteps, Part
 from tpuprof.parsers.pages.steps import step_time
-from tpuprof.parsers.pages.words import percent_of, share, time
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, OUTFEED

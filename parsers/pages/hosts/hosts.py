@@ -15,13 +15,13 @@ import numpy as np
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.text import counted, examples, natural_key
+from tpuprof.parsers.base.words import percent_of, share, time
 from tpuprof.parsers.files.folder_search import host_name
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.common import NO_DEVICE, complaints, warnings_of, why_no_ops
 from tpuprof.parsers.pages.hosts.cores import LEAST_COST, WAIT, core_rows, judged_cores, part_percent, parts_of
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict
 from tpuprof.parsers.pages.steps import common_steps, step_time
-from tpuprof.parsers.pages.words import percent_of, share, time
 from tpuprof.parsers.steps.grid import StepGrid
 
 _NO_HOST = frozenset(("empty_file", "unreadable", "not_a_file", "dangling_link"))

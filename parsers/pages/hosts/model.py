@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.words import percent_of
+from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.steps.model import StepTime
 
 Part = Literal["compute", "input", "output", "transfer", "collective", "wait", "idle"]

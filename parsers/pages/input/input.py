@@ -19,6 +19,7 @@ from typing import get_args
 
 import numpy as np
 
+from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.host.input_events import InputRows, XprofCategory, merge_input_rows, xprof_category
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
@@ -26,7 +27,6 @@ from tpuprof.parsers.pages.input import model
 from tpuprof.parsers.pages.input.advice import advice_of
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.steps import common_steps, spread
-from tpuprof.parsers.pages.words import percent_of
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.parsers.steps.times import INFEED

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import share
 from tpuprof.parsers.formats.hlo.shapes import shapes_in
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK
 from tpuprof.parsers.pages.ops.details import MOST_TEXT
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.parsers.pages.words import share
 
 ALIKE = 0.05
 """Figures that differ by less count as the same."""

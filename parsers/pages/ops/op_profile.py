@@ -21,11 +21,11 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import share
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, uncounted, work_of
 from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
-from tpuprof.parsers.pages.words import share
 
 Grouping = Literal["program", "category", "provenance"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)

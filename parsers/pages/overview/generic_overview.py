@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.host.ops import merge_host_ops
@@ -22,7 +23,6 @@ from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step
 from tpuprof.parsers.pages.overview.performance import first_start, host_figures, step_parts
 from tpuprof.parsers.pages.steps import step_time
-from tpuprof.parsers.pages.words import percent_of
 from tpuprof.parsers.steps.generic.moments import GenericSummary
 from tpuprof.parsers.steps.model import GenericBreakdown
 

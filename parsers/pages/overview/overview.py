@@ -26,7 +26,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.ops.core_times import join_core_ops
+from tpuprof.parsers.ops.core.times import join_core_ops
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.roofline import table_rates

@@ -7,6 +7,8 @@ from dataclasses import fields
 
 import numpy as np
 
+from tpuprof.parsers.base.words import percent_of
+from tpuprof.parsers.base.words import share as share_words
 from tpuprof.parsers.formats.hlo.matrix import matrix_bits
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -16,8 +18,6 @@ from tpuprof.parsers.ops.table import OpTable, framework_groups, most_frequent
 from tpuprof.parsers.pages.common import device_of, why_no_ops
 from tpuprof.parsers.pages.overview.model import Performance, Step, StepPart
 from tpuprof.parsers.pages.steps import CommonSteps, spread, step_time
-from tpuprof.parsers.pages.words import percent_of
-from tpuprof.parsers.pages.words import share as share_words
 
 Known = tuple[float | None, str]
 """A figure, and why it is unknown where it is."""

@@ -25,7 +25,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, is_among, no_ints, opens
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
-from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
+from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import is_tensor_core
 from tpuprof.parsers.ops.host.events import HOST_PLANE, Ends, HostEvents, HostThread, SparseStat
 from tpuprof.parsers.steps.groups import links

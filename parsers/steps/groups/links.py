@@ -17,7 +17,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, is_among, no_ints, opens, without
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
-from tpuprof.parsers.ops.core_ops import MODULES_LINE
+from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_ordinal, is_tensor_core
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread

@@ -23,7 +23,7 @@ from tpuprof.parsers.base.intervals import (
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core_ops import MODULES_LINE
+from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_ordinal
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 from tpuprof.parsers.steps.launches import NEVER, Launches

@@ -28,7 +28,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core_ops import FAR_PS
+from tpuprof.parsers.ops.core.ops import FAR_PS
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 from tpuprof.parsers.steps.groups.groups import Groups
 from tpuprof.parsers.steps.launches import Launches

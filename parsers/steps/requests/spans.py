@@ -30,7 +30,7 @@ from tpuprof.parsers.base.intervals import (
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
+from tpuprof.parsers.ops.core.ops import MODULES_LINE, event_spans
 from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread
 from tpuprof.parsers.steps.groups.graph import MOST_OF_BOTH
 from tpuprof.parsers.steps.groups.groups import Groups, grouping_line

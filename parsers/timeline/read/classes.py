@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Floats, Int64s, positions
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core_ops import Keys
+from tpuprof.parsers.ops.core.ops import Keys
 from tpuprof.parsers.ops.device import HOLDS_OPS, op_class
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, SectionKind

@@ -20,7 +20,7 @@ from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
-from tpuprof.parsers.ops.core_ops import Keys, event_spans
+from tpuprof.parsers.ops.core.ops import Keys, event_spans
 from tpuprof.parsers.timeline.model import CounterTrack
 
 _HARDWARE_VALUE = "counter_value"

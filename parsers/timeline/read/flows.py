@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints, numbered, opens
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Trace
-from tpuprof.parsers.ops.core_ops import MODULES_LINE
+from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import is_gpu, is_tensor_core
 from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread, SparseStat
 from tpuprof.parsers.steps.groups.links import LINK_STATS, Names, core_links, correlated, known_names, thread_links

@@ -21,7 +21,7 @@ from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes
 from tpuprof.parsers.formats.xspace.events import ColumnRoom
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
-from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, MODULES_LINE, OPS_LINE, STEPS_LINE, Keys, event_spans
+from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, MODULES_LINE, OPS_LINE, STEPS_LINE, Keys, event_spans
 from tpuprof.parsers.ops.device import device_info, device_ordinal, is_gpu, is_sparse_core, is_tensor_core
 from tpuprof.parsers.ops.host.events import HOST_PLANE
 from tpuprof.parsers.timeline.model import (

@@ -15,7 +15,6 @@ import pytest
 
 from tests.support.made.many_hosts import profiles, steady, write_run
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.diff.compare import compare
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import cache as cache_module
@@ -23,6 +22,7 @@ from tpuprof.parsers.hosts import op_summary as op_summary_module
 from tpuprof.parsers.hosts import summary as summary_module
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.main import main
 
@@ -305,7 +305,7 @@ def test_a_comparison_decodes_the_ops_of_steps_once(
     def never(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("tpuprof.parsers.diff.measure.core_ops", never)
+    monkeypatch.setattr("tpuprof.parsers.session.diff.measure.core_ops", never)
     assert repr(compare(session(logdir), session(other))) == repr(first)
 
 

@@ -16,7 +16,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, summarise_core
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
-from tpuprof.parsers.ops.core_ops import STEPS_LINE
+from tpuprof.parsers.ops.core.ops import STEPS_LINE
 from tpuprof.parsers.ops.device import device_info
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.grid import InputSource

@@ -14,7 +14,6 @@ import pytest
 
 from tests.support.build import PlaneBuilder, tpu_plane
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
-from tpuprof.parsers.diff.compare import compare
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XSpace
 from tpuprof.parsers.hosts import cache as cache_module
@@ -23,6 +22,7 @@ from tpuprof.parsers.hosts import summary as summary_module
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 

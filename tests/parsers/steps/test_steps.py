@@ -11,7 +11,7 @@ from tests.support.build import OpSpec, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.ops.core_sums import core_sums
+from tpuprof.parsers.ops.core.sums import core_sums
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.grid import align

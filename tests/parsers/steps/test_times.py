@@ -16,7 +16,7 @@ from tpuprof.parsers.base.intervals import Intervals, distinct, union
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
-from tpuprof.parsers.ops.core_sums import CoreSums, core_sums
+from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
 from tpuprof.parsers.steps.markers import CoreSteps
 from tpuprof.parsers.steps.times import (
     ASYNC_DONE,

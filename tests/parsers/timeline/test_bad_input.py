@@ -17,7 +17,7 @@ from tests.support.made.timelines import timeline_keys
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.ops.core_ops import FAR_PS, MOST_PS
+from tpuprof.parsers.ops.core.ops import FAR_PS, MOST_PS
 from tpuprof.parsers.timeline.details import event_stats
 from tpuprof.parsers.timeline.gaps import gaps
 from tpuprof.parsers.timeline.measure import mean_use, measure

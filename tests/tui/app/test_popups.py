@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.app import App
 
-from tests.parsers.diff.phased import served
+from tests.parsers.session.diff.phased import served
 from tests.support.app.stage import ENVIRONMENT, ReadyPages, check_golden, make_app
 from tests.support.app.stand import frame
 from tests.support.files.pprof import pprof, training
@@ -22,9 +22,9 @@ from tpuprof.parsers.memory.live_arrays import live_arrays
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.tui.draw.spans import plain
 from tpuprof.tui.pages import load_above
-from tpuprof.tui.pages.diff.screen import DiffApp
-from tpuprof.tui.pages.live_arrays.screen import LiveArraysApp
-from tpuprof.tui.pages.oom.app import OomApp
+from tpuprof.tui.pages.commands.diff.screen import DiffApp
+from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysApp
+from tpuprof.tui.pages.commands.oom.app import OomApp
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.popup import Popup
 from tpuprof.tui.widgets.screen import AppScreen

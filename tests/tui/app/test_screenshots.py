@@ -14,7 +14,7 @@ from tests.support.app.stage import ENVIRONMENT, make_demo_app, on_stage, settle
 from tests.support.made.oom import REPORT
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.pages.oom.app import OomApp
+from tpuprof.tui.pages.commands.oom.app import OomApp
 from tpuprof.tui.terminal.detect import detect
 
 SCREENSHOTS = Path(__file__).parents[3] / "screenshots"

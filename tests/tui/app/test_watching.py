@@ -18,7 +18,7 @@ from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.tui.app import watch
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.pages.diff.screen import DiffScreen
+from tpuprof.tui.pages.commands.diff.screen import DiffScreen
 from tpuprof.tui.pages.runs.popup import RunsPopup
 from tpuprof.tui.terminal.detect import detect
 
@@ -179,7 +179,7 @@ def test_comparing_is_given_up_with_escape(logdir: Path, monkeypatch: pytest.Mon
         raise Cancelled
 
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        monkeypatch.setattr("tpuprof.parsers.diff.compare.compare", takes_forever)
+        monkeypatch.setattr("tpuprof.parsers.session.diff.compare.compare", takes_forever)
         await pilot.press("D", "j", "d")
         await until(pilot, begun.is_set)
         await pilot.press("j")

@@ -12,8 +12,8 @@ from tests.support.files.pprof import BATCH, Made, pprof, written
 from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import expect_error, write_logdir
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
-from tpuprof.parsers.diff.live_arrays import LiveArraysDiff
 from tpuprof.parsers.memory.live_arrays import LiveArrays
+from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.main import main
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import sentence_name, short, time
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows
 from tpuprof.parsers.pages.findings.finding import Finding, Place
 from tpuprof.parsers.pages.findings.ops.groups import Group, Told, module_of, named, of_pass, told
-from tpuprof.parsers.pages.words import sentence_name, short, time
 
 LEAST_COLLECTIVE = 0.05
 """Every program waits a little for other cores; less than this share is rarely worth hiding."""

@@ -11,9 +11,9 @@ from tpuprof.parsers.base.intervals import Bools, Floats, distinct, medians
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import share, short, time
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes
 from tpuprof.parsers.pages.findings.finding import Finding, Place
-from tpuprof.parsers.pages.words import share, short, time
 
 BUSIER = 1.05
 """A core is late when it computes this much longer than the median of the others: single steps vary by 1-2 %."""

@@ -7,9 +7,9 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import multiple, short, time
 from tpuprof.parsers.pages.findings.budget import Budget, StepTimes
 from tpuprof.parsers.pages.findings.finding import Finding, Kind, Place
-from tpuprof.parsers.pages.words import multiple, short, time
 from tpuprof.parsers.steps.times import SLOW_STEP, SlowOp
 
 FEW = 0.2

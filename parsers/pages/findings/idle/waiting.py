@@ -9,10 +9,10 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, covered, median, union
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import ordinal, sentence_name, share, short, time
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_program
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes
 from tpuprof.parsers.pages.findings.finding import Finding, Kind, Place
-from tpuprof.parsers.pages.words import ordinal, sentence_name, share, short, time
 from tpuprof.parsers.steps.requests.serving import answers_requests
 
 LEAST_INPUT = 0.05

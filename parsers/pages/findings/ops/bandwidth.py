@@ -11,6 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import share, size
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
@@ -31,7 +32,6 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     told,
 )
 from tpuprof.parsers.pages.findings.ops.moving import op_shapes
-from tpuprof.parsers.pages.words import share, size
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2

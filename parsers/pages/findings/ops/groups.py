@@ -10,13 +10,13 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import sentence_name, short
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable, clone_keys, without_number
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding
-from tpuprof.parsers.pages.words import sentence_name, short
 
 HBM = TRAFFIC.index("hbm")
 

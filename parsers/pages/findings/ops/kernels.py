@@ -8,12 +8,12 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import is_among
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.words import sentence_name, share, short
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.roofline import uncounted
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, Place
 from tpuprof.parsers.pages.findings.ops.groups import HBM, NOTHING, USUAL, Group, Told, capped, kernel_name, told
-from tpuprof.parsers.pages.words import sentence_name, share, short
 
 LEAST_UNCOUNTED = 0.10
 """From this share of the time on it names kernels that nobody counted."""

@@ -9,13 +9,13 @@ import numpy as np
 from tpuprof.parsers.base.intervals import is_among, median
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import multiple, share, short, size, time
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
 from tpuprof.parsers.pages.findings.finding import Place
 from tpuprof.parsers.pages.findings.ops.groups import HBM, NOTHING, USUAL, Told, capped, groups_of, module_of, named
 from tpuprof.parsers.pages.findings.ops.kernels import times_of
-from tpuprof.parsers.pages.words import multiple, share, short, size, time
 
 LEAST_RECOMPUTED = 0.02
 """A little is always recomputed; from this share of the time on it pays to see what it saves."""

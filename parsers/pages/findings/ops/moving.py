@@ -9,12 +9,12 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import is_among, without
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import sentence_name, share, short, size, times
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
 from tpuprof.parsers.pages.findings.finding import Finding, Place
 from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Group, Told, named, told
-from tpuprof.parsers.pages.words import sentence_name, share, short, size, times
 
 LEAST_COPIES = 0.02
 """Every program copies a little; from this share of the time on it pays to find layouts that disagree."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import multiple, share, short
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_types, matrix_works, mxu_side
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
 from tpuprof.parsers.pages.findings.finding import Finding, Place
@@ -24,7 +25,6 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     reached,
     told,
 )
-from tpuprof.parsers.pages.words import multiple, share, short
 
 _LEAST_OP = 2e-4
 """It looks at the shapes of ops from this share of the time on; smaller ones are not worth the parsing."""

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers.jax_server import has_jax, interpreter
-from tpuprof.parsers.diff.live_arrays import LiveArraysDiff, changes
 from tpuprof.parsers.memory.live_arrays import groups, read_live_arrays
+from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff, changes
 
 PROGRAM = """
 import json, sys

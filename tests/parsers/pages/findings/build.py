@@ -13,7 +13,7 @@ from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.ops.core_ops import core_ops
+from tpuprof.parsers.ops.core.ops import core_ops
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, grid, table, with_
 from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
+from tpuprof.parsers.base.words import ordinal, share, short, tail, time, times
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -23,7 +24,6 @@ from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.overview import evidence_of
-from tpuprof.parsers.pages.words import ordinal, share, short, tail, time, times
 from tpuprof.parsers.steps.grid import InputSource, StepGrid
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import SlowOp

@@ -36,9 +36,9 @@ from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.loader import find_hlo, open_hlo_session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.live_arrays.screen import LiveArraysScreen
+from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
+from tpuprof.tui.pages.commands.oom.screen import TriageScreen
 from tpuprof.tui.pages.memory.load import ArraysBeside, load
-from tpuprof.tui.pages.oom.screen import TriageScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.choosing import Chooser
 from tpuprof.tui.widgets.popup import Reader

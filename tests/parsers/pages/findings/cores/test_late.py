@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import US, Op, Times, evidence, found, grid, the, with_
 from tpuprof.parsers.base.intervals import medians
-from tpuprof.parsers.ops.core_times import CoreOpTimes
+from tpuprof.parsers.ops.core.times import CoreOpTimes
 from tpuprof.parsers.pages.findings.cores.late import RankedTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, Place
 

@@ -1,0 +1,309 @@
+"""Compares two runs: B, the run after, against A, the run before. What it holds is in `parsers.session.diff.model`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.files.places import HostFile
+from tpuprof.parsers.formats.hlo.programs import module_name
+from tpuprof.parsers.hosts.plan import decoding_threads
+from tpuprof.parsers.hosts.progress import Meter, OnProgress
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.pages.common import why_no_ops
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.diff import model, noise
+from tpuprof.parsers.session.diff.cautions import cautions, different_programs
+from tpuprof.parsers.session.diff.groups import categories, classes, kinds, op_changes, op_groups
+from tpuprof.parsers.session.diff.match import matched
+from tpuprof.parsers.session.diff.measure import Measured, measure_steps, measure_whole
+from tpuprof.parsers.session.diff.memory import modules_memory
+from tpuprof.parsers.session.diff.model import (
+    UNKNOWN_CHANGE,
+    Basis,
+    Change,
+    Diff,
+    change,
+    change_of,
+)
+from tpuprof.parsers.session.diff.noise import Bounds, typical_bounds, within
+from tpuprof.parsers.session.diff.phases import PhaseSide, phases
+from tpuprof.parsers.session.diff.settings import about_settings, setting_changes, settings_of
+from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.session.software import NOT_TOLD
+
+FIGURES: tuple[tuple[str, str], ...] = (
+    ("device_duty_cycle_percent", "device duty cycle"),
+    ("flops_utilization_percent", "FLOPS utilization"),
+    ("memory_bandwidth_utilization_percent", "HBM bandwidth"),
+    ("roofline_efficiency_percent", "roofline efficiency"),
+    ("mxu_utilization_percent", "MXU counter"),
+    ("hbm_utilization_percent", "HBM counter"),
+    ("device_idle_percent", "device idle"),
+    ("host_idle_percent", "host idle"),
+    ("bits16_percent", "16-bit compute"),
+    ("bits32_percent", "32-bit compute"),
+)
+"""The figures of the overview that it compares: attribute of `Performance`, and its name in words."""
+
+
+def compare(
+    before: Session,
+    after: Session,
+    host: str | None = None,
+    on_progress: OnProgress = lambda _: None,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> Diff:
+    """Compares two runs.
+
+    Args:
+        before, after: sessions of A and B; it uses again what they have decoded.
+        host: compares one host of each run; None compares all.
+        on_progress: called on the decoding threads while the ops of steps are read, after the sessions' own progress.
+        is_cancelled: called meanwhile.
+
+    Raises:
+        ProfileError: a run cannot be read (exit code 4), or has no such host (3).
+        Cancelled: `is_cancelled`, or that of a session, said so.
+    """
+    sides = [_Run.of(session, host) for session in (before, after)]
+    basis = _basis(sides)
+    bounds = typical_bounds(sides[0].step_ps, sides[1].step_ps) if basis == "step" else (None, None)
+    times = [_measured(run, basis, of, on_progress, is_cancelled) for run, of in zip(sides, bounds, strict=True)]
+    return _diff(sides, basis, bounds, times, host)
+
+
+# --- what there is of each run -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What the pages of one run say."""
+
+    session: Session
+    page: Overview
+    ops: OpsPage
+    summaries: tuple[HostSummary, ...]
+    files: dict[str, HostFile]
+    step_ps: Floats
+    busiest: str
+    runs: int
+
+    @classmethod
+    def of(cls, session: Session, host: str | None) -> _Run:
+        page, ops = session.overview(host), session.ops(host)
+        summaries = tuple(session.summaries(host))
+        step_ps = np.array([step.duration_ps for step in page.steps], np.float64)
+        files = {file.label: file for file in session.run.hosts}
+        busiest, runs = _busiest(summaries)
+        return cls(session, page, ops, summaries, files, step_ps, busiest, runs)
+
+    @property
+    def why_no_steps(self) -> str:
+        """Why there are no steps; empty where there are."""
+        if len(self.step_ps):
+            return ""
+        return self.page.unknown.get("performance.step_time_ms", "the profile has no steps")
+
+
+def _busiest(summaries: Sequence[HostSummary]) -> tuple[str, int]:
+    """The module with the most time over all hosts, and how often it ran; empty and 0 without modules."""
+    times: dict[str, int] = {}
+    counts: dict[str, list[int]] = {}
+    for summary in summaries:
+        for module in summary.requests.modules:
+            name = module_name(module.name)
+            times[name] = times.get(name, 0) + int(module.duration_ps.sum())
+            runs = len(module) if module.is_joined else round(len(module) / max(1, module.cores))
+            counts.setdefault(name, []).append(runs)
+    if not times:
+        return "", 0
+    best = max(times, key=lambda name: (times[name], name))
+    return best, max(1, *counts[best])
+
+
+def _basis(runs: Sequence[_Run]) -> Basis:
+    if all(len(run.step_ps) for run in runs):
+        return "step"
+    return "module run" if all(run.runs and len(run.ops) for run in runs) else "capture"
+
+
+def _measured(
+    run: _Run, basis: Basis, bounds: Bounds | None, on_progress: OnProgress, is_cancelled: Callable[[], bool]
+) -> Measured:
+    if bounds is None:
+        return measure_whole(run.ops, run.summaries, run.runs if basis == "module run" else 1)
+    hosts = [run.files[summary.host] for summary in run.summaries if summary.steps is not None]
+    meter = Meter(hosts, on_progress, is_cancelled)
+    return measure_steps(run.ops, run.summaries, run.files, bounds, meter, decoding_threads(), run.session.cache)
+
+
+# --- the comparison ------------------------------------------------------------------------------------------------
+
+
+def _diff(
+    runs: Sequence[_Run],
+    basis: Basis,
+    bounds: tuple[Bounds | None, Bounds | None],
+    times: Sequence[Measured],
+    host: str | None,
+) -> Diff:
+    unknown: dict[str, str] = {}
+    before, after = times
+    names = _names([run.session.run for run in runs])
+    sides = [_side(run, name, basis, of) for run, name, of in zip(runs, names, bounds, strict=True)]
+    steps = _steps(runs, bounds)
+    if steps is None:
+        unknown["steps"] = _of_both([run.why_no_steps for run in runs])
+    has_cores = all(run.ops.core_count for run in runs)
+    total = change_of(before.whole, after.whole) if has_cores else UNKNOWN_CHANGE
+    pairs = matched(before.ops, after.ops, runs[0].ops.table, runs[1].ops.table)
+    if not before.ops or not after.ops:
+        unknown["ops"] = _of_both([why_no_ops(run.summaries) for run in runs])
+    ops = op_changes(pairs, before, after)
+    tables = runs[0].ops.table, runs[1].ops.table
+    different = different_programs(before, after, pairs)
+    settings = _settings(runs, times, host, unknown)
+    diff = Diff(
+        before=sides[0],
+        after=sides[1],
+        basis=basis,
+        steps=steps,
+        between_cores=UNKNOWN_CHANGE if steps is None else _less(steps.typical, total),
+        ops=tuple(op for op, _ in ops),
+        groups=op_groups(ops, before, after, tables),
+        categories=categories(before, after),
+        classes=classes(before, after) if has_cores else (),
+        kinds=() if different else kinds(before, after, tables),
+        total=total,
+        phases=(),
+        settings=settings,
+        figures=_figures(runs, unknown),
+        modules=_modules(runs, before, after, host, unknown),
+        unknown=unknown,
+        warnings=(*cautions(sides, basis, pairs, bool(different)), *about_settings(settings)),
+        different=different,
+    )
+    parts = [
+        PhaseSide(of, cache(partial(measure_whole, run.ops, run.summaries, 1)), run.summaries, run.ops.table)
+        for run, of in zip(runs, times, strict=True)
+    ]
+    found = phases((parts[0], parts[1]), pairs, diff) if has_cores and ops else ()
+    if not found:
+        unknown["phases"] = unknown.get("ops") or "no run of a module is recorded, so programs cannot be told apart"
+    return replace(diff, phases=found)
+
+
+def _settings(
+    runs: Sequence[_Run], times: Sequence[Measured], host: str | None, unknown: dict[str, str]
+) -> tuple[model.SettingChange, ...]:
+    found = [
+        settings_of(run.files, run.summaries, run.session.memory(host), of.runs)
+        for run, of in zip(runs, times, strict=True)
+    ]
+    told = [any(one.kind in ("version", "flag") for one in part) for part in found]
+    if not all(told):
+        each = _of_both(["" if is_told else NOT_TOLD for is_told in told])
+        unknown["settings"] = each if any(told) else f"in both runs, {NOT_TOLD}"
+    return setting_changes(*found)
+
+
+def _of_both(reasons: Sequence[str]) -> str:
+    return "; ".join(f"{name}: {why}" for name, why in zip("AB", reasons, strict=True) if why)
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """The runs' names; where these are equal, the part of their paths that differs."""
+    names = [run.name for run in runs]
+    if names[0] != names[1] or runs[0].path == runs[1].path:
+        return names
+    paths = [os.path.abspath(run.path) for run in runs]
+    top = os.path.commonpath(paths)
+    return [os.path.relpath(path, top) for path in paths]
+
+
+def _side(run: _Run, name: str, basis: Basis, bounds: Bounds | None) -> model.Side:
+    page, time = run.page, run.page.performance.step_time
+    typical = within(run.step_ps, bounds) if bounds is not None else np.ones(len(run.step_ps), np.bool_)
+    units, unit_name = 1, "capture"
+    if basis == "step":
+        units = int(np.count_nonzero(typical))
+        inferred = time is not None and time.source == "modules"
+        unit_name = f"period of {run.busiest or 'the busiest module'}" if inferred else "step"
+    elif basis == "module run":
+        units, unit_name = run.runs, f"run of {run.busiest}"
+    return model.Side(
+        name=name,
+        path=run.session.run.path,
+        hosts=page.hosts,
+        device_type=page.environment.device_type,
+        core_count=page.environment.device_core_count,
+        units=units,
+        unit_name=unit_name,
+        step_ps=tuple(step.duration_ps for step in page.steps),
+        typical=tuple(typical.tolist()),
+        step_time=time,
+        why_no_steps=run.why_no_steps,
+        table=run.ops.table,
+        programs=run.ops.program,
+        warnings=page.warnings,
+        simulated=page.environment.simulated,
+    )
+
+
+def _steps(runs: Sequence[_Run], bounds: Sequence[Bounds | None]) -> model.Steps | None:
+    values = [run.step_ps for run in runs]
+    usual = [part[within(part, of)] for part, of in zip(values, bounds, strict=True) if of is not None]
+    if not usual:
+        return None
+    typical = change_of(noise.estimate_steps(usual[0]), noise.estimate_steps(usual[1]))
+    mean = change_of(noise.estimate_steps(values[0]), noise.estimate_steps(values[1]))
+    return model.Steps(
+        typical=typical,
+        mean=mean,
+        median=change_of(noise.estimate_median(values[0]), noise.estimate_median(values[1])),
+        minimum=change(*(float(part.min()) for part in values)),
+        maximum=change(*(float(part.max()) for part in values)),
+        odd=_less(mean, typical),
+    )
+
+
+def _less(whole: Change, part: Change) -> Change:
+    """A time without one of its parts, with the noise of the whole."""
+    if whole.before is None or whole.after is None or part.before is None or part.after is None:
+        return UNKNOWN_CHANGE
+    return change(whole.before - part.before, whole.after - part.after, whole.noise)
+
+
+def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyFigure, ...]:
+    """The figures that at least one run has."""
+    figures = []
+    for key, label in FIGURES:
+        values: list[float | None] = [getattr(run.page.performance, key) for run in runs]
+        if values == [None, None]:
+            continue
+        for side, run, value in zip(("before", "after"), runs, values, strict=True):
+            if value is None:
+                dotted = f"compute_precision.{key}" if key.startswith("bits") else key
+                reason = run.page.unknown.get(f"performance.{dotted}", "the profile does not tell")
+                unknown[f"figures.{key}.{side}"] = reason
+        figures.append(model.KeyFigure(key, label, change(*values)))
+    return tuple(figures)
+
+
+def _modules(
+    runs: Sequence[_Run], before: Measured, after: Measured, host: str | None, unknown: dict[str, str]
+) -> tuple[model.ModuleMemory, ...]:
+    compiled = runs[0].session.memory(host), runs[1].session.memory(host)
+    memories = modules_memory(before, after, compiled, (runs[0].ops.program, runs[1].ops.program))
+    if not memories:
+        unknown["modules"] = "no program of either run is known by name"
+    return memories

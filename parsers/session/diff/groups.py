@@ -1,0 +1,199 @@
+"""The changes of ops, and of what they add up to: categories, classes, kinds that one run alone has.
+
+Above all ops with their clones: sixty layers that each got a little slower are one change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.ops.table import OpTable, clone_keys
+from tpuprof.parsers.session.diff.match import Pair
+from tpuprof.parsers.session.diff.measure import Measured, Op
+from tpuprof.parsers.session.diff.model import (
+    KindChange,
+    KindOf,
+    NamedChange,
+    OpChange,
+    OpGroup,
+    change_of,
+    change_of_either,
+    plain_change,
+)
+
+_OPCODE = re.compile(r" ([a-z][a-z0-9_\-]*)\(")
+_TARGET = re.compile(r'custom_call_target="([^"]+)"')
+_LEAST_KNOWN = 0.9
+"""Share of each run's time in ops whose kind is known for a kind to be new or gone, and not unknown in one of them."""
+
+Compared = tuple[OpChange, Pair]
+"""An op's change, and the ops of both runs that it is of."""
+
+
+def op_groups(
+    ops: Sequence[Compared], before: Measured, after: Measured, tables: tuple[OpTable, OpTable]
+) -> tuple[OpGroup, ...]:
+    """Groups the changes of ops with those of their clones in one program, the largest change first.
+
+    The noise of a group is that of its ops' times added up, as one of as many comparisons as there are ops: a group
+    of one op has that op's change.
+
+    Args:
+        ops: in the order of `Diff.ops`.
+        tables: the ops that the rows of `before` and `after` refer to.
+    """
+    of_before, of_after = (_keys(run, table) for run, table in zip((before, after), tables, strict=True))
+    members: dict[tuple[str, ...], list[int]] = {}
+    for number, (op, pair) in enumerate(ops):
+        if pair.after is not None:
+            key = of_after[pair.after]
+        else:
+            assert pair.before is not None
+            key = of_before[pair.before]
+            if not key[1]:  # without a framework op: what has that name in the other run may be another op
+                key = (*key, "gone")
+        members.setdefault((op.program, *key), []).append(number)
+    groups = [_group(ops, numbers, before, after) for numbers in members.values()]
+    return tuple(sorted(groups, key=lambda group: (-abs(group.change.time.delta or 0.0), group.members)))
+
+
+def _keys(run: Measured, table: OpTable) -> list[tuple[str, ...]]:
+    return clone_keys(table, np.array([op.row for op in run.ops], np.intp))
+
+
+def _group(ops: Sequence[Compared], members: list[int], before: Measured, after: Measured) -> OpGroup:
+    """The changes of some ops added up; names and texts are those of the op with the most time."""
+    if len(members) == 1:
+        return OpGroup(ops[members[0]][0], tuple(members))
+    changes, pairs = [ops[number][0] for number in members], [ops[number][1] for number in members]
+    main = max(changes, key=lambda op: max(op.time.before or 0.0, op.time.after or 0.0))
+    old = [pair.before for pair in pairs if pair.before is not None]
+    new = [pair.after for pair in pairs if pair.after is not None]
+    times = before.time(old) if old else None, after.time(new) if new else None
+    counts = (float(run.count[rows].sum()) if rows else None for run, rows in ((before, old), (after, new)))
+    count = plain_change(*counts)
+    if not old or not new:
+        count = replace(count, mark="gone" if old else "new")
+    change = replace(
+        main,
+        name=f"{main.name} ({len(members)} ops)",
+        old_name=None,
+        time=change_of_either(*times, len(ops)),
+        count=count,
+        text_changed=any(op.text_changed for op in changes),
+    )
+    return OpGroup(change, tuple(members))
+
+
+def op_changes(pairs: Sequence[Pair], before: Measured, after: Measured) -> list[Compared]:
+    """The changes of ops, the largest first."""
+    ops = [(_op_change(pair, before, after, len(pairs)), pair) for pair in pairs]
+    ops.sort(key=lambda item: (-abs(item[0].time.delta or 0.0), item[0].program, item[0].name))
+    return ops
+
+
+def _op_change(pair: Pair, before: Measured, after: Measured, comparisons: int) -> OpChange:
+    old = before.ops[pair.before] if pair.before is not None else None
+    new = after.ops[pair.after] if pair.after is not None else None
+    shown = new or old
+    assert shown is not None
+    rows = ((before, pair.before), (after, pair.after))
+    time_before, time_after = (None if row is None else run.time([row]) for run, row in rows)
+    count_before, count_after = (None if row is None else float(run.count[row]) for run, row in rows)
+    count = plain_change(count_before, count_after)
+    if old is None or new is None:
+        count = replace(count, mark="new" if old is None else "gone")
+    return OpChange(
+        name=shown.name,
+        old_name=old.name if old is not None and new is not None and old.name != new.name else None,
+        program=shown.program,
+        category=shown.category,
+        op_class=shown.op_class,
+        framework_op=shown.framework_op,
+        time=change_of_either(time_before, time_after, comparisons),
+        count=count,
+        matched_by=pair.by,
+        text_changed=pair.text_changed,
+        rows=(old.row if old is not None else None, new.row if new is not None else None),
+    )
+
+
+def _rows_by(ops: Sequence[Op], key: Callable[[Op], str]) -> dict[str, list[int]]:
+    rows: dict[str, list[int]] = {}
+    for row, op in enumerate(ops):
+        rows.setdefault(key(op), []).append(row)
+    return rows
+
+
+def categories(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
+    """The changes of HLO categories, the largest first."""
+    parts = [_rows_by(run.ops, lambda op: op.category or "unknown") for run in (before, after)]
+    names = sorted({*parts[0], *parts[1]})
+    changes = []
+    for name in names:
+        old, new = parts[0].get(name), parts[1].get(name)
+        times = before.time(old) if old else None, after.time(new) if new else None
+        run, rows = (after, new) if new else (before, old or [])
+        main = max(rows, key=run.means.__getitem__)
+        changes.append(NamedChange(name, run.ops[main].op_class, change_of_either(*times, len(names))))
+    return tuple(sorted(changes, key=lambda item: (-abs(item.time.delta or 0.0), item.name)))
+
+
+def classes(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
+    """The changes of the classes that either run has, and of idle time."""
+    parts = [_rows_by(run.ops, lambda op: op.op_class) for run in (before, after)]
+    changes: list[NamedChange] = []
+    for name in OP_CLASSES:
+        if name == "idle":
+            times = before.idle, after.idle
+        elif name in parts[0] or name in parts[1]:
+            times = before.time(parts[0].get(name, ())), after.time(parts[1].get(name, ()))
+        else:
+            continue
+        changes.append(NamedChange(name, name, change_of(*times, len(OP_CLASSES))))
+    return tuple(changes)
+
+
+def kinds(before: Measured, after: Measured, tables: tuple[OpTable, OpTable]) -> tuple[KindChange, ...]:
+    """The kinds of ops that take time in typical steps of one run and are not in the other, the largest first.
+
+    An opcode is left out where the category of its ops has the same name, and ``custom-call`` where its target tells.
+    """
+    runs = (before, after)
+    texts = [[table.expression(op.row) for op in run.ops] for run, table in zip(runs, tables, strict=True)]
+    opcodes = [[match[1] if (match := _OPCODE.search(text)) else "" for text in part] for part in texts]
+    named: dict[KindOf, list[list[str]]] = {
+        "category": [[op.category or "" for op in run.ops] for run in runs],
+        "opcode": opcodes,
+        "custom call": [
+            [match[1] if (match := _TARGET.search(text)) else opcode for text, opcode in zip(*part, strict=True)]
+            for part in zip(texts, opcodes, strict=True)
+        ],
+    }
+    changes: list[KindChange] = []
+    for of, (old, new) in named.items():
+        if all(_knows(run, names) for run, names in zip(runs, (old, new), strict=True)):
+            told = {change.name for change in changes}
+            changes += [_kind(of, name, before, old, "gone") for name in sorted({*old} - {*new, *told, ""})]
+            changes += [_kind(of, name, after, new, "new") for name in sorted({*new} - {*old, *told, ""})]
+    changes = [change for change in changes if change.time.mark in ("new", "gone")]
+    return tuple(sorted(changes, key=lambda change: -abs(change.time.delta or 0.0)))
+
+
+def _knows(run: Measured, names: Sequence[str]) -> bool:
+    """Whether a run tells the kind of nearly all ops, by their time."""
+    known = run.means[[bool(name) for name in names]].sum() if names else 0.0
+    return bool(known >= _LEAST_KNOWN * run.means.sum() > 0)
+
+
+def _kind(of: KindOf, name: str, run: Measured, names: Sequence[str], mark: str) -> KindChange:
+    rows = [row for row, other in enumerate(names) if other == name]
+    main = run.ops[max(rows, key=run.means.__getitem__)]
+    time = run.time(rows)
+    change = change_of_either(time, None) if mark == "gone" else change_of_either(None, time)
+    return KindChange(of, name, main.op_class, change, len(rows), main.name)

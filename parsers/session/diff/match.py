@@ -1,0 +1,129 @@
+"""Which op of one run is which op of another.
+
+A compiler numbers ops anew whenever a program changes: ``fusion.12`` of one compilation need not be that of another.
+So a name alone is no match. It matches ops in passes, the surest first. A pass looks only at ops that no earlier pass
+has matched; it matches several ops that look alike in the order of their numbers:
+
+1. program, name and HLO text, but for numbers in names ("name")
+2. program, HLO text but for numbers, framework op: the op was numbered anew ("text")
+3. program, name, category, framework op: its shapes or layouts have changed ("name")
+4. program, category, shape and framework op: its operands or its fusion have changed ("origin")
+5. program, category, framework op, where either run has one such op only ("origin")
+6. program, name and category, for ops that no framework op is known of in one of the runs ("name")
+7. HLO text and framework op in whatever program: the program was renamed ("text")
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import natural_key
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.session.diff.measure import Op
+from tpuprof.parsers.session.diff.model import MatchedBy
+
+_NAME = re.compile(r"%[\w.\-]+")
+_NUMBER = re.compile(r"[._]?\d+")
+_ID = re.compile(r"\b(channel_id|program_id|unique_id)=\d+")
+_LONGEST = 4_000
+"""It reads so many characters of an HLO text; a tuple of a thousand shapes tells no more than its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Op number `before` of A and `after` of B, one of them None where the other run has no such op."""
+
+    before: int | None
+    after: int | None
+    by: MatchedBy
+    text_changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """The ops of one run with what they are compared by; `text` is without numbers."""
+
+    ops: tuple[Op, ...]
+    text: tuple[str, ...]
+    shape: tuple[str, ...]
+
+
+def matched(before: Sequence[Op], after: Sequence[Op], table_before: OpTable, table_after: OpTable) -> tuple[Pair, ...]:
+    """Matches the ops; returns every op of both runs once, the pairs first."""
+    a, b = _described(before, table_before), _described(after, table_after)
+    left = set(range(len(a.ops))), set(range(len(b.ops)))
+    pairs: list[Pair] = []
+    for number, (by, key) in enumerate(_PASSES, 1):
+        for old, new in _pass(a, b, left, number, key):
+            left[0].discard(old)
+            left[1].discard(new)
+            pairs.append(Pair(old, new, by, bool(a.text[old] and b.text[new]) and a.text[old] != b.text[new]))
+        if not left[0] or not left[1]:
+            break
+    pairs += [Pair(op, None, "none") for op in sorted(left[0])]
+    return (*pairs, *(Pair(None, op, "none") for op in sorted(left[1])))
+
+
+def normalised(expression: str) -> str:
+    """An HLO text without what a new compilation numbers anew; empty for an op that the profile has no text of.
+
+    It removes the numbers in names, and the name of the op itself; opcodes, types, shapes, layouts and attributes stay.
+    """
+    _, equals, text = expression[:_LONGEST].partition(" = ")
+    return _ID.sub(r"\1=", _NAME.sub(lambda name: _NUMBER.sub("", name[0]), text)) if equals else ""
+
+
+def _described(ops: Sequence[Op], table: OpTable) -> _Described:
+    text = tuple(normalised(table.expression(op.row)) for op in ops)
+    rows = np.array([op.row for op in ops], np.int64)
+    shapes = table.texts("shape_with_layout", rows) if len(rows) else []
+    shape = tuple(given or normal.partition(" ")[0] for given, normal in zip(shapes, text, strict=True))
+    return _Described(tuple(ops), text, shape)
+
+
+_Key = Callable[[Op, str, str], Hashable]
+"""What an op is compared by, given its text and its shape; empty for one that has nothing of it."""
+
+_PASSES: tuple[tuple[MatchedBy, _Key], ...] = (
+    ("name", lambda op, text, _: (op.program, op.name, text, op.category, "" if text else op.framework_op)),
+    ("text", lambda op, text, _: text and (op.program, text, op.framework_op)),
+    ("name", lambda op, _, __: op.framework_op and (op.program, op.name, op.category, op.framework_op)),
+    ("origin", lambda op, _, shape: shape and op.framework_op and (op.program, op.category, shape, op.framework_op)),
+    ("origin", lambda op, _, __: op.framework_op and (op.program, op.category, op.framework_op)),
+    ("name", lambda op, _, __: (op.program, op.name, op.category)),
+    ("text", lambda op, text, _: text and (text, op.framework_op.partition("/")[2], op.category)),
+)
+_ONLY_SINGLE, _BY_NAME_ALONE = 5, 6
+"""Numbers of passes: in which a key counts only if one op of each run has it; which heeds no framework op."""
+
+
+def _pass(
+    a: _Described, b: _Described, left: tuple[set[int], set[int]], number: int, key: _Key
+) -> list[tuple[int, int]]:
+    """Pairs of ops with the same key; several ops with one key pair in the order of their names' numbers."""
+    others = _grouped(b, left[1], key)
+    pairs: list[tuple[int, int]] = []
+    for known, members in _grouped(a, left[0], key).items():
+        same = others.get(known, [])
+        if number != _ONLY_SINGLE or len(members) + len(same) == 2:
+            pairs += zip(members, same, strict=False)
+    if number == _BY_NAME_ALONE:  # what stems from different framework ops is not one op
+        origins = [{a.ops[old].framework_op, b.ops[new].framework_op} - {""} for old, new in pairs]
+        pairs = [pair for pair, names in zip(pairs, origins, strict=True) if len(names) < 2]
+    return pairs
+
+
+def _grouped(run: _Described, left: set[int], key: _Key) -> dict[Hashable, list[int]]:
+    groups: dict[Hashable, list[int]] = {}
+    for row in sorted(left):
+        of_row = key(run.ops[row], run.text[row], run.shape[row])
+        if of_row:
+            groups.setdefault(of_row, []).append(row)
+    for members in groups.values():
+        if len(members) > 1:
+            members.sort(key=lambda row: natural_key(run.ops[row].name))
+    return groups

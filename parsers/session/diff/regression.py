@@ -1,0 +1,50 @@
+"""Whether a run got slower by more than is allowed, as a check in continuous integration asks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.session.diff.model import Diff
+
+Outcome = Literal["slower", "passed", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """The answer of such a check.
+
+    Attributes:
+        allowed: the fraction by which step time may grow.
+        outcome: `slower` where it grew by more than that and beyond the noise; `unknown` where nothing can tell.
+        sentence: why; empty for a pass, unless the noise is larger than what is allowed.
+    """
+
+    allowed: float
+    outcome: Outcome
+    sentence: str
+
+
+def regression(diff: Diff, allowed: float) -> Regression:
+    """Judges the typical step, and the mean step: steps that became odd don't change the typical one."""
+    if diff.different:
+        sentence = f"Nothing can be said of a regression: {diff.different}."
+        return Regression(allowed, "unknown", sentence)
+    steps = diff.steps
+    if steps is None:
+        why = diff.unknown.get("steps", "the profiles have no steps")
+        return Regression(allowed, "unknown", f"Step times are unknown, so nothing can be said of a regression: {why}.")
+    if steps.typical.noise is None:
+        sentence = "A run with one step tells nothing of the noise, so nothing can be said of a regression."
+        return Regression(allowed, "unknown", sentence)
+    for name, change in (("typical", steps.typical), ("mean", steps.mean)):
+        if change.mark == "more" and change.relative is not None and change.relative > allowed:
+            grown = f"{100 * change.relative:.1f} %"
+            sentence = f"The {name} step takes {grown} longer than before, more than the {100 * allowed:g} % allowed."
+            return Regression(allowed, "slower", sentence)
+    base = steps.typical.before or 0.0
+    if steps.typical.mark == "same" and steps.typical.noise > allowed * base > 0:
+        noise = f"{100 * steps.typical.noise / base:.1f} %"
+        sentence = f"The noise ({noise}) is larger than the {100 * allowed:g} % allowed: more steps would tell."
+        return Regression(allowed, "passed", sentence)
+    return Regression(allowed, "passed", "")

@@ -1,0 +1,160 @@
+"""Op tables: sums, nesting and merging, on both decoding cores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
+from tpuprof.parsers.base.intervals import union_length
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.ops.core.ops import core_ops
+from tpuprof.parsers.ops.device import op_class
+from tpuprof.parsers.ops.table import merge_tables
+from tpuprof.parsers.pages.overview.overview import overview
+
+CATEGORIES = ["convolution fusion", "loop fusion", "copy", "all-reduce", "infeed", "while"]
+
+
+@st.composite
+def nested_ops(draw: st.DrawFn) -> list[OpSpec]:
+    """Ops that nest properly: each gap of a parent is filled from left to right."""
+    ops: list[OpSpec] = []
+
+    def fill(begin: int, end: int, depth: int) -> None:
+        at = begin
+        while at < end and len(ops) < 40:
+            at += draw(st.integers(0, 5))
+            length = draw(st.integers(1, 30))
+            if at + length > end:
+                return
+            number = draw(st.integers(0, 5))
+            ops.append((f"op.{number}", CATEGORIES[number], at, length))
+            if depth < 3 and draw(st.booleans()):
+                fill(at, at + length, depth + 1)
+            at += length
+
+    fill(0, 200, 0)
+    return ops
+
+
+@given(nested_ops(), st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_self_times_sum_to_the_busy_union(ops: list[OpSpec], shuffled: bool) -> None:
+    space = XSpace()
+    tpu_plane(space, 0, ops[::-1] if shuffled else ops)
+    table = core_ops(Trace.from_bytes(space.SerializeToString()).planes[0]).table
+    start = np.array([op[2] for op in ops], np.int64)
+    end = start + np.array([op[3] for op in ops], np.int64)
+    assert int(table.self_ps.sum()) == union_length(start, end)
+    assert int(table.total_ps.sum()) == int((end - start).sum())
+    assert int(table.occurrences.sum()) == len(ops)
+    for at, name in enumerate(table.name):
+        mine = [op for op in ops if op[0] == name]
+        assert table.category[at] == mine[0][1]
+        assert table.occurrences[at] == len(mine)
+        assert table.minimum_ps[at] == min(op[3] for op in mine)
+        assert table.flops[at] == 1000 * len(mine)
+        assert table.hbm_bytes[at] == 500 * len(mine)
+
+
+def test_merging_cores_adds_up_by_program_and_symbol() -> None:
+    space = XSpace()
+    ops = [("fusion.1", "loop fusion", 0, 10), ("copy.2", "copy", 10, 5)]
+    tpu_plane(space, 0, ops)
+    tpu_plane(space, 1, [*ops, ("fusion.1", "loop fusion", 20, 30)])
+    trace = Trace.from_bytes(space.SerializeToString())
+    table = merge_tables([core_ops(plane).table for plane in trace.planes])
+    rows = {name: at for at, name in enumerate(table.name)}
+    assert sorted(rows) == ["copy.2", "fusion.1"]
+    assert table.self_ps[rows["fusion.1"]] == 50
+    assert table.occurrences[rows["fusion.1"]] == 3
+    assert table.minimum_ps[rows["fusion.1"]] == 10
+    assert table.flops[rows["fusion.1"]] == 3000
+
+
+def test_the_devices_own_time_span_counts_where_an_event_has_both_stats() -> None:
+    space = XSpace()
+    plane = tpu_plane(space, 0, [("a", "copy", 0, 10)])
+    line = plane.plane.lines[-1]
+    plane.event(line, 1, 100, 50, device_offset_ps=200, device_duration_ps=20)
+    plane.event(line, 1, 300, 7, device_offset_ps=1)
+    ops = core_ops(Trace.from_bytes(space.SerializeToString()).planes[0])
+    assert ops.events.start_ps.tolist() == [0, 200, 300]
+    assert (ops.events.end_ps - ops.events.start_ps).tolist() == [10, 20, 7]
+    assert ops.event_start_ps.tolist() == [0, 100, 300]
+
+
+def test_times_of_the_device_keep_no_other_column() -> None:
+    space = XSpace()
+    plane = PlaneBuilder(space, "/device:TPU:0", 1)
+    line, event = plane.line("XLA Ops"), plane.event_id("a")
+    for at in range(50):
+        plane.event(line, event, at * 10, 5, device_offset_ps=at * 10, device_duration_ps=6)
+    events = core_ops(Trace.from_bytes(space.SerializeToString()).planes[0]).events
+    for column in (events.start_ps, events.end_ps):
+        owner = column if column.base is None else column.base
+        assert isinstance(owner, np.ndarray) and owner.nbytes == column.nbytes == 50 * 8
+
+
+def test_times_beyond_reason_keep_sums_within_64_bits() -> None:
+    space = XSpace()
+    ops = [("f", "loop fusion", at, 1 << 60) for at in range(40)]
+    tpu_plane(space, 0, ops, steps=[("0", 0, 100), ("1", 100, 200)])
+    page = overview([summarise(Trace.from_bytes(space.SerializeToString()), "host0")])
+    assert page.performance.device_idle_percent is not None
+    assert 0 <= page.performance.device_idle_percent <= 100
+    assert all(0 <= share.fraction <= 1 for share in page.shares)
+
+
+def test_ops_without_metadata_or_with_stats_of_a_wrong_type_keep_their_row() -> None:
+    space = XSpace()
+    plane = PlaneBuilder(space, "/device:TPU:0")
+    line = plane.line("XLA Ops")
+    odd = plane.event_id("%odd = f32[] odd()", "odd", hlo_category=5, flops="many", program_id="x")
+    plane.event(line, odd, 0, 10)
+    line.events.add(metadata_id=99, offset_ps=20, duration_ps=5)
+    line.events.add(metadata_id=-7, offset_ps=30, duration_ps=-4)
+    table = core_ops(Trace.from_bytes(space.SerializeToString()).planes[0]).table
+    rows = {name: at for at, name in enumerate(table.name)}
+    assert sorted(rows) == ["event -7", "event 99", "odd"]
+    assert [table.category[at] for at in rows.values()] == [None] * 3
+    assert np.isnan(table.flops).all()
+    assert not table.has_ids.any()
+    assert table.self_ps[rows["event 99"]] == 5
+    assert table.self_ps[rows["event -7"]] == 0
+
+
+def test_a_plane_without_an_op_line_gives_an_empty_table() -> None:
+    space = XSpace()
+    PlaneBuilder(space, "/device:TPU:0").stat("device_type_string", "TPU test")
+    assert len(core_ops(Trace.from_bytes(space.SerializeToString()).planes[0]).table) == 0
+
+
+@pytest.mark.parametrize(
+    ("category", "name", "flops", "expected"),
+    [
+        ("convolution fusion", "", True, "compute"),
+        ("output fusion", "", False, "compute"),
+        ("loop fusion", "", False, "vector"),
+        ("copy-done", "", False, "copy"),
+        ("data formatting", "", False, "copy"),
+        ("all-reduce-scatter fusion", "", False, "collective"),
+        ("collective-permute-start", "", False, "collective"),
+        ("async-done", "all-gather-done.3", False, "collective"),
+        ("custom fusion", "async-collective-start.2", False, "collective"),
+        ("custom fusion", "fusion.2", False, "vector"),
+        ("infeed", "", False, "host"),
+        ("host recv-done", "", False, "host"),
+        ("custom-call", "kernel", True, "compute"),
+        ("custom-call", "kernel", False, "unknown"),
+        (None, "fusion", True, "unknown"),
+        ("sort", "", False, "vector"),
+    ],
+)
+def test_what_a_category_means(category: str | None, name: str, flops: bool, expected: str) -> None:
+    assert op_class(category, name, flops) == expected

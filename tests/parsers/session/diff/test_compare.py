@@ -1,0 +1,314 @@
+"""Comparisons of small runs whose every time is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.demo.make_profile import write_profile
+from tests.demo.profile.hlo_module import Module
+from tests.demo.profile.timeline import DemoSpec
+from tests.parsers.session.diff.build import MS, US, Program, check_identity, diff_of, op, session, space_of, written
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.memory.model import HBM
+from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.session.diff.model import Change, Diff
+
+JITTER = (0, 3, -2, 1, -1, 2, -3, 0, 1, -1)
+"""Microseconds around a step's time."""
+
+
+def steady(*ops: tuple[str, int], jitter: Sequence[int] = JITTER) -> list[list[tuple[str, int]]]:
+    """Steps of the same ops; the first one's time varies a little."""
+    (first, time), *rest = ops
+    return [[(first, time + by * US), *rest] for by in jitter]
+
+
+BASE = Program(
+    steps=steady(("fusion.1", 60 * MS), ("copy.2", 10 * MS), ("all-reduce.3", 20 * MS)),
+    idle_ps=10 * MS,
+    categories={"fusion.1": "convolution fusion", "copy.2": "copy", "all-reduce.3": "all-reduce"},
+)
+
+
+def test_one_op_takes_longer(tmp_path: Path) -> None:
+    slower = steady(("fusion.1", 60 * MS), ("copy.2", 17 * MS), ("all-reduce.3", 20 * MS))
+    diff = diff_of(tmp_path, BASE, replace(BASE, steps=slower))
+    assert diff.steps is not None and diff.basis == "step"
+    assert diff.steps.typical.before == 100 * MS and diff.steps.typical.delta == 7 * MS
+    assert diff.steps.typical.relative == pytest.approx(0.07) and diff.steps.typical.mark == "more"
+    copy = op(diff, "copy.2").time
+    assert (copy.before, copy.after, copy.delta, copy.mark) == (10 * MS, 17 * MS, 7 * MS, "more")
+    assert diff.ops[0].name == "copy.2"
+    assert [item.name for item in diff.ops if item.time.mark == "same"] == ["all-reduce.3", "fusion.1"]
+    assert {item.name: item.time.delta for item in diff.classes} == {
+        "compute": 0.0,
+        "copy": 7 * MS,
+        "collective": 0.0,
+        "idle": 0.0,
+    }
+    assert diff.categories[0].name == "copy" and diff.categories[0].op_class == "copy"
+    check_identity(diff)
+    assert diff.warnings == () and diff.before.units == len(JITTER) and diff.before.unit_name == "step"
+
+
+def test_new_and_gone_ops(tmp_path: Path) -> None:
+    changed = replace(
+        BASE,
+        steps=steady(("fusion.1", 60 * MS), ("all-gather.7", 217 * MS), ("all-reduce.3", 20 * MS)),
+        categories={**BASE.categories, "all-gather.7": "all-gather"},
+    )
+    diff = diff_of(tmp_path, BASE, changed)
+    new, gone = op(diff, "all-gather.7"), op(diff, "copy.2")
+    assert (new.time.mark, new.time.before, new.time.delta) == ("new", None, 217 * MS)
+    assert (gone.time.mark, gone.time.after, gone.time.delta) == ("gone", None, -10 * MS)
+    assert new.rows[0] is None and new.rows[1] is not None and new.matched_by == "none"
+    assert new.time.relative is None and new.count.after == 1.0 and new.count.before is None
+    check_identity(diff)
+
+
+def test_lengths_and_cores_do_not_matter(tmp_path: Path) -> None:
+    longer = replace(BASE, steps=[*BASE.steps, *BASE.steps, *BASE.steps], cores=3)
+    diff = diff_of(tmp_path, BASE, longer)
+    assert diff.steps is not None and diff.steps.typical.delta == 0
+    assert all(item.time.mark == "same" and item.time.delta == 0 for item in diff.ops)
+    assert [item.count.after for item in diff.ops] == [1.0] * 3
+    assert any("A has 1 core, B has 3 cores" in sentence for sentence in diff.warnings)
+    check_identity(diff)
+
+
+def test_waiting_for_the_slowest_core(tmp_path: Path) -> None:
+    diff = diff_of(tmp_path, replace(BASE, cores=2), replace(BASE, cores=2, late_ps=4 * MS))
+    assert diff.steps is not None and diff.steps.typical.delta == 4 * MS
+    assert diff.total.delta == 2 * MS and diff.between_cores.delta == 2 * MS
+    check_identity(diff)
+
+
+def test_hosts_add_their_cores(tmp_path: Path) -> None:
+    slow = replace(BASE, steps=steady(("fusion.1", 60 * MS), ("copy.2", 12 * MS), ("all-reduce.3", 18 * MS)))
+    diff = diff_of(tmp_path, [BASE, BASE], [slow, slow])
+    assert diff.before.hosts == ("host0", "host1") and diff.before.core_count == 2
+    assert op(diff, "copy.2").time.delta == 2 * MS and op(diff, "all-reduce.3").time.delta == -2 * MS
+    check_identity(diff)
+
+
+def test_odd_steps_are_told_apart(tmp_path: Path) -> None:
+    idle = [10 * MS] * len(JITTER)
+    stalled = [*idle[:4], 300 * MS, *idle[5:]]
+    diff = diff_of(tmp_path, BASE, replace(BASE, idle_ps=stalled))
+    assert diff.steps is not None
+    assert diff.after.odd_count == 1 and diff.after.typical[4] is False and diff.after.units == 9
+    assert abs(diff.steps.typical.delta or 0.0) <= US and diff.steps.typical.mark == "same"
+    assert diff.steps.mean.delta == 29 * MS and diff.steps.mean.mark == "same"  # one of ten may be chance
+    assert diff.steps.maximum.after == 390 * MS - US
+    check_identity(diff)
+
+
+def test_many_slow_steps_are_how_the_program_runs(tmp_path: Path) -> None:
+    idle = [10 * MS if number % 2 else 40 * MS for number in range(len(JITTER))]
+    diff = diff_of(tmp_path, BASE, replace(BASE, idle_ps=idle))
+    assert diff.steps is not None and diff.after.odd_count == 0
+    assert diff.steps.typical.delta == 15 * MS and diff.steps.typical.mark == "more"
+    check_identity(diff)
+
+
+@pytest.mark.parametrize("late_ps", [0, 30 * MS])
+def test_names_of_steps_that_repeat(tmp_path: Path, late_ps: int) -> None:
+    """Steps are then placed by time on each core."""
+    slower = replace(BASE, steps=steady(("fusion.1", 60 * MS), ("copy.2", 17 * MS), ("all-reduce.3", 20 * MS)))
+    pair = [replace(part, names=["train"] * len(JITTER), cores=2, late_ps=late_ps) for part in (BASE, slower)]
+    diff = diff_of(tmp_path, *pair)
+    assert op(diff, "copy.2").time.delta == 7 * MS and op(diff, "fusion.1").time.delta == 0
+    assert [item.count.after for item in diff.ops] == [1.0] * 3
+    check_identity(diff)
+
+
+@pytest.mark.parametrize("odd", [2**63 - 1, -(2**62), 2**55, -1])
+@pytest.mark.parametrize("field", ["offset_ps", "duration_ps"])
+def test_odd_numbers_survive(tmp_path: Path, odd: int, field: str) -> None:
+    space = space_of(BASE)
+    for line in space.planes[0].lines:
+        setattr(line.events[3], field, odd)
+    path = tmp_path / "odd.xplane.pb"
+    path.write_bytes(space.SerializeToString())
+    sound = session(written(tmp_path, "b", BASE))
+    for diff in (compare(session(str(path)), sound), compare(sound, session(str(path)))):
+        assert len(diff.ops) >= 3 and diff.basis == "step"
+        for change in all_changes(diff).values():
+            assert change.noise is None or math.isfinite(change.noise)
+
+
+def test_steps_by_periods_of_a_module(tmp_path: Path) -> None:
+    diff = diff_of(tmp_path, replace(BASE, marked=False), BASE)
+    assert diff.steps is not None and diff.before.unit_name == "period of jit_step" and diff.after.unit_name == "step"
+    assert any("a step is not the same thing in both" in sentence for sentence in diff.warnings)
+    check_identity(diff)
+
+
+def test_module_runs_where_steps_are_unknown(tmp_path: Path) -> None:
+    twice = replace(BASE, marked=False, steps=BASE.steps[:2])
+    diff = diff_of(tmp_path, twice, replace(BASE, steps=BASE.steps[:4]))
+    assert diff.basis == "module run" and diff.steps is None
+    assert diff.before.units == 2 and diff.after.units == 4 and diff.after.unit_name == "run of jit_step"
+    copy = op(diff, "copy.2").time
+    assert copy.before == copy.after == 10 * MS and copy.noise is None and copy.mark == "same"
+    assert "steps" in diff.unknown and any("the steps of A are unknown" in sentence for sentence in diff.warnings)
+
+
+def test_whole_captures_where_nothing_repeats(tmp_path: Path) -> None:
+    bare = replace(BASE, marked=False, runs=False)
+    diff = diff_of(tmp_path, bare, replace(bare, steps=BASE.steps[:5]))
+    assert diff.basis == "capture" and op(diff, "copy.2").time.delta == -50 * MS
+    assert op(diff, "copy.2").time.mark == "unknown" and diff.total.mark == "unknown"
+
+
+def test_one_step_tells_nothing_of_noise(tmp_path: Path) -> None:
+    one = replace(BASE, steps=BASE.steps[:1])
+    diff = diff_of(tmp_path, one, replace(BASE, steps=BASE.steps[1:2]))
+    assert diff.steps is not None and diff.steps.typical.noise is None and diff.steps.typical.mark == "unknown"
+    assert any("A has 1 step and B has 1 step" in sentence for sentence in diff.warnings)
+    few = diff_of(tmp_path / "few", replace(BASE, steps=BASE.steps[:3]), BASE)
+    assert few.warnings == ("A has 3 steps: what of a change is noise is a rough guess",)
+
+
+def test_other_programs_and_devices_are_told(tmp_path: Path) -> None:
+    other = Program(steps=steady(("dot.9", 5 * MS)), program="jit_other", texts={"dot.9": "f32[2] dot()"})
+    diff = diff_of(tmp_path, BASE, replace(other, device="TPU other"))
+    assert "no op of A was found in B: these are different programs" in diff.warnings
+    assert "the devices differ: A ran on TPU test, B on TPU other" in diff.warnings
+    assert {item.time.mark for item in diff.ops} == {"new", "gone"}
+    check_identity(diff)
+
+
+def test_nothing_to_compare(tmp_path: Path) -> None:
+    empty = replace(BASE, steps=[], marked=False, runs=False)
+    diff = diff_of(tmp_path, empty, BASE)
+    assert diff.steps is None and diff.basis == "capture"
+    assert [item.time.mark for item in diff.ops] == ["new"] * 3 and "ops" in diff.unknown
+
+
+def test_the_demo_against_itself_in_other_lengths(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.xplane.pb" for name in "ab"]
+    write_profile(paths[0], DemoSpec(steps=6, cores=2, seed=1, slow_step=None))
+    write_profile(paths[1], DemoSpec(steps=8, cores=1, seed=2, slow_step=None))
+    before, after = (session(str(path)) for path in paths)
+    diff = compare(before, after)
+    check_identity(diff)
+    assert diff.steps is not None and abs(diff.steps.typical.relative or 1.0) < 0.01
+    assert {item.matched_by for item in diff.ops} == {"name"}
+    (module,) = diff.modules
+    assert module.name == "jit_train_step" and module.peak.mark == "same" and module.problem == ""
+    assert module.peak.before == before.memory().peaks(before.memory().find("jit_train_step")).peaks[0]
+    # op by op in each step gives what the overview's steps have by class
+    (summary,) = before.summaries(None)
+    assert summary.steps is not None
+    for item in diff.classes:
+        by_class = summary.steps.class_ps[:, list(diff.before.typical), OP_CLASSES.index(item.op_class)]
+        assert item.time.before == pytest.approx(float(by_class.mean()), abs=1.0)
+    # what is in the steps is what the overview says of the whole capture, here but for its margins
+    idle = next(item.time for item in diff.classes if item.name == "idle")
+    overview = {share.op_class: share.time_ps for share in before.overview().shares}
+    compute = next(item.time for item in diff.classes if item.name == "compute")
+    assert compute.before == pytest.approx(overview["compute"] / 12, rel=1e-3)
+    assert idle.before is not None and 0 <= idle.before < 0.02 * (diff.total.before or 0.0)
+    figures = {figure.key: figure.change.before for figure in diff.figures}
+    assert figures["flops_utilization_percent"] == before.overview().performance.flops_utilization_percent
+
+
+def test_memory_of_the_main_programs(tmp_path: Path) -> None:
+    """The compiled program has changed; HBM figures are those of the memory page."""
+    protos = [Module(name).proto_bytes for name in ("jit_train_step", "jit_eval_step")]
+    pair = [replace(BASE, hlo=proto) for proto in protos]
+    (module,) = diff_of(tmp_path, *pair).modules
+    pages = [session(str(tmp_path / name)).memory() for name in ("run_a", "run_b")]
+    spaces = [page.space(page.find("jit_step"), HBM) for page in pages]
+    for change, attribute in (
+        (module.peak, "peak_bytes"),
+        (module.arguments, "arguments_bytes"),
+        (module.temporaries, "temporaries_bytes"),
+    ):
+        assert [change.before, change.after] == [getattr(space, attribute) for space in spaces]
+    assert module.peak.mark == "less" and module.problem == ""
+    (missing,) = diff_of(tmp_path / "half", pair[0], BASE).modules
+    assert missing.peak.before and missing.peak.after is None and missing.peak.mark == "unknown"
+    assert missing.problem == "The compiled HLO of jit_step(7) is not in its profile."
+
+
+def test_sessions_progress_and_cancelling(tmp_path: Path) -> None:
+    one, other = session(written(tmp_path, "a", BASE, BASE)), session(written(tmp_path, "b", BASE))
+    seen: list[Progress] = []
+    compare(one, other, on_progress=seen.append)
+    assert {item.host for item in seen} == {"host0", "host1"}
+    assert all(0 <= item.bytes_done <= item.bytes_total for item in seen)
+    with pytest.raises(Cancelled):
+        compare(one, other, is_cancelled=lambda: True)
+    with pytest.raises(ProfileError, match="no host nowhere"):
+        compare(one, other, "nowhere")
+    assert compare(one, other, "host0").warnings == ()
+
+
+# --- what holds for any two runs -----------------------------------------------------------------------------------
+
+NAMES = ("fusion.1", "fusion.2", "copy.3", "all-reduce.4")
+steps_of_a_run = st.lists(
+    st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 40).map(lambda us: us * US)), max_size=5),
+    min_size=1,
+    max_size=7,
+)
+runs = st.builds(Program, steps=steps_of_a_run, idle_ps=st.integers(1, 50).map(lambda us: us * US))
+settled = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def mirrored(one: Change, other: Change) -> bool:
+    """Whether one is the other seen from the other side."""
+    marks = {"more": "less", "less": "more", "new": "gone", "gone": "new"}
+    return (one.before, one.after, one.noise) == (other.after, other.before, other.noise) and (
+        marks.get(one.mark, one.mark) == other.mark
+    )
+
+
+def all_changes(diff: Diff) -> dict[object, Change]:
+    steps = diff.steps
+    found: dict[object, Change] = {}
+    for item in diff.ops:  # an op that was numbered anew has the other name seen from the other side
+        names = frozenset((item.name, item.old_name or item.name))
+        found[names], found["count", names] = item.time, item.count
+    found |= {f"class {item.name}": item.time for item in diff.classes}
+    found |= {f"category {item.name}": item.time for item in diff.categories}
+    found |= {"total": diff.total, "between": diff.between_cores}
+    if steps is not None:
+        found |= {"typical": steps.typical, "mean": steps.mean, "median": steps.median, "odd": steps.odd}
+    return found
+
+
+@settled
+@given(run=runs)
+def test_a_run_is_the_same_as_itself(tmp_path_factory: pytest.TempPathFactory, run: Program) -> None:
+    path = written(tmp_path_factory.mktemp("same"), "a", run)
+    diff = compare(session(path), session(path))
+    changes = all_changes(diff)
+    assert all(change.mark == "same" and not change.delta for change in changes.values()), changes
+    check_identity(diff)
+
+
+@settled
+@given(one=runs, other=runs)
+def test_the_other_way_round_is_the_opposite(
+    tmp_path_factory: pytest.TempPathFactory, one: Program, other: Program
+) -> None:
+    folder = tmp_path_factory.mktemp("pair")
+    a, b = session(written(folder, "a", one)), session(written(folder, "b", other))
+    forth, back = compare(a, b), compare(b, a)
+    check_identity(forth)
+    changes, opposite = all_changes(forth), all_changes(back)
+    assert changes.keys() == opposite.keys()
+    for key, change in changes.items():
+        assert mirrored(change, opposite[key]), (key, change, opposite[key])

@@ -1,0 +1,110 @@
+"""Which op of one run is which of another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.parsers.session.diff.build import MS, Program, diff_of, op
+from tpuprof.parsers.session.diff.match import normalised
+
+STEPS = [[("fusion.1", 6 * MS), ("fusion.2", 4 * MS), ("copy.3", MS)]] * 3
+TEXTS = {
+    "fusion.1": "f32[8,128]{1,0} fusion(f32[8]{0} %param.1, f32[4] %copy.3), kind=kLoop, calls=%fused_computation.1",
+    "fusion.2": "f32[16]{0} fusion(f32[8]{0} %param.2), kind=kOutput, calls=%fused_computation.2",
+    "copy.3": "f32[4] copy(f32[4] %param.3)",
+}
+BASE = Program(steps=STEPS, texts=TEXTS, categories={"copy.3": "copy"})
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("%a.7 = f32[8] fusion(f32[8] %p.3), calls=%comp.12", "%b.9 = f32[8] fusion(f32[8] %p.31), calls=%comp"),
+        ("%a.1 = f32[8] all-reduce(%x.1), channel_id=3", "%a = f32[8] all-reduce(%x.2.5), channel_id=77"),
+    ],
+)
+def test_numbers_of_names_do_not_count(text: str, other: str) -> None:
+    assert normalised(text) and normalised(text) == normalised(other)
+
+
+def test_shapes_and_opcodes_count() -> None:
+    assert normalised("%a = f32[8] add(f32[8] %x)") != normalised("%a = f32[16] add(f32[16] %x)")
+    assert normalised("%a = f32[8] add(f32[8] %x)") != normalised("%a = f32[8] multiply(f32[8] %x)")
+    assert normalised("copy.3") == "" and normalised("") == ""
+
+
+def test_numbered_anew(tmp_path: Path) -> None:
+    """A compiler that gave every op another number: the ops are the same, whatever they are called."""
+    names = {"fusion.1": "fusion.2", "fusion.2": "fusion.11", "copy.3": "copy.30"}
+    renamed = Program(
+        steps=[[(names[name], time) for name, time in step] for step in STEPS],
+        texts={names[name]: text.replace(".1", ".77") for name, text in TEXTS.items()},
+        categories={"copy.30": "copy"},
+    )
+    diff = diff_of(tmp_path, BASE, renamed)
+    assert {item.old_name: item.name for item in diff.ops} == names
+    assert {item.matched_by for item in diff.ops} == {"text"} and {item.time.mark for item in diff.ops} == {"same"}
+    assert not any(item.text_changed for item in diff.ops)
+
+
+def test_a_name_alone_is_no_match(tmp_path: Path) -> None:
+    scopes = {"fusion.1": "jit(step)/attention/dot", "fusion.2": "jit(step)/mlp/dot"}
+    swapped = {"fusion.1": scopes["fusion.2"], "fusion.2": scopes["fusion.1"]}
+    texts = {**TEXTS, "fusion.1": TEXTS["fusion.2"], "fusion.2": TEXTS["fusion.1"]}
+    steps = [[("fusion.2", 6 * MS), ("fusion.1", 4 * MS), ("copy.3", MS)]] * 3
+    before = replace(BASE, framework=scopes)
+    diff = diff_of(tmp_path, before, replace(before, framework=swapped, texts=texts, steps=steps))
+    assert {item.old_name: item.name for item in diff.ops if item.old_name} == {
+        "fusion.1": "fusion.2",
+        "fusion.2": "fusion.1",
+    }
+    assert all(item.time.delta == 0 for item in diff.ops)
+
+
+def test_other_shapes_under_the_same_name(tmp_path: Path) -> None:
+    framework = {"fusion.1": "jit(step)/mlp/dot"}
+    bigger = {**TEXTS, "fusion.1": TEXTS["fusion.1"].replace("[8,128]", "[16,128]")}
+    before = replace(BASE, framework=framework)
+    diff = diff_of(tmp_path, before, replace(before, texts=bigger))
+    found = op(diff, "fusion.1")
+    assert found.matched_by == "name" and found.text_changed and found.old_name is None
+
+
+def test_other_operands_and_another_name(tmp_path: Path) -> None:
+    """What an op is made of has changed, but not where it comes from and what it makes."""
+    framework = {"fusion.1": "jit(step)/mlp/dot", "fusion.9": "jit(step)/mlp/dot"}
+    text = TEXTS["fusion.1"].replace("f32[4] %copy.3", "f32[4] %copy.3, s32[] %param.9")
+    steps = [[("fusion.9", 6 * MS), *step[1:]] for step in STEPS]
+    after = replace(BASE, steps=steps, texts={**TEXTS, "fusion.9": text}, framework=framework)
+    found = op(diff_of(tmp_path, replace(BASE, framework=framework), after), "fusion.9")
+    assert (found.matched_by, found.old_name, found.text_changed) == ("origin", "fusion.1", True)
+
+
+def test_different_origins_are_new_and_gone(tmp_path: Path) -> None:
+    before = replace(BASE, framework={"copy.3": "jit(step)/a"})
+    texts = {**TEXTS, "copy.3": "f32[4,4] copy(f32[4,4] %x)"}
+    diff = diff_of(tmp_path, before, replace(before, framework={"copy.3": "jit(step)/b"}, texts=texts))
+    assert sorted(item.time.mark for item in diff.ops if item.name == "copy.3") == ["gone", "new"]
+
+
+def test_layers_alike_are_matched_in_order(tmp_path: Path) -> None:
+    """Three layers, then four: the fourth is new."""
+    text = "f32[8] fusion(f32[8] %p.1), calls=%c.1"
+    layers = [f"fusion.{number}" for number in (2, 9, 10, 30)]
+    before = Program(steps=[[(name, MS) for name in layers[:3]]] * 3, texts=dict.fromkeys(layers, text))
+    after = replace(
+        before, steps=[[(f"{name}0", MS) for name in layers]] * 3, texts={f"{name}0": text for name in layers}
+    )
+    diff = diff_of(tmp_path, before, after)
+    pairs = {item.name: item.old_name for item in diff.ops}
+    assert pairs == {"fusion.20": "fusion.2", "fusion.90": "fusion.9", "fusion.100": "fusion.10", "fusion.300": None}
+    assert op(diff, "fusion.300").time.mark == "new"
+
+
+def test_a_program_that_was_renamed(tmp_path: Path) -> None:
+    diff = diff_of(tmp_path, BASE, replace(BASE, program="jit_train"))
+    assert {item.matched_by for item in diff.ops} == {"text"} and {item.time.mark for item in diff.ops} == {"same"}
+    assert diff.warnings[-1] == "no program has the same name in both: A ran jit_step, B ran jit_train"

@@ -1,0 +1,273 @@
+"""The comparison as text, JSON, CSV and Markdown, and the command that writes it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parsers.session.diff.build import MS, US, Program, diff_of, example, layers, space_of, written
+from tests.parsers.session.diff.test_compare import BASE, steady
+from tests.parsers.session.diff.test_kinship import INFERENCE, TRAINING
+from tests.support.golden import check_golden
+from tpuprof.parsers.base.errors import (
+    EXIT_NOT_FOUND,
+    EXIT_OK,
+    EXIT_REGRESSION,
+    EXIT_UNREADABLE,
+    EXIT_USAGE,
+    ProfileError,
+)
+from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.session.diff.model import Diff
+from tpuprof.parsers.session.diff.regression import Regression, regression
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.cli.diff import diff_parser, run_diff
+from tpuprof.tui.pages import command_named
+from tpuprof.tui.report.page import Format, Look
+
+LOOK = Look(80, False, False)
+GOLDEN = Path(__file__).parent / "golden"
+SLOWER = replace(BASE, steps=steady(("fusion.1", 60 * MS), ("copy.2", 17 * MS), ("all-reduce.3", 20 * MS)))
+
+
+@pytest.fixture(scope="module")
+def diff(tmp_path_factory: pytest.TempPathFactory) -> Diff:
+    return example(tmp_path_factory.mktemp("example"))
+
+
+def report(diff: Diff, form: Format, limit: int = 0, judged: Regression | None = None, look: Look = LOOK) -> str:
+    page = command_named("diff").load_report()
+    return page.writers[form](page.read(diff, judged), look, limit)
+
+
+def parsed(text: str) -> Any:
+    """The document; a constant that is no JSON fails."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_golden_text(diff: Diff) -> None:
+    check_golden(GOLDEN / "diff-80.txt", report(diff, "text"))
+    check_golden(GOLDEN / "diff-120.txt", report(diff, "text", look=Look(120, False, False)))
+    words = report(diff, "text", look=Look(60, True, False))
+    assert words.isascii() and max(map(len, words.splitlines())) <= 60
+
+
+def test_text_keeps_to_its_limit(diff: Diff) -> None:
+    words = report(diff, "text", 1)
+    assert "1 of 3 changed, 2 the same within the noise" in words and "copy.812    " not in words
+    assert "\x1b[" in report(diff, "text", look=Look(80, False, True))
+
+
+def test_golden_markdown(diff: Diff) -> None:
+    check_golden(GOLDEN / "diff.md", report(diff, "md", judged=regression(diff, 0.05)))
+
+
+def test_clones_are_one_row_of_people_and_a_list_of_machines(tmp_path: Path) -> None:
+    found = diff_of(tmp_path, layers(60, MS), layers(60, 1010 * US))
+    for form in ("text", "md"):
+        (line,) = (line for line in report(found, form).splitlines() if "fusion." in line)
+        assert "+600 µs" in line and "(60 ops)" in line
+    document = parsed(report(found, "json"))
+    assert [group["op_count"] for group in document["groups"]] == [60, 1]
+    assert (document["groups"][0]["mark"], document["ops"][0]["mark"]) == ("more", "same")
+    assert len(parsed(report(found, "json", 1))["groups"]) == 1
+    assert len(list(csv.DictReader(io.StringIO(report(found, "csv"))))) == 61
+
+
+def test_golden_csv(diff: Diff) -> None:
+    text = report(diff, "csv")
+    check_golden(GOLDEN / "diff.csv", text)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["mark"] for row in rows] == ["new", "gone", "more", "same", "same"]
+    assert rows[0]["before_ms"] == "" and float(rows[0]["after_ms"]) == 21.7 and rows[2]["old_name"] == "fusion.41"
+    assert len(report(diff, "csv", 2).splitlines()) == 3
+
+
+def test_json(diff: Diff) -> None:
+    document = parsed(report(diff, "json", judged=regression(diff, 0.05)))
+    assert document["schema"] == "tpuprof.diff/1" and document["basis"] == "step"
+    assert document["before"]["name"] == "run_a" and document["after"]["odd_step_count"] == 2
+    typical = document["steps"]["typical"]
+    assert typical["before_ms"] == 100 and typical["change_ms"] == pytest.approx(18.72) and typical["mark"] == "more"
+    parts = sum(item["change_ms"] for item in document["classes"]) + document["between_cores"]["change_ms"]
+    assert parts == pytest.approx(typical["change_ms"])
+    assert sum(item["change_ms"] for item in document["ops"]) == pytest.approx(document["total"]["change_ms"])
+    first, gone = document["ops"][:2]
+    assert (first["name"], first["mark"], first["before_ms"], first["change_ms"]) == ("all-gather.3", "new", None, 21.7)
+    assert gone["after_ms"] is None and gone["change_ms"] == -5 and gone["occurrences"] == {"before": 1, "after": None}
+    assert document["regression"]["outcome"] == "slower" and document["verdict"]["mark"] == "more"
+    assert len(parsed(report(diff, "json", 2))["ops"]) == 2 and "regression" not in parsed(report(diff, "json"))
+
+
+def nulls(value: object, path: str = "") -> set[str]:
+    """Dotted keys of everything that is null."""
+    if isinstance(value, dict):
+        return {key for name, item in value.items() for key in nulls(item, f"{path}.{name}" if path else name)}
+    if isinstance(value, list):
+        return {key for item in value for key in nulls(item, f"{path}[]")}
+    return {path} if value is None else set()
+
+
+def test_every_null_has_a_reason(diff: Diff, tmp_path: Path) -> None:
+    bare = replace(BASE, marked=False, runs=False, steps=BASE.steps[:1])
+    for found in (
+        diff,
+        diff_of(tmp_path / "bare", bare, SLOWER),
+        diff_of(tmp_path / "none", replace(bare, steps=[]), BASE),
+    ):
+        document = parsed(report(found, "json"))
+        unknown = document.pop("unknown")
+        assert nulls(document) <= unknown.keys()
+        assert "the profile does not tell" not in unknown.values()
+
+
+# --- the command ---------------------------------------------------------------------------------------------------
+
+
+def run(*arguments: str) -> int:
+    return run_diff(diff_parser().parse_args(arguments))
+
+
+def refused(*arguments: str) -> ProfileError:
+    with pytest.raises(ProfileError) as caught:
+        run(*arguments)
+    return caught.value
+
+
+@pytest.fixture
+def logdir(tmp_path: Path) -> Path:
+    """Two runs in one logdir, the slower one newer."""
+    for number, (name, program) in enumerate((("2026_11_19_10_00_00", BASE), ("2026_11_20_10_00_00", SLOWER))):
+        folder = tmp_path / "logs" / "plugins" / "profile" / name
+        folder.mkdir(parents=True)
+        file = folder / "host0.xplane.pb"
+        file.write_bytes(space_of(program).SerializeToString())
+        os.utime(file, (1e9 + number, 1e9 + number))
+    return tmp_path / "logs"
+
+
+def test_two_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = written(tmp_path, "a", BASE), written(tmp_path, "b", SLOWER)
+    assert run(*paths, "--json") == EXIT_OK
+    shown = capsys.readouterr()
+    assert parsed(shown.out)["steps"]["typical"]["change_ms"] == 7 and shown.err == ""
+    assert run(*paths) == EXIT_OK
+    shown = capsys.readouterr()
+    assert "SLOWER +7.00 ms a step (+7.0%): copy.2 +7.00 ms" in shown.out
+    assert "Printing the report instead of opening the screen." in shown.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--run-a", "2026_11_19", "--run-b", "2026_11_20"),
+        ("--run-a", "2026_11_19"),
+        ("--run-b", "2026_11_20"),
+        (),
+    ],
+)
+def test_two_runs_of_one_logdir(logdir: Path, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(logdir), *options, "--md") == EXIT_OK
+    assert capsys.readouterr().out.startswith("### Slower: 2026_11_19_10_00_00 → 2026_11_20_10_00_00")
+
+
+def test_the_other_way_round(logdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(logdir), str(logdir), "--run-b", "2026_11_19", "--md") == EXIT_OK
+    assert capsys.readouterr().out.startswith("### Faster: 2026_11_20")
+
+
+def test_what_is_refused(logdir: Path, tmp_path: Path) -> None:
+    assert refused(str(logdir), str(logdir)).exit_code == EXIT_USAGE
+    assert refused(str(logdir), "--run-b", "2026_11_19").code == "one_run"
+    assert refused(str(tmp_path / "nowhere"), str(logdir)).exit_code == EXIT_NOT_FOUND
+    assert refused(str(logdir), "--run-a", "x").exit_code == EXIT_NOT_FOUND
+    assert refused(str(logdir), "--host", "nobody", "--json").exit_code == EXIT_NOT_FOUND
+    inside = str(logdir / "plugins" / "profile" / "2026_11_19_10_00_00" / "report.json")
+    assert refused(str(logdir), "--json", "--output", inside).exit_code == EXIT_USAGE
+
+
+def test_fail_on_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = written(tmp_path, "a", BASE), written(tmp_path, "b", SLOWER)
+    assert run(a, b, "--fail-on-regression", "5%", "--json") == EXIT_REGRESSION
+    shown = capsys.readouterr()
+    assert parsed(shown.out)["regression"]["outcome"] == "slower"
+    assert shown.err == "The typical step takes 7.0 % longer than before, more than the 5 % allowed.\n"
+    assert run(a, b, "--fail-on-regression", "8", "--md") == EXIT_OK
+    assert run(b, a, "--fail-on-regression", "0") == EXIT_OK
+    assert capsys.readouterr().err == ""
+
+
+def test_a_check_that_cannot_tell_does_not_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = Program(steps=BASE.steps[:2], marked=False)
+    a, b = written(tmp_path, "a", bare), written(tmp_path, "b", bare)
+    error = refused(a, b, "--fail-on-regression", "5", "--json")
+    assert error.exit_code == EXIT_UNREADABLE and "Step times are unknown" in error.sentence
+    assert parsed(capsys.readouterr().out)["regression"]["outcome"] == "unknown"  # the report is there all the same
+
+
+def test_different_programs_do_not_pass_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = written(tmp_path, "a", TRAINING), written(tmp_path, "b", INFERENCE)
+    for pair in ((a, b), (b, a)):
+        error = refused(*pair, "--fail-on-regression", "5", "--json")
+        assert error.exit_code == EXIT_UNREADABLE and error.code == "different_programs"
+        assert error.sentence.startswith("Nothing can be said of a regression: these are different programs: A ran ")
+        document = parsed(capsys.readouterr().out)
+        assert document["verdict"]["mark"] == document["regression"]["outcome"] == "unknown"
+        assert document["verdict"]["different_programs"] is True
+        assert document["steps"]["typical"]["before_ms"] and len(document["ops"]) == 5
+    assert run(a, b, "--md") == EXIT_OK and capsys.readouterr().out.startswith("### Different programs: a")
+    assert run(a, b, "--format", "text", "--width", "80") == EXIT_OK
+    words = capsys.readouterr().out
+    assert " DIFFERENT " in words and "typical" in words and "SLOWER" not in words
+
+
+def test_options_say_how_the_hosts_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str | None, bool]] = []
+    plain = Session.__init__
+
+    def init(self: Session, *arguments: Any, scheduler: str | None = None, cache: HostCache | None = None) -> None:
+        asked.append((scheduler, cache is not None))
+        plain(self, *arguments)
+
+    monkeypatch.setattr(Session, "__init__", init)
+    a, b = written(tmp_path, "a", BASE), written(tmp_path, "b", SLOWER)
+    assert run(a, b, "--json", "--scheduler", "127.0.0.1:9") == EXIT_OK and run(a, b, "--json", "--no-cache") == EXIT_OK
+    assert asked == [("127.0.0.1:9", True)] * 2 + [(None, False)] * 2
+
+
+@pytest.mark.parametrize("text", ["5 percent", "-1", "", "nan", "%", "1e3", "٥"])
+def test_percentages_that_are_none(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        diff_parser().parse_args(["a", "b", "--fail-on-regression", text])
+    assert "is not a percentage" in capsys.readouterr().err or text.startswith("-")
+
+
+def test_a_report_goes_to_a_file(logdir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "diff.csv"
+    assert run(str(logdir), "--format", "csv", "--output", str(out)) == EXIT_OK
+    assert out.read_text().startswith("rank,mark,name,") and capsys.readouterr().out == ""
+
+
+def test_nothing_imports_textual(logdir: Path) -> None:
+    program = (
+        "import sys\n"
+        "from tpuprof.tui.cli.diff import diff_parser, run_diff\n"
+        f"run_diff(diff_parser().parse_args([{str(logdir)!r}, '--format', 'text']))\n"
+        "assert not any(name.partition('.')[0] in ('textual', 'rich') for name in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "SLOWER" in done.stdout

@@ -1,0 +1,401 @@
+"""Memory that is full, in cells: committed frames, and what must hold for every error and size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.golden import check_golden
+from tests.support.made.oom import (
+    ADVICE,
+    BUFFERS,
+    GIB,
+    LOAD,
+    NEED,
+    REPORT,
+    TOGGLES,
+    gib,
+    load_triage,
+    made_up_triage,
+    made_up_trial,
+    triage_of,
+)
+from tpuprof.parsers.memory.model import CATEGORIES, Buffer
+from tpuprof.parsers.memory.oom.model import Advice, Need, OomKind, OomReport
+from tpuprof.parsers.memory.oom.triage import NO_BUFFERS, Triage, part_of, parts_of_report, triage_of_report
+from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.commands.oom.draw.advice import nothing_known, toggle_lines, why_nothing_to_try
+from tpuprof.tui.pages.commands.oom.draw.bars import composition, verdict_line
+from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
+from tpuprof.tui.pages.commands.oom.draw.help import foot_keys, help_lines
+from tpuprof.tui.pages.commands.oom.draw.page import View, compose, head_line
+from tpuprof.tui.pages.commands.oom.draw.table import SORTS, rows_of, table_lines
+
+GOLDEN = Path(__file__).parent / "golden"
+GLYPHS = {"block": BLOCK, "ascii": ASCII}
+SIZES = ("60x15", "80x24", "120x40", "200x50")
+
+
+def frame(lines: list[Line]) -> str:
+    return "".join(plain(line).rstrip() + "\n" for line in lines)
+
+
+def page(triage: Triage, view: View, size: str, glyphs: Glyphs, chosen: frozenset[str] | None = None) -> str:
+    """The head and the page of a screen of this size, without its footer."""
+    width, height = map(int, size.split("x"))
+    trial = None if chosen is None else made_up_trial(triage, chosen)
+    composed = compose(triage, trial, view, width, height - 2, glyphs)
+    assert len(composed.lines) == height - 2
+    assert {line_width(line) for line in composed.lines} == {width}
+    return frame([head_line(triage, 0, 2, width, glyphs), *composed.lines])
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("glyphs", GLYPHS)
+def test_frames(glyphs: str, size: str) -> None:
+    text = page(made_up_triage(), View(cursor=2), size, GLYPHS[glyphs])
+    check_golden(GOLDEN / f"oom-{glyphs}-{size}.txt", text)
+
+
+@pytest.mark.parametrize("size", ["60x15", "80x24", "120x40"])
+def test_frames_while_trying(size: str) -> None:
+    view = View(cursor=2, is_trying=True)
+    check_golden(GOLDEN / f"oom-try-{size}.txt", page(made_up_triage(), view, size, BLOCK, frozenset({"bf16"})))
+
+
+@pytest.mark.parametrize("size", ["60x15", "80x24", "120x40"])
+def test_frames_with_chosen_advice_and_groups(size: str) -> None:
+    view = View(cursor=0, advice=0, grouped=True)
+    check_golden(GOLDEN / f"oom-advice-{size}.txt", page(made_up_triage(), view, size, BLOCK))
+
+
+def test_frame_of_a_request() -> None:
+    check_golden(GOLDEN / "oom-load-80x24.txt", page(load_triage(), View(cursor=0), "80x24", BLOCK))
+
+
+def test_cards_and_summary() -> None:
+    triage = made_up_triage()
+    single, group = rows_of(triage, None), rows_of(triage, None, grouped=True)
+    cards = [*buffer_card(triage, single[1], 76, BLOCK), ((" ", "text"),), *buffer_card(triage, group[0], 76, ASCII)]
+    cards += [((" ", "text"),), *advice_card(triage, 0, 76, BLOCK)]
+    check_golden(GOLDEN / "oom-cards.txt", frame(cards))
+    assert summary(triage).count(" | ") == 11
+    check_golden(GOLDEN / "oom-summary.txt", summary(triage) + "\n")
+
+
+# --- the verdict and the bars
+
+
+def words(triage: Triage, chosen: frozenset[str] | None = None) -> str:
+    trial = None if chosen is None else made_up_trial(triage, chosen)
+    return plain(verdict_line(triage, trial, 120, ASCII)).strip()
+
+
+def test_the_verdict_says_by_how_much() -> None:
+    triage = made_up_triage()
+    verdict = "HBM 15.75 GiB   needs 31.81 GiB   OVER BY 16.06 GiB (+102%)"
+    assert words(triage).startswith(verdict)
+    assert words(triage).endswith("reserved 258.00 MiB more")
+    fits = triage_of(replace(REPORT, used_bytes=gib(15.0), exceeded_bytes=None))
+    assert "needs 15.00 GiB   FITS, 768.00 MiB free (95% full)" in words(fits)
+    slightly = triage_of(replace(REPORT, used_bytes=gib(15.78), exceeded_bytes=round(0.03 * GIB)))
+    assert "OVER BY 30.72 MiB (+0.2%)" in words(slightly)
+
+
+def test_what_is_unknown_is_said_to_be() -> None:
+    unknown = replace(REPORT, used_bytes=None, capacity_bytes=None, exceeded_bytes=None)
+    assert words(triage_of(unknown)).startswith("HBM limit unknown")
+    assert "%" not in words(triage_of(replace(REPORT, capacity_bytes=None, exceeded_bytes=None)))
+
+
+def test_a_request_is_held_against_what_was_free() -> None:
+    assert words(load_triage()) == "HBM 7.48 GiB free   asked for 13.50 GiB   SHORT BY 6.02 GiB"
+    pieces = replace(load_triage(), free_bytes=gib(20))
+    assert words(pieces).endswith("FREE MEMORY IS IN PIECES")
+    assert "free memory unknown" in words(replace(load_triage(), free_bytes=None))
+
+
+def test_toggles_are_an_estimate() -> None:
+    triage = made_up_triage()
+    assert "estimate 21.90 GiB   STILL OVER BY 6.15 GiB" in words(triage, frozenset({"bf16"}))
+    assert "FITS, " in words(triage, frozenset({"bf16", "batch"}))
+    assert words(triage, frozenset()) == words(triage)
+
+
+def test_older_compilers_reserve_inside_of_the_use() -> None:
+    new, beside = parts_of_report(REPORT)
+    assert [part.name for part in new] == ["arguments", "global", "temporaries"] and beside == REPORT.reserved_bytes
+    old = OomReport(
+        "compile",
+        "hbm",
+        "",
+        1,
+        used_bytes=gib(17.60),
+        capacity_bytes=gib(16),
+        reserved_bytes=528 << 20,
+        program_bytes=gib(17.08),
+        hlo_temp_bytes=gib(17.08),
+    )
+    parts, beside = parts_of_report(old)
+    assert [part.name for part in parts] == ["reserved", "temporaries"] and beside is None
+
+
+def test_what_the_parts_do_not_explain_is_a_part() -> None:
+    parts, _ = parts_of_report(replace(REPORT, arguments_bytes=None))
+    assert [(part.name, part.size_bytes // GIB) for part in parts][-1] == ("other", 4)
+    alone, _ = parts_of_report(OomReport("compile", "smem", "", 1, used_bytes=8 << 20))
+    assert [(part.name, part.size_bytes) for part in alone] == [("all", 8 << 20)]
+    assert parts_of_report(OomReport("runtime", None, "", 1)) == ((), None)
+
+
+def test_every_category_finds_its_part() -> None:
+    parts, _ = parts_of_report(REPORT)
+    found = {category: part_of(category, parts) for category in CATEGORIES}
+    assert found["parameter"] == "arguments" and found["temporary"] == found["scoped"] == "temporaries"
+    assert part_of("temporary", ()) is None
+
+
+def test_bars_follow_each_other_and_the_mark_stays() -> None:
+    triage = made_up_triage()
+    before = [plain(line) for line in composition(triage, None, 80, None, BLOCK)]
+    after = [plain(line) for line in composition(triage, made_up_trial(triage, frozenset({"batch"})), 80, None, BLOCK)]
+    arguments, temporaries, padding, mark = before
+    assert temporaries.index("█") - 1 <= arguments.rindex("█") + 1 <= temporaries.index("█") + 1
+    assert padding.rindex("█") == temporaries.rindex("█")
+    assert after[-1].index("▲") == mark.index("▲")
+    assert after[1].count("█") < temporaries.count("█") and after[0] == arguments
+
+
+def test_parts_have_the_colours_of_the_memory_tab_and_the_limit_is_a_red_line() -> None:
+    lines = composition(made_up_triage(), None, 80, None, BLOCK)
+    keys = [{key for text, key in line if BLOCK.full in text} for line in lines[:3]]
+    assert keys == [{sign_of(area, BLOCK)[1]} for area in (HELD, USED, PADDING)]
+    assert all((BLOCK.vertical, "bad") in line for line in lines[:3])
+    (alone, _) = composition(made_up_triage(), None, 80, 2, PLAIN)
+    letters = plain(alone).split()[2]
+    assert letters.startswith(":") and letters.endswith("p") and {*letters} == {*":=p|"} - {"|"} | {PLAIN.vertical}
+
+
+def test_cores_are_parts() -> None:
+    report = OomReport("compile", "hbm", "", 1, used_bytes=gib(208.92), capacity_bytes=gib(95.74))
+    report = replace(report, tensor_core_bytes=gib(34.82), sparse_core_bytes=gib(174.1))
+    parts, _ = parts_of_report(report)
+    assert [(part.name, part.size_bytes) for part in parts] == [("TensorCore", gib(34.82)), ("SparseCore", gib(174.1))]
+    assert "SparseCore" in frame(composition(triage_of(report), None, 80, None, BLOCK))
+
+
+def test_the_head_adds_up_as_compilers_print_it() -> None:
+    large = triage_of(replace(REPORT, used_bytes=gib(16), capacity_bytes=gib(1), exceeded_bytes=None))
+    assert words(large).startswith("HBM 1.00 GiB   needs 16.00 GiB   OVER BY 15.00 GiB")
+
+
+# --- what is missing
+
+
+def test_without_a_list_of_buffers_the_page_says_where_to_look() -> None:
+    triage = triage_of_report(replace(REPORT, buffers=()), "train.log")
+    assert triage.notes == (NO_BUFFERS,)
+    text = " ".join(frame(list(compose(triage, None, View(), 80, 22, BLOCK).lines)).split())
+    assert "! The text lists no buffers: look for the list further down in the log" in text
+    assert triage_of_report(REPORT, "train.log").notes == triage_of_report(LOAD, "train.log").notes == ()
+
+
+def test_what_can_not_be_tried_has_a_true_reason() -> None:
+    module = replace(made_up_triage(), kind="module", toggles=(), advice=())
+    flags = replace(module, need=replace(NEED, memory_space="sflag"))
+    empty = replace(module, need=replace(NEED, buffers=()))
+    assert "keeps in SFlag is the compiler's choice" in why_nothing_to_try(flags)
+    assert "would make these buffers smaller" in why_nothing_to_try(module)
+    assert "the module has none" in why_nothing_to_try(empty) and "the text lists none" in why_nothing_to_try(
+        load_triage()
+    )
+    drawn = [frame(nothing_known(one, 200, None, BLOCK)) for one in (flags, empty, module, load_triage())]
+    assert "the compiler's choice" in drawn[0] and "The module has no buffers in HBM." in drawn[1]
+    assert "None of the listed buffers stands out" in drawn[2] and "allocated before" in drawn[3]
+
+
+def test_the_numbers_of_toggles_are_those_of_their_advice() -> None:
+    triage = made_up_triage()
+    assert triage.toggle_numbers == (2, 3, 4)
+    lines = [plain(line) for line in toggle_lines(triage, None, 80, None, BLOCK)]
+    assert [line.split()[0] for line in lines] == ["2", "3", "4"]
+    alone = replace(triage, advice=())
+    assert alone.toggle_numbers == (1, 2, 3)
+    many = replace(triage, advice=ADVICE * 4)
+    assert many.toggle_numbers == (2, 3, 13)
+    assert {line_width(line) for line in toggle_lines(many, None, 80, None, BLOCK)} == {80}
+
+
+def test_help_is_in_words() -> None:
+    unknown = {"free_bytes": "the text does not give it", "used_bytes": "the text does not give it", "odd_bytes": "no"}
+    lines = frame(help_lines(replace(made_up_triage(), unknown=unknown), 1, True, 120, BLOCK))
+    assert "what was free, what is in use: the text does not give it" in lines and "odd: no" in lines
+    assert "_bytes" not in lines and "its digit is pressed" in lines.replace("\n", " ")
+    module = frame(help_lines(replace(made_up_triage(), kind="module"), 1, False, 120, BLOCK))
+    assert "needs: the module's peak" in module
+
+
+# --- the table
+
+
+def test_sorting() -> None:
+    triage = made_up_triage()
+    first = {sort: rows_of(triage, None, sort)[0].buffers[0] for sort in SORTS}
+    assert first == {"size": 0, "padding": 5, "category": 0, "source": 5, "shape": 4}
+
+
+def test_the_heading_says_what_it_is_sorted_by_where_a_key_changes_that() -> None:
+    triage = made_up_triage()
+    titles = ("size", "pad", "cat.", "source", "shape")
+    for sort, title in zip(SORTS, titles, strict=True):
+        head = plain(table_lines(triage, rows_of(triage, None, sort), 120, BLOCK, sort=sort)[0])
+        assert f"{title}{BLOCK.down}" in head or f"{title}{BLOCK.up}" in head
+    report = plain(compose(triage, None, View(), 100, None, ASCII).lines[-len(BUFFERS) - 1])
+    assert report.split() == ["#", "size", "%", "pad", "cat.", "shape", "source"]
+
+
+def test_filtering_looks_at_all_that_is_known() -> None:
+    triage = made_up_triage()
+    assert {row.buffers for row in rows_of(triage, None, words="ATTENTION layer_1")} == {(2,)}
+    assert len(rows_of(triage, None, words="broadcast(constant")) == 1
+    assert rows_of(triage, None, words="nothing like it") == ()
+
+
+def test_groups_add_up() -> None:
+    triage = made_up_triage()
+    rows = rows_of(triage, None, grouped=True)
+    assert sum(row.size for row in rows) == sum(item.size_bytes for item in BUFFERS)
+    assert (rows[0].title, rows[0].buffers, rows[0].size) == ("train/models.py:53", (1, 2, 3), 3 * gib(4.0))
+    assert rows[-1].title == "source unknown"
+
+
+def test_the_cursor_shows_wherever_it_is() -> None:
+    triage = made_up_triage()
+    for cursor in range(len(BUFFERS)):
+        composed = compose(triage, None, View(cursor=cursor), 60, 13, BLOCK)
+        assert composed.first <= cursor < composed.first + composed.room
+        assert plain(composed.lines[composed.first_row_line + cursor - composed.first]).startswith(BLOCK.mark)
+
+
+# --- whatever the text holds
+
+_TEXT = st.one_of(st.none(), st.text(max_size=60), st.sampled_from(["\x1b[31m\n", "日本語 /a/b", "a" * 3000, "x.py:1"]))
+_SIZE = st.one_of(st.integers(0, 40 * GIB), st.sampled_from([0, 1, 2**63, 10**30]))
+_BUFFER = st.builds(
+    Buffer,
+    name=st.text(max_size=20),
+    category=st.sampled_from(CATEGORIES),
+    size_bytes=_SIZE,
+    unpadded_bytes=st.one_of(st.none(), _SIZE),
+    shape=_TEXT,
+    framework_op=_TEXT,
+    source=_TEXT,
+    allocation_type=_TEXT,
+    operator=_TEXT,
+    tag=_TEXT,
+    label=_TEXT,
+)
+_MAYBE = st.one_of(st.none(), _SIZE)
+
+
+_KINDS = st.sampled_from(get_args(OomKind))
+_SPACES = st.sampled_from([None, "hbm", "vmem", "\x07bell"])
+_LONG = st.text(max_size=150)
+
+
+def _advice_on(count: int) -> st.SearchStrategy[list[Advice]]:
+    """Any advice on so many buffers."""
+    indices = st.lists(st.integers(0, max(0, count - 1)), max_size=3 if count else 0).map(tuple)
+    one = st.builds(Advice, st.just("other"), _MAYBE, _LONG, _LONG, st.text(max_size=90), _TEXT, indices)
+    return st.lists(one, max_size=4)
+
+
+_ADVICE = [_advice_on(count) for count in range(5)]
+
+
+@st.composite
+def triages(draw: st.DrawFn) -> Triage:
+    """Errors with anything in them."""
+    buffers = tuple(draw(st.lists(_BUFFER, max_size=4)))
+    kind: OomKind = draw(_KINDS)
+    report = OomReport(
+        kind,
+        draw(_SPACES),
+        draw(st.text(max_size=80)),
+        draw(st.integers(1, 10**9)),
+        draw(st.integers(1, 10**6)),
+        program=draw(_TEXT),
+        device=draw(_TEXT),
+        used_bytes=draw(_MAYBE),
+        capacity_bytes=draw(_MAYBE),
+        exceeded_bytes=draw(_MAYBE),
+        requested_bytes=draw(_MAYBE),
+        free_bytes=draw(_MAYBE),
+        reserved_bytes=draw(_MAYBE),
+        program_bytes=draw(_MAYBE),
+        arguments_bytes=draw(_MAYBE),
+        hlo_temp_bytes=draw(_MAYBE),
+        padding_bytes=draw(_MAYBE),
+        buffers=buffers,
+        is_cut=draw(st.booleans()),
+    )
+    count = len(buffers)
+    need = Need(
+        (report.memory_space or "hbm").lower(),
+        report.used_bytes,
+        report.capacity_bytes,
+        None,
+        None,
+        None,
+        None,
+        None,
+        buffers,
+        False,
+    )
+    found = triage_of(report, need)
+    shown = [replace(toggle, buffers=tuple(at for at in toggle.buffers if at < count)) for toggle in TOGGLES]
+    return replace(found, advice=tuple(draw(_ADVICE[count])), toggles=tuple(shown) if count else ())
+
+
+@given(
+    triages(),
+    st.integers(40, 130),
+    st.one_of(st.none(), st.integers(13, 40)),
+    st.sampled_from([BLOCK, PLAIN, ASCII]),
+    st.builds(
+        View,
+        cursor=st.integers(-1, 9),
+        first=st.integers(0, 9),
+        advice=st.one_of(st.none(), st.integers(0, 3)),
+        is_trying=st.booleans(),
+        toggle=st.integers(0, 2),
+        sort=st.sampled_from(SORTS),
+        grouped=st.booleans(),
+    ),
+    st.frozensets(st.sampled_from([toggle.key for toggle in TOGGLES])),
+)
+@settings(max_examples=150, deadline=None)
+def test_every_line_is_exactly_as_wide_as_asked(
+    triage: Triage, width: int, height: int | None, glyphs: Glyphs, view: View, chosen: frozenset[str]
+) -> None:
+    trial = made_up_trial(triage, chosen) if triage.toggles else None
+    view = replace(view, cursor=min(view.cursor, len(rows_of(triage, trial, grouped=view.grouped)) - 1))
+    composed = compose(triage, trial, view, width, height, glyphs)
+    lines = [*composed.lines, head_line(triage, 0, 3, width, glyphs), *help_lines(triage, 3, True, width, glyphs)]
+    for at in range(len(triage.advice)):
+        lines += advice_card(triage, at, width, glyphs)
+    for row in rows_of(triage, trial, view.sort, view.words, view.grouped)[:2]:
+        lines += buffer_card(triage, row, width, glyphs)
+    assert {line_width(line) for line in lines} == {width}
+    assert height is None or len(composed.lines) == height
+    text = "".join(plain(line) for line in lines) + summary(triage)
+    assert text.isprintable()
+    assert glyphs is not ASCII or "".join(plain(line) for line in lines).isascii()
+    assert "\n" not in summary(triage)
+    assert foot_keys(triage, view, 3, True)[-1][0] == "q"

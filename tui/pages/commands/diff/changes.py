@@ -1,0 +1,155 @@
+"""The views of a comparison, and their rows: ops, categories, where time goes, memory, figures, phases, setup."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, OpGroup, Phase
+from tpuprof.tui.pages.commands.diff.words import Kind
+
+ViewName = Literal["ops", "categories", "time", "steps", "memory", "figures", "phases", "setup"]
+VIEWS: tuple[ViewName, ...] = get_args(ViewName)
+
+HIDING: tuple[ViewName, ...] = ("ops", "categories", "setup")
+"""Views in which what is the same can be hidden; the rows of the others add up, or are few."""
+
+OF_PHASE: tuple[ViewName, ...] = ("ops", "categories", "time")
+"""Views that a phase has of its own."""
+
+Sort = Literal["change", "slower", "faster", "relative", "before", "after", "name"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+
+SORT_WORDS: dict[Sort, str] = {
+    "change": "size of the change",
+    "slower": "slower first",
+    "faster": "faster first",
+    "relative": "relative change",
+    "before": "time before",
+    "after": "time after",
+    "name": "name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row.
+
+    Attributes:
+        name: what changed.
+        change: how.
+        kind: what its figures count.
+        op_class: for its letter; None for what is of no class.
+        op: the op that it is of, or what a group of ops adds up to; None for what is of none.
+        group: the group of several ops that it is of; None for what is of none.
+        note: words on it: a category, what a sum is of, why it is unknown.
+        phase: the program that it is of; None for what is of none.
+        texts: what a setting is in A and B; None for what is of figures.
+    """
+
+    name: str
+    change: Change
+    kind: Kind = "time"
+    op_class: OpClass | None = None
+    op: OpChange | None = None
+    note: str = ""
+    group: OpGroup | None = None
+    phase: Phase | None = None
+    texts: tuple[str | None, str | None] | None = None
+
+
+def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[Entry, ...]:
+    """The rows of a view, in their own order; none of the steps.
+
+    Args:
+        apart: whether each clone of an op is a row of its own.
+    """
+    if view == "ops":
+        groups = [None] * len(diff.ops) if apart else [group if group.members[1:] else None for group in diff.groups]
+        ops = diff.ops if apart else [group.change for group in diff.groups]
+        return tuple(
+            Entry(op.name, op.time, "time", op.op_class, op, op.category or "unknown", group)
+            for op, group in zip(ops, groups, strict=True)
+        )
+    if view == "categories":
+        return (*(Entry(item.name, item.time, "time", item.op_class) for item in diff.categories), *kind_entries(diff))
+    if view == "time":
+        return _time(diff)
+    if view == "memory":
+        return _memory(diff)
+    if view == "figures":
+        return tuple(Entry(item.label, item.change, "percent", note=_why(diff, item.key)) for item in diff.figures)
+    if view == "phases":
+        return tuple(Entry(phase.name, phase.time, note=phase_words(phase), phase=phase) for phase in diff.phases)
+    if view == "setup":
+        return tuple(
+            Entry(one.name, Change(None, None, None, one.mark), "text", note=one.kind, texts=(one.before, one.after))
+            for one in diff.settings
+        )
+    return ()
+
+
+def kind_entries(diff: Diff) -> list[Entry]:
+    """New and gone kinds of ops that are no categories: those are rows already."""
+    kinds = [kind for kind in diff.kinds if kind.of != "category"]
+    words = [f"{kind.of}, {counted(kind.op_count, 'op')}" for kind in kinds]
+    return [
+        Entry(kind.name, kind.time, "time", kind.op_class, note=note) for kind, note in zip(kinds, words, strict=True)
+    ]
+
+
+def phase_words(phase: Phase) -> str:
+    """How often a program ran, and its share of the time of all ops: one figure, or that of A and that of B."""
+    runs = [f"{value:.0f}" for value in (phase.runs.before, phase.runs.after) if value is not None]
+    shares = [f"{value:.0f}" for value in (phase.share.before, phase.share.after) if value is not None]
+    number = "/".join(dict.fromkeys(runs))
+    return f"{number} run{'' if number == '1' else 's'}, {'/'.join(dict.fromkeys(shares))}%"
+
+
+def part_of(diff: Diff, name: ViewName, phase: str) -> Diff:
+    """What a view shows: the whole comparison, or that of one phase."""
+    found = [one.ops for one in diff.phases if one.name == phase] if phase and name in OF_PHASE else []
+    return found[0] if found else diff
+
+
+def has_clones(diff: Diff) -> bool:
+    """Whether a row of ops is of several."""
+    return len(diff.groups) < len(diff.ops)
+
+
+def _time(diff: Diff) -> tuple[Entry, ...]:
+    """The classes, and how they add up to the step."""
+    rows = [Entry(item.name, item.time, "time", item.op_class) for item in diff.classes]
+    if diff.steps is None:
+        return (*rows, Entry("all time", diff.total, note="all classes, on the mean core")) if rows else ()
+    if rows:
+        rows.append(Entry("slowest core", diff.between_cores, note="beyond the mean core"))
+    rows.append(Entry("typical step", diff.steps.typical, note="all of the above" if diff.classes else ""))
+    rows.append(Entry("odd steps", diff.steps.odd, note="what they add to the mean"))
+    return (*rows, Entry("mean step", diff.steps.mean, note="typical and odd steps"))
+
+
+def _memory(diff: Diff) -> tuple[Entry, ...]:
+    rows: list[Entry] = []
+    for module in diff.modules:
+        rows.append(Entry(f"{module.name} peak", module.peak, "bytes", note=module.problem or "HBM at once, at most"))
+        if module.peak.before is not None or module.peak.after is not None:
+            rows.append(Entry(f"{module.name} arguments", module.arguments, "bytes", note="HBM of parameters"))
+            rows.append(Entry(f"{module.name} temporaries", module.temporaries, "bytes", note="of the peak"))
+    return tuple(rows)
+
+
+def _why(diff: Diff, key: str) -> str:
+    reasons = [diff.unknown.get(f"figures.{key}.{side}", "") for side in ("before", "after")]
+    return "; ".join(f"{name}: {why}" for name, why in zip("AB", reasons, strict=True) if why)
+
+
+def step_changes(diff: Diff) -> tuple[Entry, ...]:
+    """The step times; none where they are unknown."""
+    steps = diff.steps
+    if steps is None:
+        return ()
+    changes = (steps.typical, steps.median, steps.mean, steps.minimum, steps.maximum)
+    return tuple(map(Entry, ("typical", "median", "mean", "shortest", "longest"), changes))

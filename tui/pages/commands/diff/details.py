@@ -1,0 +1,213 @@
+"""All about one change, a summary to paste elsewhere, the keys, and what the figures mean."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.session.diff.model import Diff, MatchedBy, OpChange, OpGroup
+from tpuprof.parsers.session.diff.noise import CONFIDENCE, MOST_BATCHES
+from tpuprof.tui.draw.bars import CLASS_STYLE
+from tpuprof.tui.draw.layout import clean, fit, label_span, labelled, wrap
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
+from tpuprof.tui.pages.commands.diff.changes import HIDING, OF_PHASE, Entry, entries
+from tpuprof.tui.pages.commands.diff.drawing import View, shown
+from tpuprof.tui.pages.commands.diff.verdict import verdict
+from tpuprof.tui.pages.commands.diff.words import MARKS, noise_time, per_unit, relative, side_figure, signed
+
+LABEL = 9
+_SUMMARY_OPS = 8
+_MOST_CLONES = 3
+
+_MATCHED: dict[MatchedBy, str] = {
+    "name": "by program and name",
+    "text": "by its HLO text: the compiler numbered it anew",
+    "origin": "by category, shape and framework op: its HLO has changed",
+    "none": "",
+}
+
+
+def card(diff: Diff, row: Entry, width: int, glyphs: Glyphs) -> list[Line]:
+    """Everything about a row."""
+    if row.texts is not None:
+        return _setting(row, row.texts, width, glyphs)
+    change, is_ascii, share = row.change, glyphs.is_ascii, relative(row.change)
+    size = signed(change.delta, row.kind, is_ascii) + (f" ({share})" if share and row.kind != "percent" else "")
+    rows = [("change", f"{MARKS[change.mark].word}  {size}")]
+    for name, value in (("A", change.before), ("B", change.after)):
+        rows.append((name, side_figure(change, value, row.kind, is_ascii, "not there")))
+    if row.kind == "time":
+        rows.append(("noise", "unknown" if change.noise is None else noise_time(change, is_ascii)))
+        rows.append(("per", f"{per_unit(diff)}, on the mean core"))
+    if row.note and row.op is None:
+        rows.append(("note", row.note))
+    lines = [*wrap(clean(row.name, is_ascii), width, "strong", glyphs), *labelled(rows, width, glyphs, LABEL)]
+    if row.group is not None:
+        lines += _clones(diff, row.group, width, glyphs)
+    return lines if row.op is None else lines + _op(diff, row.op, width, glyphs)
+
+
+def _setting(row: Entry, texts: tuple[str | None, str | None], width: int, glyphs: Glyphs) -> list[Line]:
+    """A setting with its whole values."""
+    rows = [("change", MARKS[row.change.mark].word), ("kind", row.note)]
+    rows += [(side, clean(text or "not told", glyphs.is_ascii)) for side, text in zip("AB", texts, strict=True)]
+    return [*wrap(clean(row.name, glyphs.is_ascii), width, "strong", glyphs), *labelled(rows, width, glyphs, LABEL)]
+
+
+def _clones(diff: Diff, group: OpGroup, width: int, glyphs: Glyphs) -> list[Line]:
+    """Which ops a group adds up, those with the largest changes, and whose texts are below."""
+    changes = [diff.ops[number] for number in group.members]
+    counts = Counter(MARKS[op.time.mark].word for op in changes)
+    words = ", ".join(f"{number:,} {word}" for word, number in counts.most_common())
+    rows = [("clones", f"{len(changes):,}, each by itself: {words}; texts are those of one of them")]
+    for number, op in enumerate(changes[:_MOST_CLONES]):
+        size = f"{signed(op.time.delta, 'time', glyphs.is_ascii)} {relative(op.time)}".rstrip()
+        rows.append(("" if number else "largest", f"{size}  {clean(op.name, glyphs.is_ascii)}"))
+    return labelled(rows, width, glyphs, LABEL)
+
+
+def _op(diff: Diff, op: OpChange, width: int, glyphs: Glyphs) -> list[Line]:
+    is_ascii = glyphs.is_ascii
+    category = clean(op.category or "category unknown", is_ascii)
+    words = f"{category} {glyphs.dot} {op.op_class} {glyphs.dot} {clean(op.program, is_ascii)}"
+    head = fit([(f"{CLASS_LETTER[op.op_class]} ", CLASS_STYLE[op.op_class]), (words, "dim")], width, glyphs)
+    known = [f"{value:.6g}" for value in (op.count.before, op.count.after) if value is not None]
+    number = known[0] if len(set(known)) == 1 else f" {glyphs.arrow} ".join(known)
+    rows = [("runs", f"{number} {'time' if number == '1' else 'times'} {per_unit(diff)}")]
+    if op.old_name:
+        rows.append(("in A", clean(op.old_name, is_ascii)))
+    if _MATCHED[op.matched_by]:
+        rows.append(("matched", _MATCHED[op.matched_by]))
+    elif op.time.mark == "same":
+        rows.append(("note", "it runs outside of the typical steps only"))
+    if op.framework_op:
+        rows.append(("op", clean(op.framework_op, is_ascii)))
+    rows += [(f"source{label}", text) for label, text in _of_both(diff, op, _source)]
+    lines = [head, *labelled(rows, width, glyphs, LABEL)]
+    for label, text in _of_both(diff, op, OpTable.expression):
+        lines += [fit([], width, glyphs), *labelled([(f"HLO{label}", text)], width, glyphs, LABEL)]
+    return lines
+
+
+def _source(table: OpTable, row: int) -> str:
+    return table.texts("source", np.array([row], np.int64))[0]
+
+
+def _of_both(diff: Diff, op: OpChange, read: Callable[[OpTable, int], str]) -> list[tuple[str, str]]:
+    """A text of both sides with their letters; once, without one, where both say the same."""
+    sides = zip((" A", " B"), (diff.before, diff.after), op.rows, strict=True)
+    texts = [(letter, read(side.table, row)) for letter, side, row in sides if row is not None]
+    texts = [(letter, text) for letter, text in texts if text]
+    return [("", texts[0][1])] if len(texts) == 2 and texts[0][1] == texts[1][1] else texts
+
+
+def summary(diff: Diff) -> str:
+    """A line of plain ASCII for a chat: the runs, the verdict, the ops that changed most."""
+    lines = [f"A {clean(diff.before.name, True)} -> B {clean(diff.after.name, True)}", verdict(diff, ascii_only=True)]
+    for row in shown(entries(diff, "ops"), hides_same=True)[:_SUMMARY_OPS]:
+        word, size = MARKS[row.change.mark].word, signed(row.change.delta, "time", True)
+        lines.append(" ".join(f"{word} {size} {relative(row.change)} {clean(row.name, True)}".split()))
+    lines += [f"! {clean(sentence, True)}" for sentence in diff.warnings]
+    return " | ".join(lines)
+
+
+# --- help
+
+_KEYS = (
+    ("1-8, tab", "Ops, categories, time, steps, memory, figures, phases, setup"),
+    ("j k, down up", "Next, previous row"),
+    ("PgDn PgUp, Home End", "One screen down, up; first, last"),
+    ("Enter", "All about the row: sources, HLO of both; of a phase: its ops"),
+    ("i", "Show or hide what is the same within the noise"),
+    ("p P", "The next, previous program by itself: ops, categories, time a run of it"),
+    ("b", "An op and its clones as one row, or apart"),
+    ("s S", "Sort by the next, previous order"),
+    ("/", "Only rows with these words"),
+    ("y", "Copy a summary"),
+    ("T", "Light or dark background"),
+    ("Esc", "Back one level"),
+)
+
+_MEANING = (
+    "Run B is compared with run A: A is before, B is after. All times are of one step on the mean core, so that runs "
+    "of other lengths and other numbers of cores compare.",
+    "A typical step is one within five deviations (median absolute ones) of the median, or within 3 % of it. Odd steps "
+    "are left out and told apart, unless they are more than a quarter of a run. Ops are those of typical steps.",
+    f"The noise is half of the interval that {CONFIDENCE:.0%} of the differences of two equal runs lie in, from how "
+    f"much the steps (in at most {MOST_BATCHES} batches) of each run differ; of ops, for all of them together. A "
+    "change within it is called the same. What differs from run to run but not from step to step, as another machine "
+    "does, is not in it.",
+    "Ops are matched by name and HLO text, then by HLO text without its numbers (a compiler numbers ops anew whenever "
+    "a program changes), then by category, shape and framework op. What is left is new or gone.",
+    "Clones, which are copies of an op and the same op of other layers, are one row: their changes add up, and their "
+    "noise is that of the sum, so that what is lost in the noise of each may show.",
+    "The changes of all ops, of idle time and of waiting for the slowest core add up to that of the typical step.",
+    "Kinds of ops are HLO categories, opcodes and targets of custom calls. A kind is new or gone where one run alone "
+    "has it in its typical steps and nearly all ops of both are known by kind.",
+    "Phases are the programs of a run, such as prefill and decode. Each is compared with its counterpart, the program "
+    "of the same name or the one that most of its ops were found in: the time of a typical run on its slowest core, "
+    "and its ops divided by its runs instead of steps. The noise is that of the runs.",
+    "Setup is what the profiles tell of versions, flags and the profiler's options: the stats of the Task Environment "
+    "plane and of others that are named so, and what JAX attached to the main programs. Most profiles tell little. "
+    "Values of what is named like a secret are left out.",
+)
+
+
+OF_CARDS = (
+    ("", "One row of the comparison: what it is in A (before) and in B (after)."),
+    ("change", "in B less in A; more, less, new or gone only where it is beyond the noise."),
+    ("noise", "half of the interval that 95% of the differences of two equal runs stay within; unknown of one step."),
+    ("per", "what times are divided by, besides cores."),
+    ("runs", "how often the op runs in that."),
+    ("clones", "copies of the op, and the same op of other layers: their changes added up."),
+    ("matched", "how the op was found in the other run where its name differs, or its HLO."),
+    ("HLO", "its text; of A and of B where they differ."),
+)
+
+
+def foot_keys(view: View, is_alone: bool, has_clones: bool = False, has_phases: bool = False) -> list[tuple[str, str]]:
+    """Keys for the footer and what they do, the most useful first; the last one always shows."""
+    keys = [
+        ("1-8", "view"),
+        *([] if view.name == "steps" else [("Enter", "its ops" if view.name == "phases" else "details")]),
+        ("y", "copy"),
+        ("?", "help"),
+    ]
+    if view.name in HIDING:
+        keys.insert(2, ("i", "show same" if view.hides_same else "hide same"))
+        keys += [("/", "filter"), *([("s", "sort")] if view.name != "setup" else [])]
+    if view.name == "ops" and has_clones:
+        keys.insert(3, ("b", "clones together" if view.apart else "clones apart"))
+    if has_phases and view.name in (*OF_PHASE, "phases"):
+        keys.insert(2, ("p", view.phase or "all programs"))
+    return [*keys, ("q", "quit" if is_alone else "back")]
+
+
+def help_lines(diff: Diff, is_alone: bool, width: int, glyphs: Glyphs) -> list[Line]:
+    """The keys, what the figures mean, and what is unknown."""
+
+    def heading(title: str) -> Line:
+        return fit([(title, "title")], width, glyphs)
+
+    blank = fit([], width, glyphs)
+    lines = [heading("Keys")]
+    for keys, words in (*_KEYS, ("q", "Quit" if is_alone else "Back")):
+        lines.append(fit([label_span(keys, 21, "key"), (words, "text")], width, glyphs))
+    lines += [blank, heading("What the figures mean")]
+    for words in _MEANING:
+        lines += wrap(words, width, "text", glyphs)
+    notes = [(name, note) for name, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
+    if notes or diff.warnings:
+        lines += [blank, heading("Notes")]
+        for sentence in diff.warnings:
+            lines += wrap(sentence, width, "text", glyphs, [("! ", "warn")])
+        for name, note in notes:
+            lines += wrap(note, width, "text", glyphs, [(f"{name} ", "dim")])
+    if diff.unknown:
+        lines += [blank, heading("What is not known")]
+        for key, why in diff.unknown.items():
+            lines += wrap(why, width, "text", glyphs, [(f"{key}: ", "dim")])
+    return lines

@@ -1,0 +1,401 @@
+"""A comparison in cells: the verdict, how sure it is, then the changes or the steps; `compose` fits it to a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted, examples
+from tpuprof.parsers.session.diff.model import Change, Diff, Side
+from tpuprof.tui.draw.format import duration
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, clean, cut, cut_middle, fit, note_lines, rule, shown_top, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
+from tpuprof.tui.pages.commands.diff.changes import (
+    HIDING,
+    SORT_WORDS,
+    VIEWS,
+    Entry,
+    Sort,
+    ViewName,
+    has_clones,
+    part_of,
+    step_changes,
+)
+from tpuprof.tui.pages.commands.diff.fields import CHANGES, OP_COLUMNS
+from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
+from tpuprof.tui.pages.commands.diff.words import MARKS, noise_words, per_unit, relative, signed
+from tpuprof.tui.report.fields import screen_columns, searched_texts
+
+_TITLES = ("Ops", "Categories", "Where time goes", "Steps", "Memory", "Figures", "Phases", "Setup")
+VIEW_TITLES: dict[ViewName, str] = dict(zip(VIEWS, _TITLES, strict=True))
+_SHORT_TITLES: dict[ViewName, str] = {**VIEW_TITLES, "categories": "Categ.", "time": "Time", "memory": "Mem"}
+_ALL_TITLES, _GAPS = 118, 84
+"""Cells from which the views' whole titles fit, and from which they stand further apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the screen shows.
+
+    Attributes:
+        name: of the view; cursor, first: index of the row under the cursor, and of the first one that shows.
+        phase: the program whose changes show where a view has them; empty for all together.
+        words: the filter; hides_same: only what has changed; apart: each clone of an op is a row of its own.
+    """
+
+    name: ViewName = "ops"
+    cursor: int = 0
+    first: int = 0
+    sort: Sort = "change"
+    words: str = ""
+    hides_same: bool = True
+    apart: bool = False
+    phase: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The page's lines; where the table's rows begin (-1 without), the first row shown and how many fit."""
+
+    lines: tuple[Line, ...]
+    first_row_line: int
+    first: int
+    room: int
+
+
+def head_line(diff: Diff, width: int, glyphs: Glyphs) -> Line:
+    """Both runs' names."""
+    lead = " tpuprof-tui  DIFF  " if width >= NARROW else " DIFF  "
+    tail = "? help "
+    room = width - len(lead) - len(tail) - 8
+    names = [clean(side.name, glyphs.is_ascii) for side in (diff.before, diff.after)]
+    if len(names[0]) + len(names[1]) > room:
+        names = [cut_middle(name, max(6, room // 2), glyphs) for name in names]
+    spans: list[Span] = [(lead, "dim"), ("A ", "key"), (names[0], "strong"), (f" {glyphs.arrow} ", "dim")]
+    spans += [("B ", "key"), (names[1], "strong")]
+    gap = width - line_width(tuple(spans)) - len(tail)
+    return fit([*spans, (" " * max(0, gap), "text"), (tail, "dim")], width, glyphs)
+
+
+def verdict_lines(diff: Diff, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
+    """The verdict in a word and a sentence; at most so many lines."""
+    look = MARKS[headline_mark(diff)]
+    badge: Span = (f" {look.headline.upper()} ", look.headline_style)
+    if diff.different:
+        badge = (" DIFFERENT ", "warn")
+    lines = wrap(verdict(diff, glyphs.is_ascii), width, "text", glyphs, [badge], 1)
+    if most is not None and len(lines) > most:
+        last = "".join(text for text, _ in lines[most - 1]).rstrip()
+        lines = [*lines[: most - 1], fit([(cut(f"{last} ...", width, glyphs), "text")], width, glyphs)]
+    return lines
+
+
+def sides_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
+    """What each run is: steps, cores, device."""
+    lines = []
+    for name, side in zip("AB", (diff.before, diff.after), strict=True):
+        words = [clean(side.device_type or "no device", glyphs.is_ascii), counted(side.core_count, "core")]
+        words.append(counted(len(side.hosts), "host"))
+        words.append(counted(len(side.step_ps), "step") if side.step_ps else "steps unknown")
+        if side.odd_count:
+            words.append(f"{side.odd_count} of them odd, left out")
+        run = cut_middle(clean(side.name, glyphs.is_ascii), max(12, width // 3), glyphs)
+        spans: list[Span] = [(f" {name} ", "key"), (run, "strong"), (f"  {', '.join(words)}  ", "dim")]
+        lines.append(fit([*spans, (" SIMULATED " * side.simulated, "badge")], width, glyphs))
+    return lines
+
+
+def view_line(view: View, width: int, glyphs: Glyphs) -> Line:
+    """The views by number, the one that shows in brackets."""
+    titles = VIEW_TITLES if width >= _ALL_TITLES else _SHORT_TITLES
+    spans: list[Span] = [(" ", "text")]
+    gap: list[Span] = [(" ", "text")] if width >= _GAPS else []
+    for number, name in enumerate(VIEWS, 1):
+        title = titles[name] if width >= NARROW else titles[name][:4].rstrip(".")
+        if name == view.name:
+            spans += [(f"[{number} {title}]", "title"), *gap]
+        else:
+            spans += [(f" {number}", "key"), (f" {title} ", "dim"), *gap]
+    return fit(spans, width, glyphs)
+
+
+def apart_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
+    """A line of the kinds of ops that one run alone has, and one of how each program changed by itself."""
+    lines = []
+    kinds = [
+        f"{word} {clean(', '.join(names), glyphs.is_ascii)}"
+        for word, mark in (("new", "new"), ("gone", "gone"))
+        if (names := list(dict.fromkeys(kind.name for kind in diff.kinds if kind.time.mark == mark)))
+    ]
+    if kinds:
+        lines.append(
+            fit([(" kinds of ops ", "dim"), (cut("; ".join(kinds), width - 15, glyphs), "warn")], width, glyphs)
+        )
+    if len(diff.phases) > 1 and not diff.different:
+        spans: list[Span] = [(" a run of ", "dim")]
+        for phase in diff.phases:
+            words = f"{MARKS[phase.time.mark].word} {relative(phase.time)}".strip()
+            spans += [(f"{clean(phase.name, glyphs.is_ascii)} ", "text"), (f"{words}  ", MARKS[phase.time.mark].style)]
+        lines.append(fit(spans, width, glyphs))
+    return lines
+
+
+def compose(
+    diff: Diff, view: View, rows: tuple[Entry, ...], total: int, width: int, height: int, glyphs: Glyphs
+) -> Composed:
+    """The page below the header line.
+
+    Args:
+        rows: those of the view that show, in order.
+        total: rows of the view with those that are hidden.
+    """
+    lines = verdict_lines(diff, width, glyphs, None if height >= TALL else 3 if height > LOW or width < NARROW else 2)
+    if height > LOW:
+        lines += sides_lines(diff, width, glyphs) + apart_lines(diff, width, glyphs)
+    cautions = note_lines(diff.warnings, (), width, glyphs)
+    lines += cautions if height >= TALL else cautions[: 2 if height > LOW else 1]
+    lines += [view_line(view, width, glyphs), _table_rule(diff, view, len(rows), total, width, glyphs)]
+    if view.name == "steps":
+        body = steps_lines(diff, width, glyphs)
+        room = max(1, height - len(lines))
+        first = max(0, min(view.first, len(body) - room))
+        return Composed(tuple(lines + body[first : first + room]), -1, first, room)
+    room = max(1, height - len(lines) - 1)
+    first = shown_top(view.cursor, view.first, room, len(rows))
+    if not rows:
+        lines += wrap(_nothing(diff, view, total), width, "dim", glyphs, [(" ", "dim")])
+        return Composed(tuple(lines), -1, 0, room)
+    table = table_lines(rows, width, glyphs, view.cursor, view.sort, first, room)
+    remarks = remark_lines(diff, view.name, width, glyphs)[: max(0, room - len(rows))]
+    return Composed((*lines, *table, *remarks), len(lines) + 1, first, room)
+
+
+def remark_lines(diff: Diff, name: ViewName, width: int, glyphs: Glyphs) -> list[Line]:
+    """What is below a table: why memory or settings are unknown, and where the ops of phases are from."""
+    problems = [("", module.problem) for module in diff.modules if module.problem and name == "memory"]
+    if name == "setup" and "settings" in diff.unknown:
+        problems.append(("", diff.unknown["settings"]))
+    if name == "phases":
+        late = [phase.name for phase in diff.phases if not phase.in_steps]
+        where = "ops of the whole capture, whose noise is unknown: it ran outside of steps"
+        problems += [("", f"{examples(late)}: {where}")] if late else []
+        renamed = [f"{phase.name} is {phase.old_name} in A" for phase in diff.phases if phase.old_name]
+        problems += [("", f"{examples(renamed)}: most of its ops were found there")] if renamed else []
+    return note_lines((), problems, width, glyphs, between="")
+
+
+def _table_rule(diff: Diff, view: View, count: int, total: int, width: int, glyphs: Glyphs) -> Line:
+    if view.name == "steps":
+        return rule("Step times", width, glyphs)
+    words = f"{count:,} of {total:,}" if count < total else f"{total:,}"
+    if view.words:
+        words += f" with {clean(view.words, glyphs.is_ascii)}"
+    if view.hides_same and count < total:
+        words += ", same hidden (i)"
+    if view.name == "ops" and has_clones(part_of(diff, view.name, view.phase)):
+        words += ", clones apart (b)" if view.apart else ", clones together (b)"
+    if view.name in HIDING and view.name != "setup" and width >= 100:
+        words += f", by {SORT_WORDS[view.sort]}"
+    return rule(table_title(part_of(diff, view.name, view.phase), view.name), width, glyphs, words)
+
+
+def table_title(diff: Diff, name: ViewName) -> str:
+    """What the figures of a view are."""
+    titles: dict[ViewName, str] = {
+        "memory": "HBM of compiled modules",
+        "phases": "A run of each program by itself, on its slowest core",
+        "setup": "Versions, flags, profiler's options",
+    }
+    if name in titles:
+        return titles[name]
+    return "Figures of the overview" if name == "figures" else f"Change {per_unit(diff)}, on the mean core"
+
+
+def _nothing(diff: Diff, view: View, total: int) -> str:
+    """Why there are no rows."""
+    if not total:
+        key = {"memory": "modules", "figures": "figures", "phases": "phases", "setup": "settings"}.get(view.name, "ops")
+        return diff.unknown.get(key) or "The profiles hold none of it."
+    if view.words:
+        return "Nothing holds these words; Esc clears the filter."
+    return f"All {total:,} are the same within the noise; i shows them."
+
+
+# --- tables
+
+
+def shown(rows: Sequence[Entry], sort: Sort = "change", words: str = "", hides_same: bool = False) -> tuple[Entry, ...]:
+    """The rows that hold all words, without those that are the same where that is wanted, in order.
+
+    Sums that add up keep their order.
+    """
+    kept, wanted = list(rows), words.casefold().split()
+    if wanted:
+        texts = searched_texts(CHANGES, rows)
+        kept = [row for row, text in zip(rows, texts, strict=True) if all(word in text for word in wanted)]
+    if hides_same:
+        kept = [row for row in kept if row.change.mark != "same"]
+    if is_sortable(rows):
+        kept.sort(key=lambda row: (_ORDERS[sort](row.change), row.name))
+    return tuple(kept)
+
+
+def is_sortable(rows: Sequence[Entry]) -> bool:
+    """Whether the rows are ops or categories, which are in no order of their own."""
+    return bool(rows) and all(row.op_class is not None for row in rows)
+
+
+def _by_relative(change: Change) -> tuple[bool, float, float]:
+    """What is in one run only comes first."""
+    is_one_sided = change.mark in ("new", "gone")
+    return not is_one_sided, 0.0 if is_one_sided else -abs(change.relative or 0.0), -abs(change.delta or 0.0)
+
+
+_ORDERS: dict[Sort, Callable[[Change], Any]] = {
+    "change": lambda change: -abs(change.delta or 0.0),
+    "slower": lambda change: -(change.delta or 0.0),
+    "faster": lambda change: change.delta or 0.0,
+    "relative": _by_relative,
+    "before": lambda change: -(change.before or 0.0),
+    "after": lambda change: -(change.after or 0.0),
+    "name": lambda _: 0,
+}
+"""What rows are sorted by, and where that is equal by their names."""
+
+
+def table_lines(
+    rows: Sequence[Entry],
+    width: int,
+    glyphs: Glyphs,
+    cursor: int = -1,
+    sort: Sort = "change",
+    first: int = 0,
+    room: int | None = None,
+) -> list[Line]:
+    """Headings and rows.
+
+    Args:
+        cursor: index of the row under the cursor, -1 for none.
+        first: the first row shown.
+        room: how many rows fit; None for all.
+    """
+    last = len(rows) if room is None else min(len(rows), first + room)
+    columns = chosen_columns(screen_columns(CHANGES, rows, glyphs, _looks(rows, width)), width)
+    key = {"slower": "change", "faster": "change"}.get(sort, sort)
+    is_sorted = is_sortable(rows)
+    lines = [header_line(columns, width, glyphs, key if is_sorted else "", sort not in ("faster", "name"))]
+    return lines + row_lines(columns, range(first, last), cursor, width, glyphs)
+
+
+def _looks(rows: Sequence[Entry], width: int) -> dict[str, Mapping[str, Any]]:
+    """The columns of some rows, the most important first, and what of them is as wide, or called, as the rows ask."""
+    kinds = {row.kind for row in rows}
+    if "text" in kinds:
+        longest = max(len(text or "") for row in rows for text in row.texts or ())
+        each: Mapping[str, Any] = {"width": max(6, min(longest, (width - 36) // 2)), "is_left": True}
+        return {"mark": {}, "name": {"title": "setting"}, "before": each, "after": each}
+    has_ops = any(row.op is not None for row in rows)
+    size = 9 if "bytes" in kinds else 8
+    looks: dict[str, Mapping[str, Any]] = {"letter": {}} if any(row.op_class is not None for row in rows) else {}
+    if "percent" not in kinds:
+        looks["mark"] = {}
+    looks |= {"change": {"width": size + 1}, "relative": {}, "name": {"title": "op" if has_ops else "what"}}
+    looks |= {"before": {"width": size}, "after": {"width": size}}
+    if any(row.phase is not None for row in rows):
+        return looks | {"note": {"title": "runs, of op time", "width": 21}, "noise": {}}
+    if "time" in kinds:
+        looks["noise"] = {}
+    if any(row.note for row in rows):
+        looks["note"] = {"title": "category" if has_ops else ""}
+    return looks | {key: {} for key in OP_COLUMNS if has_ops}
+
+
+# --- steps
+
+_LABEL = 4
+_NARROW = 64
+_REACH = 0.25
+"""Of the typical steps' range, what the distribution shows beyond it on either side."""
+
+
+def steps_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
+    """Everything on steps; one sentence where they are unknown."""
+    if diff.steps is None:
+        return wrap(diff.unknown.get("steps", "steps are unknown"), width, "dim", glyphs, [(" ", "dim")])
+    lines = figure_lines(diff, width, glyphs)
+    lines += [fit([], width, glyphs), rule("Step by step", width, glyphs, "from 0 to the longest")]
+    longest = max((*diff.before.step_ps, *diff.after.step_ps, 1))
+    for name, side in zip("AB", (diff.before, diff.after), strict=True):
+        lines.append(_spark(name, side, longest, width, glyphs))
+    lines += [fit([], width, glyphs), rule("How long steps take", width, glyphs)]
+    return lines + histogram_lines(diff, width, glyphs)
+
+
+def figure_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
+    """Typical, median, mean, shortest and longest step."""
+    if diff.steps is None:
+        return []
+    lines = [fit([(f" {'':<9}{'A':>9} {'B':>9} {'change':>10} {'':>7} {'noise':>7}", "dim")], width, glyphs)]
+    for row in step_changes(diff):
+        change, look = row.change, MARKS[row.change.mark]
+        before, after = duration(change.before, glyphs.is_ascii, 4), duration(change.after, glyphs.is_ascii, 4)
+        times = f" {row.name:<9}{before:>9} {after:>9}"
+        spans: list[Span] = [(times, "strong" if row.name == "typical" else "text")]
+        spans.append((f" {signed(change.delta, 'time', glyphs.is_ascii):>10} {relative(change):>7}", look.style))
+        if change.noise is not None:
+            word = f" {look.word}" if width >= _NARROW else ""
+            spans += [(f" {noise_words(change, glyphs.is_ascii):>7}", "dim"), (word, look.style)]
+        lines.append(fit(spans, width, glyphs))
+    numbers = f"{'steps':<9}{len(diff.before.step_ps):>9,} {len(diff.after.step_ps):>9,}"
+    odd = f"   odd, not typical: {diff.before.odd_count} and {diff.after.odd_count}"
+    return [*lines, fit([(f" {numbers}", "text"), (odd, "dim")], width, glyphs)]
+
+
+def _spark(name: str, side: Side, longest: int, width: int, glyphs: Glyphs) -> Line:
+    """A run's steps in order, one column each, or the longest of several where there are more than columns."""
+    room = max(8, width - _LABEL - 2 - 24)
+    values = np.array(side.step_ps, np.float64)
+    typical = np.array(side.typical, np.bool_)
+    cells = min(len(values), room)
+    index = np.arange(len(values)) * cells // max(1, len(values))
+    heights, odd = np.zeros(cells), np.zeros(cells, np.bool_)
+    np.maximum.at(heights, index, values)
+    np.logical_or.at(odd, index, ~typical)
+    spans: list[Span] = [(f" {name:<{_LABEL - 2}} ", "dim")]
+    for height, is_odd in zip(heights.tolist(), odd.tolist(), strict=True):
+        spans.append((glyphs.column[max(1, round(8 * height / longest))], "warn" if is_odd else "busy"))
+    words = f"  {counted(len(values), 'step')}"
+    return fit([*spans, (words + (f", {side.odd_count} odd" if side.odd_count else ""), "dim")], width, glyphs)
+
+
+def histogram_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
+    """Two rows over one axis: how many steps of each run take how long; outside of it, how many lie beyond."""
+    sides = (diff.before, diff.after)
+    usual = [np.array(side.step_ps, np.float64)[np.array(side.typical, np.bool_)] for side in sides]
+    low, high = min(part.min() for part in usual), max(part.max() for part in usual)
+    margin = max(_REACH * (high - low), 0.005 * high)
+    low, high = max(0.0, low - margin), high + margin
+    room = max(8, width - _LABEL - 14)
+    lines = []
+    for name, side in zip("AB", sides, strict=True):
+        values = np.array(side.step_ps, np.float64)
+        counts = np.bincount(_bins(values, low, high, room), minlength=room + 2)
+        most = max(1, int(counts[1:-1].max()))
+        eighths = [max(1, round(8 * number / most)) if number else 0 for number in counts[1:-1].tolist()]
+        beyond = [f"{int(counts[index])} {word}" for index, word in ((0, "below"), (-1, "above")) if counts[index]]
+        cells = "".join(glyphs.column[height] for height in eighths)
+        spans: list[Span] = [(f" {name:<{_LABEL - 2}} ", "dim"), (cells, "busy"), (f"  {', '.join(beyond)}", "warn")]
+        lines.append(fit(spans, width, glyphs))
+    first, last = duration(low, glyphs.is_ascii, 4), duration(high, glyphs.is_ascii, 4)
+    gap = " " * max(1, room - len(first) - len(last))
+    return [*lines, fit([(" " * _LABEL + first + gap + last, "dim")], width, glyphs)]
+
+
+def _bins(values: np.ndarray, low: float, high: float, room: int) -> np.ndarray:
+    """int64[steps]: 0 for what lies below, 1 to `room` for a bin, `room` + 1 for what lies above."""
+    index = np.floor((values - low) / max(high - low, 1.0) * room).astype(np.int64) + 1
+    return np.clip(index, 0, room + 1)

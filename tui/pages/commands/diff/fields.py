@@ -1,0 +1,391 @@
+"""The quantities of a comparison: of changes, of what has changed (ops, modules, figures), and of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, Side
+from tpuprof.parsers.session.diff.noise import CONFIDENCE
+from tpuprof.tui.draw.bars import CLASS_STYLE
+from tpuprof.tui.draw.format import UNKNOWN, count
+from tpuprof.tui.draw.layout import clean, cut
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
+from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.pages.commands.diff.changes import Entry
+from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
+from tpuprof.tui.pages.commands.diff.words import MARKS, Kind, noise_time, noise_words, relative, side_figure, signed
+from tpuprof.tui.report.fields import NO_REASON, Field, Figure, OnScreen, Table, attribute, listed, nested, object_table
+from tpuprof.tui.report.quantities import STEP_TIMES
+from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, VERBATIM, Unit, Value, divided, plain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tpuprof.tui.report.fields import Rows
+
+# --- a change, as machines read it
+
+ONE_SIDED = "the run has none of it"
+_NO_NOISE = "the spread from step to step is unknown"
+_NO_FRACTION = "it was nothing before, or is unknown"
+
+
+def _rounded(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
+    return [None if value is None else round(value) for value in values]
+
+
+_UNITS: dict[Kind, tuple[str, Unit]] = {
+    "time": ("ms", TIME_MS),
+    "bytes": ("bytes", Unit("bytes", _rounded, NUMBER.words)),
+    "percent": ("percent", Unit("percent", divided(1), NUMBER.words)),
+}
+_WHY: dict[Kind, tuple[str, str, str, str]] = {
+    "time": (ONE_SIDED, ONE_SIDED, _NO_FRACTION, _NO_NOISE),
+    "bytes": (ONE_SIDED, ONE_SIDED, ONE_SIDED, ONE_SIDED),
+    "percent": (NO_REASON, "one of the two is unknown", _NO_FRACTION, "the figure is of the whole capture"),
+}
+"""Why a figure of one run, the change, its fraction and the noise may be unknown."""
+
+
+def _change(name: str, kind: Kind, prefix: str = "") -> tuple[Figure[Any], ...]:
+    """What JSON has of a change that its source holds under a dotted name."""
+    suffix, unit = _UNITS[kind]
+    side, delta, fraction, noise = _WHY[kind]
+    quantities = (
+        ("mark", VERBATIM, "mark", "same, more, less, new, gone or unknown", ""),
+        (f"before_{suffix}", unit, "before", "in A", side),
+        (f"after_{suffix}", unit, "after", "in B", side),
+        (f"change_{suffix}", unit, "delta", "in B less in A", delta),
+        ("change_fraction", NUMBER, "relative", "the change as a fraction of what it was in A", fraction),
+        (f"noise_{suffix}", unit, "noise", "half of the interval that two equal runs stay within", noise),
+    )
+    return tuple(
+        attribute(prefix + key, unit, meaning, null=null, name=f"{name}.{part}")
+        for key, unit, part, meaning, null in quantities
+    )
+
+
+_OF_CLASSES = (
+    attribute("name", VERBATIM, "its name"),
+    attribute("class", VERBATIM, "the class of its ops", name="op_class"),
+    *_change("time", "time"),
+)
+CLASSES: Table[Any] = object_table("classes", _OF_CLASSES)
+CATEGORIES: Table[Any] = object_table("categories", _OF_CLASSES)
+KINDS: Table[Any] = object_table(
+    "kinds",
+    (
+        attribute("of", VERBATIM, "what the kind goes by: category, opcode or custom call"),
+        attribute("name", VERBATIM, "its name"),
+        attribute("class", VERBATIM, "the class of the op with the most time", name="op_class"),
+        attribute("op_count", COUNT, "how many ops are of it"),
+        attribute("example", VERBATIM, "the op with the most time"),
+        *_change("time", "time"),
+    ),
+)
+_NOT_TOLD = "the profile does not tell it"
+SETTINGS: Table[Any] = object_table(
+    "settings",
+    (
+        attribute("kind", VERBATIM, "version, flag, program, profiler or other"),
+        attribute("name", VERBATIM, "of the setting"),
+        attribute("mark", VERBATIM, "same, other, new or gone"),
+        attribute("before", VERBATIM, "in A; of secrets nothing but their name", null=_NOT_TOLD),
+        attribute("after", VERBATIM, "in B; of secrets nothing but their name", null=_NOT_TOLD),
+    ),
+)
+MODULES: Table[Any] = object_table(
+    "modules",
+    (
+        attribute("name", VERBATIM, "the HLO module"),
+        attribute("problem", VERBATIM, "why its memory is unknown"),
+        *_change("peak", "bytes", "peak."),
+        *_change("arguments", "bytes", "arguments."),
+        *_change("temporaries", "bytes", "temporaries."),
+    ),
+)
+KEY_FIGURES: Table[Any] = object_table(
+    "figures", (attribute("key", VERBATIM, "its key on the overview"), *_change("change", "percent"))
+)
+
+_OLD_NAME = "the op has the same name in both, or is in one run only"
+_NO_CATEGORY = "the profile has no HLO category for these ops"
+_NO_FRAMEWORK_OP = "the profile names no framework op for these ops"
+_OP_FIGURES = (
+    attribute("name", VERBATIM, "its name in B, in A where it is gone"),
+    attribute("old_name", VERBATIM, "its name in A where that is another one", null=_OLD_NAME),
+    attribute("program", VERBATIM, "its HLO module, without the id"),
+    attribute("category", VERBATIM, "its HLO category", null=_NO_CATEGORY),
+    attribute("class", VERBATIM, "its class", name="op_class"),
+    attribute("framework_op", TEXT, "the framework op that it stems from", null=_NO_FRAMEWORK_OP),
+    attribute("matched_by", VERBATIM, "how it was found in the other run"),
+    attribute("hlo_changed", FLAG, "whether its HLO text differs by more than numbers in names", name="text_changed"),
+    attribute("occurrences.before", NUMBER, "how often it runs in A", null=ONE_SIDED, name="count.before"),
+    attribute("occurrences.after", NUMBER, "how often it runs in B", null=ONE_SIDED, name="count.after"),
+    *_change("time", "time"),
+)
+_OF_OPS = ("name", "old_name", "program", "category", "class", "framework_op")
+_TIMES = ("before_ms", "after_ms", "change_ms", "change_fraction", "noise_ms")
+OPS: Table[Sequence[OpChange]] = object_table(
+    "ops",
+    _OP_FIGURES,
+    (Field("rank", COUNT, lambda _, rows: [row + 1 for row in rows], "1 for the largest change"),),
+    csv=("rank", "mark", *_OF_OPS, *_TIMES, "occurrences.before", "occurrences.after", "matched_by", "hlo_changed"),
+)
+
+
+GROUPS: Table[Any] = object_table(
+    "groups",
+    (
+        attribute("name", VERBATIM, "the name of the op with the most time, with their number", name="change.name"),
+        Figure("op_count", COUNT, lambda group: len(group.members), "how many ops it adds up: an op and its clones"),
+        attribute("program", VERBATIM, "their HLO module, without the id", name="change.program"),
+        attribute("category", VERBATIM, "their HLO category", null=_NO_CATEGORY, name="change.category"),
+        attribute("class", VERBATIM, "the class of that op", name="change.op_class"),
+        attribute(
+            "framework_op", TEXT, "the framework op of that op", null=_NO_FRAMEWORK_OP, name="change.framework_op"
+        ),
+        *_change("change.time", "time"),
+    ),
+)
+
+
+PHASES: Table[Any] = object_table(
+    "phases",
+    (
+        attribute("name", VERBATIM, "the HLO module in B, in A where it is gone; without the id"),
+        attribute(
+            "old_name", VERBATIM, "its name in A where that is another one", null=_OLD_NAME.replace("op", "module")
+        ),
+        *_change("time", "time"),
+        attribute("run_count.before", NUMBER, "its runs in A", null=ONE_SIDED, name="runs.before"),
+        attribute("run_count.after", NUMBER, "its runs in B", null=ONE_SIDED, name="runs.after"),
+        attribute("share.before_percent", NUMBER, "of the time of all ops of A", null=ONE_SIDED, name="share.before"),
+        attribute("share.after_percent", NUMBER, "of the time of all ops of B", null=ONE_SIDED, name="share.after"),
+        attribute("in_steps", FLAG, "whether its ops are those within steps; else of the whole capture"),
+        Figure("classes", listed(CLASSES), lambda phase: phase.ops.classes, "its classes of ops, a run"),
+        Figure("ops", listed(OPS), lambda phase: phase.ops.ops, "its ops, a run"),
+    ),
+)
+
+
+TABLES: tuple[Table[Any], ...] = (CLASSES, CATEGORIES, KINDS, GROUPS, OPS, MODULES, KEY_FIGURES, PHASES, SETTINGS)
+"""What JSON lists, each the attribute of `Diff` of its key."""
+
+
+def _change_figures(of: str, meaning: str) -> tuple[Figure[Diff], ...]:
+    """The figures of a change of time; unknown ones without the steps that it is of."""
+
+    def known(read: Callable[[Diff], Any]) -> Callable[[Diff], Any]:
+        return lambda diff: None if of.startswith("steps.") and diff.steps is None else read(diff)
+
+    return tuple(
+        replace(figure, read=known(figure.read), meaning=f"{meaning}: {figure.meaning}")
+        for figure in _change(of, "time", f"{of}.")
+    )
+
+
+FIGURES: tuple[Figure[Diff], ...] = (
+    Figure("verdict.sentence", VERBATIM, verdict, "what changed, by what, and what of it is noise"),
+    Figure("verdict.mark", VERBATIM, headline_mark, "the mark of the typical step; unknown for different programs"),
+    Figure("verdict.different_programs", FLAG, lambda diff: bool(diff.different), "whether the programs are different"),
+    attribute("basis", VERBATIM, "what times are divided by besides cores"),
+    Figure("confidence", NUMBER, lambda _: CONFIDENCE, "how many differences of equal runs lie within the noise"),
+    *_change_figures("steps.typical", "the mean over the typical steps"),
+    *_change_figures("steps.median", "the median step"),
+    *_change_figures("steps.mean", "the mean step"),
+    *_change_figures("steps.minimum", "the shortest step"),
+    *_change_figures("steps.maximum", "the longest step"),
+    *_change_figures("steps.odd", "what odd steps add to the mean"),
+    *_change_figures("total", "all classes on the mean core"),
+    *_change_figures("between_cores", "the slowest core beyond the mean core"),
+)
+
+
+_STEP_TIME = nested((*STEP_TIMES, attribute("source", VERBATIM, "whether marked or inferred, the origin")))
+SIDE: tuple[Figure[Side], ...] = (
+    attribute("name", VERBATIM, "of the run"),
+    attribute("path", VERBATIM, "where it lies"),
+    attribute("hosts", TEXTS, "those that the figures cover"),
+    attribute("device_type", VERBATIM, "of the device", null="no device plane names its type"),
+    attribute("core_count", COUNT, "TensorCores, or GPUs, of all hosts"),
+    attribute("simulated", FLAG, "whether its times are composed, not measured"),
+    Figure("step_count", COUNT, lambda side: len(side.step_ps), "how many steps it has"),
+    attribute("odd_step_count", COUNT, "steps that are not typical", name="odd_count"),
+    attribute("unit", VERBATIM, "what times are divided by", name="unit_name"),
+    attribute("unit_count", COUNT, "how many of these there are", name="units"),
+    attribute("step_time_ms", _STEP_TIME, "of all steps", null="the profile has no steps"),
+    attribute("warnings", TEXTS, "what is wrong with its profile"),
+)
+
+# --- the rows of a view, as people read them
+
+
+Entries = Sequence[Entry]
+"""Rows of a view."""
+
+
+def _by_mark(entry: Entry) -> Key:
+    return MARKS[entry.change.mark].style
+
+
+def _side(name: str, absent: str) -> Callable[[Entry, bool], str]:
+    """A figure of one run, other words where the run has none of it."""
+    read, index = attrgetter(name), ("before", "after").index(name)
+
+    def words(entry: Entry, is_ascii: bool) -> str:
+        if entry.texts is not None:
+            return clean(entry.texts[index] or absent, is_ascii)
+        return side_figure(entry.change, read(entry.change), entry.kind, is_ascii, absent)
+
+    return words
+
+
+def _entry(
+    key: str,
+    words: Callable[[Entry, bool], str],
+    meaning: str,
+    heading: str = "",
+    screen: OnScreen[Entries] | None = None,
+    is_text: bool = False,
+    is_filtered: bool = False,
+) -> Field[Entries]:
+    """A field that is written of the whole row."""
+    unit, filtered = Unit("text", plain, words, is_text), ("change",) if is_filtered else ()
+    return Field(
+        key, unit, lambda rows, shown: [rows[row] for row in shown], meaning, "", heading, screen, filter=filtered
+    )
+
+
+def _of_op(key: str, name: str, meaning: str, screen: OnScreen[Entries]) -> Field[Entries]:
+    """A text of the op that a row is of, which a filter looks at."""
+    read = attrgetter(name)
+
+    def texts(rows: Entries, shown: Rows) -> list[str | None]:
+        return [None if rows[row].op is None else read(rows[row].op) for row in shown]
+
+    return Field(key, VERBATIM, texts, meaning, "the row is of no op", "", screen, filter=("change",))
+
+
+def _drawn(draw: Callable[[Entry, Glyphs], Span]) -> Callable[[Entries, Glyphs], Cells]:
+    return lambda rows, glyphs: each(lambda row: draw(rows[row], glyphs))
+
+
+def _drawn_op(draw: Callable[[OpChange, Glyphs], Span]) -> Callable[[Entries, Glyphs], Cells]:
+    """Cells of ops, empty for what is none."""
+    return _drawn(lambda entry, glyphs: ("", "text") if entry.op is None else draw(entry.op, glyphs))
+
+
+def _note(entry: Entry, glyphs: Glyphs) -> Span:
+    is_below = entry.kind == "bytes" and entry.change.mark == "unknown"  # why it is unknown stands below the table
+    return "" if is_below else clean(entry.note, glyphs.is_ascii), "dim"
+
+
+def _count(op: OpChange, glyphs: Glyphs) -> Span:
+    """How often an op runs, in both where that differs."""
+    before, after = op.count.before, op.count.after
+    if op.count.mark == "same" or before is None or after is None:
+        return _times(after if after is not None else before), "text"
+    return f"{_times(before)}{glyphs.arrow}{_times(after)}", "warn"
+
+
+def _times(value: float | None) -> str:
+    """How often an op runs, a whole number where it is one."""
+    if value is None:
+        return UNKNOWN
+    return count(round(value)) if abs(value - round(value)) < 0.005 else f"{value:.2f}"
+
+
+def _matched(op: OpChange, _: Glyphs) -> Span:
+    words = {"name": "", "text": "same HLO", "origin": "same origin", "none": ""}[op.matched_by]
+    return words if not op.text_changed else f"{words or 'same name'}, HLO differs", "dim"
+
+
+def _letter(entry: Entry, _: Glyphs) -> Span:
+    return ("", "text") if entry.op_class is None else (CLASS_LETTER[entry.op_class], CLASS_STYLE[entry.op_class])
+
+
+def _unless_percent(write: Callable[[Change], str]) -> Callable[[Entry, bool], str]:
+    """Words of a change, none of percentages, whose change is one already and whose noise is unknown."""
+    return lambda entry, _: "" if entry.kind == "percent" else write(entry.change)
+
+
+def _where_noise_is_known(write: Callable[[Change, bool], str]) -> Callable[[Entry, bool], str]:
+    return lambda entry, is_ascii: "" if entry.change.noise is None else write(entry.change, is_ascii)
+
+
+def _name_and_note(entry: Entry, _: bool) -> str:
+    return entry.name + (f" ({entry.note})" if entry.note and entry.op is not None else "")
+
+
+def _delta(entry: Entry, is_ascii: bool) -> str:
+    return "" if entry.kind == "text" else signed(entry.change.delta, entry.kind, is_ascii)
+
+
+def _mark(change: Change, _: bool = False) -> str:
+    return MARKS[change.mark].word
+
+
+def _by_whether_changed(entry: Entry) -> Key:
+    return "dim" if entry.change.mark == "same" else "strong"
+
+
+def _dim(_: object) -> Key:
+    return "dim"
+
+
+_LETTER = OnScreen("", "", 1, cells=_drawn(_letter), fixed=True, keeps_style=True)
+_MARK: OnScreen[Entries] = OnScreen("", "", 4, _by_mark, lambda entry, _: _mark(entry.change), fixed=True)
+_CHANGE: OnScreen[Entries] = OnScreen("change", "change", 9, _by_mark, fixed=True)
+_RELATIVE: OnScreen[Entries] = OnScreen("relative", "", 6, _by_mark, fixed=True)
+_NAME: OnScreen[Entries] = OnScreen(
+    "name", "what", 16, _by_whether_changed, lambda entry, _: entry.name, fixed=True, grows=True
+)
+_BEFORE: OnScreen[Entries] = OnScreen("before", "A", 8, words=_side("before", "-"))
+_AFTER: OnScreen[Entries] = OnScreen("after", "B", 8, words=_side("after", "-"))
+_NOISE: OnScreen[Entries] = OnScreen("", "noise", 8, _dim)
+_NOTE = OnScreen("", "", 26, cells=_drawn(_note), is_left=True)
+_COUNT = OnScreen("", "count", 9, cells=_drawn_op(_count))
+_OLD_NAME_COLUMN: OnScreen[Entries] = OnScreen("", "name in A", 18, _dim, lambda value, _: value or "", cut=cut)
+_PROGRAM: OnScreen[Entries] = OnScreen("", "program", 20, cut=cut)
+_FRAMEWORK_CELLS = _drawn_op(lambda op, glyphs: (clean(op.framework_op or UNKNOWN, glyphs.is_ascii), "dim"))
+_FRAMEWORK = OnScreen("", "framework op", 40, cells=_FRAMEWORK_CELLS, is_left=True)
+_MATCHED = OnScreen("", "matched by", 22, cells=_drawn_op(_matched), is_left=True)
+
+_BY_MARK = "whether it is more, less, new, gone, or the same within the noise"
+_PERCENT = "the change as a percentage of what it was in A"
+_HALF = "half of the interval that two equal runs stay within"
+_WHY_NOTED = "its category, what a sum is of, or why it is unknown"
+CHANGES: Table[Entries] = Table(
+    "changes",
+    (
+        _entry("letter", lambda entry, _: entry.op_class or "", "the class of ops", "", _LETTER, is_filtered=True),
+        _entry("mark", _unless_percent(_mark), _BY_MARK, "", _MARK, is_text=True, is_filtered=True),
+        _entry("change", _delta, "in B less in A", "change", _CHANGE),
+        _entry("relative", _unless_percent(relative), _PERCENT, "", _RELATIVE),
+        _entry("name", _name_and_note, "what changed", "what", _NAME, is_text=True, is_filtered=True),
+        _entry("before", _side("before", ""), "in A", "A", _BEFORE),
+        _entry("after", _side("after", ""), "in B", "B", _AFTER),
+        _entry("noise", lambda entry, is_ascii: noise_time(entry.change, is_ascii), _HALF, "", _NOISE),
+        _entry("note", lambda entry, _: entry.note, _WHY_NOTED, "", _NOTE, is_filtered=True),
+        _entry("count", lambda _, __: "", "how often the op runs", "", _COUNT),
+        _of_op("old_name", "old_name", "its name in A where that is another one", _OLD_NAME_COLUMN),
+        _of_op("program", "program", "its HLO module", _PROGRAM),
+        _of_op("framework", "framework_op", "the framework op that it stems from", _FRAMEWORK),
+        _entry("matched", lambda _, __: "", "how it was found in the other run", "", _MATCHED),
+        _entry("noise_share", _where_noise_is_known(noise_words), "the noise as a percentage"),
+        _entry("step_mark", _where_noise_is_known(_mark), "its mark, where the noise is known", is_text=True),
+    ),
+    len,
+    json=(),
+    markdown=("mark", "change", "relative", "before", "after", "name"),
+)
+
+OP_COLUMNS = ("count", "old_name", "program", "framework", "matched")
+"""Columns that only ops have."""
+
+STEP_COLUMNS = ("name", "before", "after", "change", "relative", "noise_share", "step_mark")
+"""What Markdown shows of step times."""

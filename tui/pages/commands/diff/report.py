@@ -1,0 +1,231 @@
+"""The report on a comparison, in every format.
+
+JSON has the schema ``tpuprof.diff/1``; beside the fields and figures it holds `before` and `after`, the two runs, and
+where it is asked for `regression`: `{allowed_fraction, outcome, sentence}`. With `between_cores` the classes add up to
+the typical step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.session.diff.model import Diff
+from tpuprof.parsers.session.diff.regression import Regression
+from tpuprof.tui.draw.layout import fit, note_lines, rule, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.commands.diff import drawing, fields
+from tpuprof.tui.pages.commands.diff.changes import (
+    HIDING,
+    Entry,
+    ViewName,
+    entries,
+    has_clones,
+    kind_entries,
+    step_changes,
+)
+from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
+from tpuprof.tui.pages.commands.diff.words import MARKS, per_unit
+from tpuprof.tui.report.csv import table as csv_table
+from tpuprof.tui.report.fields import (
+    columns,
+    figure_reasons,
+    figure_values,
+    first,
+    markdown_rows,
+    table_records,
+)
+from tpuprof.tui.report.json import document, schema
+from tpuprof.tui.report.markdown import escaped, fields_table, joined, table
+from tpuprof.tui.report.page import CommandReport, Look
+from tpuprof.tui.report.text import titled_text
+
+MOST_OPS = 20
+"""Ops in Markdown, a comment on a pull request, where nothing else is asked for."""
+
+_TABLES: tuple[ViewName, ...] = ("time", "categories", "ops", "phases", "memory", "figures", "setup")
+_TITLES: dict[ViewName, str] = {"categories": "Categories, and kinds of ops that are new or gone", "ops": "Ops"}
+"""Tables of what changed only, under a title of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A comparison, and what is said of a regression where that is asked for."""
+
+    diff: Diff
+    regression: Regression | None = None
+
+
+# --- JSON and CSV
+
+
+def json(content: Judged, _: Look, limit: int) -> str:
+    """All of the comparison; at most `limit` ops and groups of them, 0 for all."""
+    diff, regression = content.diff, content.regression
+    head = {
+        "schema": schema("diff"),
+        "before": figure_values(fields.SIDE, diff.before),
+        "after": figure_values(fields.SIDE, diff.after),
+        "warnings": list(diff.warnings),
+    }
+    body: dict[str, Any] = figure_values(fields.FIGURES, diff)
+    if diff.steps is None:
+        body["steps"] = None
+    for changes in fields.TABLES:
+        changed = getattr(diff, changes.key)
+        body[changes.key] = table_records(
+            changes, changed, first(len(changed), limit if changes in (fields.OPS, fields.GROUPS) else 0)
+        )
+    for phase in body["phases"]:
+        phase["ops"] = phase["ops"][: limit or None]
+    if regression is not None:
+        outcome, sentence = regression.outcome, regression.sentence
+        body["regression"] = {"allowed_fraction": regression.allowed, "outcome": outcome, "sentence": sentence}
+    return document(head, body, _reasons(diff))
+
+
+def _reasons(diff: Diff) -> dict[str, str]:
+    """Why something is null, by dotted key; what the comparison says of it goes before what the fields say."""
+    why = dict(diff.unknown)
+    for name, side in (("before", diff.before), ("after", diff.after)):
+        why |= {f"{name}.{key}": reason for key, reason in figure_reasons(fields.SIDE).items()}
+        if side.why_no_steps:
+            why[f"{name}.step_time_ms"] = side.why_no_steps
+    times = figure_reasons(fields.FIGURES)
+    for changes in fields.TABLES:
+        times |= {f"{changes.key}[].{key}": why for key, why in figure_reasons(changes.fields).items()}
+    no_ops = diff.unknown.get("ops", fields.ONE_SIDED)
+    problem = next((module.problem for module in diff.modules if module.problem), fields.ONE_SIDED)
+    for key, reason in times.items():
+        if key.startswith("modules[]"):
+            times[key] = problem
+        elif reason == fields.ONE_SIDED and key.endswith("_ms"):
+            times[key] = no_ops
+    why |= times
+    for name in ("before", "after"):
+        of_side = {why for key, why in diff.unknown.items() if re.fullmatch(rf"figures\..*\.{name}", key)}
+        if of_side:
+            why[f"figures[].{name}_percent"] = "; ".join(sorted(of_side))
+    return why
+
+
+def csv(content: Judged, _: Look, limit: int) -> str:
+    """A line an op, the largest change first; at most `limit`, 0 for all."""
+    shown_columns = columns(fields.OPS, content.diff.ops, first(len(content.diff.ops), limit), fields.OPS.csv)
+    shown_columns["hlo_changed"] = ["yes" if is_changed else "no" for is_changed in shown_columns["hlo_changed"]]
+    return csv_table(tuple(shown_columns), zip(*shown_columns.values(), strict=True))
+
+
+# --- Markdown
+
+
+def markdown(content: Judged, _: Look, limit: int) -> str:
+    """The verdict, a table of steps, what changed; at most `limit` ops, 20 for 0."""
+    diff, regression = content.diff, content.regression
+    title = "Different programs" if diff.different else MARKS[headline_mark(diff)].headline
+    lines = [f"### {title}: {escaped(diff.before.name)} → {escaped(diff.after.name)}", ""]
+    lines += [escaped(verdict(diff)), ""]
+    if regression is not None and regression.sentence:
+        lines += [f"**{escaped(regression.sentence)}**", ""]
+    lines += [f"- warning: {escaped(sentence)}" for sentence in diff.warnings]
+    for name, side in (("A", diff.before), ("B", diff.after)):
+        what = [side.device_type or "no device", counted(side.core_count, "core"), counted(len(side.hosts), "host")]
+        what.append(counted(len(side.step_ps), "step") + (f", {side.odd_count} odd" if side.odd_count else ""))
+        simulated = ", **times are simulated**" if side.simulated else ""
+        lines.append(f"- {name}: {escaped(side.name)} ({escaped(', '.join(what))}){simulated}")
+    lines += ["", *_steps(diff)]
+    lines += _section(f"Where time goes, {per_unit(diff)} on the mean core", entries(diff, "time"))
+    ops = drawing.shown(entries(diff, "ops"), hides_same=True)
+    kept = ops[: limit or MOST_OPS]
+    together = ", clones as one row" if has_clones(diff) else ""
+    lines += _section(f"Ops that changed{together}" + f" ({len(kept)} of {len(ops)})" * (len(kept) < len(ops)), kept)
+    lines += _section("Kinds of ops that are new or gone", kind_entries(diff))
+    if len(diff.phases) > 1:
+        lines += _section("A run of each program by itself", entries(diff, "phases"))
+        for phase in diff.phases:
+            of_phase = drawing.shown(entries(phase.ops, "ops"), hides_same=True)[: limit or MOST_OPS]
+            lines += _section(f"Ops that changed, {per_unit(phase.ops)}", of_phase)
+    lines += _section("Versions and flags that differ", drawing.shown(entries(diff, "setup"), hides_same=True))
+    memory = [row for row in entries(diff, "memory") if {row.change.before, row.change.after} != {None}]
+    lines += _section("HBM of compiled modules", memory)
+    lines += _section("Figures", entries(diff, "figures"))
+    unknown = [f"{key}: {why}" for key, why in diff.unknown.items()]
+    unknown += [f"HBM of {module.name}: {module.problem}" for module in diff.modules if module.problem]
+    lines += ["", "Unknown:", ""] if unknown else []
+    lines += [f"- {escaped(sentence)}" for sentence in unknown]
+    return joined(lines)
+
+
+def _steps(diff: Diff) -> list[str]:
+    """A table of the step times; nothing without steps."""
+    steps = step_changes(diff)
+    if not steps:
+        return []
+    (typical, *figures), *others = markdown_rows(fields.CHANGES, steps, range(len(steps)), fields.STEP_COLUMNS)
+    cells = [[f"{typical} step", *figures], *others]
+    return table(("steps", "A", "B", "change", "", "noise", ""), "lrrrrrl", cells)
+
+
+def _section(title: str, rows: Sequence[Entry]) -> list[str]:
+    """A table under its title; nothing for no rows."""
+    cells = markdown_rows(fields.CHANGES, rows, range(len(rows)))
+    return ["", f"**{escaped(title)}**", "", *fields_table(fields.CHANGES, cells)] if rows else []
+
+
+# --- text
+
+
+def text(content: Judged, look: Look, limit: int) -> str:
+    """The whole comparison; at most `limit` of the ops that changed, 0 for all."""
+    diff = content.diff
+
+    def lines(width: int, glyphs: Glyphs) -> list[Line]:
+        lines = drawing.verdict_lines(diff, width, glyphs)
+        lines += drawing.sides_lines(diff, width, glyphs) + note_lines(diff.warnings, (), width, glyphs)
+        if diff.steps is not None:
+            lines += [rule("Steps", width, glyphs), *drawing.figure_lines(diff, width, glyphs)]
+            lines += drawing.histogram_lines(diff, width, glyphs)
+        for name in _TABLES:
+            lines += _table(diff, name, width, glyphs, limit)
+            for phase in diff.phases if name == "phases" and len(diff.phases) > 1 else ():
+                lines += _table(phase.ops, "ops", width, glyphs, limit or MOST_OPS)
+        notes = [(letter, note) for letter, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
+        if notes or diff.unknown:
+            lines.append(rule("Notes, and what the profiles cannot tell", width, glyphs))
+            for letter, note in notes:
+                lines += wrap(note, width, "text", glyphs, [(f" {letter} ", "warn")])
+            for key, why in diff.unknown.items():
+                lines += wrap(f"{key}: {why}", width, "dim", glyphs, [(" ? ", "dim")])
+        return lines
+
+    title = f"{diff.before.name} {look.glyphs.arrow} {diff.after.name}"
+    return titled_text(title, "B compared with A", lines, look)
+
+
+def _table(diff: Diff, name: ViewName, width: int, glyphs: Glyphs, limit: int) -> list[Line]:
+    """A table under its heading: of ops and categories only what changed; none at all for an empty one."""
+    every = entries(diff, name)
+    if not every:
+        return []
+    rows = drawing.shown(every, hides_same=name in HIDING)
+    kept = rows[:limit] if limit and name == "ops" else rows
+    words = [f"{len(kept):,} of {len(rows):,} changed"] if len(kept) < len(rows) else []
+    same = "the same" if name == "setup" else "the same within the noise"
+    words += [f"{len(every) - len(rows):,} {same}"] if len(rows) < len(every) else []
+    words += ["clones are one row"] if name == "ops" and has_clones(diff) else []
+    of_phase = f"Ops, {per_unit(diff)}" if diff.basis == "module run" and name == "ops" else ""
+    title = rule(of_phase or _TITLES.get(name) or drawing.table_title(diff, name), width, glyphs, ", ".join(words))
+    if not kept:
+        return [title, fit([(" none changed", "dim")], width, glyphs)]
+    return [title, *drawing.table_lines(kept, width, glyphs), *drawing.remark_lines(diff, name, width, glyphs)]
+
+
+REPORT = CommandReport(
+    read=Judged,
+    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+    tables=(*fields.TABLES, fields.CHANGES),
+    figures=fields.FIGURES,
+)

@@ -1,0 +1,154 @@
+"""The verdict of a comparison, in a sentence or a few."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.session.diff.model import Change, Diff, Mark
+from tpuprof.parsers.session.diff.noise import RESOLUTION
+from tpuprof.tui.draw.format import duration
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.pages.commands.diff.words import noise_time, noise_words, per_unit, relative, signed
+
+_MOST_NAMED = 3
+_LEAST_SHARE = 0.1
+"""Of the whole change, what a part of it must be to be named."""
+
+_EXPLAINED = 0.5
+"""Share of the change that the named ops must explain; else it is told by category."""
+
+_IDLE, _WAITING = "idle", "waiting for the slowest core"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What adds to a change: an op, a category, or, with its name as its kind, idle time and waiting."""
+
+    name: str
+    change: Change
+    kind: str
+
+    @property
+    def delta(self) -> float:
+        """Its change in picoseconds."""
+        return self.change.delta or 0.0
+
+
+def headline_mark(diff: Diff) -> Mark:
+    """What the whole change is: of the typical step, else of all time; of different programs nothing can be told."""
+    if diff.different:
+        return "unknown"
+    return (diff.steps.typical if diff.steps is not None else diff.total).mark
+
+
+def verdict(diff: Diff, ascii_only: bool = False) -> str:
+    """One to three sentences, in one line without control characters."""
+    sentences = [_main(diff, ascii_only)]
+    if not diff.different and diff.steps is not None and diff.steps.odd.is_beyond_noise:
+        odd = diff.steps.odd
+        counts = [f"{side.odd_count} of {len(side.step_ps)}" for side in (diff.before, diff.after)]
+        words = f"Odd steps ({counts[0]} before, {counts[1]} after)"
+        sentences.append(f"{words} change the mean by another {signed(odd.delta, 'time', ascii_only)} a step.")
+    return clean(" ".join(sentences), ascii_only)
+
+
+def _main(diff: Diff, ascii_only: bool) -> str:
+    change = diff.steps.typical if diff.steps is not None else diff.total
+    if change.delta is None or not (change.before or change.after):
+        why = diff.unknown.get("ops") or diff.unknown.get("steps") or "the profiles hold no times of a device"
+        return f"There is no time to compare: {why}."
+    before, after = duration(change.before, ascii_only, 4), duration(change.after, ascii_only, 4)
+    if diff.different:
+        return _different(diff, before, after)
+    per = per_unit(diff)
+    if change.mark == "same":
+        if change.noise is None:
+            return f"The same: {before} {per} in both; what is noise is unknown."
+        within = noise_words(change, ascii_only)
+        return f"The same within {within}: {before} {per} before, {after} after.{_all_the_same(diff, ascii_only)}"
+    size = f"{signed(change.delta, 'time', ascii_only)} {per} ({relative(change)})"
+    if change.noise is None:
+        words = f"{size}: {before} before, {after} after; whether that is noise can't be told"
+        reasons = _named(diff, change, ascii_only)[0]
+        return f"{words}. Most of it: {reasons}." if reasons else f"{words}."
+    named, rest, others = _named(diff, change, ascii_only)
+    noise = noise_time(change, ascii_only)
+    if not named:
+        return f"{size}, beyond the noise ({noise}): spread over many ops, none of which is beyond its own."
+    left = signed(rest, "time", ascii_only)
+    ups = sum(part.delta for part in others if part.delta > 0)
+    downs = sum(part.delta for part in others if part.delta < 0)
+    where = _where(others)
+    if where and min(ups, -downs) >= max(_LEAST_SHARE * abs(change.delta), 2 * change.noise):
+        both = f"{signed(ups, 'time', ascii_only)} and {signed(downs, 'time', ascii_only)}"
+        return f"{size}: {named}; the rest, {left}, is {both} over {where} (noise {noise})."
+    if abs(rest) <= change.noise or not where:
+        return f"{size}: {named}; the rest, {left}, is noise ({noise})."
+    return f"{size}: {named}; the rest, {left}, is spread over {where} (noise {noise})."
+
+
+def _different(diff: Diff, before: str, after: str) -> str:
+    """Both times, each of its own program, and why they are no comparison."""
+    units = [f" a {side.unit_name}" if diff.basis != "capture" else " in all" for side in (diff.before, diff.after)]
+    times = f"{before}{units[0]} in A and {after}{units[1]} in B"
+    return f"{diff.different[0].upper()}{diff.different[1:]}; so times are no comparison: {times}."
+
+
+def _where(others: Sequence[Part]) -> str:
+    """What the rest of a change is spread over: ``57 other ops and idle``."""
+    counts = Counter(part.kind for part in others if part.delta != 0)
+    places = [counted(counts["op"], "other op")] if counts["op"] else []
+    places += [counted(counts["category"], "other category", "other categories")] if counts["category"] else []
+    places += [word for word in (_IDLE, _WAITING) if counts[word]]
+    return " and ".join([", ".join(places[:-1]), places[-1]] if len(places) > 1 else places)
+
+
+def _all_the_same(diff: Diff, ascii_only: bool) -> str:
+    """Changes of ops that don't show in the step, though they are large enough to matter to it."""
+    least = RESOLUTION * (diff.total.before or 0.0)
+    changed = [op for op in diff.ops if op.time.is_beyond_noise and abs(op.time.delta or 0.0) >= least]
+    if not changed:
+        return ""
+    words = _listed([Part(op.name, op.time, "op") for op in changed[:_MOST_NAMED]], ascii_only)
+    most = "" if len(changed) <= _MOST_NAMED else " most of all"
+    return f" {counted(len(changed), 'op')} changed all the same:{most} {words}."
+
+
+def _named(diff: Diff, change: Change, ascii_only: bool) -> tuple[str, float, list[Part]]:
+    """The largest parts of a change in words, what is left of it, and the parts that add up to that."""
+    whole = change.delta or 0.0
+    others = [Part(_IDLE, item.time, _IDLE) for item in diff.classes if item.name == "idle"]
+    others.append(Part(_WAITING, diff.between_cores, _WAITING))
+    parts = [Part(op.name, op.time, "op") for op in diff.ops] + others
+    named = _largest(parts, whole, change)
+    left = whole - sum(part.delta for part in named)
+    if abs(left) > _EXPLAINED * abs(whole):
+        groups = [Part(item.name, item.time, "category") for item in diff.categories] + others
+        largest = _largest(groups, whole, change)
+        rest = whole - sum(part.delta for part in largest)
+        if abs(rest) < abs(left):
+            parts, named, left = groups, largest, rest
+    return _listed(named, ascii_only), left, [part for part in parts if not any(part is one for one in named)]
+
+
+def _largest(parts: Sequence[Part], whole: float, change: Change) -> list[Part]:
+    """Those beyond their noise that are a good part of the change; where no noise is known, the largest."""
+    largest = [
+        part
+        for part in parts
+        if (part.change.is_beyond_noise or change.noise is None) and abs(part.delta) >= _LEAST_SHARE * abs(whole) > 0
+    ]
+    largest.sort(key=lambda part: (-abs(part.delta), part.name))
+    return largest[:_MOST_NAMED]
+
+
+def _listed(parts: Sequence[Part], ascii_only: bool) -> str:
+    words = []
+    for part in parts:
+        size = signed(part.delta, "time", ascii_only)
+        is_one_sided = part.change.mark in ("new", "gone")
+        words.append(f"{part.name} is {part.change.mark} ({size})" if is_one_sided else f"{part.name} {size}")
+    return ", ".join(words)

@@ -1,0 +1,176 @@
+"""The screen of ``tpuprof-tui live``: asks the runtime every so often, on a thread, and shows what it tells."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual import work
+
+from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
+from tpuprof.parsers.capture.runtime_metrics import Reading, headline
+from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.pages.commands.live.drawing import Composed, View, compose, head_line, help_lines
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader
+from tpuprof.tui.widgets.screen import PageScreen, ScreenApp
+
+if TYPE_CHECKING:
+    from tpuprof.tui.terminal.detect import Terminal
+
+Read = Callable[[], Reading]
+"""Asks the runtime once."""
+
+MOST_READINGS = 3_600
+"""That are kept: an hour at one a second."""
+
+_FOOT = (("j k", "device"), ("C", "capture"), ("p", "pause"), ("y", "copy"), ("?", "help"), ("q", "quit"))
+
+
+class LiveScreen(PageScreen):
+    """Shows the readings."""
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        every_seconds: float,
+        readings: deque[Reading],
+        captures: Sequence[float],
+        look: Look,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(look, environ, "", is_alone=True)
+        self.addresses, self.every_seconds = tuple(addresses), every_seconds
+        self.readings = readings
+        self.problem = ""
+        self.view: View = View(captures=tuple(captures))
+        self._shown: tuple[Reading, ...] = tuple(readings)
+        self.composed: Composed | None = None
+
+    @property
+    def rows(self) -> Sequence[object]:
+        """The devices."""
+        return self._shown[-1].devices if self._shown else ()
+
+    @property
+    def actions(self) -> Mapping[str, Callable[[], None]]:
+        """The keys of this screen."""
+        return {
+            "p": self._pause,
+            "C": lambda: self.app.exit("capture", return_code=EXIT_OK),
+            "y": self._copy,
+            "T": self.swap_background,
+            "question_mark": self._help,
+            "q": self.leave,
+        }
+
+    def take(self, reading: Reading | None, problem: str) -> None:
+        """Takes note of a reading, or of why there is none."""
+        if reading is not None:
+            self.readings.append(reading)
+        self.problem = problem
+        if not self.view.is_paused:
+            self._shown = tuple(self.readings)
+            self.redraw()
+
+    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+        """Who is asked, and how often."""
+        return head_line(self.addresses, self.every_seconds, self.view, width, glyphs)
+
+    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+        """The answer, the devices and the last minutes."""
+        self.composed = compose(self._shown, self.problem, self.view, width, height, glyphs)
+        self.view = replace(self.view, first=self.composed.first)
+        return self.composed.lines
+
+    def foot_keys(self) -> Sequence[tuple[str, str]]:
+        """The keys."""
+        return _FOOT
+
+    def move(self, rows: int, screens: float) -> None:
+        """Moves the cursor."""
+        self.point(self.view.cursor + rows + round(screens * (self.composed.room if self.composed else 1)))
+
+    def enter(self) -> None:
+        """A device has nothing more to tell than its row."""
+
+    def number(self, number: int) -> None:
+        """Digits mean nothing here."""
+
+    def _pause(self) -> None:
+        self.view = replace(self.view, is_paused=not self.view.is_paused)
+        self._shown = tuple(self.readings)
+
+    def _copy(self) -> None:
+        if self._shown:
+            self.copy(headline(self._shown[-1]))
+
+    def _help(self) -> None:
+        unknown = self._shown[-1].unknown if self._shown else {}
+        self.open(Reader(self.look, "Help", partial(help_lines, unknown), ABOUT_HELP))
+
+
+class LiveApp(ScreenApp):
+    """Shows the chips right now; its result is ``capture`` where the user asks for one.
+
+    Args:
+        read: asks the runtime once.
+        every_seconds: from one reading to the next.
+        readings: those of before.
+        captures: when captures were taken.
+
+    Attributes:
+        readings: those of before and the new ones, at most `MOST_READINGS`.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        read: Read,
+        every_seconds: float,
+        terminal: Terminal,
+        *,
+        readings: Iterable[Reading] = (),
+        captures: Sequence[float] = (),
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(terminal, environ)
+        self.readings = deque(readings, maxlen=MOST_READINGS)
+        self._screen_made = LiveScreen(addresses, every_seconds, self.readings, captures, self.look, self.environ)
+        self._read = read
+        self._every_seconds = every_seconds
+        self._ended = threading.Event()
+
+    def get_default_screen(self) -> LiveScreen:
+        """The chips."""
+        return self._screen_made
+
+    def on_mount(self) -> None:
+        """Begins to ask."""
+        self.call_after_refresh(self._go_on_asking)
+
+    def on_unmount(self) -> None:
+        """Lets the asking thread end."""
+        self._ended.set()
+
+    @work(thread=True, group="live", description="live")
+    def _go_on_asking(self) -> None:
+        while not self._ended.is_set():
+            began = time.monotonic()
+            reading, problem = None, ""
+            try:
+                reading = self._read()
+            except ProfileError as error:
+                problem = f"{error.sentence} Try: {error.hint}."
+            if self.is_running and not self._ended.is_set():
+                self.call_later(self._screen_made.take, reading, problem)
+            self._ended.wait(max(0.05, self._every_seconds - (time.monotonic() - began)))
+
+
+APP = LiveApp

@@ -1,0 +1,335 @@
+"""Live arrays on one screen, and two times of them compared: a sentence, the devices, and a table of what holds memory.
+
+`compose` fits it to a screen; without a height it draws all of it, as the report does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, By, DeviceTotal, Group, LiveArrays, groups
+from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff, changes
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.layout import (
+    LOW,
+    NARROW,
+    beside,
+    clean,
+    cut,
+    cut_middle,
+    filled,
+    fit,
+    rule,
+    shortened,
+    shown_top,
+    wrap,
+)
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
+from tpuprof.tui.pages.commands.live_arrays.card import card
+from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, ChangeRows, change_style, signed_size, verdict
+from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows, totals_words
+from tpuprof.tui.report.fields import is_descending, order, screen_columns
+from tpuprof.tui.report.holders import short_device
+
+Content = LiveArrays | LiveArraysDiff
+Row = Group | GroupChange
+
+CARD = 150
+"""Cells from which on the card of the row under the cursor stands beside the table."""
+
+_MOST_DEVICES, _LOW_DEVICES = 8, 2
+_DEVICE = 12  # cells of a device's name
+
+_GROUP_SORTS, _CHANGE_SORTS = ("size", "count", "each", "name"), ("change", "size", "count", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the user looks at.
+
+    Attributes:
+        cursor, first: row under the cursor, -1 for none, and the first row shown.
+        by, sort, words: what is put together, the order, the filter.
+        kind, device: only of this kind or device; None for all.
+        hides_same: of a comparison, whether only what changed is shown.
+    """
+
+    cursor: int = 0
+    first: int = 0
+    by: By = "source"
+    sort: str = ""
+    words: str = ""
+    kind: str | None = None
+    device: str | None = None
+    hides_same: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The page in lines; where the table's rows begin (-1 without), the first row shown and how many fit."""
+
+    lines: tuple[Line, ...]
+    first_row_line: int
+    first: int
+    room: int
+
+
+def sorts(content: Content) -> tuple[str, ...]:
+    """What the rows can be sorted by, the first at first."""
+    return _GROUP_SORTS if isinstance(content, LiveArrays) else _CHANGE_SORTS
+
+
+def kinds(content: Content) -> list[str | None]:
+    """What `View.kind` may be: all, and each kind that there is."""
+    pages = [content] if isinstance(content, LiveArrays) else [content.before, content.after]
+    there = {one.kind for page in pages for one in page.allocations}
+    return [None, *(kind for kind in (BUFFER, EXECUTABLE) if kind in there and len(there) > 1)]
+
+
+def devices(content: Content) -> list[str | None]:
+    """What `View.device` may be: all, and each device, the fullest first."""
+    pages = [content] if isinstance(content, LiveArrays) else [content.after, content.before]
+    names = dict.fromkeys(one.device for page in pages for one in page.devices)
+    return [None, *(names if len(names) > 1 else ())]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The rows that show, in their order, and what they are some of.
+
+    Attributes:
+        whole: how many there are without the filter, and without hiding what is the same.
+        same: how many of these are the same, in a comparison.
+        whole_bytes: what they take; of one file.
+    """
+
+    rows: tuple[Row, ...]
+    whole: int
+    same: int
+    whole_bytes: int
+
+
+def listed(content: Content, view: View) -> Listed:
+    """What the table shows."""
+    sort = view.sort or sorts(content)[0]
+    if isinstance(content, LiveArrays):
+        made = groups(content, view.by, view.device, view.kind)
+        kept = [group for group in made if _holds(content, group, view.words)]
+        places = order(GROUPS, GroupRows(kept, 0, view.by), sort, is_descending(GROUPS, sort))
+        whole = sum(max(0, group.total.size_bytes) for group in made)
+        return Listed(tuple(kept[place] for place in places.tolist()), len(made), 0, whole)
+    every = changes(content, view.by, view.device, view.kind)
+    those = [
+        one
+        for one in every
+        if not (view.hides_same and one.mark == "same")
+        and _holds(content.after if one.after else content.before, one.group, view.words)
+    ]
+    places = order(CHANGES, ChangeRows(those, view.by), sort, is_descending(CHANGES, sort))
+    same = sum(one.mark == "same" for one in every)
+    return Listed(tuple(those[place] for place in places.tolist()), len(every), same, 0)
+
+
+def _holds(page: LiveArrays, group: Group, words: str) -> bool:
+    """Whether each of the words is in what is known of a group, its stacks included."""
+    wanted = words.casefold().split()
+    if not wanted:
+        return True
+    frames = {frame for member in group.members for frame in page.allocations[member].stack}
+    texts = [group.title, group.kind or "", *group.devices, *(f"{frame.place} {frame.function}" for frame in frames)]
+    text = "\n".join(texts).casefold()
+    return all(word in text for word in wanted)
+
+
+def compose(content: Content, view: View, listed: Listed, width: int, height: int | None, glyphs: Glyphs) -> Composed:
+    """The page; `height` is None for as many lines as it takes."""
+    rows = listed.rows
+    lines = _summary(content, view, width, height, glyphs)
+    lines.append(rule(_table_title(view, listed), width, glyphs, _restricted(view)))
+    start = len(lines) + 1
+    room = len(rows) if height is None else max(1, height - start)
+    first = shown_top(view.cursor, view.first, room, len(rows)) if height is not None else 0
+    with_card = height is not None and width >= CARD and 0 <= view.cursor < len(rows)
+    left = width * 11 // 20 if with_card else width
+    cursor = view.cursor if height is not None else -1
+    table = table_lines(content, view, listed, range(first, min(len(rows), first + room)), left, glyphs, cursor)
+    if with_card:
+        drawn = card(content, rows[view.cursor], view.by, width - left - 3, glyphs)
+        edge: list[Line] = [((f" {glyphs.vertical} ", "rule"),)] * (room + 1)
+        shown = shortened(drawn, room + 1, width - left - 3, glyphs)
+        table = beside((table, edge, shown), (left, 3, width - left - 3))
+    lines += table
+    if not rows:
+        lines.append(fit([(f" {_why_nothing(content, view)}", "dim")], width, glyphs))
+    lines = filled(lines, width, len(lines) if height is None else height)
+    return Composed(tuple(lines), start if rows else -1, first, room)
+
+
+def table_lines(
+    content: Content, view: View, listed: Listed, shown: range, width: int, glyphs: Glyphs, cursor: int
+) -> list[Line]:
+    """Headings and rows."""
+    sort = view.sort or sorts(content)[0]
+    those = [row for row in listed.rows if isinstance(row, Group)]
+    if isinstance(content, LiveArrays):
+        source = GroupRows(those, listed.whole_bytes, view.by, width)
+        left_out = _left_out(view, width, all(not group.devices for group in those), content.executables.count == 0)
+        looks: dict[str, dict[str, object]] = {key: {} for key in GROUPS.screen if key not in left_out}
+        columns = screen_columns(GROUPS, source, glyphs, _titled(looks, view))
+        descending = is_descending(GROUPS, sort)
+    else:
+        changed = ChangeRows([row for row in listed.rows if isinstance(row, GroupChange)], view.by, width)
+        left_out = _left_out(view, width, False, False)
+        looks = {key: {} for key in CHANGES.screen if key not in left_out}
+        columns = screen_columns(CHANGES, changed, glyphs, _titled(looks, view))
+        descending = is_descending(CHANGES, sort)
+    columns = [_begun(column, glyphs) for column in chosen_columns(columns, width)]
+    return [
+        header_line(columns, width, glyphs, sort if cursor >= 0 else "", descending),
+        *row_lines(columns, shown, cursor, width, glyphs),
+    ]
+
+
+def _begun(column: Column, glyphs: Glyphs) -> Column:
+    """The column of names, cut at their ends: they begin with the source line."""
+    if not column.grows:
+        return column
+    return replace(
+        column, cells=lambda rows: [(cut(text, column.width, glyphs), key) for text, key in column.cells(rows)]
+    )
+
+
+def _left_out(view: View, width: int, no_devices: bool, no_executables: bool) -> set[str]:
+    """Columns that say nothing here, or give way to names."""
+    out = set()
+    if width < 100:
+        out |= {"each_bytes", "kind"}
+    if width < NARROW:
+        out |= {"size_bar", "devices", "before_bytes"}
+    if view.by == "device" or view.device is not None or no_devices:
+        out.add("devices")
+    if view.by == "kind" or view.kind is not None or no_executables:
+        out.add("kind")
+    return out
+
+
+def _titled(looks: dict[str, dict[str, object]], view: View) -> dict[str, dict[str, object]]:
+    if view.by in ("device", "kind"):
+        looks["name"] = {"title": view.by}
+    return looks
+
+
+def _table_title(view: View, listed: Listed) -> str:
+    count = len(listed.rows)
+    words = f"{count} of {listed.whole}" if count < listed.whole else f"{count}"
+    return f"{BY_TITLES[view.by]} ({words}{f', {listed.same} the same' if view.hides_same and listed.same else ''})"
+
+
+def _restricted(view: View) -> str:
+    only = [f"{view.kind}s only" if view.kind else "", short_device(view.device) if view.device else ""]
+    return ", ".join(filter(None, (*only, f"/{view.words}" if view.words else "")))
+
+
+def _why_nothing(content: Content, view: View) -> str:
+    if view.words:
+        return "nothing holds these words"
+    if isinstance(content, LiveArraysDiff):
+        return "nothing changed"
+    return "the file lists nothing that is alive"
+
+
+# --- what stands above the table
+
+
+def _summary(content: Content, view: View, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
+    words = headline(content, glyphs.is_ascii)
+    wrapped = wrap(words, width - 1, "strong", glyphs, [(" ", "text")])
+    lines = wrapped if height is None else wrapped[: 2 if height < LOW else 4]
+    most = None if height is None else _LOW_DEVICES if height < LOW else _MOST_DEVICES if height >= 30 else 4
+    if isinstance(content, LiveArraysDiff):
+        lines += device_changes(content, most, width, glyphs)
+        warnings = [f"{name}: {text}" for name, page in _sides(content) for text in page.warnings]
+    else:
+        lines += device_lines(content.devices, most, width, glyphs)
+        warnings = list(content.warnings)
+    for text in warnings[: None if height is None else 1]:
+        lines.append(fit([(" ! ", "warn"), (clean(text, glyphs.is_ascii), "warn")], width, glyphs))
+    return lines
+
+
+def headline(content: Content, ascii_only: bool) -> str:
+    """The page in a sentence."""
+    return verdict(content, ascii_only) if isinstance(content, LiveArraysDiff) else totals_words(content)
+
+
+def _sides(diff: LiveArraysDiff) -> tuple[tuple[str, LiveArrays], ...]:
+    return ("A", diff.before), ("B", diff.after)
+
+
+def device_lines(totals: Sequence[DeviceTotal], most: int | None, width: int, glyphs: Glyphs) -> list[Line]:
+    """A bar for each device, that of the fullest as long as there is room for."""
+    largest = max((one.total.size_bytes for one in totals), default=0)
+
+    def line(one: DeviceTotal) -> Line:
+        share = one.total.size_bytes / largest if largest > 0 else 0.0
+        figures = f" {binary_size(one.total.size_bytes):>9}  {counted(one.total.count, 'buffer')}"
+        bar = small_bar(share, max(8, min(60, width - _DEVICE - 32)), glyphs)
+        return fit(
+            [_device_name(one.device, glyphs), (bar[0], "text"), (bar[1], "rule"), (figures, "text")], width, glyphs
+        )
+
+    return _listed(totals, most, line, width, glyphs)
+
+
+def device_changes(diff: LiveArraysDiff, most: int | None, width: int, glyphs: Glyphs) -> list[Line]:
+    """What changed on each device, the largest growth first."""
+    before = {one.device: one.total.size_bytes for one in diff.before.devices}
+    after = {one.device: one.total.size_bytes for one in diff.after.devices}
+    names = sorted(before | after, key=lambda name: before.get(name, 0) - after.get(name, 0))
+
+    def line(name: str) -> Line:
+        old, new = before.get(name, 0), after.get(name, 0)
+        figures = f"{binary_size(old):>9} {glyphs.arrow} {binary_size(new):<9} "
+        return fit(
+            [_device_name(name, glyphs), (figures, "text"), (signed_size(new - old), change_style(new - old))],
+            width,
+            glyphs,
+        )
+
+    return _listed(names, most, line, width, glyphs)
+
+
+def _device_name(device: str, glyphs: Glyphs) -> Span:
+    return f" {cut_middle(clean(short_device(device), glyphs.is_ascii), _DEVICE - 2, glyphs):<{_DEVICE - 1}}", "dim"
+
+
+def _listed(
+    items: Sequence[object], most: int | None, line: Callable[..., Line], width: int, glyphs: Glyphs
+) -> list[Line]:
+    """A line each; the last one says how many more there are."""
+    if most is None or len(items) <= most:
+        return [line(item) for item in items]
+    rest = fit(
+        [(f" {glyphs.ellipsis} and {len(items) - most + 1} more devices: d shows one at a time", "dim")], width, glyphs
+    )
+    return [*(line(item) for item in items[: most - 1]), rest]
+
+
+def head_line(content: Content, width: int, glyphs: Glyphs) -> Line:
+    """Which file it is, or which two."""
+    lead = " LIVE ARRAYS "
+    names = [content.name] if isinstance(content, LiveArrays) else [content.before.name, content.after.name]
+    room = max(8, (width - len(lead) - 6) // len(names))
+    spans: list[Span] = [(lead, "badge"), ("  ", "text")]
+    for place, name in enumerate(names):
+        spans += [(f"  {glyphs.arrow}  ", "dim")] if place else []
+        spans.append((cut_middle(clean(name, glyphs.is_ascii), room, glyphs), "strong"))
+    what = f"  {glyphs.dot}  device memory profile" + ("s compared" if len(names) > 1 else "")
+    if line_width(tuple(spans)) + len(what) < width:
+        spans.append((what, "dim"))
+    return fit(spans, width, glyphs)

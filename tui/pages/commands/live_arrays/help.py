@@ -1,0 +1,91 @@
+"""Keys of the screen of live arrays, what its numbers mean, and the matter in a few lines for a chat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpuprof.parsers.memory.live_arrays import Group, LiveArrays
+from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, signed_count, signed_size
+from tpuprof.tui.pages.commands.live_arrays.drawing import Content, Row, View, devices, headline, kinds, sorts
+from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS, GROUPS
+from tpuprof.tui.report.fields import help_rows
+from tpuprof.tui.report.holders import group_name
+
+_COPIED = 8  # rows of a summary
+
+_MEANING = (
+    "A device memory profile lists what is alive when it is written: the buffers of arrays, and compiled programs "
+    "(executables). jax.profiler.save_device_memory_profile writes it. An array has a buffer on each device that holds "
+    "a shard of it, and is counted there.",
+    "What a program needs while it runs, its temporaries, is not alive between two steps, and not in the file: the "
+    "memory tab of a profile, or a log that ran out of memory, has that.",
+    "The line of code is the innermost one on the stack that is no installed package's and not Python's own. Where all "
+    "are, it is the innermost that is not JAX's.",
+)
+_COMPARED = (
+    "B is compared with A. What a line holds more of each time the file is written is kept by something: a list, a "
+    "cache, a closure. Numbers are exact; a line that moved in an edited file is found by its stack.",
+)
+
+
+def foot_keys(content: Content, view: View, is_alone: bool) -> list[tuple[str, str]]:
+    """Keys for the footer and what they do, the most useful first; the last one always shows."""
+    keys = [("b", f"by {BY_WORDS[view.by]}"), ("Enter", "stack")]
+    if isinstance(content, LiveArraysDiff):
+        keys.append(("i", "show same" if view.hides_same else "hide same"))
+    keys += [("v", view.kind + "s" if view.kind else "kinds")] if len(kinds(content)) > 1 else []
+    keys += [("d", "device")] if len(devices(content)) > 1 else []
+    keys.insert(3, ("?", "help"))
+    return [*keys, ("s", "sort"), ("/", "filter"), ("y", "copy"), ("q", "quit" if is_alone else "back")]
+
+
+def help_lines(content: Content, is_alone: bool, width: int, glyphs: Glyphs) -> list[Line]:
+    """The keys that do something here, and what the numbers mean."""
+    is_diff = isinstance(content, LiveArraysDiff)
+    rows = {
+        "j k, down up": "Next, previous row",
+        "PgDn PgUp, Home End": "One screen down, up; first, last",
+        "Enter": "The whole stack, with the lines of code",
+        "b B": "By source line, function, stack, device, kind; back",
+        "v": "Buffers and executables, or one kind only",
+        "d": "All devices, or one at a time",
+        "i": "Show or hide what is the same" if is_diff else "",
+        "s S": "Sort by the next, previous column",
+        "/": "Only what has these words anywhere on its stacks",
+        "e": "Open the source line in $EDITOR",
+        "y": "Copy a summary",
+        "T": "Light or dark background",
+        "Esc": "Back one level",
+        "q": "Quit" if is_alone else "Back",
+    }
+    lines = [fit([("Keys", "title")], width, glyphs)]
+    lines += [fit([(f"{keys:<21}", "key"), (words, "text")], width, glyphs) for keys, words in rows.items() if words]
+    lines += [fit([], width, glyphs), fit([("What the columns mean", "title")], width, glyphs)]
+    for title, words in help_rows(CHANGES if is_diff else GROUPS, sorts(content)[0]):
+        lines += wrap(words, width, "text", glyphs, [(f"{title:<10}", "strong")])
+    lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs)]
+    for words in (*_MEANING, *(_COMPARED if is_diff else ())):
+        lines += wrap(words, width, "text", glyphs)
+    return lines
+
+
+def summary(content: Content, rows: Sequence[Row]) -> str:
+    """The matter in one line of a few parts: the sentence, and the largest rows."""
+    parts = [
+        clean(
+            content.name if isinstance(content, LiveArrays) else f"{content.before.name} -> {content.after.name}", True
+        )
+    ]
+    parts.append(headline(content, True))
+    for row in rows[:_COPIED]:
+        group = row if isinstance(row, Group) else row.group
+        name = clean(group_name(group, "source", False), True)
+        if isinstance(row, GroupChange):
+            parts.append(f"{signed_size(row.size_change)} {signed_count(row.count_change)} {name}")
+        else:
+            parts.append(f"{binary_size(row.total.size_bytes)} in {row.total.count:,} {name}")
+    return " | ".join(parts)

@@ -1,0 +1,210 @@
+"""The screen of live arrays, of one device memory profile or two that are compared, and the app around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.memory.live_arrays import BY, Group
+from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.pages.commands.live_arrays.card import card, excerpt_of
+from tpuprof.tui.pages.commands.live_arrays.drawing import (
+    Composed,
+    Content,
+    Listed,
+    Row,
+    View,
+    compose,
+    devices,
+    head_line,
+    kinds,
+    listed,
+    sorts,
+)
+from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
+from tpuprof.tui.pages.commands.live_arrays.help import foot_keys, help_lines, summary
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader, meanings
+from tpuprof.tui.widgets.screen import PageScreen, ScreenApp
+
+if TYPE_CHECKING:
+    from tpuprof.tui.terminal.detect import Terminal
+
+
+ABOUT = meanings(
+    ("", "Arrays that were alive in device memory when the file was written, those of one row."),
+    ("size", "of all of them together, and their share of all live arrays."),
+    ("kind", "what holds the memory, as the file says: arrays, or compiled programs."),
+    ("stack", "the calls that made them, innermost first; e opens the line in $EDITOR from the list below."),
+    ("change", "where two files are compared: what the later one holds more or less."),
+)
+
+
+class LiveArraysScreen(PageScreen):
+    """Shows who holds device memory, or what grew.
+
+    Args:
+        note: a sentence that the footer shows at first.
+        is_alone: it is the whole app, so that leaving it ends the app.
+    """
+
+    def __init__(
+        self,
+        content: Content,
+        look: Look,
+        *,
+        environ: Mapping[str, str] | None = None,
+        note: str = "",
+        is_alone: bool = False,
+    ) -> None:
+        super().__init__(look, environ, note, is_alone)
+        self.content = content
+        self.view: View = View()
+        self._listed: tuple[View, Listed] | None = None
+        self.composed: Composed | None = None
+
+    @property
+    def listed(self) -> Listed:
+        """What the table shows, made anew where what it depends on has changed."""
+        key = replace(self.view, cursor=0, first=0)
+        if self._listed is None or self._listed[0] != key:
+            self._listed = (key, listed(self.content, key))
+        return self._listed[1]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows that show."""
+        return self.listed.rows
+
+    @property
+    def row(self) -> Row | None:
+        """The row under the cursor."""
+        return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
+
+    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+        """The file, or both."""
+        return head_line(self.content, width, glyphs)
+
+    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+        """The sentence, the devices and the table."""
+        self.composed = compose(self.content, self.view, self.listed, width, height, glyphs)
+        self.view = replace(self.view, first=self.composed.first)
+        return self.composed.lines
+
+    def foot_keys(self) -> Sequence[tuple[str, str]]:
+        """The keys of the view."""
+        return foot_keys(self.content, self.view, self._is_alone)
+
+    @property
+    def actions(self) -> Mapping[str, Callable[[], None]]:
+        """The keys of this screen."""
+        return {
+            "enter": self.enter,
+            "b": partial(self._group, 1),
+            "B": partial(self._group, -1),
+            "v": self._next_kind,
+            "d": self._next_device,
+            "i": self._hide,
+            "s": partial(self._sort, 1),
+            "S": partial(self._sort, -1),
+            "slash": self.begin_filter,
+            "y": lambda: self.copy(summary(self.content, self.rows)),
+            "e": self._edit,
+            "T": self.swap_background,
+            "question_mark": self._help,
+            "escape": self._back,
+            "q": self.leave,
+        }
+
+    def number(self, number: int) -> None:
+        """Nothing is numbered here."""
+
+    def move(self, rows: int, screens: float) -> None:
+        """Moves the cursor."""
+        room = self.composed.room if self.composed is not None else 1
+        self.point(self.view.cursor + rows + round(screens * room))
+
+    def enter(self) -> None:
+        """The whole stack, and all else of the row under the cursor."""
+        if self.row is not None:
+            self.open(Reader(self.look, "Live arrays", partial(card, self.content, self.row, self.view.by), ABOUT))
+
+    def _show(self, view: View, words: str) -> None:
+        self.view = replace(view, cursor=0, first=0)
+        self.flash = clean(words, self.look.glyphs.is_ascii)
+
+    def _group(self, by: int) -> None:
+        now = BY[(BY.index(self.view.by) + by) % len(BY)]
+        self._show(replace(self.view, by=now), f"By {BY_WORDS[now]}.")
+
+    def _next_kind(self) -> None:
+        there = kinds(self.content)
+        if len(there) == 1:
+            self.flash = "There is one kind only."
+            return
+        now = there[(there.index(self.view.kind) + 1) % len(there)]
+        self._show(replace(self.view, kind=now), f"{now.capitalize()}s only." if now else "All kinds.")
+
+    def _next_device(self) -> None:
+        there = devices(self.content)
+        if len(there) == 1:
+            self.flash = "There is one device only."
+            return
+        now = there[(there.index(self.view.device) + 1) % len(there)]
+        self._show(replace(self.view, device=now), f"Only {now}." if now else "All devices.")
+
+    def _hide(self) -> None:
+        """Shows or hides what is the same."""
+        if not isinstance(self.content, LiveArraysDiff):
+            self.flash = "All rows show here."
+            return
+        self.view = replace(self.view, hides_same=not self.view.hides_same, cursor=0, first=0)
+
+    def _sort(self, by: int) -> None:
+        names = sorts(self.content)
+        now = names[(names.index(self.view.sort or names[0]) + by) % len(names)]
+        self._show(replace(self.view, sort=now), f"Sorted by {now}.")
+
+    def _back(self) -> None:
+        """One level back: the filter, the device and the kind, then the screen, where one is below."""
+        if self.view.words:
+            self.filter("")
+        elif self.view.device is not None or self.view.kind is not None:
+            self._show(replace(self.view, device=None, kind=None), "")
+        elif not self._is_alone:
+            self.leave()
+
+    def _help(self) -> None:
+        self.open(Reader(self.look, "Help", partial(help_lines, self.content, self._is_alone), ABOUT_HELP))
+
+    def _edit(self) -> None:
+        """Opens the user's editor at the source line, where that file is here."""
+        row = self.row
+        group = row if row is None or isinstance(row, Group) else row.group
+        excerpt = excerpt_of(group.source, 2, 2) if group is not None and group.source else None
+        if excerpt is not None:
+            self.flash = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
+        elif group is not None and group.source:
+            self.flash = f"{clean(group.source, self.look.glyphs.is_ascii)} is not on this machine."
+        else:
+            self.flash = "No one source line is known for it."
+
+
+class LiveArraysApp(ScreenApp):
+    """Shows a device memory profile, or two that are compared."""
+
+    def __init__(self, content: Content, terminal: Terminal, *, environ: Mapping[str, str] | None = None) -> None:
+        super().__init__(terminal, environ)
+        self.content = content
+
+    def get_default_screen(self) -> LiveArraysScreen:
+        """The page."""
+        return LiveArraysScreen(self.content, self.look, environ=self.environ, is_alone=True)
+
+
+APP = LiveArraysApp

@@ -1,0 +1,144 @@
+"""What to do first, and what could be tried: each with what it would save, which is an estimate always."""
+
+from __future__ import annotations
+
+import os
+
+from tpuprof.parsers.memory.oom.model import Advice
+from tpuprof.parsers.memory.oom.triage import Triage, Trial
+from tpuprof.tui.draw.buffers.sizes import binary_short
+from tpuprof.tui.draw.layout import clean, cut, fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.pages.commands.oom.draw.bars import with_right
+
+_SAVING = 7
+_LEAD = 4 + _SAVING + 1  # cells before the words: mark, number, saving
+MOST_DIGIT = 9  # the largest number that is a key
+_LEAST_ROOM = 36  # cells of words below which the source line is left out
+
+
+def advice_lines(
+    triage: Triage, width: int, height: int | None, glyphs: Glyphs, selected: int | None = None
+) -> list[Line]:
+    """The advice, the most worthwhile first: a line each, and of the selected one all.
+
+    Where there is room, the others get what to do about it too.
+
+    Args:
+        height: lines at most; None for everything about all of it.
+        selected: index of the advice that was chosen.
+    """
+    if not triage.advice:
+        return nothing_known(triage, width, height, glyphs)
+    if height is None:
+        return [line for index in range(len(triage.advice)) for line in _in_full(triage, index, width, glyphs, False)]
+    chosen = -1 if selected is None else selected
+    blocks = [[_title(triage, index, width, glyphs, index == chosen)] for index in range(len(triage.advice))]
+    left = height - len(blocks)
+    for index in sorted(range(len(blocks)), key=lambda index: index != chosen):
+        how = cut(clean(triage.advice[index].how, glyphs.is_ascii), width - _LEAD, glyphs)
+        brief = [*blocks[index], fit([(" " * _LEAD, "text"), (how, "dim")], width, glyphs)] if how else blocks[index]
+        for block in (_in_full(triage, index, width, glyphs, True), brief) if index == chosen else (brief,):
+            if len(block) - 1 <= left:
+                left -= len(block) - 1
+                blocks[index] = block
+                break
+    return [line for block in blocks for line in block][: max(0, height)]
+
+
+def toggle_lines(
+    triage: Triage, trial: Trial | None, width: int, height: int | None, glyphs: Glyphs, cursor: int = -1
+) -> list[Line]:
+    """What can be tried, as boxes to tick; what each saves alone, and what the ticked ones save in their order."""
+    if not triage.toggles:
+        return wrap(why_nothing_to_try(triage), width, "dim", glyphs, [(" ", "text")])
+    lines = []
+    numbers = triage.toggle_numbers
+    digits = len(str(max(numbers)))
+    for index, (toggle, number) in enumerate(zip(triage.toggles, numbers, strict=True)):
+        is_on, here = trial is not None and toggle.key in trial.chosen, index == cursor
+        savings = {} if trial is None else trial.estimate.saved_by if is_on else trial.alone
+        count = len(toggle.buffers)
+        spans: list[Span] = [
+            (glyphs.mark if here else " ", "mark"),
+            (f"{number:<{digits}} ", "key" if number <= MOST_DIGIT else "dim"),
+            ("[x] " if is_on else "[ ] ", "strong" if is_on else "text"),
+            (f"{_saving(savings.get(toggle.key, 0)):>{_SAVING}} ", "good" if is_on else "dim"),
+            (clean(toggle.title, glyphs.is_ascii), "cursor" if here else "text"),
+        ]
+        lines.append(with_right(spans, f"{count} buffer{'s' * (count != 1)}", width, glyphs))
+    return lines if height is None else lines[: max(0, height)]
+
+
+def nothing_known(triage: Triage, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
+    """Why there is no advice."""
+    if triage.kind == "module" and triage.need.memory_space != "hbm":
+        words = f"What a compiled module keeps in {triage.space} is the compiler's choice: there is nothing to advise."
+    elif triage.kind == "module" and not triage.need.buffers:
+        words = f"The module has no buffers in {triage.space}."
+    elif triage.need.buffers:
+        words = "None of the listed buffers stands out: they are small, or nothing is known about them."
+    elif triage.kind == "runtime" or triage.is_request:
+        words = (
+            "The message names no buffers: what fills the memory was allocated before. A profile of the running "
+            "program shows it by allocation: tpuprof-tui report memory-profile LOGDIR."
+        )
+    else:
+        words = (
+            "Without a list of buffers there is nothing to advise. A profile of the same program at a size that fits "
+            "shows them all: tpuprof-tui report memory LOGDIR."
+        )
+    lines = wrap(words, width, "text", glyphs, [(" ", "text")])
+    return lines if height is None else lines[: max(0, height)]
+
+
+def why_nothing_to_try(triage: Triage) -> str:
+    """Why there are no toggles, a sentence."""
+    if triage.kind == "module" and triage.need.memory_space != "hbm":
+        return f"There is nothing to try: what a module keeps in {triage.space} is the compiler's choice."
+    if triage.need.buffers:
+        return "There is nothing to try: no change that is known here would make these buffers smaller."
+    owner = "the module has none" if triage.kind == "module" else "the text lists none"
+    return f"There is nothing to try: it takes buffers, and {owner}."
+
+
+def _in_full(triage: Triage, index: int, width: int, glyphs: Glyphs, selected: bool) -> list[Line]:
+    advice = triage.advice[index]
+    source, words = _source(advice, glyphs), clean(advice.sentence, glyphs.is_ascii)
+    lines = [_title(triage, index, width, glyphs, selected)]
+    if len(words) > width - _LEAD - len(source) - 2:  # the sentence in full, and the source line behind it
+        words += f"  ({source})" if source else ""
+        lines = wrap(words, width, "strong", glyphs, _head(triage, index, glyphs, selected))
+    texts: tuple[tuple[str, StyleKey], ...] = ((advice.how, "text"), (advice.arithmetic, "dim"))
+    for text, key in texts:
+        lines += wrap(text, width, key, glyphs, [(" " * _LEAD, "text")]) if text else []
+    return lines
+
+
+def _head(triage: Triage, index: int, glyphs: Glyphs, selected: bool) -> list[Span]:
+    saving = triage.advice[index].saving_bytes
+    return [
+        (glyphs.mark if selected else " ", "mark"),
+        (f"{index + 1:<2}", "key"),
+        (f"{_saving(saving):>{_SAVING}}  ", "good" if saving else "dim"),
+    ]
+
+
+def _title(triage: Triage, index: int, width: int, glyphs: Glyphs, selected: bool) -> Line:
+    advice = triage.advice[index]
+    source, head = _source(advice, glyphs), _head(triage, index, glyphs, selected)
+    room = width - line_width(tuple(head)) - (len(source) + 3 if source else 1)
+    if room < _LEAST_ROOM:
+        source, room = "", width - line_width(tuple(head)) - 1
+    words = cut(clean(advice.sentence, glyphs.is_ascii), room, glyphs)
+    return with_right([*head, (words, "cursor" if selected else "strong")], source, width, glyphs)
+
+
+def _source(advice: Advice, glyphs: Glyphs) -> str:
+    return clean(os.path.basename(advice.source or ""), glyphs.is_ascii)
+
+
+def _saving(value: int | None) -> str:
+    if value is None:
+        return "?"
+    return f"-{binary_short(value)}" if value > 0 else "0"

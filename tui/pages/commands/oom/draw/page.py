@@ -1,0 +1,192 @@
+"""Memory that is full, on one screen: by how much, what for, what to do first, and the largest buffers.
+
+`compose` fits it to a screen; without a height it draws all of it, as the report does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.memory.oom.triage import Triage, Trial
+from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, filled, fit, rule, shown_top, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.pages.commands.oom.draw.advice import advice_lines, toggle_lines
+from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
+from tpuprof.tui.pages.commands.oom.draw.card import buffer_card
+from tpuprof.tui.pages.commands.oom.draw.table import Row, Sort, rows_of, table_lines
+
+if TYPE_CHECKING:
+    from tpuprof.tui.draw.source_lines import SourceExcerpt
+
+_LEAST_ROWS = 4  # rows of the table that it keeps when lines are few
+_CARD = 150  # cells from which on the card of the buffer under the cursor stands beside the table
+_REMARK, _MOST_REMARKS = 18, 3  # lines from which on a remark is shown above a table, and how many with many lines
+_AIRY = 34  # lines from which on blank lines stand between the sections
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the user looks at.
+
+    Attributes:
+        cursor, first: row of the table under the cursor, -1 for none, and the first row shown.
+        advice: the advice that was chosen.
+        is_trying, toggle: toggles stand in the place of the advice, and which of them is under the cursor then.
+        sort, grouped, words: what the table is sorted by, a row for each source line, and the filter.
+    """
+
+    cursor: int = -1
+    first: int = 0
+    advice: int | None = None
+    is_trying: bool = False
+    toggle: int = 0
+    sort: Sort = "size"
+    grouped: bool = False
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The page in lines.
+
+    Attributes:
+        first_row_line: line of the first row of the table; -1 where none shows.
+        room, first: rows that fit, and the first row shown.
+    """
+
+    lines: tuple[Line, ...]
+    first_row_line: int
+    room: int
+    first: int
+
+
+def compose(
+    triage: Triage,
+    trial: Trial | None,
+    view: View,
+    width: int,
+    height: int | None,
+    glyphs: Glyphs,
+    rows: tuple[Row, ...] | None = None,
+    excerpt: SourceExcerpt | None = None,
+    held: Sequence[Line] = (),
+) -> Composed:
+    """The page.
+
+    Args:
+        trial: what the toggles come to; None before any was looked at.
+        height: lines that there are; None for as many as it takes.
+        rows: the table's rows where they are known already.
+        excerpt: source lines of the buffer under the cursor, for its card.
+        held: who holds the memory, by a device memory profile, in a line, and as a section where there is no table.
+    """
+    if rows is None:
+        rows = rows_of(triage, trial, view.sort, view.words, view.grouped)
+    lines = [verdict_line(triage, trial, width, glyphs), *_remarks(triage, width, height, glyphs)]
+    lines += held[:1] if triage.need.buffers else []
+    bars, advice_room, gaps = _shares(triage, height, len(lines), view.is_trying)
+    lines += composition(triage, trial, width, bars, glyphs)
+    blank = [fit([], width, glyphs)] * gaps
+    if view.is_trying:
+        title, remark = "What if?", "estimates from the listed buffers"
+        drawn = toggle_lines(triage, trial, width, advice_room, glyphs, view.toggle if view.cursor >= 0 else -1)
+    else:
+        title, remark = "What to do first", "savings are estimates" if triage.advice else ""
+        drawn = advice_lines(triage, width, advice_room, glyphs, view.advice)
+    lines += [*blank, rule(title, width, glyphs, remark), *drawn]
+    if not triage.need.buffers:
+        lines += held[1:]
+        return Composed(tuple(filled(lines, width, len(lines) if height is None else height)), -1, 0, 0)
+    words = f"/{view.words}" if view.words else ""
+    lines += [*blank, rule(_table_title(triage, len(rows), view), width, glyphs, words)]
+    start, room = len(lines) + 1, len(rows) if height is None else max(1, height - len(lines) - 1)
+    if view.cursor >= 0:
+        first = shown_top(view.cursor, view.first, room, len(rows))
+    else:  # no room is wasted
+        first = max(0, min(view.first, len(rows) - room))
+    chosen = triage.advice[view.advice : view.advice + 1] if view.advice is not None else ()
+    marked = frozenset(index for advice in chosen for index in advice.buffers)
+    with_card = height is not None and width >= _CARD and 0 <= view.cursor < len(rows) and not view.is_trying
+    left = width * 11 // 20 if with_card else width
+    sort = None if height is None else view.sort
+    table = table_lines(triage, rows, left, glyphs, view.cursor, marked, sort, first, room)
+    if with_card:
+        card = buffer_card(triage, rows[view.cursor], width - left - 3, glyphs, excerpt)[: room + 1]
+        edge: list[Line] = [((f" {glyphs.vertical} ", "rule"),)] * (room + 1)
+        table = beside((table, edge, card), (left, 3, width - left - 3))
+    lines += table
+    if not rows:
+        lines.append(fit([(" no buffer holds these words", "dim")], width, glyphs))
+    lines = filled(lines, width, len(lines) if height is None else height)
+    return Composed(tuple(lines), start if rows else -1, room, first)
+
+
+def head_line(triage: Triage, index: int, total: int, width: int, glyphs: Glyphs) -> Line:
+    """Where we are: which error of how many, in which log and line, of which program, and how often it is there."""
+    ascii_only = glyphs.is_ascii
+    spans: list[Span] = [(" OOM " if triage.kind != "module" else " MEMORY ", "badge"), (" ", "text")]
+    times = f"{triage.count:,} times in the log" if triage.count > 1 else ""
+    tail = f"error {index + 1} of {total}" if total > 1 else ""
+    names = [name for name in (clean(triage.where, ascii_only), clean(triage.title or "", ascii_only)) if name]
+    room = width - line_width(tuple(spans)) - (len(tail) + 2 if tail else 1)
+    each = max(8, (room - 4 * len(names)) // max(1, len(names)))
+    if sum(map(len, names)) + 3 * len(names) > room:
+        spare = sum(max(0, each - len(name)) for name in names)
+        names = [cut_middle(name, each + spare, glyphs) for name in names]
+    for place, name in enumerate(names):
+        spans += [(f"  {glyphs.dot}  " if place else "", "dim"), (name, "text" if place else "strong")]
+    for fact in filter(None, (KIND_WORDS[triage.kind], triage.device, times)):
+        words = f"  {glyphs.dot}  {clean(fact, ascii_only)}"
+        if line_width(tuple(spans)) + len(words) + (len(tail) + 2 if tail else 0) <= width:
+            spans.append((words, "dim"))
+    if tail:
+        gap = max(1, width - line_width(tuple(spans)) - len(tail) - 1)
+        spans += [(" " * gap, "text"), (tail, "warn")]
+    return fit(spans, width, glyphs)
+
+
+def _remarks(triage: Triage, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
+    """What to know before the figures: the error's own words where there are no figures, and what is missing."""
+    lines: list[Line] = []
+    ascii_only = glyphs.is_ascii
+    if triage.sentence and (height is None or triage.wanted_bytes is None or not triage.need.buffers):
+        words = clean(triage.sentence, ascii_only)
+        code = f"{triage.code} " if triage.code and triage.code not in words else ""
+        lines += wrap(code + words, width, "dim", glyphs, [(" ", "text")])[: None if height is None else 3]
+    cut_remark = ["The text ends in the middle: it may have listed more."] if triage.is_cut else []
+    texts = [clean(remark, ascii_only) for remark in (*cut_remark, *triage.notes)]
+    if height is None or not triage.need.buffers:  # without a table there is room for all that there is to say
+        room = None if height is None else max(0, height - len(lines) - _LEAST_ROWS)
+        return lines + [line for text in texts for line in wrap(text, width, "warn", glyphs, [(" ! ", "warn")])][:room]
+    for text in texts[: 0 if height < _REMARK else 1 if height < _AIRY else _MOST_REMARKS]:
+        lines.append(fit([(" ! ", "warn"), (cut(text, width - 3, glyphs), "warn")], width, glyphs))
+    return lines
+
+
+def _shares(triage: Triage, height: int | None, taken: int, is_trying: bool) -> tuple[int | None, int | None, int]:
+    """Lines of the bars, lines of the advice, and blank lines before each section."""
+    if height is None:
+        return None, None, 1
+    bars_wanted = most_lines(triage)
+    entries = max(1, len(triage.toggles if is_trying else triage.advice))
+    if not triage.need.buffers:
+        bars = min(bars_wanted, max(0, height - taken - 4))
+        return bars, max(1, height - taken - bars - 1), 0
+    gaps = 1 if height >= _AIRY else 0
+    free = height - taken - 3 - 2 * gaps - _LEAST_ROWS  # two rules and the headings
+    bars = min(bars_wanted, max(2, free - entries)) if free - entries >= 1 else min(bars_wanted, 2)
+    advice = max(1, min(entries, free - bars))
+    spare = free - bars - advice
+    rows = min(len(triage.need.buffers) - _LEAST_ROWS, spare // 2)
+    more = min(max(0, spare - max(0, rows)), 2 * entries) if not is_trying else 0
+    return bars, advice + more, gaps
+
+
+def _table_title(triage: Triage, count: int, view: View) -> str:
+    total = len(triage.need.buffers)
+    if view.grouped:
+        return f"Source lines ({count} of {total} buffers)"
+    shown = f"{count} of {total}" if view.words else f"{total}"
+    return f"{'All buffers at the peak' if triage.need.is_whole else 'Largest buffers'} ({shown})"

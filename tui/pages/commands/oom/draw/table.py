@@ -1,0 +1,288 @@
+"""The largest buffers as a table: sorted, filtered, grouped by the source line that they come from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.memory.model import Buffer
+from tpuprof.parsers.memory.oom.triage import Triage, Trial
+from tpuprof.tui.draw.buffers.sizes import binary_short
+from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
+from tpuprof.tui.draw.format import UNKNOWN, percent
+from tpuprof.tui.draw.layout import NARROW, WIDE, clean, cut_begin
+from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
+from tpuprof.tui.draw.table import Cells, Column, each, header_line, row_lines
+from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED
+from tpuprof.tui.report.buffers import EXPANSION, BufferRows, rank_field, searched, size_look
+from tpuprof.tui.report.fields import Field, OnScreen, Table, is_descending, order, screen_columns
+from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
+
+Sort = Literal["size", "padding", "category", "source", "shape"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+
+_LEAST_OP = 6  # cells of an op's name below which it is left out
+_SHAPE = 24  # cells that a shape may take from the names of ops, but not from their lines of code
+_MEASURED = 200  # rows whose shapes decide how wide their column is
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row: one buffer, or all of a source line.
+
+    Attributes:
+        buffers: indices, the largest first.
+        size, after: of them together in bytes, and with the chosen toggles; `after` is None without.
+        unpadded: bytes of their elements; None where one is unknown.
+        title: the source line of a group; empty for one buffer.
+    """
+
+    buffers: tuple[int, ...]
+    size: int
+    unpadded: int | None
+    after: int | None
+    title: str = ""
+
+    @property
+    def expansion(self) -> float | None:
+        """Size over unpadded size."""
+        return self.size / self.unpadded if self.unpadded else None
+
+    @property
+    def padding(self) -> int:
+        """Bytes of padding, 0 where unknown."""
+        return 0 if self.unpadded is None else max(0, self.size - self.unpadded)
+
+
+def rows_of(
+    triage: Triage, trial: Trial | None, sort: Sort = "size", words: str = "", grouped: bool = False
+) -> tuple[Row, ...]:
+    """The rows to show, in order: those of buffers that hold each of `words` in what is known of them."""
+    buffers = triage.need.buffers
+    wanted = words.casefold().split()
+    texts = searched(BUFFERS, BufferRows(buffers, None), SEARCHED) if wanted else [""] * len(buffers)
+    chosen = [index for index, text in enumerate(texts) if all(word in text for word in wanted)]
+    sizes = trial.estimate.sizes if trial is not None and trial.chosen else None
+    if grouped:
+        places: dict[str, list[int]] = {}
+        for index in chosen:
+            places.setdefault(buffers[index].source or "", []).append(index)
+        rows = [_row(triage, tuple(members), sizes, place or "source unknown") for place, members in places.items()]
+    else:
+        rows = [_row(triage, (index,), sizes) for index in chosen]
+    rows.sort(key=lambda row: (-row.size, row.buffers))
+    sorted_rows = order(ROWS, ShownRows(triage, rows), sort, is_descending(ROWS, sort))
+    return tuple(rows[index] for index in sorted_rows.tolist())
+
+
+def place_of(buffer: Buffer, folder: bool = False) -> tuple[str, str]:
+    """Where a buffer comes from: ``models.py:53`` and ``attention/sub``; else its instruction. `folder` keeps those."""
+    op = op_tail(buffer.framework_op or "")
+    source = (buffer.source or "") if folder else os.path.basename(buffer.source or "")
+    return (source, op) if source or op else ("", instruction_of(buffer) or UNKNOWN)
+
+
+def op_tail(name: str) -> str:
+    """The last two parts of a framework op's name."""
+    return "/".join(name.rstrip(":").split("/")[-2:])
+
+
+def instruction_of(buffer: Buffer) -> str:
+    """Name of the instruction, of an error's text the beginning of its label."""
+    return buffer.name or (buffer.label or "").lstrip("%").partition(" ")[0]
+
+
+def table_lines(
+    triage: Triage,
+    rows: Sequence[Row],
+    width: int,
+    glyphs: Glyphs,
+    cursor: int = -1,
+    marked: frozenset[int] = frozenset(),
+    sort: Sort | None = "size",
+    first: int = 0,
+    room: int | None = None,
+) -> list[Line]:
+    """Headings and rows.
+
+    Args:
+        cursor: index of the row under the cursor, -1 for none.
+        marked: buffers that the chosen advice is about.
+        sort: what to say that the rows are sorted by; None for nothing, as in reports, where no key changes it.
+        first: the first row shown.
+        room: how many rows fit; None for all.
+    """
+    last = len(rows) if room is None else min(len(rows), first + room)
+    columns = _columns(triage, rows, width, glyphs, marked)
+    lines = [header_line(columns, width, glyphs, sort or "", sort is not None and is_descending(ROWS, sort))]
+    return lines + row_lines(columns, range(first, last), cursor, width, glyphs)
+
+
+def _row(triage: Triage, members: tuple[int, ...], sizes: Sequence[int] | None, title: str = "") -> Row:
+    buffers = [triage.need.buffers[index] for index in members]
+    known = [buffer.unpadded_bytes for buffer in buffers if buffer.unpadded_bytes is not None]
+    after = None if sizes is None else sum(sizes[index] for index in members if index < len(sizes))
+    total = sum(buffer.size_bytes for buffer in buffers)
+    return Row(members, total, sum(known) if len(known) == len(buffers) else None, after, title)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRows:
+    """The table's rows, and the cells of those columns that are more than a value.
+
+    Attributes:
+        triage: whose buffers these are.
+        width: of the table, in cells; place_width: of the column of source lines.
+        marked: buffers that the chosen advice is about.
+    """
+
+    triage: Triage
+    rows: Sequence[Row]
+    width: int = 0
+    glyphs: Glyphs = ASCII
+    marked: frozenset[int] = frozenset()
+    place_width: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def first(self, index: int) -> Buffer:
+        """The largest buffer of a row."""
+        return self.triage.need.buffers[self.rows[index].buffers[0]]
+
+    def _clean(self, text: str) -> str:
+        return clean(text, self.glyphs.is_ascii)
+
+    def number(self, index: int) -> Span:
+        """The place of the buffer in the list, of a group that in the table."""
+        row = self.rows[index]
+        number = index + 1 if row.title else row.buffers[0] + 1
+        return (f"{number}", "dim" if self.marked.isdisjoint(row.buffers) else "key")
+
+    def after(self, index: int) -> Span:
+        """The size with the chosen toggles, where that is less."""
+        row = self.rows[index]
+        changed = row.after is not None and row.after < row.size
+        return (binary_short(row.after) if changed else "", "good")
+
+    def category(self, index: int) -> Span:
+        """What holds its buffers."""
+        words = {CATEGORY_WORDS[self.triage.need.buffers[member].category] for member in self.rows[index].buffers}
+        return (words.pop() if len(words) == 1 else "mixed", "text")
+
+    def shape(self, index: int) -> Span:
+        """The shape, of a group how many there are."""
+        row = self.rows[index]
+        if not row.title:
+            text = self.first(index).shape or UNKNOWN
+            return (self._clean(text if self.width >= 2 * NARROW else short_shape(text)), "text")
+        shapes = {short_shape(self.triage.need.buffers[member].shape) for member in row.buffers}
+        words = f"{len(row.buffers)} {self.glyphs.times} " if len(row.buffers) > 1 else ""
+        return (self._clean(words + (shapes.pop() if len(shapes) == 1 else f"({len(shapes)} shapes)")), "text")
+
+    def place(self, index: int) -> tuple[str, str]:
+        """The line of code and the op; of a group the op where all its buffers have one."""
+        row, folder = self.rows[index], self.width >= WIDE
+        place, op = place_of(self.first(index), folder)
+        if row.title:
+            place = row.title if folder or " " in row.title else os.path.basename(row.title)
+            ops = {op_tail(self.triage.need.buffers[member].framework_op or "") for member in row.buffers}
+            op = ops.pop() if len(ops) == 1 else f"({len(ops)} ops)"
+        return self._clean(place), self._clean(op)
+
+    def source(self, index: int) -> Span:
+        """The line of code and the op, as far as there is room."""
+        place, op = self.place(index)
+        left = self.place_width - len(place) - bool(place)
+        if place and left < min(len(op), _LEAST_OP):  # the line of code says more than a bit of an op
+            return (cut_begin(place, self.place_width, self.glyphs), "text")
+        return (f"{place} {cut_begin(op, left, self.glyphs)}".strip(), "text")
+
+
+def _of_rows(name: str) -> Callable[[ShownRows, Rows], list[Any]]:
+    return lambda source, rows: [getattr(source.rows[row], name) for row in rows]
+
+
+def _shares(source: ShownRows, rows: Rows) -> list[float | None]:
+    whole = source.triage.wanted_bytes
+    return [100 * source.rows[row].size / whole if whole else None for row in rows]
+
+
+def _drawn(
+    key: str,
+    title: str,
+    width: int,
+    meaning: str,
+    cell: Callable[[ShownRows, int], Span],
+    fixed: bool = False,
+    grows: bool = False,
+) -> Field[ShownRows]:
+    """A text of each row's largest buffer, of which cells say more; unknown ones are the last in the alphabet."""
+
+    def read(source: ShownRows, rows: Rows) -> list[str]:
+        return [getattr(source.first(row), key) or "\uffff" for row in rows]
+
+    def cells(source: ShownRows, _: Glyphs) -> Cells:
+        return each(lambda row: cell(source, row))
+
+    return Field(
+        key, VERBATIM, read, meaning, screen=OnScreen(key, title, width, cells=cells, fixed=fixed, grows=grows)
+    )
+
+
+_RANK: OnScreen[ShownRows] = OnScreen("", "#", 2, cells=lambda source, _: each(source.number), fixed=True)
+_AFTER: OnScreen[ShownRows] = OnScreen("", "est.", 6, cells=lambda source, _: each(source.after), fixed=True)
+_SHARE: OnScreen[ShownRows] = OnScreen("", "%", 4, words=lambda value, _: percent(value, 0), fixed=True)
+_EXPANSION: OnScreen[ShownRows] = OnScreen(
+    "padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value), fixed=True
+)
+
+ROWS: Table[ShownRows] = Table(
+    "rows",
+    (
+        replace(rank_field(2), screen=_RANK),
+        Field("size_bytes", BYTES, _of_rows("size"), "what it takes", screen=replace(size_look(), fixed=True)),
+        Field("after_bytes", BYTES, _of_rows("after"), "its size with the chosen toggles", screen=_AFTER),
+        Field("share_percent", PERCENT, _shares, "its size, of all that is needed", screen=_SHARE),
+        Field(
+            "expansion",
+            EXPANSION,
+            _of_rows("expansion"),
+            "size over unpadded size",
+            screen=_EXPANSION,
+            sort=lambda source: [row.padding for row in source.rows],
+        ),
+        _drawn("category", CATEGORY, 6, "what holds it", ShownRows.category, fixed=True),
+        _drawn("shape", "shape", 8, "its shape", ShownRows.shape),
+        _drawn("source", "source", 8, "where it comes from", ShownRows.source, grows=True),
+    ),
+    len,
+    json=(),
+    screen=("rank", "size_bytes", "after_bytes", "share_percent", "expansion", "category", "shape", "source"),
+)
+
+
+def _columns(triage: Triage, rows: Sequence[Row], width: int, glyphs: Glyphs, marked: frozenset[int]) -> list[Column]:
+    shown = ShownRows(triage, rows, width, glyphs, marked)
+    left_out = {"shape", "source"} | ({"share_percent", "category"} if width < NARROW else set())
+    if all(row.after is None for row in rows):
+        left_out.add("after_bytes")
+    looks: dict[str, Mapping[str, Any]] = {key: {} for key in ROWS.screen if key not in left_out}
+    looks["rank"] = {"width": max(2, len(str(len(triage.need.buffers))))}
+    left = screen_columns(ROWS, shown, glyphs, looks)
+    room = width - 1 - sum(column.width + 1 for column in left)
+    measured = range(min(len(rows), _MEASURED))
+    widest = max((len(shown.shape(row)[0]) for row in measured), default=0)
+    places = [shown.place(row) for row in measured]
+    beside_all = room - 2 - max((len(place) + 1 + len(op) for place, op in places), default=0)
+    beside_lines = room - 2 - max((len(place) for place, _ in places), default=0)
+    shape = max(8, min(widest, max(room // 2, beside_all, min(beside_lines, _SHAPE))))
+    place = max(8, room - shape - 2)
+    looks = {"shape": {"width": shape}, "source": {"width": place}}
+    return left + screen_columns(ROWS, replace(shown, place_width=place), glyphs, looks)

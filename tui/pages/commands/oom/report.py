@@ -1,0 +1,147 @@
+"""Out-of-memory errors of a log as text, JSON and Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.memory.oom.model import OomLog
+from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
+from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
+from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, plain
+from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, holders_remark, verdict_line
+from tpuprof.tui.pages.commands.oom.draw.card import SUMMARY_WIDTH
+from tpuprof.tui.pages.commands.oom.draw.page import View, compose
+from tpuprof.tui.pages.commands.oom.draw.table import rows_of, table_lines
+from tpuprof.tui.pages.commands.oom.fields import ADVICE, BUFFERS, ERRORS, LOG, OomErrors
+from tpuprof.tui.report.buffers import BufferRows
+from tpuprof.tui.report.fields import figure_values, first, reasons, table_records
+from tpuprof.tui.report.json import document, head
+from tpuprof.tui.report.markdown import escaped, joined, table
+from tpuprof.tui.report.page import CommandReport, Look
+from tpuprof.tui.report.text import heading, page_text
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.memory.live_arrays import LiveArrays
+
+_ROWS = 8  # buffers in Markdown where no limit says how many: the message is for a chat
+_ADVICE = 3
+
+
+def read(log: OomLog, path: str, name: str, arrays: LiveArrays | None = None) -> OomErrors:
+    """What the errors of a log come to; `path` is ``-`` for standard input, `name` what people call the log."""
+    return OomErrors(log, [triage_of_report(report, name) for report in log.reports], path, arrays)
+
+
+def json(errors: OomErrors, _: Look, limit: int) -> str:
+    """The errors; at most `limit` buffers each, 0 for all."""
+    records = table_records(ERRORS, errors, range(len(errors)))
+    for record, triage in zip(records, errors.triages, strict=True):
+        buffers = BufferRows(triage.need.buffers, None)
+        record[ADVICE.key] = table_records(ADVICE, triage.advice, range(len(triage.advice)))
+        record[BUFFERS.key] = table_records(BUFFERS, buffers, first(len(buffers), limit))
+    why = reasons(ERRORS.fields, "reports[]", {})
+    why |= reasons(ADVICE.fields, "reports[].advice[]", {})
+    why |= reasons(BUFFERS.fields, "reports[].buffers[]", {})
+    for report in errors.log.reports:
+        for key, reason in report.unknown.items():
+            why[f"reports[].{'outputs_bytes' if key == 'output_bytes' else key}"] = reason
+    name = errors.path.rstrip("/").rpartition("/")[2] or errors.path
+    body = {**figure_values(LOG, errors), ERRORS.key: records}
+    if errors.arrays is not None:
+        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+
+        held = holders.holders(errors.arrays, _device(errors))
+        those = table_records(holders.HOLDERS, held.groups, first(len(held.groups), limit))
+        body["live_arrays"] = {**figure_values(holders.FIGURES, held), holders.HOLDERS.key: those}
+        why |= reasons(holders.HOLDERS.fields, f"live_arrays.{holders.HOLDERS.key}[]", {})
+    return document(head("oom", Run(name, errors.path, (), ()), (), errors.log.notes), body, why)
+
+
+def _device(errors: OomErrors) -> str | None:
+    """The device whose memory ran out, where an error names one."""
+    return next((triage.device for triage in errors.triages if triage.device), None)
+
+
+def markdown(errors: OomErrors, _: Look, limit: int) -> str:
+    """Of each error a dozen lines for a chat: its figures, what to do first, and its largest buffers."""
+    lines: list[str] = []
+    for number, triage in enumerate(errors.triages, 1):
+        lines += _markdown_error(triage, number, len(errors), limit or _ROWS)
+    if errors.arrays is not None:
+        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+
+        held = holders.holders(errors.arrays, _device(errors))
+        lines += [f"### Who holds it: {escaped(held.page.name)}", "", f"{escaped(holders.totals(held))}.", ""]
+        rows = holders.markdown_rows(held, limit or _ROWS)
+        lines += [*table(("size", "of it", "buffers", "where it was made"), "rrrl", rows), ""]
+    return joined([*lines, *(f"- note: {escaped(note)}" for note in errors.log.notes)])
+
+
+def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list[str]:
+    place = f" ({number} of {total})" if total > 1 else ""
+    what = f"`{_code(triage.title)}`, " if triage.title else ""
+    times = f", {triage.count:,} times in the log" if triage.count > 1 else ""
+    lines = [f"### Out of memory{place}: {what}{KIND_WORDS[triage.kind]}", ""]
+    verdict = plain(verdict_line(triage, None, 2 * SUMMARY_WIDTH, ASCII)).split("   ")
+    lines.append(f"**{escaped('; '.join(piece.strip() for piece in verdict if piece.strip()))}**")
+    lines.append(f"`{_code(triage.where)}`{times}")
+    if triage.wanted_bytes is None and triage.sentence:
+        lines.append(escaped(triage.sentence))
+    if len(triage.parts) > 1 or triage.padding_bytes:
+        parts = [f"{part.name} {limit_size(part.size_bytes)}" for part in triage.parts]
+        parts += [f"of that padding {limit_size(triage.padding_bytes)}"] if triage.padding_bytes else []
+        lines.append(", ".join(parts))
+    lines += [f"Note: {escaped(note)}" for note in triage.notes]
+    lines.append("")
+    for rank, advice in enumerate(triage.advice[:_ADVICE], 1):
+        saving = f"**-{binary_size(advice.saving_bytes)}** (estimate): " if advice.saving_bytes else ""
+        source = f" (`{_code(advice.source)}`)" if advice.source else ""
+        lines.append(f"{rank}. {saving}{escaped(advice.sentence)}{source}: {escaped(advice.how)}")
+    rows = rows_of(triage, None)
+    if rows:
+        table = table_lines(triage, rows[:limit], SUMMARY_WIDTH, ASCII, sort=None)
+        lines += ["", "```", *(plain(line).rstrip() for line in table)]
+        lines += [f" and {len(rows) - limit} more"] if len(rows) > limit else []
+        lines.append("```")
+    return [*lines, ""]
+
+
+def _code(text: str | None) -> str:
+    """Text inside backticks."""
+    return escaped(text or "").replace("\\", "").replace("`", "'")
+
+
+def text(errors: OomErrors, look: Look, limit: int) -> str:
+    """Every error, drawn as on the screen, under a line that says where it stands."""
+    return page_text(lambda width: _text_lines(errors, look.glyphs, limit, width), look)
+
+
+def _text_lines(errors: OomErrors, glyphs: Glyphs, limit: int, width: int) -> list[Line]:
+    lines: list[Line] = []
+    for index, triage in enumerate(errors.triages):
+        words = [f"{triage.where}: out of memory", KIND_WORDS[triage.kind], triage.title, triage.device]
+        times = f"{triage.count:,} times" if triage.count > 1 else ""
+        number = f"{index + 1} of {len(errors)}" if len(errors) > 1 else ""
+        place = ", ".join(filter(None, (times, number))) or "once"
+        lines += [fit([], width, glyphs)] if index else []
+        lines.append(heading(", ".join(filter(None, words)), place, width, glyphs))
+        rows = rows_of(triage, None)
+        lines += compose(triage, None, View(), width, None, glyphs, rows[:limit] if limit else rows).lines
+        if limit and len(rows) > limit:
+            lines.append(fit([(f"   and {len(rows) - limit} more", "dim")], width, glyphs))
+    if errors.arrays is not None:
+        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+
+        held = holders.holders(errors.arrays, _device(errors))
+        remark = holders_remark(errors.triages)
+        lines += [fit([], width, glyphs), *holders.lines(held, remark, width, glyphs)]
+    for note in errors.log.notes:
+        lines += wrap(note, width, "warn", glyphs, [(" ! ", "warn")])
+    return lines
+
+
+REPORT = CommandReport(
+    read=read, writers={"text": text, "json": json, "md": markdown}, tables=(ERRORS, ADVICE, BUFFERS), figures=LOG
+)

@@ -1,0 +1,279 @@
+"""The screen for memory that is full: of the errors of a log, or of a module that is nearly as large as the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.memory.oom.triage import Triage, Trial
+from tpuprof.parsers.memory.oom.triage import trial as try_out
+from tpuprof.tui.draw.layout import clean, cut, fit
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages import load_above
+from tpuprof.tui.pages.commands.oom.draw.advice import why_nothing_to_try
+from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
+from tpuprof.tui.pages.commands.oom.draw.help import foot_keys, help_lines
+from tpuprof.tui.pages.commands.oom.draw.page import Composed, View
+from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
+from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
+from tpuprof.tui.pages.commands.oom.draw.table import SORTS, Row, instruction_of, rows_of
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader, meanings
+from tpuprof.tui.widgets.screen import PageScreen
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsLenAndGetItem
+
+    from tpuprof.parsers.memory.live_arrays import LiveArrays
+    from tpuprof.parsers.memory.model import Buffer
+    from tpuprof.tui.draw.source_lines import SourceExcerpt
+
+Try = Callable[[Triage, frozenset[str]], Trial]
+
+
+ABOUT_ADVICE = meanings(
+    ("", "What to change, how, and what that would save, with the arithmetic and the buffers that it rests on."),
+    ("saves", "an estimate from the listed buffers, before the compiler has seen the change; advice may overlap."),
+)
+ABOUT_BUFFER = meanings(
+    ("", "One buffer of those that are in memory when it is fullest, or all of one source line (b)."),
+    ("size", "bytes in memory, padding among them."),
+    ("padding", "what the tiles of 8 by 128 elements (of 32 bits) leave empty; none where the shape fills them."),
+    ("source", "the line that made it; e opens it in $EDITOR from the list below."),
+)
+
+
+class TriageScreen(PageScreen):
+    """Shows what is too large and what to do about it.
+
+    Args:
+        triages: one for each error; each is asked for when it is shown, and only then.
+        environ: for the clipboard.
+        note: a sentence that the footer shows at first.
+        is_alone: it is the whole app, so that leaving it ends the app.
+        arrays: a device memory profile that says who holds the memory.
+        try_out: what toggles come to; a test puts its own here.
+    """
+
+    def __init__(
+        self,
+        triages: SupportsLenAndGetItem[Triage],
+        look: Look,
+        *,
+        environ: Mapping[str, str] | None = None,
+        note: str = "",
+        is_alone: bool = False,
+        arrays: LiveArrays | None = None,
+        try_out: Try = try_out,
+    ) -> None:
+        super().__init__(look, environ, note, is_alone)
+        self.triages = triages
+        self.at = 0
+        self.view: View = View(cursor=0)
+        self.trial: Trial | None = None
+        self._try = try_out
+        self._arrays = arrays
+        self._excerpts: dict[str, SourceExcerpt | None] = {}
+        self._rows: tuple[tuple[object, ...], tuple[Row, ...]] = ((), ())
+        self.composed: Composed | None = None
+
+    @property
+    def triage(self) -> Triage:
+        """What is shown."""
+        return self.triages[self.at]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The table's rows, made anew where what they depend on has changed."""
+        view = self.view
+        chosen = self.trial.chosen if self.trial is not None else frozenset()
+        key = (self.at, view.sort, view.words, view.grouped, chosen)
+        if self._rows[0] != key:
+            self._rows = (key, rows_of(self.triage, self.trial, view.sort, view.words, view.grouped))
+        return self._rows[1]
+
+    @property
+    def row(self) -> Row | None:
+        """The row under the cursor."""
+        return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
+
+    @property
+    def buffer(self) -> Buffer | None:
+        """The largest buffer of that row."""
+        return self.triage.need.buffers[self.row.buffers[0]] if self.row is not None else None
+
+    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+        """Which error it is."""
+        return drawn_head(self.triage, self.at, len(self.triages), width, glyphs)
+
+    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+        """What is too large, the advice or the toggles, and the table."""
+        excerpt = self._excerpt() if width >= 100 else None
+        held = self._holders(width, glyphs)
+        self.composed = drawn(self.triage, self.trial, self.view, width, height, glyphs, self.rows, excerpt, held)
+        self.view = replace(self.view, first=self.composed.first)
+        return self.composed.lines
+
+    def foot_keys(self) -> Sequence[tuple[str, str]]:
+        """The keys of what is shown."""
+        return foot_keys(self.triage, self.view, len(self.triages), self._is_alone, self._arrays is not None)
+
+    def _excerpt(self) -> SourceExcerpt | None:
+        """Lines around the place that the buffer under the cursor comes from, where that file is here."""
+        from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415 - not at start
+
+        source = self.buffer.source if self.buffer is not None else None
+        if source and source not in self._excerpts:
+            self._excerpts[source] = source_excerpt(source, 3, 3)
+        return self._excerpts[source] if source else None
+
+    @property
+    def actions(self) -> Mapping[str, Callable[[], None]]:
+        """The keys of this screen."""
+        return {
+            "enter": self.enter,
+            "space": self._tick if self.view.is_trying else partial(self.move, 0, 1),
+            "s": partial(self._sort, 1),
+            "S": partial(self._sort, -1),
+            "b": self._group,
+            "g": self._group,
+            "w": self._what_if,
+            "a": self._open_arrays,
+            "slash": self.begin_filter if self.triage.need.buffers else lambda: None,
+            "y": lambda: self.copy(summary(self.triage)),
+            "e": self._edit,
+            "n": partial(self._show, 1),
+            "right_square_bracket": partial(self._show, 1),
+            "N": partial(self._show, -1),
+            "left_square_bracket": partial(self._show, -1),
+            "T": self.swap_background,
+            "question_mark": self._help,
+            "escape": self._back,
+            "q": self.leave,
+        }
+
+    def move(self, rows: int, screens: float) -> None:
+        """Moves the cursor, over the toggles while trying."""
+        room = self.composed.room if self.composed is not None else 1
+        by = rows + round(screens * room)
+        if self.view.is_trying:
+            most = len(self.triage.toggles) - 1
+            self.view = replace(self.view, toggle=max(0, min(self.view.toggle + by, most)))
+        else:
+            self.point(self.view.cursor + by)
+
+    def number(self, number: int) -> None:
+        """Chooses advice and goes to its largest buffer; again: opens all of it. While trying, ticks a toggle."""
+        if self.view.is_trying:
+            self._tick_number(number)
+            return
+        index = number - 1
+        if index >= len(self.triage.advice):
+            self.flash = f"There is no advice {number}."
+            return
+        if self.view.advice == index:
+            self.open(Reader(self.look, f"Advice {index + 1}", partial(advice_card, self.triage, index), ABOUT_ADVICE))
+            return
+        self.view = replace(self.view, advice=index)
+        about = self.triage.advice[index].buffers
+        row = next((place for place, row in enumerate(self.rows) if about and about[0] in row.buffers), None)
+        if row is not None:
+            self.point(row)
+
+    def _tick_number(self, number: int) -> None:
+        numbers = self.triage.toggle_numbers
+        if number in numbers:
+            self.view = replace(self.view, toggle=numbers.index(number))
+            self._tick()
+        elif number <= len(self.triage.advice):
+            self.flash = f"Advice {number} can't be tried: what it saves is not known buffer by buffer."
+        else:
+            self.flash = f"There is no change {number}."
+
+    def enter(self) -> None:
+        """All of the buffer under the cursor; ticks the toggle while trying."""
+        if self.view.is_trying:
+            self._tick()
+        elif self.row is not None and self.buffer is not None:
+            lines = partial(buffer_card, self.triage, self.row, excerpt=self._excerpt())
+            self.open(Reader(self.look, self.row.title or instruction_of(self.buffer) or "Buffer", lines, ABOUT_BUFFER))
+
+    def _sort(self, by: int) -> None:
+        index = (SORTS.index(self.view.sort) + by) % len(SORTS)
+        self.view = replace(self.view, sort=SORTS[index], cursor=0, first=0)
+        self.flash = f"Sorted by {SORTS[index]}."
+
+    def _group(self) -> None:
+        self.view = replace(self.view, grouped=not self.view.grouped, cursor=0, first=0)
+
+    def _what_if(self) -> None:
+        """Begins to try, or goes back to the advice; what is ticked stays ticked."""
+        if not self.triage.toggles:
+            self.flash = clean(why_nothing_to_try(self.triage), self.look.glyphs.is_ascii)
+            return
+        if self.trial is None:
+            self.trial = self._try(self.triage, frozenset())
+        self.view = replace(self.view, is_trying=not self.view.is_trying)
+
+    def _tick(self) -> None:
+        if self.trial is None or not self.triage.toggles:
+            return
+        key = self.triage.toggles[self.view.toggle].key
+        self.trial = self._try(self.triage, self.trial.chosen ^ {key})
+
+    def _show(self, by: int) -> None:
+        """The next or previous error."""
+        total = len(self.triages)
+        if total < 2:
+            self.flash = "There is one error only." if self.triage.kind != "module" else ""
+            return
+        self.at = (self.at + by) % total
+        self.view = View(cursor=0, sort=self.view.sort, grouped=self.view.grouped)
+        self.trial = None
+
+    def _back(self) -> None:
+        """One level back: from trying, the ticks, the advice, the filter; at last the screen, where one is below."""
+        if self.view.is_trying:
+            self.view = replace(self.view, is_trying=False)
+        elif self.trial is not None and self.trial.chosen:
+            self.trial = None
+        elif self.view.advice is not None:
+            self.view = replace(self.view, advice=None)
+        elif self.view.words:
+            self.filter("")
+        elif not self._is_alone:
+            self.leave()
+
+    def _help(self) -> None:
+        lines = partial(help_lines, self.triage, len(self.triages), self._is_alone)
+        self.open(Reader(self.look, "Help", partial(lines, with_arrays=self._arrays is not None), ABOUT_HELP))
+
+    def _holders(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """Who holds the memory, in a line and as a section; nothing without a device memory profile."""
+        if self._arrays is None:
+            return []
+        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+
+        held = holders.holders(self._arrays, self.triage.device)
+        words = cut(f" Who holds it (a): {holders.in_a_line(held, glyphs.is_ascii)}", width - 1, glyphs)
+        return [fit([(words, "key")], width, glyphs), *holders.lines(held, "", width, glyphs)]
+
+    def _open_arrays(self) -> None:
+        """The device memory profile, above this screen."""
+        if self._arrays is None:
+            self.flash = "No device memory profile is here: tpuprof-tui oom LOG memory.prof"
+        else:
+            self.app.push_screen(load_above("live-arrays")(self._arrays, self.look, environ=self.environ))
+
+    def _edit(self) -> None:
+        """Opens the user's editor at the source line, where that file is here."""
+        excerpt = self._excerpt()
+        if excerpt is not None:
+            self.flash = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
+        elif self.buffer is not None and self.buffer.source:
+            self.flash = f"{clean(self.buffer.source, self.look.glyphs.is_ascii)} is not on this machine."
+        else:
+            self.flash = "No source line is known for it."
