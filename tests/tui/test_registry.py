@@ -19,6 +19,8 @@ from tpuprof.tui.pages import (
     load_above,
     load_of,
     page_named,
+    tab_of,
+    views_of,
 )
 from tpuprof.tui.report.fields import Table
 from tpuprof.tui.report.page import FORMATS
@@ -40,8 +42,9 @@ def test_the_tabs_and_the_readme_name_the_same_pages() -> None:
     assert set(TAB_NAMES) <= set(PAGE_NAMES) and len(set(TAB_NAMES)) == len(TAB_NAMES)
     words = " ".join(README.read_text("utf-8").split())
     assert f"are the tabs: {', '.join(tab.title.lower() for tab in TABS)}." in words
-    folders = {tab.view.partition(".")[0] for tab in TABS}
-    above = {"runs", "hosts", "live_arrays"}  # their popups and screens open above the tabs
+    views = [tab.view for tab in TABS] + [view.view for tab in TABS for view in tab.views]
+    folders = {view.partition(".")[0] for view in views}
+    above = {"runs", "hosts", "commands"}  # their popups and screens open above the tabs
     assert {page.report.partition(".")[0] for page in PAGES} == folders | above
 
 
@@ -49,6 +52,9 @@ def test_every_view_and_what_it_loads_are_there() -> None:
     for tab in TABS:
         assert tab.load_view().__name__ == tab.view.partition(":")[2]
         assert callable(load_of(tab.name))
+        assert [tab_of(view.name) for view in views_of(tab.name)] == [tab.name] * len(tab.views)
+        for view in tab.views:
+            assert view.name in PAGE_NAMES and callable(view.load_view()) and callable(load_of(view.name))
     for name in ("runs", "hosts", "oom", "diff", "live-arrays"):
         assert isinstance(load_above(name), type)
     for page in COMMAND_PAGES:

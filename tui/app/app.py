@@ -31,7 +31,7 @@ from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, PopupKey, Reader, meanings
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.states import Searching, state_lines
-from tpuprof.tui.widgets.tab import OpenPopup, OpenScreen, Pointed, Tab
+from tpuprof.tui.widgets.tab import OpenPopup, OpenScreen, Pointed, Tab, Wanted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -331,6 +331,10 @@ class MainScreen(AppScreen):
         else:
             self.matches = message.said or self.matches
         self.redraw()
+
+    def on_wanted(self, _: Wanted) -> None:
+        """A view of the shown tab is not read yet."""
+        self.shown.load_tab()
 
     def on_open_popup(self, message: OpenPopup) -> None:
         """A tab has something to open."""

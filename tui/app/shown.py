@@ -15,7 +15,7 @@ from tpuprof.tui.app.listings import problems_of
 from tpuprof.tui.app.loader import FindRuns, LoadFailed, LoadNews, LoadProgress, OpenSession, PageReady, Request
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.stage import Stage
-from tpuprof.tui.pages import TAB_NAMES
+from tpuprof.tui.pages import TAB_NAMES, tab_of
 from tpuprof.tui.widgets.states import Decoding, Failed, Searching, State, Stopped
 
 if TYPE_CHECKING:
@@ -110,8 +110,10 @@ class Shown:
     def load_tab(self) -> None:
         """Loads what the shown tab needs, where it is not there yet and nothing else is being loaded."""
         name = self._stage.tab_name
-        if not self._stage.tabs[name].is_whole and self.has_overview and not self.is_loading:
-            self.load_page(name)
+        tab = self._stage.tabs[name]
+        wanted = tab.wanted if tab.is_whole else name
+        if wanted and self.has_overview and not self.is_loading:
+            self.load_page(wanted)
 
     def load_page(self, name: str, *, of_all_hosts: bool = False) -> None:
         """Loads another page of what is shown."""
@@ -190,19 +192,20 @@ class Shown:
                 tab.show_state(state)
 
     def _take_page(self, news: PageReady) -> None:
-        if news.page not in self._stage.tabs:
+        name = tab_of(news.page)
+        if name not in self._stage.tabs:
             self.compared(news.payload)
             return
         if news.page == FIRST:
             self._settle(news)
-        words = self._stage.tabs[news.page].show(news.part, news.payload)
+        words = self._stage.tabs[name].show(news.part, news.payload)
         if words is not None:
             self._stage.flash = words
         if self._is_of_hlo:
             from tpuprof.parsers.session.hlo import ONLY_HLO  # noqa: PLC0415 - read by now
 
-            for name, tab in self._stage.tabs.items():
-                if name != news.page:
+            for other, tab in self._stage.tabs.items():
+                if other != name:
                     tab.show_state(Failed(ProfileError("only_hlo", *ONLY_HLO)))
 
     def _settle(self, news: PageReady) -> None:
@@ -226,6 +229,7 @@ class Shown:
             self._stage.show_tab(FIRST)
         elif tabs[name].is_whole:
             self._stage.flash = news.error.sentence
+            tabs[name].show_failure(tabs[name].wanted, news.error)
         else:
             tabs[name].show_state(failed)
 

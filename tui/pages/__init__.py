@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
     from tpuprof.tui.report.page import CommandReport, Report
+    from tpuprof.tui.widgets.rows import RowsView
     from tpuprof.tui.widgets.tab import Tab as View
 
 
@@ -123,6 +124,29 @@ def command_named(name: str) -> CommandPage:
 
 
 @dataclass(frozen=True)
+class TabView:
+    """A page that is shown as a further view of another page's tab, where a run has something for it.
+
+    Attributes:
+        name: of the page, and of the part that its `load` tells.
+        title: among the tab's views.
+        view: the module under `tui.pages` and the class in it (`tui.widgets.rows.RowsView`), made of what `load` told.
+        load: the module under `tui.pages` whose `load` reads the page when it is shown first, and whose `is_there` says
+            whether a run has any of it, without reading more than the tab itself does.
+    """
+
+    name: str
+    title: str
+    view: str
+    load: str
+
+    def load_view(self) -> Callable[[Any], RowsView]:
+        """The class of the view."""
+        view: Callable[[Any], RowsView] = _named(self.view)
+        return view
+
+
+@dataclass(frozen=True)
 class Tab:
     """A page's tab on the screen.
 
@@ -132,6 +156,7 @@ class Tab:
         short_title: the same in a word, where there is little room.
         view: the module under `tui.pages` and the class of the widget in it.
         load: the module under `tui.pages` whose `load` reads what the tab shows.
+        views: other pages that are views of this tab.
     """
 
     name: str
@@ -139,6 +164,7 @@ class Tab:
     short_title: str
     view: str
     load: str
+    views: tuple[TabView, ...] = ()
 
     def load_view(self) -> type[View]:
         """The class of its widget."""
@@ -166,13 +192,34 @@ _ABOVE = {
 }
 """Popups and screens that open above the tabs."""
 
-_LOADS = {**{tab.name: tab.load for tab in TABS}, "hosts": "hosts.load"}
+_VIEWS = {view.name: tab.name for tab in TABS for view in tab.views}
+_LOADS = {
+    **{tab.name: tab.load for tab in TABS},
+    **{view.name: view.load for tab in TABS for view in tab.views},
+    "hosts": "hosts.load",
+}
 
 Tell = Callable[[str, object], object]
 """Takes a part of a page, by the name that its view knows it by."""
 
 Load = Callable[["Pages", "Run", str | None, Tell], None]
 """Reads what a view shows of a run, of one host or (None) of all, and tells each part as soon as it is there."""
+
+
+def tab_of(page: str) -> str:
+    """Name of the tab that shows a page: of one that is a view of another page's tab, that one's."""
+    return _VIEWS.get(page, page)
+
+
+def views_of(tab: str) -> tuple[TabView, ...]:
+    """The pages that are views of a tab."""
+    return next(each.views for each in TABS if each.name == tab)
+
+
+def views_there(tab: str, pages: Pages, host: str | None) -> tuple[TabView, ...]:
+    """Those of which a run has something: to be called on a thread, as it imports the parsers."""
+    modules = ((view, import_module(f"{__name__}.{view.load}")) for view in views_of(tab))
+    return tuple(view for view, module in modules if module.is_there(pages, host))
 
 
 def op_columns() -> tuple[str, ...]:

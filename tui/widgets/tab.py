@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from textual.message import Message
 
@@ -15,6 +15,9 @@ from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import LineCanvas
 from tpuprof.tui.widgets.popup import Popup, meanings
 from tpuprof.tui.widgets.states import State
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.base.errors import ProfileError
 
 MOTION_HELP: tuple[tuple[str, str], ...] = (
     ("j k, down up", "Next, previous op"),
@@ -79,6 +82,14 @@ class Tab(LineCanvas):
 
     def show(self, part: str, payload: Payload) -> str | None:
         """Shows a part of its page, as its `load` told it; says what came of it, None to leave what was said before."""
+
+    @property
+    def wanted(self) -> str:
+        """Name of a page that one of its views shows and that is to be read now; empty where there is none."""
+        return ""
+
+    def show_failure(self, page: str, error: ProfileError) -> None:
+        """Shows in the view of that page why it could not be read."""
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead of a page."""
@@ -208,6 +219,11 @@ class OpenScreen(Message):
 
     name: str
     content: object
+
+
+@dataclass()
+class Wanted(Message):
+    """What a tab shows now is not read yet (`Tab.wanted`)."""
 
 
 @dataclass()

@@ -36,6 +36,17 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
+CARD = (
+    ("time", "self time, all occurrences and cores together, and its share of that of all ops."),
+    ("clock", "how fast the core's clock ran against the nominal one, where the profile tells."),
+    ("stalled", "the part of its time in which it waited for a copy by DMA."),
+    ("bound by", "which roof of the device limits it by its FLOPs a byte, and how near it comes to that."),
+    ("matrix", "the sizes of a product, and what the matrix unit pads them to."),
+    ("padding", "shapes whose tiles are not full: memory and work for nothing."),
+    ("source, called", "the line that made it, and the calls that led there."),
+)
+"""What the figures on the card of an op are called and mean."""
+
 LABEL = 9
 """Cells of a label, with the blank behind it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tpuprof.tui.pages import views_there
 from tpuprof.tui.pages.ops.shelf import OpPages
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
-    """Tells the HLO ops; then the framework ops, which take the host threads' lines."""
+    """Tells the HLO ops and which other pages are views; then the framework ops, which take the host threads' lines."""
     for module in (
         "parsers.ops.filter",
         "parsers.pages.ops.details",
@@ -34,4 +35,5 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
         listed=with_offloaded(profile.ops),
     )
     tell("ops", pages)
+    tell("views", views_there("op-profile", session, host))
     tell("framework_ops", session.framework_ops(host))

@@ -6,23 +6,19 @@ is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.source_lines import SourceExcerpt
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.card import op_card
-from tpuprof.tui.report.fields import Table, filter_texts
+from tpuprof.tui.report.fields import filter_texts
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from tpuprof.parsers.formats.hlo.modules import HloModule
     from tpuprof.parsers.formats.hlo.programs import HloModules
-    from tpuprof.parsers.ops.filter import Filter, FilterError, OpColumns
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes
     from tpuprof.parsers.pages.ops.op_groups import OpGroups
@@ -90,6 +86,16 @@ class Shelf:
         return self.excerpts.get(source)
 
 
+def fetch(key: int | str, pages: OpPages) -> HloModule | SourceExcerpt | None:
+    """The module of a program id, or the lines around a place in a source file; None where there is none."""
+    if isinstance(key, str):
+        from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415 - not at start
+
+        return source_excerpt(key)
+    found = (modules.module(key) for modules in pages.modules if key in modules.names)
+    return next((module for module in found if module is not None), None)
+
+
 def hlo_card(pages: OpPages, row: int, shelf: Shelf, width: int, glyphs: Glyphs) -> list[Line]:
     """The card of an HLO op, with what is fetched so far."""
     from tpuprof.parsers.pages.ops.details import op_details  # noqa: PLC0415 - numpy and protobuf, not at start
@@ -109,71 +115,6 @@ def group_of_ops_card(
     details = op_details(pages.ops, row, shelf.module(int(pages.ops.table.program_id[row])))
     number, excerpt = int(groups.op_count[group]), shelf.excerpt(details.source)
     return op_card(groups.page, replace(details, row=group), width, glyphs, excerpt, number)
-
-
-class Filtering:
-    """A view that takes a filter.
-
-    Attributes:
-        is_filter_wrong: the text given last is no filter; the rows are those of the one before.
-        asked: a filter whose rows take a while to find, and its text; whoever finds them calls `keep` or `refuse`.
-    """
-
-    def __init__(self) -> None:
-        self.is_filter_wrong = False
-        self.asked: tuple[str, Filter] | None = None
-
-    @property
-    def search_columns(self) -> OpColumns:
-        """What a filter looks at."""
-        raise NotImplementedError
-
-    def search(self, text: str) -> str:
-        """Filters, or asks for what takes a while (`asked`); says how much was found."""
-        from tpuprof.parsers.ops.filter import FilterError, parse_filter  # noqa: PLC0415 - not at start
-
-        text = text.strip()
-        self.is_filter_wrong, self.asked = False, None
-        try:
-            wanted = parse_filter(text)
-        except FilterError as error:
-            return self.refuse(error)
-        return self.find(text, wanted)
-
-    def find(self, text: str, wanted: Filter) -> str:
-        """Finds the rows at once, or asks for them; says how many, or that it searches."""
-        if wanted.takes_time:
-            self.asked = text, wanted
-            return "searching"
-        return self.keep(text, wanted.mask(self.search_columns) if text else None)
-
-    def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
-        """Shows the rows that a filter keeps; says how many."""
-        raise NotImplementedError
-
-    def refuse(self, error: FilterError) -> str:
-        """Leaves the rows as they are; says why."""
-        self.is_filter_wrong, self.asked = True, None
-        return str(error)
-
-
-def op_columns(table: Table[Any], source: object, later: Callable[[str], Sequence[str]] | None = None) -> OpColumns:
-    """What a filter looks at in the rows of a table.
-
-    Args:
-        later: reads one of the columns that are read when they are asked for; None to read it of the table.
-    """
-    import numpy  # noqa: PLC0415 - not at start
-
-    from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415
-
-    rows = range(table.length(source))
-    return OpColumns(
-        **filter_texts(table, source, ("name", "category", "framework_op", "program", "bound_by")),
-        later=later or (lambda name: filter_texts(table, source, (name,))[name]),
-        self_ps=numpy.asarray(table.by_key["self_time_ps"].read(source, rows)),
-        self_share=numpy.asarray(table.by_key["self_time_percent"].read(source, rows)),
-    )
 
 
 def framework_texts(page: FrameworkOpsPage, ops: OpsPage, name: str, types: FrameworkTypes | None = None) -> list[str]:

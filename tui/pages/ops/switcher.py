@@ -1,4 +1,7 @@
-"""The views of the ops tab: which of them is shown, going from one to the other, and the op that is marked."""
+"""The views of the ops tab: which of them is shown, going from one to the other, and the op that is marked.
+
+Behind those of the ops come other pages' views (`tui.pages.TabView`), which are read when they are shown first.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,23 @@ from typing import TYPE_CHECKING
 from tpuprof.tui.pages.ops.shelf import OpPages, Shelf
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
+from tpuprof.tui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.compare import OpComparison
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.tui.pages import TabView
 
-View = TreeView | TableView
+OpView = TreeView | TableView
 """One way to look at the ops."""
+
+View = TreeView | RowsView
+"""The same, or another page's view."""
 
 TITLES = ("Profile", "HLO ops", "Framework ops", "Roofline", "Kernels")
 TREE, HLO, FRAMEWORK, ROOFLINE, KERNELS = range(5)
+OTHERS = len(TITLES)
+"""Number of the first view of another page."""
 
 NO_OP = "no single op under the cursor"
 
@@ -27,6 +37,7 @@ class Views:
 
     Attributes:
         at: number of the view that is shown.
+        others: other pages that are views here, where the run has something for them.
         marked: row in the table of ops of the op that others are compared with; None where none is marked.
 
     Args:
@@ -41,13 +52,16 @@ class Views:
         self.shelf = Shelf(want)
         self.at = TREE
         self.marked: int | None = None
-        self._views: dict[int, View] = {}
+        self.others: tuple[TabView, ...] = ()
+        self._views: dict[int, OpView] = {}
+        self._other_views: dict[str, RowsView] = {}
         self._wanted_name = ""
         self._wanted_op = ""
+        self._wanted_row = ""  # of another page's view
 
     def forget(self) -> None:
         """Drops what was shown."""
-        self.pages, self.marked, self._views = None, None, {}
+        self.pages, self.marked, self._views, self._other_views = None, None, {}, {}
 
     def show_ops(self, pages: OpPages) -> str:
         """Has the ops of a run; the view stays, cursors go to the top, or to the op wanted; says what is not there."""
@@ -58,7 +72,7 @@ class Views:
         self._views = {TREE: TreeView(pages, shelf), HLO: hlo, ROOFLINE: RooflineView(pages, shelf)}
         if pages.ops.kernels:
             self._views[KERNELS] = KernelView(pages, shelf)
-        self.at = min(self.at, len(self.titles) - 1)
+        self._settle()
         return self.show_named_op(self._wanted_op) if self._wanted_op else ""
 
     def show_framework_ops(self, page: FrameworkOpsPage) -> str:
@@ -69,25 +83,60 @@ class Views:
         wanted, self._wanted_name = self._wanted_name, ""
         return "" if not wanted or view.show_name(wanted) else _did_not_run(wanted)
 
+    def show_others(self, others: tuple[TabView, ...]) -> None:
+        """Has further views, to be read when they are shown."""
+        self.others = others
+        self._settle()
+
+    def show_other(self, name: str, page: object) -> str:
+        """Has another page; says what is not there of what was asked for in it."""
+        made = self._other_views[name] = next(view for view in self.others if view.name == name).load_view()(page)
+        wanted, self._wanted_row = self._wanted_row, ""
+        return made.show_named(wanted) if wanted else ""
+
+    def _settle(self) -> None:
+        """Stays on a view that there is."""
+        self.at = self.at if self.at in self.titles else TREE
+
     @property
-    def titles(self) -> tuple[str, ...]:
-        """What the views are called; kernels are those of GPUs."""
-        return TITLES if KERNELS in self._views else TITLES[:KERNELS]
+    def titles(self) -> dict[int, str]:
+        """What the views are called, by their numbers; kernels are those of GPUs."""
+        own = {number: title for number, title in enumerate(TITLES) if number != KERNELS or KERNELS in self._views}
+        return own | {OTHERS + place: view.title for place, view in enumerate(self.others)}
+
+    def turn(self, by: int) -> None:
+        """Shows the view that is so many further on."""
+        numbers = list(self.titles)
+        self.at = numbers[(numbers.index(self.at) + by) % len(numbers)]
 
     @property
     def all(self) -> tuple[View, ...]:
         """Those that are there."""
-        return tuple(self._views.values())
+        return *self._views.values(), *self._other_views.values()
+
+    @property
+    def other(self) -> str:
+        """Name of the other page whose view is shown; empty where that is one of the ops."""
+        return self.others[self.at - OTHERS].name if self.at >= OTHERS else ""
+
+    @property
+    def other_view(self) -> RowsView | None:
+        """That view, where it is read."""
+        return self._other_views.get(self.other)
 
     @property
     def shown(self) -> View | None:
         """The view that is shown; None where it is not there yet."""
-        return self._views.get(self.at)
+        return self.other_view if self.other else self._views.get(self.at)
 
     @property
     def op_row(self) -> int | None:
         """Row in the ops page of the op under the cursor."""
-        return self.shown.op_row if self.shown is not None else None
+        shown, pages = self.shown, self.pages
+        if isinstance(shown, TreeView | TableView):
+            return shown.op_row
+        names = pages.ops.table.name if pages is not None else ()
+        return names.index(shown.op_name) if shown is not None and shown.op_name in names else None
 
     @property
     def listed_row(self) -> int | None:
@@ -113,7 +162,7 @@ class Views:
         row = self.op_row
         if row is None:
             return NO_OP
-        self.at = HLO if self.at in (TREE, FRAMEWORK, KERNELS) else TREE
+        self.at = TREE if self.at in (HLO, ROOFLINE) else HLO
         self._views[self.at].show_op(row)
         return f"the same op in {TITLES[self.at]}"
 
@@ -129,6 +178,15 @@ class Views:
         from tpuprof.parsers.pages.ops.compare import compare_ops  # noqa: PLC0415 - for those who compare
 
         return compare_ops(pages.listed, self.marked, row)
+
+    def show_page(self, page: str, name: str) -> str:
+        """Shows another page's view, and in it what has that name, now or when it is read; says what there is not."""
+        number = next((OTHERS + place for place, view in enumerate(self.others) if view.name == page), None)
+        if number is None:
+            return f"this profile has nothing for {page}"
+        self.at, shown = number, self._other_views.get(page)
+        self._wanted_row = name if shown is None else ""
+        return shown.show_named(name) if shown is not None and name else ""
 
     def show_named_op(self, name: str) -> str:
         """Shows the HLO op of that name in the table, now or when the ops are there; else the framework op.

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tpuprof.parsers.base.text import counted
-from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import fit, shown_top
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.pages.ops.card import framework_card, kernel_card
 from tpuprof.tui.pages.ops.roofline import roofline_chart
 from tpuprof.tui.pages.ops.shelf import (
-    Filtering,
     OpPages,
     Shelf,
     framework_texts,
     group_of_ops_card,
     hlo_card,
-    op_columns,
 )
-from tpuprof.tui.report.fields import Table, help_rows, is_descending, order, screen_columns
+from tpuprof.tui.report.fields import Table
+from tpuprof.tui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from tpuprof.parsers.ops.filter import OpColumns
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes
     from tpuprof.parsers.pages.ops.op_groups import OpGroups
@@ -37,144 +27,29 @@ Groups = TypeVar("Groups", bound="OpGroups | FrameworkTypes")
 """How rows are grouped."""
 
 
-class TableView(Filtering):
-    """A table of ops, one a row; base of the views. Only indices are held: a million rows cost eight megabytes.
-
-    Attributes:
-        rows: int64[k]; the rows shown, in their order.
-        cursor: index into `rows`; top: the first one on the screen.
-        sort: key of the column that they are sorted by; descending: largest first.
-        shift: columns that are left out at the left.
-        filter_text: what the rows were filtered by.
-    """
-
-    commands: tuple[str, ...] = ("sort", "reverse")
-    has_low_card = True
+class TableView(RowsView):
+    """A table of ops, one a row; base of the views."""
 
     def __init__(self, pages: OpPages, shelf: Shelf) -> None:
-        import numpy  # noqa: PLC0415 - not at start
-
-        super().__init__()
         self._pages = pages
         self._shelf = shelf
-        table, source = self._table()
-        self.rows: NDArray[np.int64] = numpy.arange(table.length(source), dtype=numpy.int64)
-        self.cursor = self.top = self.shift = 0
-        self.sort, self.descending = "self", True
-        self.filter_text = ""
-        self._columns: tuple[Glyphs, list[Column]] | None = None
-        self._looked_at: tuple[Table[Any], OpColumns] | None = None
-        self._kept: NDArray[np.bool_] | None = None
+        super().__init__()
 
-    def _table(self) -> tuple[Table[Any], Any]:
+    def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
         from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415 - numpy, not at start
 
         return HLO_OPS, self._pages.ops
 
-    @property
-    def search_columns(self) -> OpColumns:
-        """What a filter looks at."""
-        looked_at, (table, source) = self._looked_at, self._table()
-        if looked_at is None or looked_at[0] is not table:
-            looked_at = self._looked_at = table, op_columns(table, source, self._later)
-        return looked_at[1]
-
-    _later: Callable[[str], Sequence[str]] | None = None
-    """What reads the columns that a filter asks for first, where the table has them not."""
-
-    def columns(self, glyphs: Glyphs) -> list[Column]:
-        """All columns, made once for a set of characters."""
-        if self._columns is None or self._columns[0] != glyphs:
-            self._columns = glyphs, screen_columns(*self._table(), glyphs)
-        return self._columns[1]
-
-    @property
-    def row(self) -> int | None:
-        """The row under the cursor."""
-        return int(self.rows[self.cursor]) if len(self.rows) else None
-
-    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-        """Heading and rows, at most `height` lines."""
-        room = max(1, height - 1)
-        self.top = shown_top(self.cursor, self.top, room, len(self.rows))
-        everything = self.columns(glyphs)
-        self.shift = min(self.shift, most_shift(everything, width))
-        columns = chosen_columns(everything, width, self.shift)
-        lines = [header_line(columns, width, glyphs, self.sort, self.descending)]
-        if not len(self.rows):
-            words = f" no row matches {self.filter_text}" if self.filter_text else " no ops"
-            return [*lines, fit([(words, "dim")], width, glyphs)]
-        shown = self.rows[self.top : self.top + room].tolist()
-        return [*lines, *row_lines(columns, shown, self.row, width, glyphs)]
-
     def card(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All about what is under the cursor."""
         return [] if self.row is None else hlo_card(self._pages, self.row, self._shelf, width, glyphs)
-
-    def status(self) -> str:
-        """How the view is grouped, sorted and filtered."""
-        place = f"{count(self.cursor + 1 if len(self.rows) else 0)} of {count(len(self.rows))}"
-        table, source = self._table()
-        return f"{place} (filtered from {count(table.length(source))})" if self.filter_text else place
-
-    def help_rows(self) -> list[tuple[str, str]]:
-        """What its columns mean, the one that it is sorted by first."""
-        return help_rows(self._table()[0], self.sort)
-
-    def move(self, across: int, down: int) -> None:
-        """One step of the cursor."""
-        if across:
-            self.shift = max(0, self.shift + across)
-        else:
-            self.jump(down)
-
-    def jump(self, rows: int) -> None:
-        """So many rows down."""
-        self.cursor = max(0, min(self.cursor + rows, len(self.rows) - 1))
-
-    def enter(self) -> bool:
-        """Nothing is to be opened or closed."""
-        return False
-
-    def command(self, name: str) -> str:
-        """Does one of `commands`; says what came of it."""
-        if name == "reverse":
-            self.descending = not self.descending
-        else:
-            table, _ = self._table()
-            names = list(table.sorted_by)
-            self.sort = names[(names.index(self.sort) + 1) % len(names)]
-            self.descending = is_descending(table, self.sort)
-        self._arrange()
-        return f"sorted by {self.sort}, {'largest' if self.descending else 'smallest'} first"
-
-    def _arrange(self) -> None:
-        rows, kept = order(*self._table(), self.sort, self.descending), self._kept
-        self.rows = rows if kept is None else rows[kept[rows]]
-        self.cursor = self.top = 0
-
-    def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
-        """Shows the rows that a filter keeps; says how many."""
-        self.filter_text, self._kept, self.asked = text, kept, None
-        self._arrange()
-        return counted(len(self.rows), "row") if text else ""
-
-    def next_match(self, direction: int) -> str:
-        """Moves to another row."""
-        self.jump(direction)
-        return f"row {self.cursor + 1} of {len(self.rows)}" if len(self.rows) else "no match"
 
     def show_op(self, row: int) -> None:
         """Goes to an op; a filter that hides it is dropped."""
         if row not in self.rows:
             self.keep("", None)
         self._go_to(row)
-
-    def _go_to(self, row: int) -> None:
-        """Puts the cursor on a row, if it is shown."""
-        places = (self.rows == row).nonzero()[0]
-        self.cursor = int(places[0]) if len(places) else self.cursor
 
     @property
     def selection(self) -> str | None:
@@ -239,7 +114,7 @@ class GroupedView(TableView, Generic[Groups]):
         """Shows groups, all ops, or those of one group, from the top; order and filter stay."""
         self._is_grouped, self._opened = is_grouped, opened
         self._columns = self._kept = None
-        if self.sort not in self._table()[0].sorted_by:
+        if self.sort not in self.table()[0].sorted_by:
             self.sort, self.descending = "self", True
         self._arrange()
         self.search(self.asked[0] if self.asked is not None else self.filter_text)
@@ -276,7 +151,8 @@ class HloView(GroupedView["OpGroups"]):
         self._chosen = chosen
         super().__init__(pages, shelf)
 
-    def _table(self) -> tuple[Table[Any], Any]:
+    def table(self) -> tuple[Table[Any], Any]:
+        """The fields of the rows, and what they read."""
         from tpuprof.tui.pages.ops.fields.hlo_ops import grouped_ops  # noqa: PLC0415 - numpy, not at start
 
         groups = self.shown_groups
@@ -317,7 +193,8 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
         self._page = page
         super().__init__(pages, shelf)
 
-    def _table(self) -> tuple[Table[Any], Any]:
+    def table(self) -> tuple[Table[Any], Any]:
+        """The fields of the rows, and what they read."""
         from tpuprof.tui.pages.ops.fields import framework_ops  # noqa: PLC0415 - numpy, not at start
 
         groups = self.shown_groups
@@ -388,7 +265,8 @@ class KernelView(TableView):
         """How the view is grouped, sorted and filtered."""
         return f"{super().status()}, grouped" if self._is_grouped else super().status()
 
-    def _table(self) -> tuple[Table[Any], Any]:
+    def table(self) -> tuple[Table[Any], Any]:
+        """The fields of the rows, and what they read."""
         from tpuprof.tui.pages.ops.fields.kernels import KERNELS  # noqa: PLC0415
 
         return KERNELS, self._page
@@ -432,7 +310,8 @@ class RooflineView(TableView):
         """The page with or without infeed and outfeed ops."""
         return self._pages.roofline if self._with_feeds else self._pages.roofline_without_feeds
 
-    def _table(self) -> tuple[Table[Any], Any]:
+    def table(self) -> tuple[Table[Any], Any]:
+        """The fields of the rows, and what they read."""
         from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS  # noqa: PLC0415
 
         return ROOFLINE_OPS, self._pages.ops

@@ -9,7 +9,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.layout import shown_top
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.card import group_card, instruction_card
-from tpuprof.tui.pages.ops.shelf import Filtering, OpPages, Shelf, hlo_card, op_columns
+from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, hlo_card
 from tpuprof.tui.pages.ops.tree import (
     Place,
     TreeRow,
@@ -21,6 +21,7 @@ from tpuprof.tui.pages.ops.tree import (
     tree_header,
     tree_row,
 )
+from tpuprof.tui.widgets.rows import Filtering, op_columns
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,4 +1,4 @@
-"""The ops tab: which ops cost what, and why. Four views of the same ops, and a card on the one under the cursor."""
+"""The ops tab: which ops cost what, and why. Views of the same ops and of pages near them, and a card on one row."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import beside, clean, filled, fit, shortened, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
-from tpuprof.tui.pages.ops.shelf import Filtering, OpPages
+from tpuprof.tui.pages import views_of
+from tpuprof.tui.pages.ops.card import CARD
+from tpuprof.tui.pages.ops.shelf import OpPages, fetch
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey, gutter_lines
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Reader, meanings
-from tpuprof.tui.widgets.states import Searching, State, state_lines
-from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab
+from tpuprof.tui.widgets.rows import Filtering
+from tpuprof.tui.widgets.states import Failed, Searching, State, state_lines
+from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab, Wanted
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.base.errors import ProfileError
     from tpuprof.parsers.formats.hlo.modules import HloModule
     from tpuprof.parsers.ops.filter import Filter, FilterError, Mask
     from tpuprof.tui.draw.source_lines import SourceExcerpt
@@ -78,15 +82,7 @@ class OpsTab(Tab):
         card_is_late: the card still shows what the cursor has left.
     """
 
-    CARD = (
-        ("time", "self time, all occurrences and cores together, and its share of that of all ops."),
-        ("clock", "how fast the core's clock ran against the nominal one, where the profile tells."),
-        ("stalled", "the part of its time in which it waited for a copy by DMA."),
-        ("bound by", "which roof of the device limits it by its FLOPs a byte, and how near it comes to that."),
-        ("matrix", "the sizes of a product, and what the matrix unit pads them to."),
-        ("padding", "shapes whose tiles are not full: memory and work for nothing."),
-        ("source, called", "the line that made it, and the calls that led there."),
-    )
+    CARD = CARD
     MEANINGS = (
         ("IDLE", "time in which a core runs no op."),
         ("duplicates", "ops that the compiler made of one: the same code, several times."),
@@ -97,12 +93,18 @@ class OpsTab(Tab):
     )
     NAME_CELLS = 14
 
+    @property
+    def meanings(self) -> tuple[tuple[str, str], ...]:
+        """What the figures of the view are called and mean."""
+        return self.MEANINGS if self.views.other_view is None else self.views.other_view.MEANINGS
+
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
         self.views = Views(self._want, look.custom.columns)
         self._state: State = Searching("")
         self._generation = 0
         self._asked: set[int | str] = set()
+        self._failures: dict[str, ProfileError] = {}
         self._list_height = 1
         self.card_is_late = False
         self._status_drawn = ""
@@ -113,14 +115,28 @@ class OpsTab(Tab):
 
     def show(self, part: str, payload: Payload) -> str | None:
         """Shows the HLO ops, or the framework ops beside them; says what is not there of what was asked for."""
-        said: str | None
+        said: str | None = None
         if part == "ops":
             self._forget()
             said = self.views.show_ops(payload)
-        else:
+        elif part == "views":
+            self.views.show_others(payload)
+        elif part == "framework_ops":
             said = self.views.show_framework_ops(payload) or None
+        else:
+            said = self.views.show_other(part, payload) or None
         self.redraw()
         return said
+
+    @property
+    def wanted(self) -> str:
+        """The other page whose view is shown, where that is not read yet and could be."""
+        return self.views.other if self.view is None and self.views.other not in self._failures else ""
+
+    def show_failure(self, page: str, error: ProfileError) -> None:
+        """Shows in the view of another page why it could not be read."""
+        self._failures[page] = error
+        self.redraw()
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead of the ops."""
@@ -133,6 +149,7 @@ class OpsTab(Tab):
         self.views.forget()
         self._generation += 1
         self._asked = set()
+        self._failures = {}
         self.card_is_late = False
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
@@ -140,21 +157,29 @@ class OpsTab(Tab):
         glyphs, pages = self.look.glyphs, self._pages
         if pages is None:
             return state_lines(self._state, width, height, glyphs)
-        headline = clean(f" {pages.profile.headline}", glyphs.is_ascii)
-        lines = [fit([(headline, "text")], width, glyphs)]
+        lines = [fit([(clean(f" {self.note}", glyphs.is_ascii), "text")], width, glyphs)]
         if height >= TALL:
-            lines = wrap(pages.profile.headline, width - 1, "text", glyphs, [(" ", "text")])[:2]
+            lines = wrap(self.note, width - 1, "text", glyphs, [(" ", "text")])[:2]
         lines.append(self._views_line(width, glyphs))
         body = height - len(lines)
         view = self.view
         if view is None:
-            words = "Framework ops are read from the host threads' lines, which takes longer. After Esc, r reads them."
-            return [*lines, *wrap(words, width, "dim", glyphs, [("  ", "dim")])]
+            return [*lines, *self._missing(width, body, glyphs)]
         if width >= WIDE:
             lines += self._side_by_side(view, width, body, glyphs)
         else:
             lines += self._one_below_the_other(view, width, body, glyphs)
         return [fit(line, width, glyphs) for line in lines]
+
+    def _missing(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+        """What stands for a view that is not read yet, or cannot be."""
+        failure = self._failures.get(self.views.other)
+        if failure is not None:
+            return state_lines(Failed(failure), width, height, glyphs)
+        words = f"{self.views.titles[self.views.at]} are read now. After Esc, r reads them again."
+        if self.views.at == FRAMEWORK:
+            words = "Framework ops are read from the host threads' lines, which takes longer. After Esc, r reads them."
+        return wrap(words, width, "dim", glyphs, [("  ", "dim")])
 
     def _side_by_side(self, view: View, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         card_width = _card_width(width)
@@ -203,9 +228,9 @@ class OpsTab(Tab):
     def _views_line(self, width: int, glyphs: Glyphs) -> Line:
         """The views' names, the shown one marked, and how it is sorted."""
         spans: list[Span] = [(" v ", "key")]
-        for place, title in enumerate(self.views.titles):
-            shown = f"[{title}]" if place == self.views.at else f" {title} "
-            spans.append((shown, "strong" if place == self.views.at else "dim"))
+        for number, title in self.views.titles.items():
+            shown = f"[{title}]" if number == self.views.at else f" {title} "
+            spans.append((shown, "strong" if number == self.views.at else "dim"))
         if not self.card_is_late:
             self._status_drawn = self.views.status
         room = width - line_width(tuple(spans)) - len(self._status_drawn) - 1
@@ -230,14 +255,24 @@ class OpsTab(Tab):
         """What keys do here besides moving."""
         if self._pages is None:
             return ()
-        jumps: tuple[str, ...] = ("on_timeline",) if self.selection is not None else ()
-        jumps += ("buffers",) if self.views.op_row is not None else ()
+        other, of_op = self.views.other_view, self.views.op_row is not None
+        jumps: tuple[str, ...] = ("buffers",) if of_op else ()
+        if other is not None:
+            op: tuple[str, ...] = ("same_op", "on_timeline") if of_op else ()
+            return ("view", *dict.fromkeys((*op, *jumps, *other.jumps())), *other.commands)
+        if self.views.other:
+            return ("view",)
+        jumps = ("on_timeline", *jumps) if self.selection is not None else jumps
         return ("view", "same_op", "compare_op", *jumps, *(self.view.commands if self.view is not None else ()))
 
     def jump(self, command: str) -> Jump | None:
-        """To the op's longest run on the timeline, or to its buffers."""
-        if command == "on_timeline" and self.selection is not None:
-            return Jump("timeline", "op", self.selection)
+        """To the op's longest run on the timeline, to its buffers, or to where another page's view leads."""
+        other = self.views.other_view
+        if other is not None and command in (jumps := other.jumps()):
+            return jumps[command]
+        selected = self.selection if other is None else other.op_name
+        if command == "on_timeline" and selected is not None:
+            return Jump("timeline", "op", selected)
         row = self.views.op_row
         if command != "buffers" or row is None or self._pages is None:
             return None
@@ -251,6 +286,8 @@ class OpsTab(Tab):
             return super().foot_keys
         if self.views.at == TREE:
             return FootKey("v", "view"), FootKey("b", "group by"), FootKey("s", "sort"), FootKey("h l", "close, open")
+        if self.views.other:
+            return FootKey("v", "view"), *(self.views.other_view.FOOT_KEYS if self.views.other_view else ())
         where = "in HLO ops" if self.views.at in (FRAMEWORK, KERNELS) else "in tree"
         keys = FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", where), FootKey("Enter", "details")
         return (
@@ -262,6 +299,8 @@ class OpsTab(Tab):
     @property
     def motions(self) -> tuple[tuple[str, str], ...]:
         """What the motions do in this view, for help."""
+        if self.views.other_view is not None:
+            return self.views.other_view.MOTIONS
         across = "Open, close a node; into it, out of it" if self.views.at == TREE else "Bring other columns into view"
         return (
             ("j k, down up", "Next, previous row"),
@@ -275,7 +314,9 @@ class OpsTab(Tab):
     @property
     def note(self) -> str:
         """The headline in full."""
-        return self._pages.profile.headline if self._pages is not None else ""
+        if self._pages is None:
+            return ""
+        return (self.views.other_view.headline if self.views.other_view else "") or self._pages.profile.headline
 
     @property
     def search_failed(self) -> bool:
@@ -302,7 +343,8 @@ class OpsTab(Tab):
         def card(width: int, glyphs: Glyphs) -> list[Line]:
             return self.view.card(width, glyphs) if self.view is not None else []
 
-        return ("Op", card) if self.selection is not None else None
+        title = self.views.titles[self.views.at] if self.views.other else "Op"
+        return (title, card) if self.selection is not None else None
 
     # --- fetching
 
@@ -314,15 +356,7 @@ class OpsTab(Tab):
 
     @work(thread=True, group="details", description="fetch")  # else Textual spells out every argument, at length
     def _fetch(self, key: int | str, pages: OpPages, generation: int) -> None:
-        from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415 - not at start
-
-        value: HloModule | SourceExcerpt | None
-        if isinstance(key, str):
-            value = source_excerpt(key)
-        else:
-            found = (modules.module(key) for modules in pages.modules if key in modules.names)
-            value = next((module for module in found if module is not None), None)
-        self.post_message(Fetched(key, value, generation))
+        self.post_message(Fetched(key, fetch(key, pages), generation))
 
     def on_fetched(self, message: Fetched) -> None:
         """Draws with what has come."""
@@ -368,7 +402,8 @@ class OpsTab(Tab):
             return ""
         message = ""
         if name == "view":
-            self.views.at = (self.views.at + by) % len(self.views.titles)
+            self.views.turn(by)
+            self._ask()
         elif name == "same_op":
             message = self.views.same_op()
         elif name == "compare_op":
@@ -390,10 +425,20 @@ class OpsTab(Tab):
         self.post_message(OpenPopup(Reader(self.look, "Two ops", partial(comparison_lines, pair), meanings(*ABOUT))))
         return ""
 
+    def _ask(self) -> None:
+        """Asks for the page whose view is shown, where that is not read yet."""
+        if self.wanted:
+            self.post_message(Wanted())
+
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        """Shows an op, or a framework op."""
-        is_framework_op = what == "framework_op"
-        said = self.views.show_framework_op(name) if is_framework_op else self.views.show_named_op(name)
+        """Shows an op, a framework op, or another page's view and in it what has that name."""
+        if any(view.name == what for view in views_of("op-profile")):
+            said = self.views.show_page(what, name)
+            self._ask()
+        elif what == "framework_op":
+            said = self.views.show_framework_op(name)
+        else:
+            said = self.views.show_named_op(name)
         self.redraw()
         return said
 

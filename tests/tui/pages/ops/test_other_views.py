@@ -1,0 +1,195 @@
+"""Pages that are views of the ops tab: read when they are shown first, with sentence, keys and jumps of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.app.stage import frame, make_demo_app, on_stage, ops_tab, settled
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui import pages
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.draw.layout import fit
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.report.fields import Field, OnScreen, Table
+from tpuprof.tui.report.units import TEXT
+from tpuprof.tui.widgets.rows import RowsView
+from tpuprof.tui.widgets.tab import Jump
+
+OP = "fusion.1"
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """A page: some names."""
+
+    names: tuple[str, ...]
+
+
+def names_of(page: Rooms, rows: Sequence[int]) -> list[str]:
+    """Of some rows."""
+    return [page.names[row] for row in rows]
+
+
+NAME = Field("name", TEXT, names_of, "A name.", screen=OnScreen("name", "name", 12, is_left=True), filter=("name",))
+
+
+class RoomsView(RowsView):
+    """Shows them."""
+
+    FIRST_SORT = "name"
+    NO_ROWS = "no rooms"
+    commands = ("reverse",)
+    MEANINGS = (("room", "something with a door."),)
+
+    def __init__(self, page: Rooms) -> None:
+        self._page = page
+        super().__init__()
+
+    def table(self) -> tuple[Table[Any], Any]:
+        """Names alone."""
+        return Table("rooms", (NAME,), lambda page: len(page.names), ("name",), screen=("name",)), self._page
+
+    @property
+    def headline(self) -> str:
+        """The answer."""
+        return f"There are {len(self._page.names)} rooms."
+
+    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """A line."""
+        return [fit([("a room with a view", "text")], width, glyphs)]
+
+    @property
+    def selection(self) -> str | None:
+        """The name."""
+        return None if self.row is None else self._page.names[self.row]
+
+    @property
+    def op_name(self) -> str | None:
+        """The name is that of an op."""
+        return self.selection
+
+    def jumps(self) -> dict[str, Jump]:
+        """To the memory tab."""
+        return {"buffers": Jump("memory")}
+
+    def show_named(self, name: str) -> str:
+        """Goes to a row."""
+        if name not in self._page.names:
+            return f"no room {name}"
+        self._go_to(self._page.names.index(name))
+        return ""
+
+
+def plug_in(monkeypatch: pytest.MonkeyPatch, *, fails: bool = False) -> list[str]:
+    """Registers the page as a view of the ops tab; what was read of it is told in the list."""
+    read: list[str] = []
+
+    def load(*given: Any) -> None:
+        read.append("rooms")
+        if fails:
+            raise ProfileError("no_rooms", "The rooms cannot be read.", "Build some.")
+        given[-1]("rooms", Rooms((OP, "hall")))
+
+    module = ModuleType("tpuprof.tui.pages.rooms")
+    vars(module).update(load=load, is_there=lambda *_: True, RoomsView=RoomsView)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    view = pages.TabView("rooms", "Rooms", "rooms:RoomsView", "rooms")
+    tabs = tuple(replace(tab, views=(*tab.views, view)) if tab.name == "op-profile" else tab for tab in pages.TABS)
+    monkeypatch.setattr(pages, "TABS", tabs)
+    monkeypatch.setitem(pages._VIEWS, "rooms", "op-profile")
+    monkeypatch.setitem(pages._LOADS, "rooms", "rooms")
+    return read
+
+
+async def at_rooms(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    """Goes to the view: the last one, so one back from the first."""
+    await pilot.press("3")
+    await settled(pilot)
+    await pilot.press("V")
+    await settled(pilot)
+
+
+def run(scene: Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]) -> None:
+    """Plays a scene over the demo."""
+
+    async def play() -> None:
+        app = make_demo_app(AppOptions(demo=True))
+        async with on_stage(app, 100, 30) as pilot:
+            await scene(app, pilot)
+
+    asyncio.run(play())
+
+
+def test_a_view_is_read_when_it_is_shown_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = plug_in(monkeypatch)
+
+    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("3")
+        await settled(pilot)
+        assert not read and "Rooms" in frame(app)
+        await pilot.press("V")
+        await settled(pilot)
+        shown = frame(app)
+        assert read == ["rooms"] and "There are 2 rooms." in shown and "[Rooms]" in shown and "a room with" in shown
+        await pilot.press("v", "V")
+        await settled(pilot)
+        assert read == ["rooms"] and ops_tab(app).selection == OP
+        await pilot.press("?", "pagedown")
+        await settled(pilot)
+        assert "something with a door" in frame(app)
+
+    run(scene)
+
+
+def test_keys_lead_on_from_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    plug_in(monkeypatch)
+
+    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await at_rooms(app, pilot)
+        tab = ops_tab(app)
+        assert {"buffers", "reverse", "view"} <= set(tab.commands)
+        assert tab.jump("buffers") == Jump("memory")
+        assert tab.go_to("rooms", "hall") == "" and tab.selection == "hall"
+        assert tab.go_to("rooms", "cellar") == "no room cellar"
+        assert "same_op" not in tab.commands  # the hall is no op
+        assert tab.search("hall") == "1 row" and tab.selection == "hall"
+
+    run(scene)
+
+
+def test_a_jump_leads_to_a_row_that_is_still_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = plug_in(monkeypatch)
+
+    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("3")
+        await settled(pilot)
+        ops_tab(app).go_to("rooms", "hall")
+        await settled(pilot)
+        assert read == ["rooms"] and ops_tab(app).selection == "hall"
+
+    run(scene)
+
+
+def test_what_cannot_be_read_says_why_and_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = plug_in(monkeypatch, fails=True)
+
+    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await at_rooms(app, pilot)
+        assert "The rooms cannot be read." in frame(app) and "Build some." in frame(app)
+        await pilot.press("v")
+        assert "no_rooms" not in frame(app) and ops_tab(app).view is not None
+        await pilot.press("V")
+        await settled(pilot)
+        assert read == ["rooms"] and "Build some." in frame(app)
+
+    run(scene)

@@ -1,0 +1,274 @@
+"""A table with a cursor, as a view of a tab: rows in an order, kept by a filter, and a card on one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.tui.draw.format import count
+from tpuprof.tui.draw.layout import fit, shown_top
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_lines
+from tpuprof.tui.report.fields import Table, filter_texts, help_rows, is_descending, order, screen_columns
+from tpuprof.tui.widgets.chrome import FootKey
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tpuprof.parsers.ops.filter import Filter, FilterError, OpColumns
+    from tpuprof.tui.widgets.tab import Jump
+
+ROW_MOTIONS = (
+    ("j k, down up", "Next, previous row"),
+    ("l h, right left", "Bring other columns into view"),
+    ("g G, Home End", "First, last row"),
+    ("PgDn PgUp", "One screen down, up"),
+    ("ctrl+d ctrl+u", "Half a screen down, up"),
+    ("Enter", "The whole card"),
+)
+"""The motions over rows, for help."""
+
+
+class Filtering:
+    """A view that takes a filter.
+
+    Attributes:
+        is_filter_wrong: the text given last is no filter; the rows are those of the one before.
+        asked: a filter whose rows take a while to find, and its text; whoever finds them calls `keep` or `refuse`.
+    """
+
+    def __init__(self) -> None:
+        self.is_filter_wrong = False
+        self.asked: tuple[str, Filter] | None = None
+
+    @property
+    def search_columns(self) -> OpColumns:
+        """What a filter looks at."""
+        raise NotImplementedError
+
+    def search(self, text: str) -> str:
+        """Filters, or asks for what takes a while (`asked`); says how much was found."""
+        from tpuprof.parsers.ops.filter import FilterError, parse_filter  # noqa: PLC0415 - not at start
+
+        text = text.strip()
+        self.is_filter_wrong, self.asked = False, None
+        try:
+            wanted = parse_filter(text)
+        except FilterError as error:
+            return self.refuse(error)
+        return self.find(text, wanted)
+
+    def find(self, text: str, wanted: Filter) -> str:
+        """Finds the rows at once, or asks for them; says how many, or that it searches."""
+        if wanted.takes_time:
+            self.asked = text, wanted
+            return "searching"
+        return self.keep(text, wanted.mask(self.search_columns) if text else None)
+
+    def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
+        """Shows the rows that a filter keeps; says how many."""
+        raise NotImplementedError
+
+    def refuse(self, error: FilterError) -> str:
+        """Leaves the rows as they are; says why."""
+        self.is_filter_wrong, self.asked = True, None
+        return str(error)
+
+
+class RowsView(Filtering):
+    """A table, one thing a row. Only indices are held: a million rows cost eight megabytes.
+
+    A page that is a view of another page's tab derives from it, gets what its `load` told, and says by `table` what the
+    rows are. What it leaves as it is here needs no word in it.
+
+    Attributes:
+        rows: int64[k]; the rows shown, in their order.
+        cursor: index into `rows`; top: the first one on the screen.
+        sort: key of the column that they are sorted by; descending: largest first.
+        shift: columns that are left out at the left.
+        filter_text: what the rows were filtered by.
+    """
+
+    commands: tuple[str, ...] = ("sort", "reverse")
+    has_low_card = True
+    MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """What its figures are called and mean besides its columns, for help."""
+    MOTIONS: ClassVar[tuple[tuple[str, str], ...]] = ROW_MOTIONS
+    FOOT_KEYS: ClassVar[tuple[FootKey, ...]] = (
+        FootKey("s", "sort"),
+        FootKey("Enter", "details"),
+        FootKey("/", "search"),
+    )
+    FIRST_SORT: ClassVar[str] = "self"
+    NO_ROWS: ClassVar[str] = "no ops"
+    TIMES: ClassVar[tuple[str, str]] = ("self_time_ps", "self_time_percent")
+    """Keys of the fields that a filter by time and share looks at."""
+
+    def __init__(self) -> None:
+        import numpy  # noqa: PLC0415 - not at start
+
+        super().__init__()
+        table, source = self.table()
+        self.rows: NDArray[np.int64] = numpy.arange(table.length(source), dtype=numpy.int64)
+        self.cursor = self.top = self.shift = 0
+        self.sort, self.descending = self.FIRST_SORT, True
+        self.filter_text = ""
+        self._columns: tuple[Glyphs, list[Column]] | None = None
+        self._looked_at: tuple[Table[Any], OpColumns] | None = None
+        self._kept: NDArray[np.bool_] | None = None
+
+    def table(self) -> tuple[Table[Any], Any]:
+        """The fields of the rows, and what they read."""
+        raise NotImplementedError
+
+    @property
+    def headline(self) -> str:
+        """The sentence above it that answers its question; empty where that of the tab stands."""
+        return ""
+
+    @property
+    def search_columns(self) -> OpColumns:
+        """What a filter looks at."""
+        looked_at, (table, source) = self._looked_at, self.table()
+        if looked_at is None or looked_at[0] is not table:
+            looked_at = self._looked_at = table, op_columns(table, source, self.TIMES, self._later)
+        return looked_at[1]
+
+    _later: Callable[[str], Sequence[str]] | None = None
+    """What reads the columns that a filter asks for first, where the table has them not."""
+
+    def columns(self, glyphs: Glyphs) -> list[Column]:
+        """All columns, made once for a set of characters."""
+        if self._columns is None or self._columns[0] != glyphs:
+            self._columns = glyphs, screen_columns(*self.table(), glyphs)
+        return self._columns[1]
+
+    @property
+    def row(self) -> int | None:
+        """The row under the cursor."""
+        return int(self.rows[self.cursor]) if len(self.rows) else None
+
+    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+        """Heading and rows, at most `height` lines."""
+        room = max(1, height - 1)
+        self.top = shown_top(self.cursor, self.top, room, len(self.rows))
+        everything = self.columns(glyphs)
+        self.shift = min(self.shift, most_shift(everything, width))
+        columns = chosen_columns(everything, width, self.shift)
+        lines = [header_line(columns, width, glyphs, self.sort, self.descending)]
+        if not len(self.rows):
+            words = f" no row matches {self.filter_text}" if self.filter_text else f" {self.NO_ROWS}"
+            return [*lines, fit([(words, "dim")], width, glyphs)]
+        shown = self.rows[self.top : self.top + room].tolist()
+        return [*lines, *row_lines(columns, shown, self.row, width, glyphs)]
+
+    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """All about what is under the cursor."""
+        raise NotImplementedError
+
+    def status(self) -> str:
+        """How the view is grouped, sorted and filtered."""
+        place = f"{count(self.cursor + 1 if len(self.rows) else 0)} of {count(len(self.rows))}"
+        table, source = self.table()
+        return f"{place} (filtered from {count(table.length(source))})" if self.filter_text else place
+
+    def help_rows(self) -> list[tuple[str, str]]:
+        """What its columns mean, the one that it is sorted by first."""
+        return help_rows(self.table()[0], self.sort)
+
+    def move(self, across: int, down: int) -> None:
+        """One step of the cursor."""
+        if across:
+            self.shift = max(0, self.shift + across)
+        else:
+            self.jump(down)
+
+    def jump(self, rows: int) -> None:
+        """So many rows down."""
+        self.cursor = max(0, min(self.cursor + rows, len(self.rows) - 1))
+
+    def enter(self) -> bool:
+        """Nothing is to be opened or closed."""
+        return False
+
+    def command(self, name: str) -> str:
+        """Does one of `commands`; says what came of it."""
+        if name == "reverse":
+            self.descending = not self.descending
+        else:
+            table, _ = self.table()
+            names = list(table.sorted_by)
+            self.sort = names[(names.index(self.sort) + 1) % len(names)]
+            self.descending = is_descending(table, self.sort)
+        self._arrange()
+        return f"sorted by {self.sort}, {'largest' if self.descending else 'smallest'} first"
+
+    def _arrange(self) -> None:
+        rows, kept = order(*self.table(), self.sort, self.descending), self._kept
+        self.rows = rows if kept is None else rows[kept[rows]]
+        self.cursor = self.top = 0
+
+    def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
+        """Shows the rows that a filter keeps; says how many."""
+        self.filter_text, self._kept, self.asked = text, kept, None
+        self._arrange()
+        return counted(len(self.rows), "row") if text else ""
+
+    def next_match(self, direction: int) -> str:
+        """Moves to another row."""
+        self.jump(direction)
+        return f"row {self.cursor + 1} of {len(self.rows)}" if len(self.rows) else "no match"
+
+    def _go_to(self, row: int) -> None:
+        """Puts the cursor on a row, if it is shown."""
+        places = (self.rows == row).nonzero()[0]
+        self.cursor = int(places[0]) if len(places) else self.cursor
+
+    @property
+    def selection(self) -> str | None:
+        """The full name of what is under the cursor."""
+        return None
+
+    @property
+    def op_name(self) -> str | None:
+        """Name of the HLO op under the cursor, which other pages know; None where it is of none."""
+        return None
+
+    def jumps(self) -> dict[str, Jump]:
+        """Where commands lead to from the row under the cursor, besides those of its op."""
+        return {}
+
+    def show_named(self, name: str) -> str:
+        """Goes to what has that name; says where there is nothing of that name."""
+        return ""
+
+
+def op_columns(
+    table: Table[Any],
+    source: object,
+    times: tuple[str, str] = RowsView.TIMES,
+    later: Callable[[str], Sequence[str]] | None = None,
+) -> OpColumns:
+    """What a filter looks at in the rows of a table.
+
+    Args:
+        times: keys of the fields with the time and the share of a row; no row is above a time where there are none.
+        later: reads one of the columns that are read when they are asked for; None to read it of the table.
+    """
+    import numpy  # noqa: PLC0415 - not at start
+
+    from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415
+
+    rows = range(table.length(source))
+    self_ps, self_share = (
+        table.by_key[key].read(source, rows) if key in table.by_key else numpy.full(len(rows), unknown)
+        for key, unknown in zip(times, (0, numpy.nan), strict=True)
+    )
+    return OpColumns(
+        **filter_texts(table, source, ("name", "category", "framework_op", "program", "bound_by")),
+        later=later or (lambda name: filter_texts(table, source, (name,))[name]),
+        self_ps=numpy.asarray(self_ps),
+        self_share=numpy.asarray(self_share),
+    )
