@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from textual.pilot import Pilot
@@ -25,6 +25,9 @@ from tpuprof.tui.report.units import TEXT
 from tpuprof.tui.widgets.rows import RowsView
 from tpuprof.tui.widgets.tab import Jump
 
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
+
 OP = "fusion.1"
 
 
@@ -35,12 +38,14 @@ class Rooms:
     names: tuple[str, ...]
 
 
-def names_of(page: Rooms, rows: Sequence[int]) -> list[str]:
+def names_of(page: Rooms, rows: Rows) -> list[str]:
     """Of some rows."""
     return [page.names[row] for row in rows]
 
 
-NAME = Field("name", TEXT, names_of, "A name.", screen=OnScreen("name", "name", 12, is_left=True), filter=("name",))
+NAME: Field[Rooms] = Field(
+    "name", TEXT, names_of, "A name.", screen=OnScreen("name", "name", 12, is_left=True), filter=("name",)
+)
 
 
 class RoomsView(RowsView):
