@@ -54,6 +54,7 @@ PAGES = (
     "inference",
     "ops",
     "op-profile",
+    "sources",
     "framework-ops",
     "kernels",
     "roofline",

@@ -64,6 +64,7 @@ PAGES: tuple[Page, ...] = (
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
     Page("ops", "ops.report.hlo_ops", {}),
     Page("op-profile", "ops.report.op_profile", {}),
+    Page("sources", "ops.report.sources", {}),
     Page("framework-ops", "ops.report.framework_ops", {}),
     Page("kernels", "ops.report.kernels", {}),
     Page("roofline", "ops.report.roofline", {}),

@@ -81,18 +81,29 @@ def op_details(page: OpsPage, row: int, module: HloModule | None = None) -> OpDe
     is_cut = len(expression) > MOST_TEXT
     expression = expression[:MOST_TEXT]
     rows = np.array([row])
-    stack = page.table.texts("source_stack", rows)[0]
+    source, stack = page.table.texts("source", rows)[0], page.table.texts("source_stack", rows)[0]
     side = mxu_side(page.device_type)
     return OpDetails(
         row=row,
         expression=expression,
         is_cut=is_cut,
-        source=page.table.texts("source", rows)[0],
-        source_stack=tuple(line for line in stack.splitlines() if line),
+        source=source,
+        source_stack=call_stack(source, stack),
         shapes=tuple(_distinct(expression)),
         matrix=matrix_works(module, page.table.name[row], side) if module is not None and side is not None else (),
         mxu_side=side,
     )
+
+
+def call_stack(source: str, text: str) -> tuple[str, ...]:
+    """The calls that led to a line, a text each, outermost first.
+
+    TPU profiles write them so. In HLO, from which those of GPUs are, they are the other way round: what is to be last
+    is told by the line that the profile names.
+    """
+    calls = tuple(line for line in text.splitlines() if line)
+    turned = bool(source) and bool(calls) and calls[0].startswith(source) and not calls[-1].startswith(source)
+    return calls[::-1] if turned else calls
 
 
 def _distinct(expression: str) -> Iterable[ShapeNote]:

@@ -1,4 +1,4 @@
-"""The op profile: trees of the cores' time by program, by category and by framework scope.
+"""The op profile: trees of the cores' time by program, by category, by framework scope and by line of code.
 
 XProf's page is `op_profile_builder.cc`. It differs on purpose in these points:
 
@@ -14,8 +14,9 @@ XProf's page is `op_profile_builder.cc`. It differs on purpose in these points:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -27,14 +28,19 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, uncounted, work_of
 from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
 
-Grouping = Literal["program", "category", "provenance"]
-GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
+Grouping = Literal["program", "category", "provenance", "source"]
+GROUPINGS: tuple[Grouping, ...] = ("program", "category", "provenance")
+"""Those of the page; `parsers.pages.ops.sources` has the other one."""
 
-NodeKind = Literal["root", "program", "category", "scope", "duplicates", "op", "idle"]
+NodeKind = Literal["root", "program", "category", "scope", "file", "line", "duplicates", "op", "idle"]
 
 SortBy = Literal["time", "wasted"]
 
 NO_CATEGORY = "unknown category"
+NO_SOURCE = "no source line"
+"""The node of the ops that name none, in the tree by source."""
+
+_OF_ROW: tuple[NodeKind, ...] = ("line", "duplicates", "op")
 IDLE = "IDLE"
 MUCH_IDLE = 0.2
 """Idle time is what to look at first from this share on, unless one op wastes more."""
@@ -53,9 +59,9 @@ class OpTree:
     Attributes:
         by: what the tree groups by.
         kind, name: kind and name of each node. A group of duplicates is named after its longest op and the number of
-            the others.
+            the others, a file after its path, a line ``file:line``; the ops without either are a line `NO_SOURCE`.
         parent: int64[m], -1 for the root.
-        row: int64[m]; for an op its row in the ops page, for duplicates that of their longest op, else -1.
+        row: int64[m]; for an op its row in the ops page, for duplicates and lines that of their longest op, else -1.
         time_ps: int64[m]; self time of all ops under the node; of the root the cores' whole time, idle included.
         occurrences: int64[m].
         work: float64[m, WORK_COUNT]; of all ops under it that hold no others, NaN where none has a count.
@@ -147,8 +153,10 @@ class OpProfilePage:
     headline: str
 
     def tree(self, by: Grouping) -> OpTree:
-        """The tree for a grouping."""
-        return {"program": self.by_program, "category": self.by_category, "provenance": self.by_provenance}[by]
+        """The tree for a grouping of `GROUPINGS`."""
+        trees: dict[Grouping, OpTree]
+        trees = {"program": self.by_program, "category": self.by_category, "provenance": self.by_provenance}
+        return trees[by]
 
 
 def op_profile_page(ops: OpsPage, with_idle: bool = True) -> OpProfilePage:
@@ -158,6 +166,22 @@ def op_profile_page(ops: OpsPage, with_idle: bool = True) -> OpProfilePage:
     return OpProfilePage(
         ops, trees["program"], trees["category"], trees["provenance"], headline(trees["program"], ops, with_idle)
     )
+
+
+class Place(NamedTuple):
+    """A place in code; line is None where the profile gives a file alone."""
+
+    file: str
+    line: int | None
+
+
+def place_of(source: str) -> Place:
+    """The place that a text such as ``model.py:62`` names; a column behind the line is left out."""
+    found = _PLACE.fullmatch(source)
+    return Place(source, None) if found is None else Place(found[1], int(found[2]))
+
+
+_PLACE = re.compile(r"(.+?):(\d{1,9})(?::\d{1,9})?", re.DOTALL)
 
 
 def provenance_parts(framework_op: str) -> list[str]:
@@ -210,7 +234,7 @@ class _Builder:
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         leaders = rows[first]
         self.parents.append(self.node[leaders])
-        self.rows.append(leaders if kind in ("op", "duplicates") else np.full(len(leaders), -1, np.int64))
+        self.rows.append(leaders if kind in _OF_ROW else np.full(len(leaders), -1, np.int64))
         base = len(self.names)
         self.kinds += [kind] * len(leaders)
         self.names += map(name, leaders.tolist())
@@ -257,11 +281,18 @@ def op_tree(ops: OpsPage, by: Grouping, duplicates: Sequence[str], with_idle: bo
     table = ops.table
     builder = _Builder(ops)
     category = [name or NO_CATEGORY for name in table.category]
-    if by != "category":
+    if by == "source":
+        sources = [source or NO_SOURCE for source in table.texts("source")]
+        files = [place_of(source).file for source in sources]
+        named = np.flatnonzero([source != NO_SOURCE for source in sources])
+        builder.level("file", _codes(files), files.__getitem__, named)
+        builder.level("line", _codes(sources), sources.__getitem__)
+    elif by != "category":
         builder.level("program", _codes(ops.program), ops.program.__getitem__)
     if by == "provenance":
         _scopes(builder, table.framework_op)
-    builder.level("category", _codes(category), category.__getitem__)
+    if by != "source":
+        builder.level("category", _codes(category), category.__getitem__)
     _group_duplicates(builder, ops, duplicates)
     builder.level("op", np.arange(len(table)), table.name.__getitem__)
     if with_idle and ops.total_ps:

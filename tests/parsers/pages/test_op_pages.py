@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.ops.roofline import Rates, work_of
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
-from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpTree, op_profile_page, provenance_parts
+from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpTree, op_profile_page, op_tree, provenance_parts
 from tpuprof.parsers.pages.ops.ops import NO_PEAK_FLOPS, NO_PEAK_HBM, OpsPage, ops_page
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
 
@@ -100,6 +100,7 @@ OPTIONAL: dict[str, st.SearchStrategy[Any]] = {
     "model_flops": COUNTS,
     "bytes_accessed": COUNTS,
     "memory_access_breakdown": st.sampled_from([b"", HBM_READ_500, b"\n\x07\x08", "text"]),
+    "source": st.sampled_from(["a/model.py:62", "b/model.py:62", "b/model.py:7:3", "model.py", ":", ""]),
     "tf_op": st.sampled_from(SCOPES),
     "deduplicated_name": st.sampled_from(["a", "b", ""]),
     "program_id": st.sampled_from([7, 9, 0, "x"]),
@@ -166,8 +167,8 @@ def page_of(profile: Profile) -> OpsPage:
 
 
 def trees(page: OpsPage, with_idle: bool = True) -> list[OpTree]:
-    profile = op_profile_page(page, with_idle)
-    return [profile.tree(by) for by in GROUPINGS]
+    profile, duplicates = op_profile_page(page, with_idle), page.table.texts("deduplicated_name")
+    return [*map(profile.tree, GROUPINGS), op_tree(page, "source", duplicates, with_idle)]
 
 
 def summed(work: np.ndarray) -> np.ndarray:

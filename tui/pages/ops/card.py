@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.kernels import KernelsPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree
     from tpuprof.parsers.pages.ops.ops import OpsPage
+    from tpuprof.parsers.pages.ops.sources import SourcesPage
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 CARD = (
@@ -141,6 +142,38 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, width: int, glyphs:
     for index, child in enumerate(tree.children(node)[:3].tolist()):
         card.entry("" if index else "longest", f"{share(float(tree.time_fraction[child]))} {tree.name[child]}")
     return card.lines
+
+
+def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, width: int, glyphs: Glyphs) -> list[Line]:
+    """What the card of a line of code has beside that of any group: the code, and the calls that led there."""
+    card = _Card(width, glyphs)
+    bound, reached = page.rates.bound_name(row), float(page.rates.efficiency[row])
+    if math.isfinite(reached):
+        card.entry("roof", f"{used_words(reached)} of what {bound} allows")
+    ops, runs = counted(int(page.op_count[row]), "op"), counted(int(page.occurrences[row]), "run")
+    card.entry("ops", f"{ops}, {runs}; {share(float(page.op_fraction[row]))} of the op time")
+    inside = page.function[row] or page.scope[row]
+    if inside:
+        card.entry("in", inside)
+    if not page.source[row]:
+        card.entry("source", "the compiler made these ops by itself, or the profile has lost where they stem from")
+    if excerpt is not None:
+        card.lines += excerpt_lines(excerpt, width, glyphs)
+    if page.caller[row]:
+        card.entry("own line", page.caller[row] or "")
+    everything = int(page.self_ps[row]) or 1
+    for stack in page.stacks[row][:_MOST_STACKS]:
+        part = f", {share(stack.self_ps / everything)} of it" if len(page.stacks[row]) > 1 else ""
+        card.entry("called", f"from, outermost first{part}:", "dim")
+        for call in stack.calls:
+            card.entry("", call)
+    left = len(page.stacks[row]) - _MOST_STACKS
+    if left > 0:
+        card.entry("", f"and {counted(left, 'more call stack')}", "dim")
+    return card.lines
+
+
+_MOST_STACKS = 8
 
 
 def instruction_card(instruction: Instruction, width: int, glyphs: Glyphs) -> list[Line]:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
+    from tpuprof.parsers.pages.ops.sources import SourceTrees
+
+Key = int | str | None
+"""What can be fetched: the module of a program id, lines around a place in code, or (None) the ops by line of code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +57,20 @@ class OpPages:
 
 @dataclass(slots=True)
 class Shelf:
-    """What was fetched for the cards, by program id or source; `want` starts fetching what is not there yet.
+    """What was fetched for cards and trees, by its key; `want` starts fetching what is not there yet.
 
     Attributes:
         modules: parsed HLO modules; None for a program whose module the profile lacks.
         excerpts: lines of source files; None where the file is not on this machine.
+        sources: the ops by line of code; None before anyone asked for them.
         named: program ids whose modules the profile holds.
     """
 
-    want: Callable[[int | str], None]
+    want: Callable[[Key], None]
     named: frozenset[int] = frozenset()
     modules: dict[int, HloModule | None] = field(default_factory=dict)
     excerpts: dict[str, SourceExcerpt | None] = field(default_factory=dict)
+    sources: SourceTrees | None = None
 
     def put(self, key: int | str, value: HloModule | SourceExcerpt | None) -> None:
         """Keeps what was fetched for a program id or a source."""
@@ -78,6 +84,12 @@ class Shelf:
         if program_id in self.named and program_id not in self.modules:
             self.want(program_id)
         return self.modules.get(program_id)
+
+    def by_source(self) -> SourceTrees | None:
+        """The ops by line of code, if they are summed already."""
+        if self.sources is None:
+            self.want(None)
+        return self.sources
 
     def excerpt(self, source: str) -> SourceExcerpt | None:
         """Lines around a place in a source file, if they are read already."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tpuprof.tui.pages.ops.shelf import OpPages, Shelf
+from tpuprof.tui.pages.ops.shelf import Key, OpPages, Shelf
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.widgets.rows import RowsView
@@ -41,11 +41,11 @@ class Views:
         marked: row in the table of ops of the op that others are compared with; None where none is marked.
 
     Args:
-        want: starts to fetch a module or lines of a source file.
+        want: starts to fetch what is missing on the shelf.
         columns: keys of the fields that the table of HLO ops shows; empty for the built-in ones.
     """
 
-    def __init__(self, want: Callable[[int | str], None], columns: tuple[str, ...] = ()) -> None:
+    def __init__(self, want: Callable[[Key], None], columns: tuple[str, ...] = ()) -> None:
         self._want = want
         self._columns = columns
         self.pages: OpPages | None = None
@@ -130,6 +130,19 @@ class Views:
         return self.other_view if self.other else self._views.get(self.at)
 
     @property
+    def headline(self) -> str:
+        """The answer of the view that is shown, in a sentence; else that of the op profile."""
+        shown = self.shown
+        own = "" if shown is None or isinstance(shown, TableView) else shown.headline
+        return own or (self.pages.profile.headline if self.pages is not None else "")
+
+    @property
+    def op_name(self) -> str | None:
+        """Name of the op under the cursor, or of the longest one of its line of code; else of what is there."""
+        shown = self.shown
+        return None if shown is None else shown.selection if isinstance(shown, TableView) else shown.op_name
+
+    @property
     def op_row(self) -> int | None:
         """Row in the ops page of the op under the cursor."""
         shown, pages = self.shown, self.pages
@@ -152,7 +165,7 @@ class Views:
         return ", ".join(parts)
 
     def refresh(self) -> None:
-        """A module has come: the tree has more rows."""
+        """A module has come, or the ops by line of code: the tree has more rows, or others."""
         tree = self._views.get(TREE)
         if isinstance(tree, TreeView):
             tree.refresh()

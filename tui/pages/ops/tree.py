@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
-from tpuprof.tui.draw.layout import clean, cut_begin, cut_middle, fit
+from tpuprof.tui.draw.layout import clean, cut, cut_begin, cut_middle, fit
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program, used
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 BAR_WIDTH = 8
 WIDE = 86
 """Cells from which on the tree shows average time and occurrences."""
+
+LEAST_CODE, LEAST_BESIDE, MOST_BESIDE = 34, 12, 28
+"""Cells that a line of code takes before scopes have room beside it, and the least and the most that these take."""
 
 LEAST_NAME, LEAST_FRAMEWORK_OP = 20, 14
 """Cells that names take at least, and framework ops beside them."""
@@ -43,6 +46,7 @@ class TreeRow:
         hidden: number of children that are not shown; 0 for an ordinary row.
         instruction: an instruction inside a fusion; None for an ordinary row.
         path: names of the fusions around that instruction, outermost first, and its own.
+        label, beside: what it is called, and what stands beside that, where it is not what the tree says of the node.
     """
 
     node: int
@@ -51,6 +55,8 @@ class TreeRow:
     hidden: int = 0
     instruction: Instruction | None = None
     path: tuple[str, ...] = ()
+    label: str = ""
+    beside: str = ""
 
     @property
     def place(self) -> Place:
@@ -111,8 +117,26 @@ def columns_for(width: int, names: Sequence[int]) -> Columns:
     return plain_columns(width)
 
 
-def tree_header(columns: Columns, width: int, glyphs: Glyphs, sort: SortBy) -> Line:
-    """The headings; an arrow stands at the one that rows are sorted by."""
+def columns_for_code(width: int, names: Sequence[int], beside: int) -> Columns:
+    """The columns of a tree by line of code: the code goes before what stands beside it, and that before counts.
+
+    Args:
+        names: cells of the names.
+        beside: cells of the longest text beside them.
+    """
+    needed = min(LEAST_CODE, max(names, default=0))
+    beside = min(max(beside, LEAST_BESIDE), MOST_BESIDE)
+    for has_bar, has_counts, other in ((True, True, beside), (True, False, beside), (True, False, 0)):
+        columns = Columns(has_bar, has_counts, 0)
+        name = width - columns.before - (other + 2 if other else 0)
+        if name >= needed:
+            return replace(columns, name=name, framework_op=other)
+    columns = Columns(False, False, 0)
+    return replace(columns, name=max(8, width - columns.before))
+
+
+def tree_header(columns: Columns, width: int, glyphs: Glyphs, sort: SortBy, beside: str = "framework op") -> Line:
+    """The headings, the last one `beside` that of the names; an arrow stands at the one that rows are sorted by."""
 
     def title(text: str, cells: int, key: str) -> Span:
         shown = text + (glyphs.down if key == sort else "")
@@ -123,15 +147,15 @@ def tree_header(columns: Columns, width: int, glyphs: Glyphs, sort: SortBy) -> L
     spans += [title("wasted", _SHARE + 1, "wasted"), title("FLOPS", _SHARE, ""), title("HBM", _SHARE, "")]
     if columns.has_counts:
         spans += [title("average", _TIME, ""), title("count", 8, "")]
-    heading = f"{' op':<{columns.name + 2}}framework op" if columns.framework_op else " op"
+    heading = f"{' op':<{columns.name + 2}}{beside}" if columns.framework_op else " op"
     return fit([*spans, (heading, "dim")], width, glyphs)
 
 
 def shown_name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
     """The name of a row as it is shown, indented by its depth."""
     sign = " " if row.is_open is None else glyphs.open if row.is_open else glyphs.closed
-    if row.instruction is not None:
-        text = row.instruction.name
+    if row.label or row.instruction is not None:
+        text = row.label if row.instruction is None else row.instruction.name
     else:
         text, kind = tree.name[row.node], tree.kind[row.node]
         text = short_program(text, glyphs) if kind == "program" else text
@@ -140,8 +164,8 @@ def shown_name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
 
 def framework_op(page: OpProfilePage, tree: OpTree, row: TreeRow) -> str:
     """The framework op of an op or its duplicates, without its type; empty for other rows."""
-    if row.hidden or row.instruction is not None:
-        return ""
+    if row.hidden or row.instruction is not None or row.label:
+        return row.beside
     op = int(tree.row[row.node])
     full = page.ops.table.framework_op[op] if op >= 0 else ""
     return full.rpartition(":")[0] or full
@@ -180,8 +204,9 @@ def tree_row(
         average = duration(int(tree.time_ps[node]) / number, glyphs.is_ascii) if number else ""
         spans.append((f"{average:>{_TIME}} {'' if number is None else count(number):>8} ", under))
     room = columns.name if ending else max(8, width - line_width(tuple(spans)))
-    name = cut_middle(shown_name(tree, row, glyphs), room, glyphs)
-    key: StyleKey = "cursor" if selected else "strong" if tree.kind[node] in ("program", "category") else "text"
+    name, is_code = shown_name(tree, row, glyphs), row.label and tree.kind[node] == "line"
+    name = cut(name, room, glyphs) if is_code else cut_middle(name, room, glyphs)
+    key: StyleKey = "cursor" if selected else "strong" if tree.kind[node] in ("program", "category", "file") else "text"
     return fit([*spans, (f"{name:<{room}}", key), *ending], width, glyphs)
 
 
@@ -205,7 +230,7 @@ def _sign(page: OpProfilePage, tree: OpTree, node: int) -> tuple[str, StyleKey]:
     if row < 0:
         return CLASS_LETTER["idle"] if tree.kind[index] == "idle" else " ", "class.idle"
     kind = page.ops.op_class[row]
-    return CLASS_LETTER[kind] if tree.kind[node] in ("op", "duplicates", "category") else " ", CLASS_STYLE[kind]
+    return CLASS_LETTER[kind] if tree.kind[node] in ("op", "duplicates", "category", "line") else " ", CLASS_STYLE[kind]
 
 
 def whole_tree(page: OpProfilePage, tree: OpTree, width: int, glyphs: Glyphs, limit: int = 0) -> list[Line]:

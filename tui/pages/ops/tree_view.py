@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.layout import shown_top
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.ops.card import group_card, instruction_card
+from tpuprof.tui.pages.ops.card import group_card, instruction_card, line_card
 from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, hlo_card
 from tpuprof.tui.pages.ops.tree import (
     Place,
     TreeRow,
     columns_for,
+    columns_for_code,
     depth_first,
     framework_op,
     plain_columns,
@@ -35,11 +37,12 @@ if TYPE_CHECKING:
 TOP = 10
 """Children of a node that are shown at first; the others are counted."""
 
-_GROUPS: tuple[Grouping, ...] = ("program", "category", "provenance")
+_GROUPS: tuple[Grouping, ...] = ("program", "category", "provenance", "source")
+_WORDS: dict[Grouping, str] = {"provenance": "framework scope", "source": "source line"}
 
 
 def _by(grouping: Grouping) -> str:
-    return "framework scope" if grouping == "provenance" else grouping
+    return _WORDS.get(grouping, grouping)
 
 
 class TreeView(Filtering):
@@ -69,12 +72,15 @@ class TreeView(Filtering):
         self._first = 0
         self._matches: tuple[int, ...] = ()
         self._match = -1
+        self._awaits_sources = False
+        self._files: dict[str, str] = {}
         self._show(pages.profile.by_program)
 
     def _show(self, tree: OpTree) -> None:
-        """Shows a tree, with its longest program or category open."""
+        """Shows a tree, with its longest program, category or file open."""
         self.tree = tree
-        longest = next((node for node in tree.children(0).tolist() if tree.kind[node] != "idle"), None)
+        nodes = [node for node in tree.children(0).tolist() if tree.kind[node] != "idle"]
+        longest = next((node for node in nodes if tree.kind[node] != "line"), None)
         self.open: set[Place] = set() if longest is None else {(longest, ())}
         self.rows: list[TreeRow] = []
         self.cursor = 0
@@ -93,6 +99,9 @@ class TreeView(Filtering):
 
     def refresh(self) -> None:
         """Lists the rows anew; the cursor stays at its place, or at the nearest row above it."""
+        if self._awaits_sources and self._shelf.sources is not None:
+            self._group_by("source")
+            return
         place = self.rows[self.cursor].place if self.cursor < len(self.rows) else None
         self.rows = depth_first(self._level(0, 0), lambda row: self._under(row) if row.is_open else [])
         index = self._index(place)
@@ -144,13 +153,36 @@ class TreeView(Filtering):
         room, page, tree = max(1, height - 1), self._page, self.tree
         self._first = shown_top(self.cursor, self._first, room, len(self.rows))
         shown = self.rows[self._first : self._first + room]
-        names = [len(shown_name(tree, row, glyphs)) for row in shown if framework_op(page, tree, row)]
-        columns = columns_for(width, names) if names else plain_columns(width)
+        if tree.by == "source":
+            shown = [self._labelled(row) for row in shown]
+            names = [len(shown_name(tree, row, glyphs)) for row in shown]
+            widest = max((len(framework_op(page, tree, row)) for row in shown), default=0)
+            columns = columns_for_code(width, names, widest)
+        else:
+            names = [len(shown_name(tree, row, glyphs)) for row in shown if framework_op(page, tree, row)]
+            columns = columns_for(width, names) if names else plain_columns(width)
         rows = [
             tree_row(page, tree, row, place == self.cursor, columns, width, glyphs)
             for place, row in enumerate(shown, self._first)
         ]
-        return [tree_header(columns, width, glyphs, self.sort), *rows]
+        beside = "scope" if tree.by == "source" else "framework op"
+        return [tree_header(columns, width, glyphs, self.sort, beside), *rows]
+
+    def _labelled(self, row: TreeRow) -> TreeRow:
+        """A row of the tree by source: a file by its short name, a line with its code where that is on this machine."""
+        kind, sources = self.tree.kind[row.node], self._shelf.sources
+        if row.hidden or row.instruction is not None or sources is None or kind not in ("file", "line"):
+            return row
+        name = self.tree.name[row.node]
+        if kind == "file":
+            return replace(row, label=self._files.get(name, name))
+        at = sources.row.get(name)
+        if at is None:
+            return row
+        excerpt, line = self._shelf.excerpt(name), name.rpartition(":")[2]
+        code = excerpt.lines[excerpt.marked].strip() if excerpt is not None else ""
+        beside = sources.page.function[at] or sources.page.scope[at] or ""
+        return replace(row, label=f":{line}  {code}".rstrip(), beside=beside)
 
     def card(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All about what is under the cursor."""
@@ -161,7 +193,11 @@ class TreeView(Filtering):
             return instruction_card(row.instruction, width, glyphs)
         if tree.kind[row.node] == "op" and not row.hidden:
             return hlo_card(self._pages, int(tree.row[row.node]), self._shelf, width, glyphs)
-        return group_card(self._page, tree, row.node, width, glyphs)
+        lines, sources = group_card(self._page, tree, row.node, width, glyphs), self._shelf.sources
+        if sources is None or tree.kind[row.node] != "line" or row.hidden:
+            return lines
+        at = sources.row.get(tree.name[row.node], sources.row.get("", 0))
+        return [*lines, *line_card(sources.page, at, self._shelf.excerpt(sources.page.source[at]), width, glyphs)]
 
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""
@@ -238,15 +274,14 @@ class TreeView(Filtering):
         """Does one of `commands`; says what came of it."""
         if name == "group":
             following = _GROUPS[(_GROUPS.index(self.tree.by) + 1) % len(_GROUPS)]
-            row = self.row
-            wanted = int(self.tree.row[row.node]) if row is not None and self.tree.kind[row.node] == "op" else -1
-            self._show(self._page.tree(following))
-            if wanted >= 0:
-                self.show_op(wanted)
+            if following == "source" and self._shelf.by_source() is None:
+                self._awaits_sources = True
+                return "adding ops up by source line"
+            self._group_by(following)
             return f"grouped by {_by(following)}"
         if name == "idle":  # idle time is a tree's last node: what is open stays open, the cursor stays
             self._with_idle = not self._with_idle
-            self.tree = self._page.tree(self.tree.by)
+            self.tree = self._tree(self.tree.by)
         elif name == "sort":
             self.sort = "wasted" if self.sort == "time" else "time"
         elif name == "top":
@@ -257,6 +292,31 @@ class TreeView(Filtering):
         if name != "idle":
             return ""
         return "idle time counts" if self._with_idle else "idle time left out: shares are of the ops' time"
+
+    def _tree(self, by: Grouping) -> OpTree:
+        sources = self._shelf.sources
+        return sources.tree(self._with_idle) if by == "source" and sources is not None else self._page.tree(by)
+
+    def _group_by(self, by: Grouping) -> None:
+        """Shows the tree of a grouping; the cursor stays at its op."""
+        self._awaits_sources = False
+        row = self.row
+        wanted = int(self.tree.row[row.node]) if row is not None and self.tree.kind[row.node] == "op" else -1
+        tree = self._tree(by)
+        if by == "source":
+            from tpuprof.parsers.pages.ops.sources import short_names  # noqa: PLC0415 - read by now
+
+            kinds = zip(tree.kind, tree.name, strict=True)
+            self._files = short_names([name for kind, name in kinds if kind == "file"])
+        self._show(tree)
+        if wanted >= 0:
+            self.show_op(wanted)
+
+    @property
+    def headline(self) -> str:
+        """What the tree says, in a sentence."""
+        sources = self._shelf.sources
+        return sources.page.headline if self.tree.by == "source" and sources is not None else self._page.headline
 
     @property
     def search_columns(self) -> OpColumns:
@@ -312,7 +372,15 @@ class TreeView(Filtering):
             return None
         if row.instruction is not None:
             return row.instruction.name
-        op = self.op_row
+        named = self._shelf.sources is not None and self.tree.name[row.node] in self._shelf.sources.row
+        return self.tree.name[row.node] if named and self.tree.kind[row.node] == "line" else self.op_name
+
+    @property
+    def op_name(self) -> str | None:
+        """The name of the op under the cursor, or of the longest one of its group; else of what is there."""
+        row, op = self.row, self.op_row
+        if row is None or row.instruction is not None:
+            return None if row is None or row.instruction is None else row.instruction.name
         return (self.tree.name[row.node] if op is None else self._pages.ops.table.name[op]) or None
 
     @property

@@ -17,7 +17,7 @@ from tpuprof.tui.draw.layout import beside, clean, filled, fit, shortened, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
 from tpuprof.tui.pages.ops.card import CARD
-from tpuprof.tui.pages.ops.shelf import OpPages, fetch
+from tpuprof.tui.pages.ops.shelf import Key, OpPages, fetch
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey, gutter_lines
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
     from tpuprof.parsers.formats.hlo.modules import HloModule
     from tpuprof.parsers.ops.filter import Filter, FilterError, Mask
+    from tpuprof.parsers.pages.ops.sources import SourceTrees
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 WIDE = 112
@@ -75,6 +76,14 @@ class Fetched(Message):
         self.generation = generation
 
 
+@dataclass(eq=False)
+class Summed(Message):
+    """The ops are added up by line of code."""
+
+    sources: SourceTrees
+    generation: int
+
+
 class OpsTab(Tab):
     """Shows the ops of a run, or the state of loading them.
 
@@ -89,6 +98,7 @@ class OpsTab(Tab):
         ("clones", "duplicates, and ops of one program that differ by numbers in name and framework op alone."),
         ("padding", "what tiling adds: an array's last two dimensions are filled up to its tile."),
         ("matrix", "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured."),
+        ("by source", "ops by the file and line that they name: of a fusion one line, as in XProf, for all in it."),
         ("n/a", "the profile has no count for it; it is never 0 instead."),
     )
     NAME_CELLS = 14
@@ -103,7 +113,7 @@ class OpsTab(Tab):
         self.views = Views(self._want, look.custom.columns)
         self._state: State = Searching("")
         self._generation = 0
-        self._asked: set[int | str] = set()
+        self._asked: set[Key] = set()
         self._failures: dict[str, ProfileError] = {}
         self._list_height = 1
         self.card_is_late = False
@@ -154,8 +164,8 @@ class OpsTab(Tab):
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """Headline, views, list and card; or the state."""
-        glyphs, pages = self.look.glyphs, self._pages
-        if pages is None:
+        glyphs = self.look.glyphs
+        if self._pages is None:
             return state_lines(self._state, width, height, glyphs)
         lines = [fit([(clean(f" {self.note}", glyphs.is_ascii), "text")], width, glyphs)]
         if height >= TALL:
@@ -262,7 +272,7 @@ class OpsTab(Tab):
             return ("view", *dict.fromkeys((*op, *jumps, *other.jumps())), *other.commands)
         if self.views.other:
             return ("view",)
-        jumps = ("on_timeline", *jumps) if self.selection is not None else jumps
+        jumps = ("on_timeline", *jumps) if self.views.op_name is not None else jumps
         return ("view", "same_op", "compare_op", *jumps, *(self.view.commands if self.view is not None else ()))
 
     def jump(self, command: str) -> Jump | None:
@@ -270,9 +280,8 @@ class OpsTab(Tab):
         other = self.views.other_view
         if other is not None and command in (jumps := other.jumps()):
             return jumps[command]
-        selected = self.selection if other is None else other.op_name
-        if command == "on_timeline" and selected is not None:
-            return Jump("timeline", "op", selected)
+        if command == "on_timeline" and self.views.op_name is not None:
+            return Jump("timeline", "op", self.views.op_name)
         row = self.views.op_row
         if command != "buffers" or row is None or self._pages is None:
             return None
@@ -314,9 +323,7 @@ class OpsTab(Tab):
     @property
     def note(self) -> str:
         """The headline in full."""
-        if self._pages is None:
-            return ""
-        return (self.views.other_view.headline if self.views.other_view else "") or self._pages.profile.headline
+        return self.views.headline
 
     @property
     def search_failed(self) -> bool:
@@ -348,15 +355,20 @@ class OpsTab(Tab):
 
     # --- fetching
 
-    def _want(self, key: int | str) -> None:
-        """Starts to fetch a module (program id) or a source excerpt, once."""
+    def _want(self, key: Key) -> None:
+        """Starts to fetch something for the shelf, once."""
         if key not in self._asked and self._pages is not None:
             self._asked.add(key)
             self._fetch(key, self._pages, self._generation)
 
     @work(thread=True, group="details", description="fetch")  # else Textual spells out every argument, at length
-    def _fetch(self, key: int | str, pages: OpPages, generation: int) -> None:
-        self.post_message(Fetched(key, fetch(key, pages), generation))
+    def _fetch(self, key: Key, pages: OpPages, generation: int) -> None:
+        if key is None:
+            from tpuprof.parsers.pages.ops.sources import source_trees  # noqa: PLC0415 - for those who ask for it
+
+            self.post_message(Summed(source_trees(pages.ops), generation))
+        else:
+            self.post_message(Fetched(key, fetch(key, pages), generation))
 
     def on_fetched(self, message: Fetched) -> None:
         """Draws with what has come."""
@@ -364,8 +376,18 @@ class OpsTab(Tab):
         if message.generation != self._generation:
             return
         self.views.shelf.put(message.key, message.value)
-        self.views.refresh()
+        if isinstance(message.key, int):
+            self.views.refresh()
         self.redraw()
+
+    def on_summed(self, message: Summed) -> None:
+        """Shows the ops by line of code, where these were asked for."""
+        message.stop()
+        if message.generation == self._generation:
+            self.views.shelf.sources = message.sources
+            self.views.refresh()
+            self.redraw()
+            self.post_message(Pointed("grouped by source line"))
 
     # --- moving
 

@@ -29,9 +29,10 @@ from tpuprof.parsers.formats.hlo.modules import Instruction
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.ops.op_profile import op_profile_page
 from tpuprof.parsers.pages.ops.roofline import roofline_page
+from tpuprof.parsers.pages.ops.sources import sources_page
 from tpuprof.tui.pages.ops.fields.common import NO_BOUND
 from tpuprof.tui.pages.ops.fields.framework_ops import FrameworkOps
-from tpuprof.tui.pages.ops.report import framework_ops, hlo_ops, op_profile, roofline
+from tpuprof.tui.pages.ops.report import framework_ops, hlo_ops, op_profile, roofline, sources
 from tpuprof.tui.pages.ops.report.op_profile import (
     INSIDE_A_FUSION,
     MOST_INSTRUCTIONS,
@@ -73,6 +74,8 @@ def report_of(name: str) -> Report:
             return printed(framework_ops.REPORT, content, RUN, form, limit=limit)
         if page == "roofline":
             return printed(roofline.REPORT, pages.roofline, RUN, form, limit=limit)
+        if page == "sources":
+            return printed(sources.REPORT, sources_page(pages.ops), RUN, form, limit=limit)
         return printed(hlo_ops.REPORT, pages.ops, RUN, form, limit=limit)
 
     return report
@@ -81,7 +84,7 @@ def report_of(name: str) -> Report:
 REPORTS: dict[str, Report] = {
     f"{page}.{suffix}": report_of(f"{page}.{suffix}")
     for suffix in ("json", "csv", "md")
-    for page in ("ops", "op_profile", "framework_ops", "roofline")
+    for page in ("ops", "op_profile", "framework_ops", "roofline", "sources")
 }
 JSON = [name for name in REPORTS if name.endswith("json")]
 CSV = [name for name in REPORTS if name.endswith("csv")]
@@ -324,7 +327,7 @@ def test_csv_has_the_keys_of_json(name: str) -> None:
     found = rows(name)
     assert found and all(None not in row and None not in row.values() for row in found)
     if name != "op_profile.csv":
-        op = document(name.replace("csv", "json"))["ops"][0]
+        op = document(name.replace("csv", "json"))["lines" if name == "sources.csv" else "ops"][0]
         flat = {
             f"{key}.{part}" if part else key: None
             for key, value in op.items()

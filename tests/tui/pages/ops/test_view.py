@@ -34,6 +34,7 @@ Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 VIEWS = {
     "profile": [],
     "profile-open": ["j", "l"],
+    "source": ["b", "b", "b", "j"],
     "hlo-ops": ["v"],
     "hlo-last-columns": ["v", *"l" * 40],
     "hlo-groups": ["v", "b"],
@@ -212,11 +213,12 @@ def test_grouping_keeps_the_op() -> None:
         await pilot.press("j", "l", "j", "j")
         name = tree(app).selection
         seen = []
-        for _ in range(3):
+        for _ in range(4):
             await pilot.press("b")
+            await settled(pilot)
             seen.append(tree(app).tree.by)
             assert tree(app).selection == name
-        assert seen == ["category", "provenance", "program"]
+        assert seen == ["category", "provenance", "source", "program"]
 
     play(act)
 
