@@ -15,12 +15,12 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import share, tail
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.roofline import Rates, rates, summed_rows, work_of
 from tpuprof.parsers.pages.ops.details import call_stack
 from tpuprof.parsers.pages.ops.op_profile import OpTree, op_tree, place_of, provenance_parts
 from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
-from tpuprof.parsers.base.words import share, tail
 
 HALF = 0.5
 NO_SOURCES = "no op of this profile names the line of code that it stems from"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.source_lines import SourceExcerpt
@@ -72,12 +72,14 @@ class Shelf:
     excerpts: dict[str, SourceExcerpt | None] = field(default_factory=dict)
     sources: SourceTrees | None = None
 
-    def put(self, key: int | str, value: HloModule | SourceExcerpt | None) -> None:
-        """Keeps what was fetched for a program id or a source."""
-        if isinstance(key, int) and not isinstance(value, SourceExcerpt):
-            self.modules[key] = value
-        elif isinstance(key, str) and (value is None or isinstance(value, SourceExcerpt)):
-            self.excerpts[key] = value
+    def put(self, key: Key, value: HloModule | SourceExcerpt | SourceTrees | None) -> None:
+        """Keeps what `fetch` gave for a key."""
+        if key is None:
+            self.sources = cast("SourceTrees", value)
+        elif isinstance(key, int):
+            self.modules[key] = cast("HloModule | None", value)
+        else:
+            self.excerpts[key] = cast("SourceExcerpt | None", value)
 
     def module(self, program_id: int) -> HloModule | None:
         """A module, if it is parsed already."""
@@ -98,8 +100,12 @@ class Shelf:
         return self.excerpts.get(source)
 
 
-def fetch(key: int | str, pages: OpPages) -> HloModule | SourceExcerpt | None:
-    """The module of a program id, or the lines around a place in a source file; None where there is none."""
+def fetch(key: Key, pages: OpPages) -> HloModule | SourceExcerpt | SourceTrees | None:
+    """What is wanted, which takes a while; None where the profile has no such module, or this machine no such file."""
+    if key is None:
+        from tpuprof.parsers.pages.ops.sources import source_trees  # noqa: PLC0415 - for those who ask for it
+
+        return source_trees(pages.ops)
     if isinstance(key, str):
         from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415 - not at start
 

@@ -67,21 +67,13 @@ class Filtered(Message):
 
 
 class Fetched(Message):
-    """A module or the lines of a source file are there, or known to be missing."""
+    """What was wanted on the shelf is there, or known to be missing."""
 
-    def __init__(self, key: int | str, value: HloModule | SourceExcerpt | None, generation: int) -> None:
+    def __init__(self, key: Key, value: HloModule | SourceExcerpt | SourceTrees | None, generation: int) -> None:
         super().__init__()
         self.key = key
         self.value = value
         self.generation = generation
-
-
-@dataclass(eq=False)
-class Summed(Message):
-    """The ops are added up by line of code."""
-
-    sources: SourceTrees
-    generation: int
 
 
 class OpsTab(Tab):
@@ -363,12 +355,7 @@ class OpsTab(Tab):
 
     @work(thread=True, group="details", description="fetch")  # else Textual spells out every argument, at length
     def _fetch(self, key: Key, pages: OpPages, generation: int) -> None:
-        if key is None:
-            from tpuprof.parsers.pages.ops.sources import source_trees  # noqa: PLC0415 - for those who ask for it
-
-            self.post_message(Summed(source_trees(pages.ops), generation))
-        else:
-            self.post_message(Fetched(key, fetch(key, pages), generation))
+        self.post_message(Fetched(key, fetch(key, pages), generation))
 
     def on_fetched(self, message: Fetched) -> None:
         """Draws with what has come."""
@@ -376,17 +363,10 @@ class OpsTab(Tab):
         if message.generation != self._generation:
             return
         self.views.shelf.put(message.key, message.value)
-        if isinstance(message.key, int):
+        if not isinstance(message.key, str):  # lines around a place make no more rows
             self.views.refresh()
         self.redraw()
-
-    def on_summed(self, message: Summed) -> None:
-        """Shows the ops by line of code, where these were asked for."""
-        message.stop()
-        if message.generation == self._generation:
-            self.views.shelf.sources = message.sources
-            self.views.refresh()
-            self.redraw()
+        if message.key is None:
             self.post_message(Pointed("grouped by source line"))
 
     # --- moving
