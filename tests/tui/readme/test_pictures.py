@@ -1,0 +1,191 @@
+"""The pictures of the README: real screens, most of them over the demo profile, kept up to date by this test."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import App
+
+from tests.parsers.diff.build import example
+from tests.support.app.stage import ENVIRONMENT, make_app, make_demo_app, on_stage, settled
+from tests.support.app.stand import Stand
+from tests.support.files.pprof import pprof, training
+from tests.support.gpus import gpu_profile
+from tests.support.made.oom import REPORT
+from tests.tui.readme.film import INK, KEY, Frame, Row, film, picture, rows_of, words
+from tpuprof.parsers.capture.runtime_metrics import Device, Reading
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.pprof.messages import read_messages
+from tpuprof.parsers.formats.xspace.source import MemorySource
+from tpuprof.parsers.memory.live_arrays import live_arrays
+from tpuprof.parsers.memory.oom.model import OomLog
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.pages.diff.screen import DiffApp
+from tpuprof.tui.pages.live.app import LiveScreen
+from tpuprof.tui.pages.live_arrays.screen import LiveArraysApp
+from tpuprof.tui.pages.oom.app import OomApp
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.line_canvas import Look
+
+SCREENSHOTS = Path(__file__).parents[3] / "screenshots"
+LARGEST_BYTES = 400_000
+COLOURS = {**ENVIRONMENT, "COLORTERM": "truecolor"}
+
+KEYS = {
+    "overview": [],
+    "step": ["l", "enter"],
+    "finding": ["enter"],
+    "latencies": ["v"],
+    "input-pipeline": ["2", "h"],
+    "op-profile": ["3", "j", "l", "j", "j", "j"],
+    "op-table": ["3", "v", "j"],
+    "roofline": ["3", "V", "j"],
+    "timeline": ["4", *["right_square_bracket"] * 2, *"jjjjjj", *["full_stop"] * 2, *"wwww", *["full_stop"] * 13],
+    "memory": ["5", "j"],
+    "memory-map": ["5", "a", *"jj"],
+    "allocators": ["5", "v"],
+    "hosts": ["H", "j"],
+}
+"""Pages over the demo profile, and the keys that lead there: a picture more is a line more here."""
+
+FIRST_MINUTE = (
+    ("", 5, "tpuprof-tui demo", "what a step takes, and why it is slow: worth most first"),
+    ("j", 1.5, "j", "the next reason"),
+    ("enter", 5, "Enter", "the evidence, the arithmetic, and what to try"),
+    ("o", 4.5, "o", "the op that it names, among all ops"),
+    ("O", 4.5, "O", "its longest run on the timeline"),
+    ("5", 4.5, "5", "what takes the memory, at the program's peak"),
+)
+"""Keys over the demo profile, how long each screen stays, and what stands below it."""
+FILM_COLUMNS, FILM_LINES = 104, 30
+
+
+async def shots(keys: Sequence[str], columns: int, lines: int) -> list[dict[int, Row]]:
+    """The screen over the demo profile at first, and after each key."""
+    app = make_demo_app(AppOptions(demo=True), COLOURS)
+    async with on_stage(app, columns, lines) as pilot:
+        made = [rows_of(app.export_screenshot())]
+        for key in keys:
+            await pilot.press(key)
+            await settled(pilot)
+            made.append(rows_of(app.export_screenshot()))
+    return made
+
+
+async def shot(app: App[Any], keys: Sequence[str], columns: int, lines: int) -> dict[int, Row]:
+    """The screen of another app after some keys."""
+    async with app.run_test(size=(columns, lines)) as pilot:
+        await pilot.pause()
+        for key in keys:
+            await pilot.press(key)
+            await pilot.app.workers.wait_for_complete()
+            await pilot.pause()
+        return rows_of(app.export_screenshot())
+
+
+def said(svg: str) -> str:
+    """What a picture says, without how it looks: that depends on the versions of Textual and Rich."""
+    return html.unescape("\n".join(re.findall(r"<text[^>]*>(.*?)</text>", svg, re.DOTALL))).replace("\xa0", " ")
+
+
+def check_picture(name: str, svg: str) -> None:
+    """Compares with the stored picture, or stores it."""
+    path = SCREENSHOTS / f"{name}.svg"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(svg, encoding="utf-8")
+    assert said(svg) == said(path.read_text(encoding="utf-8")), f"{path.name} is old: UPDATE_GOLDEN=1 renews it"
+    assert len(svg.encode()) <= LARGEST_BYTES
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_pictures_show_what_the_screen_shows(name: str) -> None:
+    svg = picture(asyncio.run(shots(KEYS[name], 120, 40))[-1], 120, 40)
+    assert "SIMULATED" in said(svg)
+    check_picture(name, svg)
+
+
+def gpu_app(folder: Path) -> TpuprofApp:
+    """Made-up GPUs."""
+    (folder / "gpu.xplane.pb").write_bytes(gpu_profile().SerializeToString())
+    return make_app(
+        Session(open_logdir(folder).find_run(None)), options=AppOptions(), environ={"COLORTERM": "truecolor"}
+    )
+
+
+def oom_app(_: Path) -> OomApp:
+    """A log with an error."""
+    log = OomLog((REPORT,), (), 50_000, 4_000_000)
+    return OomApp("train.log", detect(COLOURS), log=log, environ=COLOURS)
+
+
+def arrays_app(_: Path) -> LiveArraysApp:
+    """A device memory profile."""
+    page = live_arrays(read_messages(MemorySource(pprof(training(12))), "memory.prof"), "memory.prof", "memory.prof")
+    return LiveArraysApp(page, detect(COLOURS), environ=COLOURS)
+
+
+def live_app(_: Path) -> Stand:
+    """Four chips for half a minute, one of which falls behind."""
+    readings = deque(
+        Reading(1_795_000_000.0 + second, tuple(chip(number, second) for number in range(4)), None, {}, {})
+        for second in range(30)
+    )
+    return Stand(LiveScreen(("localhost:8431",), 1.0, readings, (), Look.of(detect(COLOURS)), COLOURS))
+
+
+def chip(number: int, second: int) -> Device:
+    """What a runtime tells of a chip."""
+    duty = max(55.0, 93.0 - 2 * second) if number == 2 else 95.0 - number
+    return Device("localhost:8431", number, number, duty, (20 + number) << 30, 32 << 30, 30.0 + second % 5, 0.0, 2)
+
+
+Make = Callable[[Path], App[Any]]
+OTHERS: dict[str, tuple[Make, list[str], str]] = {
+    "kernels": (gpu_app, ["3", "V", "j"], "cutlass"),
+    "oom": (oom_app, ["2"], "OVER BY"),
+    "diff": (lambda folder: DiffApp(example(folder), detect(COLOURS), environ=COLOURS), ["j"], "SLOWER"),
+    "live-arrays": (arrays_app, [], "LIVE ARRAYS"),
+    "live": (live_app, ["j", "j"], "localhost:8431"),
+}
+"""Pages over something else: what makes the app, keys, and what is to be seen."""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_pictures_of_what_the_demo_does_not_have(name: str, tmp_path: Path) -> None:
+    make, keys, seen = OTHERS[name]
+    lines = 40 if name == "oom" else 24
+    svg = picture(asyncio.run(shot(make(tmp_path), keys, 120, lines)), 120, lines)
+    assert seen in said(svg)
+    check_picture(name, svg)
+
+
+def test_the_first_minute() -> None:
+    keys = [key for key, *_ in FIRST_MINUTE[1:]]
+    screens = asyncio.run(shots(keys, FILM_COLUMNS, FILM_LINES))
+    prompt = words(1, KEY, "$")
+    typed = [Frame({0: (prompt, words(3, INK, "tpuprof-tui demo"[:count] + "▏"))}, 0.5) for count in (0, 6, 12, 16)]
+    told = [
+        Frame(rows, seconds, key, caption)
+        for rows, (_, seconds, key, caption) in zip(screens, FIRST_MINUTE, strict=True)
+    ]
+    svg = film([*typed, *told], FILM_COLUMNS, FILM_LINES, poster=len(typed))
+    for shown in ("Why is it slow?", "worth", "bound by", "XLA Modules", "Buffers at the peak"):
+        assert shown in said(svg)
+    check_picture("first-minute", svg)
+
+
+def test_every_picture_is_made_here_and_shown_by_the_readme() -> None:
+    made = {*KEYS, *OTHERS, "first-minute"}
+    assert {path.stem for path in SCREENSHOTS.iterdir()} == made
+    shown = re.findall(r"\(screenshots/([\w-]+)\.svg\)", (SCREENSHOTS.parent / "README.md").read_text("utf-8"))
+    assert set(shown) == made
