@@ -165,18 +165,24 @@ class PtyApp:
         os.close(self._terminal)
         self._terminal = -1
 
-    def wait_for_exit(self) -> int:
-        """Waits until the process has ended; returns its exit code, negative for a signal."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while self.exit_code is None:
-            assert time.monotonic() < deadline, f"the app did not end; the screen shows:\n{self.text}"
-            if self._terminal >= 0:
-                self.read(0.05)
+    def has_ended(self) -> bool:
+        """Whether the process has ended; takes note of its exit code, negative for a signal."""
+        if self.exit_code is None:
             done, status = os.waitpid(self.process, os.WNOHANG)
             if done:
                 self.exit_code = os.waitstatus_to_exitcode(status)
+        return self.exit_code is not None
+
+    def wait_for_exit(self) -> int:
+        """Waits until the process has ended; returns its exit code, negative for a signal."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not self.has_ended():
+            assert time.monotonic() < deadline, f"the app did not end; the screen shows:\n{self.text}"
+            if self._terminal >= 0:
+                self.read(0.05)
         if self._terminal >= 0:
             self.settle(0.05)
+        assert self.exit_code is not None
         return self.exit_code
 
     def is_stopped(self) -> bool:
