@@ -8,7 +8,12 @@ from pathlib import Path
 
 README = Path(__file__).parents[3] / "README.md"
 
-PROGRAMS = ("bash", "gcloud", "pip", "pytest", "python", "python3", "ssh", "tpuprof-tui")
+PROGRAMS = (
+    *("bash", "curl", "docker", "gcloud", "git", "pip", "pipx", "pytest", "python", "python3", "rsync", "scp", "sh"),
+    *("ssh", "tmux", "tpuprof-tui", "uv", "uvx"),
+)
+"""What a command in a sentence begins with."""
+
 OWN = ("capture", "diff", "live", "oom", "report")
 """Commands of ours that the text names without the program."""
 
@@ -22,10 +27,12 @@ class Readme:
     """What the README holds in code.
 
     Attributes:
+        text: all of it.
         blocks: fenced ones: the language, and the text.
         spans: code in sentences and tables, in their order.
     """
 
+    text: str
     blocks: tuple[tuple[str, str], ...]
     spans: tuple[str, ...]
 
@@ -33,6 +40,11 @@ class Readme:
         """The one block in a language."""
         (text,) = (text for other, text in self.blocks if other == language)
         return text
+
+    def spans_in(self, heading: str) -> list[str]:
+        """Code in the sentences and tables below a heading, up to the next."""
+        part = self.text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+        return _SPAN.findall(part)
 
     def commands(self) -> list[str]:
         """Each command once: lines of the shell's blocks, and spans that begin with a program or a command of ours."""
@@ -54,4 +66,4 @@ def read() -> Readme:
     text = README.read_text("utf-8")
     rest = _BLOCK.sub("", text)
     spans = tuple(" ".join(span.split()) for span in _SPAN.findall(rest))
-    return Readme(tuple(_BLOCK.findall(text)), spans)
+    return Readme(text, tuple(_BLOCK.findall(text)), spans)

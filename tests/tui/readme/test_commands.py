@@ -17,9 +17,7 @@ from tests.support.imports import ROOT
 from tests.terminal.pty_app import PtyApp
 from tests.tui.readme.commands import read
 from tests.tui.readme.world import RUNS, build, make_programs
-from tpuprof.tui.app.config import parsed_config
 from tpuprof.tui.cli import main as cli
-from tpuprof.tui.cli.shell.grammar import commands
 
 README = read()
 COMMANDS = README.commands()
@@ -184,20 +182,9 @@ def test_what_is_said_about_commands_is_said_of_the_readme() -> None:
     assert {*INSTEAD, *ENDED, *SEEN} <= set(COMMANDS), "these commands left the README"
 
 
-def test_every_option_that_is_named_is_there() -> None:
-    known = {flag for command in commands() for option in command.options for flag in option.flags}
-    others = {"--asan", "--dist", "--minutes", "--xla_dump_to", "--xla_dump_hlo_as_proto"}
-    assert README.options() - others <= known
-
-
 def test_the_example_of_a_library_runs(home: Path) -> None:
     environ = {**os.environ, **environment(home)}
     command = [sys.executable, "-W", "error", "-c", README.block("python")]
     done = subprocess.run(command, cwd=home / "host", env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "ms a step:" in done.stdout
-
-
-def test_the_example_of_a_config_file_holds() -> None:
-    config = parsed_config("/config.toml", README.block("toml").encode())
-    assert config.custom.theme == "colour-blind" and config.cache_bytes == 500_000_000

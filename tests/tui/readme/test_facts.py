@@ -1,0 +1,46 @@
+"""What the README says about options, keys, files and figures."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.imports import ROOT
+from tests.tui.readme.commands import read
+from tpuprof.tui.app.config import FIXED_KEYS, KEY_NAMES, parsed_config
+from tpuprof.tui.cli.shell.grammar import commands
+from tpuprof.tui.terminal.custom import textual_name
+
+README = read()
+OF_OTHERS = {"--asan", "--dist", "--minutes", "--xla_dump_to", "--xla_dump_hlo_as_proto"}
+AS_WRITTEN = {"Enter": "enter", "Esc": "escape", "PgDn": "pagedown", "PgUp": "pageup", "Tab": "tab"}
+
+
+def test_every_option_that_is_named_is_there() -> None:
+    known = {flag for command in commands() for option in command.options for flag in option.flags}
+    assert README.options() - OF_OTHERS <= known
+
+
+def test_the_table_of_keys_has_every_key() -> None:
+    named = {AS_WRITTEN.get(span, span) for span in README.spans_in("Keys")}
+    assert {*KEY_NAMES} <= named, "a key of the app stands in the table"
+    known = {textual_name(key) for key in (*KEY_NAMES, *FIXED_KEYS)}
+    assert {textual_name(key) for key in named} <= known, "a key of the table is one of the app"
+
+
+def test_the_example_of_a_config_file_holds() -> None:
+    config = parsed_config("/config.toml", README.block("toml").encode())
+    assert config.custom.theme == "colour-blind" and config.cache_bytes == 500_000_000
+
+
+def test_the_headline_of_the_benchmark_stands_in_its_table() -> None:
+    row = re.search(r"^\| overview \| 250 MB .*", README.text, re.MULTILINE)
+    said = re.search(
+        r"^The overview .* takes (.*) and (.*) of memory; XProf takes (.*) and (.*)\.$", README.text, re.MULTILINE
+    )
+    assert row is not None and said is not None
+    assert all(figure in row[0] for figure in said.groups())
+
+
+def test_every_file_that_is_named_is_there() -> None:
+    named = re.findall(r"\]\(([\w./-]+)\)|`((?:tests|parsers|tui)/[\w./]+)`", README.text)
+    assert len(named) > 10 and all((ROOT / (link or path)).exists() for link, path in named)
