@@ -6,6 +6,7 @@ import asyncio
 import html
 import os
 import re
+import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import Any
 import pytest
 from textual.app import App
 
-from tests.parsers.diff.build import example
-from tests.support.app.stage import ENVIRONMENT, make_app, make_demo_app, on_stage, settled
+from tests.parsers.session.diff.build import example
+from tests.support.app.stage import ENVIRONMENT, NOW, demo_session, make_app, make_demo_app, on_stage, settled
 from tests.support.app.stand import Stand
 from tests.support.files.pprof import pprof, training
 from tests.support.gpus import gpu_profile
@@ -30,10 +31,11 @@ from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.pages.diff.screen import DiffApp
-from tpuprof.tui.pages.live.app import LiveScreen
-from tpuprof.tui.pages.live_arrays.screen import LiveArraysApp
-from tpuprof.tui.pages.oom.app import OomApp
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages.commands.diff.screen import DiffApp
+from tpuprof.tui.pages.commands.live.app import LiveScreen
+from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysApp
+from tpuprof.tui.pages.commands.oom.app import OomApp
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import Look
 
@@ -122,6 +124,21 @@ def gpu_app(folder: Path) -> TpuprofApp:
     )
 
 
+def runs_app(folder: Path) -> TpuprofApp:
+    """Three captures of the demo's program, so many hours old."""
+    for name, hours in (("before", 26), ("warm-up", 5), ("train", 1)):
+        run = folder / "logs" / "plugins" / "profile" / name
+        run.mkdir(parents=True)
+        shutil.copy(demo_path(), run / "host0.xplane.pb.gz")
+        os.utime(run / "host0.xplane.pb.gz", (NOW - 3600 * hours,) * 2)
+    return TpuprofApp(
+        *("logs", AppOptions(), detect(COLOURS)),
+        open_session=lambda run, on_progress, is_cancelled: demo_session(),
+        now=lambda: NOW,
+        environ=COLOURS,
+    )
+
+
 def oom_app(_: Path) -> OomApp:
     """A log with an error."""
     log = OomLog((REPORT,), (), 50_000, 4_000_000)
@@ -151,6 +168,7 @@ def chip(number: int, second: int) -> Device:
 
 Make = Callable[[Path], App[Any]]
 OTHERS: dict[str, tuple[Make, list[str], str]] = {
+    "runs": (runs_app, ["R"], "jit_train_step"),
     "kernels": (gpu_app, ["3", "V", "j"], "cutlass"),
     "oom": (oom_app, ["2"], "OVER BY"),
     "diff": (lambda folder: DiffApp(example(folder), detect(COLOURS), environ=COLOURS), ["j"], "SLOWER"),
@@ -161,7 +179,8 @@ OTHERS: dict[str, tuple[Make, list[str], str]] = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_pictures_of_what_the_demo_does_not_have(name: str, tmp_path: Path) -> None:
+def test_pictures_of_what_the_demo_does_not_have(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     make, keys, seen = OTHERS[name]
     lines = 40 if name == "oom" else 24
     svg = picture(asyncio.run(shot(make(tmp_path), keys, 120, lines)), 120, lines)
