@@ -50,6 +50,7 @@ KEYS = {
     "latencies": ["v"],
     "input-pipeline": ["2", "h"],
     "op-profile": ["3", "j", "l", "j", "j", "j"],
+    "source": ["3", *"bbb", "j"],
     "op-table": ["3", "v", "j"],
     "roofline": ["3", "V", "j"],
     "timeline": ["4", *["right_square_bracket"] * 2, *"jjjjjj", *["full_stop"] * 2, *"wwww", *["full_stop"] * 13],
