@@ -49,7 +49,7 @@ SEEN = {
     "ssh -t my-tpu tpuprof-tui logs": "Why is it slow?",
     "tpuprof-tui demo --ascii --color 16": "Why is it slow?",
     "tpuprof-tui capture localhost:9012": "STEP TIME",
-    "tpuprof-tui capture @workers:9012 --no-open": "kB in 2.0 s",
+    "tpuprof-tui capture @workers:9012 --no-open": "kB in",
     "tpuprof-tui capture --continuous on localhost:9012": "keeps its last seconds",
     "tpuprof-tui live": "Chip 2 works less than the others",
     "tpuprof-tui oom train.log": "OVER BY 12.06 GiB",

@@ -99,11 +99,15 @@ def serve() -> None:
     from tests.support.servers.profiler_server import FakeProfiler
     from tests.support.servers.runtime_server import FOUR_CHIPS, FakeRuntime
     from tests.support.servers.web import Web, serving
+    from tpuprof.parsers.formats.proto.services_pb2 import ProfileResponse
     from tpuprof.tui.demo import demo_path
+
+    def sends_at_once(server: FakeProfiler, _request: object, _context: object) -> ProfileResponse:
+        return ProfileResponse(xspace=server.profile)
 
     path = f"/bucket/logs/plugins/profile/{RUNS[0]}/host0.xplane.pb.gz"
     with ExitStack() as stack:
-        profiler, keeping = (stack.enter_context(FakeProfiler()) for _ in range(2))
+        profiler, keeping = (stack.enter_context(FakeProfiler(sends_at_once)) for _ in range(2))
         keeping.kept = True
         runtime = stack.enter_context(FakeRuntime({name: list(values) for name, values in FOUR_CHIPS.items()}))
         web = stack.enter_context(serving(Web({path: Path(demo_path()).read_bytes()})))
