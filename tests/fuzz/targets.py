@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
@@ -83,6 +84,36 @@ def _profiles() -> tuple[bytes, ...]:
     ops = [("fusion.1", "loop fusion", n * 100, 50) for n in range(4)]
     tpu_plane(small, 0, ops, steps=[(str(n), n * 100, (n + 1) * 100) for n in range(4)])
     return tuple(space.SerializeToString() for space in (small, op_space(), serving_profile(five_requests())))
+
+
+@cache
+def _befores() -> tuple[bytes, ...]:
+    """Runs that the damaged ones are compared with: the same program, with fewer steps, of other ops, of another kind."""
+    small = XSpace()
+    ops = [("fusion.1", "loop fusion", n * 90, 50) for n in range(3)] + [("copy.2", "copy", 300, 7)]
+    tpu_plane(small, 0, ops, steps=[(str(n), n * 90, (n + 1) * 90) for n in range(3)])
+    return (small.SerializeToString(), *_profiles())
+
+
+_COMPARISONS = (
+    *("diff before after --json", "diff after before --md", "diff before after --format csv", "diff after after"),
+    *("diff before after --fail-on-regression 5 --format text", "diff after before --host host0 --json"),
+    "diff after before --core host0:0",
+)
+
+
+def _comparison(folder: Path, data: bytes, rng: random.Random) -> Outcome:
+    """A damaged run compared with an undamaged one, either with one host more than the other."""
+    paths = {}
+    for name, host0 in (("before", rng.choice(_befores())), ("after", data)):
+        run = folder / name
+        shutil.rmtree(run, ignore_errors=True)
+        run.mkdir()
+        (run / "host0.xplane.pb").write_bytes(host0)
+        if rng.random() < 0.3:
+            (run / "host1.xplane.pb").write_bytes(rng.choice((data, *_befores())))
+        paths[name] = str(run)
+    return attempt([paths.get(word, word) for word in rng.choice(_COMPARISONS).split()] + ["--no-cache"])
 
 
 @cache
@@ -215,7 +246,8 @@ def _kept() -> tuple[bytes, ...]:
 
 
 TARGETS = (
-    Target("xspace", _profiles, _commands("host0.xplane.pb", *_reports(*PAGES), "doctor {}", "diff {} {} --json")),
+    Target("xspace", _profiles, _commands("host0.xplane.pb", *_reports(*PAGES), "doctor {}")),
+    Target("diff", _profiles, _comparison),
     Target(
         "riegeli", _records, _commands("host0.xplane.riegeli", *_reports("overview", "ops", "timeline"), "doctor {}")
     ),

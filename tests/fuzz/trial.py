@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.tui.cli.main import main
 
 SECONDS = 20.0
@@ -74,6 +74,8 @@ def attempt(arguments: Sequence[str]) -> Outcome:
         return Outcome("greedy", f"{grown >> 20} MB in {time.monotonic() - began:.1f} s")
     buffer = out.buffer
     assert isinstance(buffer, io.BytesIO)
+    if "--fail-on-regression" in arguments and code in (EXIT_REGRESSION, EXIT_UNREADABLE) and buffer.getvalue():
+        code = EXIT_OK  # which is an answer: the report is whole
     return judged(code, buffer.getvalue(), errors.getvalue(), is_json="json" in arguments or "--json" in arguments)
 
 
