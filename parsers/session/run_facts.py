@@ -28,6 +28,7 @@ from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, gpu_type, is_gpu, is_tensor_core, shortcoming
 from tpuprof.parsers.ops.host.events import HOST_PLANE
+from tpuprof.parsers.session.software import VERSIONS_NOT_TOLD, software
 from tpuprof.parsers.steps.markers import (
     CoreSteps,
     ModuleRuns,
@@ -74,6 +75,7 @@ class RunFacts:
         has_hlo: whether the profile holds compiled HLO.
         host_tracing: what the host's threads hold: nothing, annotations and calls into the runtime, or Python calls
             too.
+        versions: name and value of each version and build of the software, in one text.
         simulated: the profile says of itself that its times are not measured.
         problems: of the files that were opened; those of the folder are `Run.problems`.
         unknown: attribute to reason.
@@ -90,6 +92,7 @@ class RunFacts:
     duration_ps: int | None = None
     has_hlo: bool | None = None
     host_tracing: HostTracing | None = None
+    versions: tuple[str, ...] | None = None
     simulated: bool = False
     problems: tuple[Problem, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -106,6 +109,7 @@ FIGURES = (
     "duration_ps",
     "has_hlo",
     "host_tracing",
+    "versions",
 )
 """Attributes that may be unknown."""
 
@@ -213,6 +217,9 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
     tracing = _host_tracing(trace, budget)
     if tracing is None:
         unknown["host_tracing"] = "the host's events have too many names to look at for this list"
+    versions = _versions(trace, devices[:1], budget)
+    if not versions:
+        unknown["versions"] = VERSIONS_NOT_TOLD
     return RunFacts(
         host=host,
         device_type=kind,
@@ -225,6 +232,7 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
         duration_ps=duration,
         has_hlo=has_hlo,
         host_tracing=tracing,
+        versions=versions or None,
         simulated=bool(environment.get("tpuprof_simulated")),
         unknown=MappingProxyType(unknown),
     )
@@ -234,6 +242,14 @@ def _environment(trace: Trace, budget: _Budget) -> Mapping[str, object]:
     """What the profiler recorded of the capture."""
     plane = trace.plane(ENVIRONMENT_PLANE)
     return {} if plane is None or not budget.take(plane.end - plane.begin) else plane.stats
+
+
+def _versions(trace: Trace, devices: Sequence[Plane], budget: _Budget) -> tuple[str, ...]:
+    """Versions and builds that the environment's plane and those of devices tell, name and value of each."""
+    planes = [plane for plane in (trace.plane(ENVIRONMENT_PLANE), *devices) if plane is not None]
+    if not all(budget.take(_metadata_bytes(plane)) for plane in planes):
+        return ()
+    return tuple(f"{one.name} {one.value}" for one in software(planes) if one.kind == "version")
 
 
 def _duration(environment: Mapping[str, object]) -> int | None:

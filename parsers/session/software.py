@@ -21,7 +21,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.parsers.formats.xspace.metadata import StatValue
-from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE
 
 SettingKind = Literal["version", "flag", "profiler", "program", "other"]
@@ -34,6 +34,8 @@ NOT_TOLD = (
     "of another plane hold any"
 )
 """Why nothing is known of the software."""
+
+VERSIONS_NOT_TOLD = "the profile names no version of JAX, libtpu or XLA"
 
 _NO_SETTINGS = re.compile(r"time$|^time_|usage|^borg_|^task_bns$|^tpuprof_|_(?:id|snapshot)$")
 _BUILD_TIME = "build_time"
@@ -63,10 +65,10 @@ class Setting:
     value: str
 
 
-def software(trace: Trace) -> tuple[Setting, ...]:
-    """The settings that a host's profile tells; none twice, by kind and name."""
+def software(planes: Iterable[Plane]) -> tuple[Setting, ...]:
+    """The settings that planes of a host's profile tell; none twice, by kind and name."""
     found: dict[tuple[SettingKind, str], str] = {}
-    for plane in trace.planes:
+    for plane in planes:
         is_environment = plane.name == ENVIRONMENT_PLANE
         table = plane.stat_metadata
         if not is_environment and not any(_ELSEWHERE.search(table.name(row)) for row in range(len(table))):

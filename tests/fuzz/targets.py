@@ -88,7 +88,7 @@ def _profiles() -> tuple[bytes, ...]:
 
 @cache
 def _befores() -> tuple[bytes, ...]:
-    """Runs that the damaged ones are compared with: the same program, with fewer steps, of other ops, of another kind."""
+    """Runs that damaged ones are compared with: of one program, with fewer steps, of other ops, of another kind."""
     small = XSpace()
     ops = [("fusion.1", "loop fusion", n * 90, 50) for n in range(3)] + [("copy.2", "copy", 300, 7)]
     tpu_plane(small, 0, ops, steps=[(str(n), n * 90, (n + 1) * 90) for n in range(3)])

@@ -35,7 +35,7 @@ COMMANDS = {
     "diff": "diff",
     "capture": "capture",
     "live": "live",
-    "doctor": "doctor",
+    "doctor": "doctor.command",
     "config": "config",
     "completion": "shell.completion",
     "man": "shell.man",
@@ -196,7 +196,7 @@ def _version(as_json: bool) -> int:
     import platform  # noqa: PLC0415
 
     from tpuprof.parsers.formats.xspace.core.api import core_name  # noqa: PLC0415 - numpy
-    from tpuprof.tui.cli.doctor import PACKAGES  # noqa: PLC0415
+    from tpuprof.tui.cli.doctor.machine import PACKAGES  # noqa: PLC0415
 
     told = {
         "schema": "tpuprof.version/1",

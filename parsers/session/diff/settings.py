@@ -26,7 +26,7 @@ def settings_of(
     kinds: dict[tuple[str, str], Setting] = {}
     for summary in summaries:
         with closing(Trace.open(files[summary.host].path)) as trace:
-            for setting in software(trace):
+            for setting in software(trace.planes):
                 key = setting.kind, setting.name
                 kinds.setdefault(key, setting)
                 values.setdefault(key, {})[setting.value] = None

@@ -19,6 +19,7 @@ from tpuprof.parsers.formats.xspace.trace import Line, Trace
 from tpuprof.parsers.session import run_facts as module
 from tpuprof.parsers.session.run_facts import FIGURES, HOSTS_TRIED, RunFacts, nothing_known, run_facts
 from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.session.software import VERSIONS_NOT_TOLD
 from tpuprof.tui.demo import demo_path
 
 MS = 10**9
@@ -92,8 +93,19 @@ def test_a_training_run(tmp_path: Path) -> None:
         duration_ps=2000 * MS,
         has_hlo=True,
         host_tracing="annotations",
-        unknown={},
+        unknown={"versions": VERSIONS_NOT_TOLD},
     )
+
+
+def test_versions_of_the_software(tmp_path: Path) -> None:
+    """And no flags, which may be long."""
+    space = XSpace()
+    tpu_plane(space, 0, [("dot.1", "convolution", 0, MS)], steps(5), modules(5))
+    environment = PlaneBuilder(space, "Task Environment")
+    environment.stat("libtpu_version", "0.0.21")
+    environment.stat("xla_flags", "--xla_dump_to=/x")
+    assert of(tmp_path, space).versions == ("libtpu_version 0.0.21",)
+    assert check(run_facts(written(tmp_path, host0=space), budget_bytes=0)).versions is None
 
 
 def test_step_time_is_the_overview_s(tmp_path: Path) -> None:

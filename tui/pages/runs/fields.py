@@ -160,6 +160,9 @@ _FACTS = (
     _fact("duration_ps", "profile_duration_ps", TIME_PS, "how long was profiled, as the profiler recorded it"),
     _fact("has_hlo", "has_hlo", FLAG, "whether the profile holds compiled HLO"),
     _fact("host_tracing", "host_tracing", _TEXT, "what the host's threads hold: off, annotations or python"),
+    _fact(
+        "versions", "software_versions", _blank(TEXTS), "versions and builds of JAX, libtpu or XLA, as it tells them"
+    ),
 )
 FACTS = {field.key: attribute for attribute, field in _FACTS}
 """Fields that JSON has where facts are there, in its order, and the attributes of `RunFacts` that they hold."""

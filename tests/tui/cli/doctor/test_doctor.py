@@ -1,0 +1,480 @@
+"""The doctor: what it says of an installation, a terminal and a logdir, and what it keeps to itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import pytest
+
+from tests.parsers.session.test_run_facts import MS, old_folder, old_gpu, training, written
+from tests.support.golden import check_golden
+from tests.support.servers.profiler_server import FakeProfiler, free_port, listener
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_NOT_FOUND, EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.session import run_facts as facts_module
+from tpuprof.parsers.session.run_facts import RunFacts
+from tpuprof.tui.cli.common import PROGRAM
+from tpuprof.tui.cli.doctor import command, machine
+from tpuprof.tui.cli.doctor.command import doctor_parser, doctor_report, run_doctor
+from tpuprof.tui.cli.doctor.content import MOST_RUNS, lacking
+from tpuprof.tui.cli.doctor.parts import WIDTH, Mask, Part, Row, fenced
+from tpuprof.tui.demo import demo_path
+
+ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/somebody"}
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders are those of this process, and not of the environment that the doctor is told of."""
+    monkeypatch.setenv("HOME", ENVIRONMENT["HOME"])
+    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def doctor_text(env: Mapping[str, str], path: str | None = None, form: str = "text") -> str:
+    return doctor_report(env, path, form=form)[0]
+
+
+def told(env: Mapping[str, str] = ENVIRONMENT, path: str | None = None, *servers: str) -> dict[str, Any]:
+    """What JSON has."""
+    found: dict[str, Any] = json.loads(doctor_report(env, path, servers, "json")[0])
+    return found
+
+
+def logdir_lines(path: Path | str, environment: Mapping[str, str] = ENVIRONMENT) -> str:
+    text = doctor_text(environment, str(path))
+    assert all(len(line) <= WIDTH and line.isprintable() for line in text.splitlines())
+    return " ".join(text.split("\nLogdir ", 1)[1].split())
+
+
+def words_of(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- installation
+
+
+def test_parts_without_a_path() -> None:
+    text = doctor_text(ENVIRONMENT)
+    titles = [line for line in text.splitlines() if line and line[0] not in " !"]
+    assert titles[0].startswith(f"{PROGRAM} ")
+    assert titles[1:] == ["Program", "Extras", "Terminal", "Cache", "Config file"]
+    assert all(len(line) <= WIDTH for line in text.splitlines())
+    assert list(told()) == ["schema", "version", "problems", "program", "extras", "terminal", "cache", "config"]
+    for name in ("python ", "textual==", "rich==", "numpy==", "protobuf==", "grpcio==", "processors "):
+        assert f" {name}" in text
+    program = told()["program"]
+    assert program["cpu_count"] >= program["usable_cpu_count"] >= 1
+    assert program["decoding_core"] in ("c", "numpy") and program["packages"]["numpy"]
+
+
+@pytest.mark.parametrize("form", ["text", "md", "json"])
+def test_nothing_wrong_is_said_first(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(machine, "_core", lambda: Part("core", "", [Row("decoding core", "compiled")]))
+    text = doctor_text(ENVIRONMENT, form=form)
+    assert '"problems": []' in text if form == "json" else ": nothing is wrong\n" in text
+    assert "\n!" not in text
+
+
+def test_a_core_that_is_slow_or_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = "tpuprof.parsers.formats.xspace.core._core"
+    monkeypatch.setitem(sys.modules, compiled, None)
+    monkeypatch.setattr("tpuprof.parsers.formats.xspace.core.api.core_name", lambda: "numpy")
+    text = doctor_text(ENVIRONMENT)
+    assert "! decoding core numpy, which takes several times as long: " in text and "1 problem, marked with !" in text
+    assert told()["program"] | {"decoding_core": "numpy", "compiled_core": None} == told()["program"]
+
+    def missing() -> str:
+        raise ProfileError("usage", "TPUPROF_CORE=x names no core.")
+
+    monkeypatch.setattr("tpuprof.parsers.formats.xspace.core.api.core_name", missing)
+    assert "! decoding core none: TPUPROF_CORE=x names no core." in doctor_text(ENVIRONMENT)
+    assert told()["program"]["unknown"] == {"decoding_core": "TPUPROF_CORE=x names no core."}
+
+
+def test_the_core_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tpuprof.parsers.formats.xspace.core._core")
+    monkeypatch.setattr("tpuprof.parsers.formats.xspace.core.api.core_name", lambda: "numpy")
+    text = doctor_text({**ENVIRONMENT, "TPUPROF_CORE": "numpy"})
+    assert "decoding core numpy, by TPUPROF_CORE; the compiled one is there" in text
+    assert "  variables     TPUPROF_CORE='numpy'" in text
+
+
+def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "version_of", lambda name: "not installed" if name == "brotli" else "1.0")
+    assert "! not installed brotli\n" in (text := doctor_text(ENVIRONMENT)) and "numpy==1.0" in text
+    assert told()["program"]["packages"]["brotli"] is None
+
+
+def test_extras_say_what_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "version_of", lambda name: "not installed" if name in ("gcsfs", "adlfs") else "1.0")
+    text = words_of(doctor_text(ENVIRONMENT))
+    assert "remote fsspec 1.0, aiohttp 1.0: profiles on web servers" in text
+    assert "gcs not installed: buckets of Google Cloud (gs://); pip install 'tpuprof-tui[gcs]'" in text
+    assert "s3fs s3fs 1.0: buckets of Amazon (s3://)" in text and "adlfs" not in text
+    extras = told()["extras"]
+    assert extras["gcs"] == {
+        "for": "buckets of Google Cloud (gs://)",
+        "is_installed": False,
+        "packages": {"gcsfs": None},
+    }
+    assert extras["s3fs"]["is_installed"] and extras["adlfs"]["packages"] == {"adlfs": None}
+
+
+def test_extras_are_those_of_the_package() -> None:
+    """All that are for users, with their packages."""
+    text = (Path(__file__).parents[4] / "pyproject.toml").read_text()
+    listed = text.split("[project.optional-dependencies]")[1].split("[project.scripts]")[0]
+    offered = dict(re.findall(r"^(\w+) = \[(.*)\]", listed, re.MULTILINE))
+    for_users = {name: words for name, words in offered.items() if name not in ("test", "xprof", "jax", "dev")}
+    assert for_users.keys() == machine.EXTRAS.keys()
+    for name, (packages, _) in machine.EXTRAS.items():
+        assert all(package in for_users[name] for package in packages)
+
+
+# --- the terminal
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"TMUX": "/tmp/tmux-1/secret,1,0"}, ("inside tmux", "tmux's buffer, the terminal (OSC 52), ~/.local")),
+        ({"STY": "1.pts"}, ("inside screen",)),
+        ({"SSH_TTY": "/dev/pts/7"}, ("inside no multiplexer, over SSH", "mouse off, since this is SSH")),
+        ({"LANG": "C"}, ("characters ASCII: the locale 'C' is not UTF-8; try LANG=C.UTF-8",)),
+        ({"LANG": ""}, ("characters ASCII: no locale is set",)),
+        ({"TERM": "linux"}, ("characters ASCII: the Linux console",)),
+        ({"NO_COLOR": "1"}, ("colours none: bold and reverse alone, on a dark", "NO_COLOR='1'")),
+        ({"COLORTERM": "truecolor", "COLORFGBG": "0;15"}, ("colours 16 million, on a light background",)),
+        ({}, ("colours 256", "TERM='xterm-256color', LANG='C.UTF-8'", "unset COLORTERM")),
+    ],
+)
+def test_the_terminal(extra: dict[str, str], words: tuple[str, ...]) -> None:
+    text = words_of(doctor_text({**ENVIRONMENT, **extra}))
+    for word in words:
+        assert word in text
+    everything = text + json.dumps(told({**ENVIRONMENT, **extra}))
+    assert "secret" not in everything and "pts" not in everything
+
+
+@pytest.mark.parametrize(
+    ("columns", "lines", "term", "row"),
+    [
+        (120, 40, "xterm", "  screen        can be drawn, 120x40"),
+        (59, 40, "xterm", "! screen        can be drawn, 59x40, too small: the screen needs 60x15"),
+        (0, 0, "xterm", "  screen        can be drawn, size unknown"),
+        (80, 24, "dumb", "! screen        The terminal can't place text (TERM is dumb). Reports are"),
+    ],
+)
+def test_a_screen(columns: int, lines: int, term: str, row: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "on_terminal", lambda: True)
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda _: os.terminal_size((columns, lines)))
+    env = {**ENVIRONMENT, "TERM": term}
+    assert row in doctor_text(env)
+    found = told(env)["terminal"]
+    assert (found["columns"], found["rows"]) == (columns or None, lines or None)
+    assert bool(found["unknown"]) == (not columns) and found["can_draw"] == (term != "dumb")
+
+
+def test_a_closed_standard_input_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "  screen        Input or output is not a terminal." in doctor_text(ENVIRONMENT)
+
+
+# --- what is kept
+
+
+def test_the_cache_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = tmp_path / "cache" / "tpuprof-tui" / "remote"
+    copies.mkdir(parents=True)
+    (copies / "one").write_bytes(bytes(1500))
+    (copies / "two").write_bytes(bytes(500))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    env = {**ENVIRONMENT, "HOME": str(tmp_path)}
+    text = words_of(doctor_text(env))
+    assert "folder ~/cache/tpuprof-tui, can be written, " in text and " free summaries nothing; at most 1.00 GB" in text
+    assert "remote copies 2.00 KB in 2 files; at most 20.0 GB" in text
+    assert "state ~/.local/state/tpuprof-tui, nothing" in text
+    cache = told(env)["cache"]
+    assert (cache["remote_bytes"], cache["remote_files"], cache["is_writable"]) == (2000, 2, True)
+    assert cache["free_bytes"] > 0 and list(copies.iterdir()) != [] and cache["unknown"] == {}
+    monkeypatch.setattr(machine, "_MOST_FILES", 1)
+    assert "remote copies more than 2.00 KB in 1 files" in words_of(doctor_text(env))
+
+
+def test_a_cache_that_can_not_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(dir: str) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    monkeypatch.setenv("TPUPROF_CACHE_BYTES", "much")
+    text, exit_code = doctor_report(ENVIRONMENT)
+    assert "can not be written: no space left on device" in words_of(text) and "\n! folder " in text
+    assert "! remote copies TPUPROF_CACHE_BYTES is much, which is no number of bytes." in text
+    assert exit_code == EXIT_USAGE
+    cache = told()["cache"]
+    assert cache["remote_bound_bytes"] is None and "much" in cache["unknown"]["remote_bound_bytes"]
+    monkeypatch.setenv("HOME", "relative")
+    assert "can not be written: there is no home folder" in words_of(doctor_text(ENVIRONMENT))
+
+
+def test_the_config_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    env = {**ENVIRONMENT, "TPUPROF_CONFIG": str(file)}
+    file.write_text('theme = "light"\n[cache]\nsize = "off"\nremote = "2 MB"\n')
+    text = words_of(doctor_text(env))
+    assert "config.toml, valid theme light" in text and "summaries nothing; off, by the config file" in text
+    assert told(env)["cache"]["remote_bound_bytes"] == 2_000_000
+    assert told(env)["config"]["sets"] == {"theme": "light", "cache.size": "off", "cache.remote": "2 MB"}
+    file.write_text("")
+    assert "sets nothing" in words_of(doctor_text(env))
+    file.write_text('theme = "pink"')
+    text, exit_code = doctor_report(env)
+    assert exit_code == EXIT_USAGE and "\n! problem       The config file" in text and "  try " in text
+    assert told(env)["config"] | {"is_valid": False, "is_there": True} == told(env)["config"]
+    assert "not there; tpuprof-tui config prints one to begin with" in words_of(doctor_text(ENVIRONMENT))
+
+
+# --- servers
+
+
+def test_a_profiler_server_that_answers() -> None:
+    with FakeProfiler() as server:
+        text, exit_code = doctor_report(ENVIRONMENT, servers=[server.address])
+        assert f"  server        {server.address}, a profiler server, answered in " in text and exit_code == EXIT_OK
+        (found,) = told(ENVIRONMENT, None, server.address)["server"]["servers"]
+        assert found["is_reachable"] and found["answer_ms"] > 0
+        assert not server.requests, "it is asked for no trace"
+
+
+def test_servers_that_are_none() -> None:
+    with listener(b"220 mail\r\n") as (mail, _):
+        addresses = f"localhost:{free_port()},{mail}"
+        text, exit_code = doctor_report(ENVIRONMENT, servers=[addresses])
+    assert exit_code == EXIT_CAPTURE_FAILED and "2 problems" in text
+    assert "! server 1      No profiler server listens at localhost:" in text
+    assert "! server 2      What listens at " in text and "start one in the program" in words_of(text)
+    text, exit_code = doctor_report(ENVIRONMENT, servers=["http://tpu.corp"])
+    assert exit_code == EXIT_CAPTURE_FAILED and "! address " in text and "tpu.corp" not in text
+
+
+# --- what is not for others
+
+
+def test_the_home_folder_is_shortened(tmp_path: Path) -> None:
+    home = tmp_path / "jane.doe"
+    run = written(home / "logs", host0=b"")
+    link = tmp_path / "link"
+    link.symlink_to(home)
+    for named in (home, link):
+        env = {**ENVIRONMENT, "HOME": str(named)}
+        text = doctor_text(env, str(home / "logs"))
+        assert "jane.doe" not in text and "Logdir ~/logs" in text
+        assert "jane.doe" not in json.dumps(told(env, str(home / "logs")))
+    assert run.problems[0].code == "empty_file"
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("/home/a/x and /home/a", "~/x and ~"),
+        ("/home/ab/x", "/home/ab/x"),
+        ("/home/a.old/x", "/home/a.old/x"),
+        ("'/home/a'", "'~'"),
+    ],
+)
+def test_only_the_home_folder_is(text: str, short: str) -> None:
+    assert Mask({"HOME": "/home/a"}).text(text) == short
+    for home in ("", "/", "relative"):
+        assert Mask({"HOME": home}).text(text) == text
+    assert Mask({}).text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("/data/jane/logs", "/data/<user>/logs"),
+        ("/data/janet/jane.d", "/data/janet/jane.d"),
+        ("jane", "jane"),
+        ("on node-7 and node-77", "on <this machine> and node-77"),
+        ("node-7.xplane.pb", "<this machine>.xplane.pb"),
+        ("tpu.corp:99 or tpu.corp", "<host 1>:99 or <host 1>"),
+        ("s3://key:word@bucket/x and ?token=word", "s3://bucket/x and ?token=…"),
+    ],
+)
+def test_people_machines_and_secrets_are_taken_out(text: str, short: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "node", lambda: "node-7")
+    mask = Mask({"USER": "jane", "LOGNAME": "root"}, {"tpu.corp": "<host 1>"})
+    assert mask.text(text) == short
+    assert mask.value([{text: (text, 1, None)}]) == [{short: [short, 1, None]}]
+
+
+def test_a_machine_that_was_asked_for_is_not_told() -> None:
+    text = doctor_text(ENVIRONMENT) + doctor_report(ENVIRONMENT, servers=["no-such-machine.invalid:9012"])[0]
+    assert "no-such-machine" not in text and "<host 1>" in text
+
+
+def test_no_secret_of_an_address_is_told() -> None:
+    for form in ("text", "json", "md"):
+        text = doctor_text(ENVIRONMENT, "s3://user:hunter2@bucket/x?token=hunter2", form)
+        assert "hunter2" not in text and "bucket/x" in text
+
+
+@pytest.mark.parametrize(("text", "fence"), [("a\n", "```"), ("``` b\n", "````"), ("`````\n", "``````")])
+def test_the_fence_is_longer_than_what_is_within(text: str, fence: str) -> None:
+    assert fenced(text) == f"{fence}text\n{text}{fence}\n"
+    assert doctor_text(ENVIRONMENT, form="md") == fenced(doctor_text(ENVIRONMENT))
+
+
+def test_hostile_names_do_no_harm(tmp_path: Path) -> None:
+    space = training()
+    space.planes[0].stats[0].str_value = b"TPU\x1b[31m\nv9"
+    run = written(tmp_path, **{"host\x1b[31m": space})
+    text = doctor_text({**ENVIRONMENT, "TERM": "a\x1bb"}, run.path)
+    assert "\x1b" not in text and "TPU␛[31m␊v9" in text
+
+
+# --- the logdir
+
+
+def test_a_training_run(tmp_path: Path) -> None:
+    written(tmp_path, host0=training(), host1=training())
+    words = logdir_lines(tmp_path)
+    for part in (
+        "holds 1 run, 2 profiles",
+        "device TPU test, 2 cores on the first of the hosts",
+        "steps 9.00 ms, median of 5 steps, marked",
+        "modules jit_step",
+        "profiled 2.00 s",
+        "HLO compiled modules are in the profile",
+        "host tracer on (annotations",
+    ):
+        assert part in words
+    assert "lacks" not in words and "problem" not in words
+
+
+def test_what_is_lacking() -> None:
+    bare = RunFacts(host="h", core_count=2, has_hlo=False, host_tracing="off", unknown={"step_time_ps": "no line"})
+    assert [line.split(":")[0].split(" (")[0] for line in lacking(bare)] == [
+        "steps",
+        "compiled HLO",
+        "host events",
+        "start and stop of the capture",
+    ]
+    inferred = RunFacts(core_count=1, step_time_ps=MS, step_source="modules", has_hlo=True, duration_ps=1)
+    assert [line.split(":")[0] for line in lacking(inferred)] == ["step markers"]
+    assert lacking(RunFacts(core_count=0, duration_ps=1))[0].startswith("device events")
+    assert lacking(RunFacts(core_count=1, step_time_ps=MS, step_source="steps", has_hlo=True, duration_ps=1)) == []
+
+
+def test_a_run_of_tensorflow_2_3(tmp_path: Path) -> None:
+    old_folder(tmp_path, old_gpu())
+    words = logdir_lines(tmp_path)
+    assert "device GPU, 1 GPU on the host" in words
+    assert "beside pages that TensorFlow computed: 5, such as worker0.input_pipeline.pb" in words
+    assert "beside traces for a viewer: 1, such as worker0.trace.json.gz" in words
+    assert "lacks start and stop of the capture: older profilers record none" in words
+
+
+def test_problems_are_there_but_bounded(tmp_path: Path) -> None:
+    whole = training().SerializeToString()
+    written(tmp_path, **{f"host{at}": b"" for at in range(8)}, whole=whole[:-20])
+    words = logdir_lines(tmp_path)
+    assert words.count(" holds 0 bytes") == 5 and "problem and 4 more" in words
+
+
+def test_a_run_without_anything_readable(tmp_path: Path) -> None:
+    written(tmp_path / "a", host0=b"")
+    written(tmp_path / "b", host0=b"no profile")
+    words = logdir_lines(tmp_path)
+    assert "1 run without anything readable" in words and "hosts none that can be read, 0 B" in words
+    assert "content unknown: see the problem" in words and words.count("is not a profile") == 1
+    found = told(ENVIRONMENT, str(tmp_path))["logdir"]
+    assert (found["run_count"], found["unreadable_run_count"], len(found["runs"])) == (2, 1, 2)
+    assert {problem["code"] for run in found["runs"] for problem in run["problems"]} >= {"empty_file"}
+    assert len(told(ENVIRONMENT, str(tmp_path))["problems"]) == 2
+
+
+def test_many_runs_are_counted(tmp_path: Path) -> None:
+    run = written(tmp_path, host0=XSpace(hostnames=[b"h"]))
+    for at in range(MOST_RUNS + 2):
+        shutil.copytree(run.path, f"{run.path}_{at}")
+    assert f"described the newest {MOST_RUNS} runs; 3 are older" in logdir_lines(tmp_path)
+    assert len(told(ENVIRONMENT, str(tmp_path))["logdir"]["runs"]) == MOST_RUNS
+
+
+def test_without_numpy_the_rest_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, host0=training())
+
+    def missing(*_: object) -> RunFacts:
+        raise ImportError("No module named numpy")
+
+    monkeypatch.setattr(facts_module, "run_facts", missing)
+    assert "content not looked at: No module named numpy" in logdir_lines(tmp_path)
+    (run,) = told(ENVIRONMENT, str(tmp_path))["logdir"]["runs"]
+    assert run["unknown"] == {"content": "No module named numpy"}
+
+
+# --- the command
+
+
+def test_the_exit_code_tells_of_nothing_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, exit_code = doctor_report(ENVIRONMENT, str(tmp_path / "nowhere"))
+    assert exit_code == EXIT_NOT_FOUND and "! nothing " in text and "  try  " in text
+    found = told(ENVIRONMENT, str(tmp_path / "nowhere"))["logdir"]
+    assert found["kind"] is None and found["unknown"]["kind"] and found["hint"]
+    arguments = doctor_parser().parse_args([str(tmp_path / "nowhere"), "--md"])
+    assert run_doctor(arguments) == EXIT_NOT_FOUND
+    assert capsys.readouterr().out.startswith(f"```text\n{PROGRAM} ")
+    for path in (demo_path(), "demo"):
+        assert run_doctor(doctor_parser().parse_args([path])) == EXIT_OK
+        assert "SIMULATED, as the profile says of itself" in capsys.readouterr().out
+    assert run_doctor(doctor_parser().parse_args([])) == EXIT_OK
+    assert "Logdir" not in capsys.readouterr().out
+    assert run_doctor(doctor_parser().parse_args(["demo", "--json"])) == EXIT_OK
+    (run,) = json.loads(capsys.readouterr().out)["logdir"]["runs"]
+    assert run["is_simulated"] and run["step_count"] == 20 and run["lacks"] == []
+    assert run["versions"] is None and run["unknown"]["versions"]
+
+
+def test_the_whole_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As people paste it: one thing wrong in most parts, on a machine where everything is as it is written here."""
+    env = {**ENVIRONMENT, "HOME": str(tmp_path), "USER": "jane", "TMUX": "/tmp/tmux-7/default,1,0"}
+    monkeypatch.setenv("HOME", str(tmp_path))
+    system = SimpleNamespace(system="Linux", release="6.8.0-1015-gcp", machine="x86_64")
+    monkeypatch.setattr(platform, "uname", lambda: system)
+    monkeypatch.setattr(platform, "node", lambda: "node-7")
+    monkeypatch.setattr(platform, "python_version", lambda: "3.12.7")
+    monkeypatch.setattr(sys, "executable", f"{tmp_path}/venv/bin/python")
+    monkeypatch.setattr(os, "cpu_count", lambda: 224)
+    monkeypatch.setattr(machine, "available_cores", lambda: 8)
+    monkeypatch.setattr(machine, "version_of", lambda name: "not installed" if name in MISSING else "2.1.0")
+    monkeypatch.setattr(command, "version_of", lambda _: "0.1.0")
+    monkeypatch.setattr(machine, "_core", lambda: Part("core", "", [Row("decoding core", "compiled")]))
+    monkeypatch.setattr(machine, "on_terminal", lambda: True)
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda _: os.terminal_size((120, 40)))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=41_000_000_000))
+    config = tmp_path / ".config" / "tpuprof-tui" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('theme = "light"\n[keys]\nsort = "e"\n')
+    run = written(tmp_path / "logs", host0=training(), host1=training(), host2=b"")
+    for host in run.hosts:
+        os.utime(host.path, (1_700_000_000, 1_700_000_000))
+    text, exit_code = doctor_report(env, str(tmp_path / "logs"), ["10.0.0.7"])
+    assert exit_code == EXIT_CAPTURE_FAILED
+    check_golden(Path(__file__).parent / "golden" / "doctor.txt", text)
+
+
+MISSING = ("gcsfs", "s3fs", "adlfs", "cramjam")

@@ -1,0 +1,118 @@
+"""``tpuprof-tui doctor [PATH]``: one text to paste into a bug report, on all that the program depends on here."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+
+from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
+from tpuprof.tui.cli.common import PROGRAM, add_debug, existing, new_parser, version_of
+from tpuprof.tui.cli.doctor import machine
+from tpuprof.tui.cli.doctor.parts import FORMS, Mask, Part, Row
+from tpuprof.tui.report.output import write_stdout
+
+_HERE = ("localhost", "::1")
+
+
+def doctor_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """The command's options."""
+    what = "Prints what is installed, what this terminal can do, what is kept, and what PATH holds and lacks."
+    parser = new_parser(parser_class, "doctor", what)
+    parser.epilog = (
+        "The text is for pasting: it shows no passwords and tokens, no user, no machine's name or address, and the "
+        "home folder as ~. Read it all the same: it names files, runs and modules. Lines with ! say what is wrong. "
+        "Exit codes: 2 a mistake in the config file, 3 or 4 PATH leads to no profile, 7 no server answers."
+    )
+    parser.add_argument("path", metavar="PATH", nargs="?", help="a logdir, a run or a profile")
+    server = "whether a profiler server listens there; HOST:PORT, several with commas"
+    parser.add_argument("--server", metavar="ADDRESS", action="append", default=[], help=server)
+    forms = parser.add_mutually_exclusive_group()
+    parser.set_defaults(format="text")
+    forms.add_argument("--json", dest="format", action="store_const", const="json", help="for programs")
+    forms.add_argument(
+        "--md", dest="format", action="store_const", const="md", help="in a Markdown fence, for an issue"
+    )
+    add_debug(parser)
+    return parser
+
+
+def run_doctor(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Returns:
+        0, or after the report the exit code of what is wrong: see `doctor_report`.
+    """
+    path = None if args.path is None else existing(args.path)
+    text, exit_code = doctor_report(os.environ, path, args.server, args.format)
+    write_stdout(text)
+    return exit_code
+
+
+def doctor_report(
+    env: Mapping[str, str], path: str | None = None, servers: Sequence[str] = (), form: str = "text"
+) -> tuple[str, int]:
+    """What is installed, what the terminal can do, what is kept, which servers answer, and what a path leads to.
+
+    Fit to be pasted where others read it: no value of a variable that may be a secret, no user, machine or address,
+    and the home folder as ``~``.
+
+    Args:
+        path: a logdir, or anything that `open_logdir` takes; None leaves that part out.
+        servers: addresses of profiler servers; each is called.
+        form: ``text``, ``md`` for a fenced block, or ``json``.
+
+    Returns:
+        The text, and the exit code of the first thing that is wrong with the path, a server or the config file, else 0.
+    """
+    settings, config = machine.settings(env)
+    parts = [machine.program(env), machine.extras(), machine.terminal(env), machine.folders(config), settings]
+    words: dict[str, str] = {}
+    if servers:
+        parts.append(_servers(servers, words))
+    if path is not None:
+        from tpuprof.tui.cli.doctor.content import logdir  # noqa: PLC0415 - for who gives a path
+
+        parts.append(logdir(path))
+    exit_code = next((part.exit_code for part in reversed(parts) if part.exit_code), EXIT_OK)
+    return FORMS[form](version_of(PROGRAM), parts, Mask(env, words)), exit_code
+
+
+def _servers(texts: Sequence[str], words: dict[str, str]) -> Part:
+    """Whether profiler servers listen at addresses.
+
+    Args:
+        words: gets the machines' names, which are not for pasting, and what stands in their place.
+    """
+    rows, facts, exit_code = [], [], EXIT_OK
+    from tpuprof.parsers.capture.model import parse_addresses  # noqa: PLC0415 - for who asks
+
+    try:
+        addresses = parse_addresses(texts)
+    except ProfileError as error:
+        words |= dict.fromkeys(texts, "<address>")
+        row = Row("address", f"{error.sentence} Try {error.hint}" if error.hint else error.sentence, True)
+        return Part("server", "Profiler server", [row], {"problem": error.sentence}, exit_code=error.exit_code)
+    from tpuprof.parsers.capture.reach import reach  # noqa: PLC0415 - numpy and gRPC
+
+    for number, address in enumerate(addresses, 1):
+        if address.host not in _HERE and not address.host.startswith("127."):
+            words[address.host] = f"<host {number}>"
+        told: dict[str, object] = {"address": str(address)}
+        try:
+            seconds = reach(address)
+        except ProfileError as error:
+            exit_code = exit_code or error.exit_code
+            rows += [Row(_name(number, addresses), error.sentence, True), Row("try", error.hint)]
+            told |= {"is_reachable": False, "problem": error.sentence, "hint": error.hint}
+        else:
+            rows.append(
+                Row(_name(number, addresses), f"{address}, a profiler server, answered in {1000 * seconds:.0f} ms")
+            )
+            told |= {"is_reachable": True, "answer_ms": round(1000 * seconds, 3)}
+        facts.append(told)
+    return Part("server", "Profiler server", rows, {"servers": facts}, exit_code=exit_code)
+
+
+def _name(number: int, addresses: Sequence[object]) -> str:
+    return "server" if len(addresses) == 1 else f"server {number}"

@@ -1,0 +1,222 @@
+"""What a path leads to, as a doctor sees it: runs, their hosts and sizes, what they hold, lack, and what is wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.errors import Problem, ProfileError
+from tpuprof.parsers.base.text import counted, examples, printable
+from tpuprof.parsers.base.urls import shown
+from tpuprof.parsers.files.folder_search import files_beside
+from tpuprof.parsers.files.logdir import Run, local_path, open_logdir
+from tpuprof.parsers.files.recognise import may_be_hlo
+from tpuprof.parsers.session.live_arrays import leads_to_arrays
+from tpuprof.tui.cli.common import PROGRAM
+from tpuprof.tui.cli.doctor.parts import Part, Row
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.format import duration, size, utc
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.session.run_facts import RunFacts
+
+MOST_RUNS = 10
+"""Runs that are described; the others are counted."""
+
+MOST_PROBLEMS = 5
+_MOST_FILES = 4
+
+_MARKING = "jax.profiler.StepTraceAnnotation around each step marks them"
+_TRACING = {
+    "annotations": "on (annotations and the runtime's own; level 1 or more), Python tracer off",
+    "python": "on, with Python calls",
+}
+
+
+def logdir(path: str) -> Part:
+    """What a path leads to; with the exit code of the error where that is no profile."""
+    part = Part("logdir", f"Logdir {shown(path)}", (), {"path": path})
+    try:
+        if (arrays := leads_to_arrays(path)) is not None:
+            return _with(part, "device memory profile", _arrays(arrays))
+        return _runs(path, part)
+    except ProfileError as error:
+        if (modules := _modules(path)) is not None:
+            return _with(part, "XLA dump", modules)
+        rows = [Row("nothing", error.sentence, True), *([Row("try", error.hint)] if error.hint else [])]
+        facts = {"kind": None, "hint": error.hint, "unknown": {"kind": error.sentence}}
+        return replace(part, rows=rows, facts={**part.facts, **facts}, exit_code=error.exit_code)
+
+
+def _with(part: Part, kind: str, rows: Sequence[Row]) -> Part:
+    """What holds no runs: its facts are what its rows say."""
+    return replace(part, rows=rows, facts={**part.facts, "kind": kind, "rows": [[row.name, row.text] for row in rows]})
+
+
+def _runs(path: str, part: Part) -> Part:
+    """The runs of a logdir.
+
+    Raises:
+        ProfileError: see `open_logdir`.
+    """
+    found = open_logdir(path)
+    total, files = sum(run.size_bytes for run in found.runs), sum(len(run.hosts) for run in found.runs)
+    unreadable = sum(not run.hosts for run in found.runs)
+    none = f"; {counted(unreadable, 'run')} without anything readable" if unreadable else ""
+    holds = f"{counted(len(found.runs), 'run')}, {counted(files, 'profile')}, {size(total)}{none}"
+    rows = [Row("holds", holds), *(Row("searched", line) for line in found.searched)]
+    rows += [Row("problem", problem.sentence, True) for problem in found.problems]
+    if len(found.runs) > MOST_RUNS:
+        rows.append(Row("described", f"the newest {MOST_RUNS} runs; {len(found.runs) - MOST_RUNS:,} are older"))
+    facts = {
+        "kind": "logdir",
+        "run_count": len(found.runs),
+        "profile_count": files,
+        "size_bytes": total,
+        "unreadable_run_count": unreadable,
+        "searched": found.searched,
+        "problems": _told(found.problems),
+    }
+    return replace(part, rows=rows, facts={**part.facts, **facts}, parts=[_run(run) for run in found.runs[:MOST_RUNS]])
+
+
+def _told(problems: Sequence[Problem]) -> list[dict[str, str]]:
+    return [{"code": problem.code, "sentence": problem.sentence, "hint": problem.hint} for problem in problems]
+
+
+def _arrays(path: str) -> list[Row]:
+    """What a device memory profile holds.
+
+    Raises:
+        ProfileError: it can't be read, or is a pprof profile of something else.
+    """
+    from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415 - numpy may be missing
+
+    page = read_live_arrays(path)
+    buffers, executables = page.buffers, page.executables
+    rows = [
+        Row("holds", f"a device memory profile, {printable(page.name)}: what was alive when it was written"),
+        Row("buffers", f"{buffers.count:,} of arrays, {binary_size(buffers.size_bytes)}"),
+        Row("executables", f"{executables.count:,}, {binary_size(executables.size_bytes)}"),
+    ]
+    rows += [Row("device", f"{one.device}: {binary_size(one.total.size_bytes)}") for one in page.devices[:MOST_RUNS]]
+    if len(page.devices) > MOST_RUNS:
+        rows.append(Row("device", f"and {len(page.devices) - MOST_RUNS:,} more"))
+    return [*rows, *(Row("problem", text, True) for text in page.warnings), Row("try", f"{PROGRAM} {printable(path)}")]
+
+
+def _modules(path: str) -> list[Row] | None:
+    """What a dump of XLA, or a file of it, holds; None where the path leads to something else."""
+    if not may_be_hlo(local_path(path)):
+        return None
+    try:
+        from tpuprof.parsers.memory.model import space_name  # noqa: PLC0415 - numpy may be missing
+        from tpuprof.parsers.session.hlo import HloSession, leads_to_hlo, open_hlo  # noqa: PLC0415
+
+        if not leads_to_hlo(path):
+            return None
+        found = open_hlo(path)
+    except (ImportError, ProfileError):
+        return None
+    page = HloSession(found.find_run()).memory().page()
+    readable = sum(module.problem is None for module in page.modules)
+    holds = f"an XLA dump: {counted(len(page.modules), 'compiled module')}, {readable:,} with its buffers"
+    rows = [Row("holds", holds)]
+    for module in page.modules[:MOST_RUNS]:
+        peaks = ", ".join(f"{space_name(space)} {binary_size(peak)}" for space, peak in module.peaks.items())
+        rows.append(Row("module", f"{module.module}: {module.problem or f'peak {peaks}'}", module.problem is not None))
+    if len(page.modules) > MOST_RUNS:
+        rows.append(Row("modules", f"and {len(page.modules) - MOST_RUNS:,} more"))
+    rows += [Row("note", text) for text in page.warnings]
+    lacks = "times of anything: a dump is no profile"
+    return [*rows, Row("lacks", lacks), Row("try", f"{PROGRAM} {printable(path)}")]
+
+
+def _run(run: Run) -> Part:
+    """What a run holds, what it lacks, and what is wrong with it."""
+    hosts = counted(len(run.hosts), "host") if run.hosts else "none that can be read"
+    files = [f"{os.path.basename(host.path)} {size(host.size_bytes)}" for host in run.hosts]
+    rows = [Row("hosts", f"{hosts}, {size(run.size_bytes)}")]
+    rows += [Row("files", examples(files, _MOST_FILES))] if files else []
+    rows.append(Row("written", utc(run.modified) or "unknown"))
+    told: dict[str, object] = {
+        "name": run.name,
+        "path": run.path,
+        "hosts": [{"host": host.host, "path": host.path, "size_bytes": host.size_bytes} for host in run.hosts],
+        "size_bytes": run.size_bytes,
+        "modified": utc(run.modified) or None,
+    }
+    problems = [*run.problems]
+    try:
+        from tpuprof.parsers.session.run_facts import FIGURES, run_facts  # noqa: PLC0415 - numpy may be missing
+
+        facts = run_facts(run)
+    except (ImportError, ProfileError) as error:  # the very thing that a doctor is called for
+        told["unknown"] = {"content": str(error)}
+        rows.append(Row("content", f"not looked at: {error}", True))
+    else:
+        lacks = lacking(facts) if facts.host is not None else []
+        told |= {name: getattr(facts, name) for name in FIGURES}
+        told |= {"is_simulated": facts.simulated, "lacks": lacks, "unknown": {**facts.unknown}}
+        problems += facts.problems
+        if run.hosts and facts.host is not None:
+            rows += _content(facts, len(run.hosts))
+        elif run.hosts:
+            why = facts.unknown["device_type"]
+            is_told = any(problem.sentence == why for problem in problems)
+            rows.append(Row("content", "unknown: see the problem" if is_told else f"unknown: {why}", not is_told))
+        rows += [Row("lacks", line) for line in lacks]
+    beside = list(files_beside(run.path))
+    rows += [Row("beside", f"{one.kind}: {one.count:,}, such as {one.example}") for one in beside]
+    rows += [Row("problem", problem.sentence, True) for problem in problems[:MOST_PROBLEMS]]
+    if len(problems) > MOST_PROBLEMS:
+        rows.append(Row("problem", f"and {len(problems) - MOST_PROBLEMS:,} more", True))
+    told |= {"beside": {one.kind: one.count for one in beside}, "problems": _told(problems)}
+    return Part("runs", printable(run.name), rows, told)
+
+
+def _content(facts: RunFacts, hosts: int) -> list[Row]:
+    kind = facts.device_type or "unknown type"
+    cores = counted(facts.core_count or 0, "GPU" if "GPU" in kind else "core")
+    device = f"{kind}, {cores} on {'the first of the hosts' if hosts > 1 else 'the host'}"
+    rows = [Row("device", "none" if facts.core_count == 0 else device)]
+    if facts.versions:
+        rows.append(Row("software", ", ".join(facts.versions)))
+    if facts.step_time_ps is not None:
+        what = "marked" if facts.step_source == "steps" else "from the periods of a module"
+        steps = counted(facts.step_count or 0, "step")
+        rows.append(Row("steps", f"{duration(facts.step_time_ps, True)}, median of {steps}, {what}"))
+    if facts.modules:
+        more = (facts.module_count or 0) - len(facts.modules)
+        rows.append(Row("modules", ", ".join(facts.modules) + (f" and {more:,} more" if more else "")))
+    if facts.duration_ps is not None:
+        rows.append(Row("profiled", duration(facts.duration_ps, True)))
+    if facts.has_hlo:
+        rows.append(Row("HLO", "compiled modules are in the profile"))
+    if facts.host_tracing in _TRACING:
+        rows.append(Row("host tracer", _TRACING[facts.host_tracing]))
+    if facts.simulated:
+        rows.append(Row("times", "SIMULATED, as the profile says of itself"))
+    return rows
+
+
+def lacking(facts: RunFacts) -> list[str]:
+    """What a profile does not hold, what that costs, and how to have it the next time."""
+    lines = []
+    if facts.core_count == 0:
+        lines.append(
+            "device events: no op, step or utilization can be told; did the program run on a device meanwhile?"
+        )
+    elif facts.step_time_ps is None:
+        lines.append(f"steps ({facts.unknown.get('step_time_ps', 'unknown')}): {_MARKING}")
+    elif facts.step_source == "modules":
+        lines.append(f"step markers: step time is inferred; {_MARKING}")
+    if facts.has_hlo is False:
+        lines.append("compiled HLO: no memory page, and no sources of ops; --xla_dump_to saves the modules themselves")
+    if facts.host_tracing == "off":
+        lines.append("host events: what a step waits for on the host stays unknown; host_tracer_level was 0")
+    if facts.duration_ps is None:
+        lines.append("start and stop of the capture: older profilers record none")
+    return lines

@@ -1,0 +1,301 @@
+"""What is installed here, what the terminal can do, and what the program keeps of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.folders import cache_folder, state_folder
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.hosts.plan import available_cores
+from tpuprof.tui.app.config import read_config
+from tpuprof.tui.cli.common import on_terminal, version_of
+from tpuprof.tui.cli.doctor.parts import Part, Row
+from tpuprof.tui.draw.format import size
+from tpuprof.tui.terminal.clipboard import yank_file
+from tpuprof.tui.terminal.custom import Config
+from tpuprof.tui.terminal.detect import Terminal, detect
+
+PACKAGES = ("textual", "rich", "numpy", "protobuf", "grpcio", "brotli")
+"""What every installation has."""
+
+_ZSTD = () if sys.version_info >= (3, 14) else ("backports.zstd",)
+EXTRAS = {
+    "remote": (("fsspec", "aiohttp"), "profiles on web servers and in buckets"),
+    "gcs": (("gcsfs",), "buckets of Google Cloud (gs://)"),
+    "riegeli": ((*_ZSTD, "cramjam"), ".xplane.riegeli in Zstd and Snappy"),
+    "dask": (("distributed",), "hosts read by a cluster (--scheduler)"),
+}
+"""Names of extras: the packages that each brings, and what it is for."""
+
+_OTHERS = {"s3fs": "buckets of Amazon (s3://)", "adlfs": "buckets of Azure (abfs://)"}
+"""Drivers of fsspec that no extra brings."""
+
+_VARIABLES = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "TMUX", "STY")
+_SESSIONS = ("TMUX", "STY")
+"""What these say beyond being set is nobody's business."""
+
+_OWN_VARIABLES = ("TPUPROF_CONFIG", "TPUPROF_CACHE_BYTES", "TPUPROF_CORE", "TPUPROF_WORKERS")
+_MISSING = "not installed"
+_LEAST_SIZE = (60, 15)
+_MOST_FILES = 10_000
+
+
+def program(env: Mapping[str, str]) -> Part:
+    """Python, the system, its processors, the decoding core and the packages."""
+    python = f"{platform.python_version()} {platform.python_implementation()}, {sys.executable}"
+    system, all_cores, cores = platform.uname(), os.cpu_count(), available_cores()
+    versions = {name: version_of(name) for name in PACKAGES}
+    missing = [name for name, version in versions.items() if version == _MISSING]
+    rows = [
+        Row("python", python),
+        Row("system", f"{system.system} {system.release} {system.machine}"),
+        Row("processors", f"{cores:,}" if cores == all_cores else f"{cores:,} of {all_cores or '?'} may be used"),
+        *(core := _core()).rows,
+        Row("packages", " ".join(f"{name}=={version}" for name, version in versions.items() if name not in missing)),
+    ]
+    if missing:
+        rows.append(Row("not installed", ", ".join(missing), True))
+    own = {name: env[name] for name in _OWN_VARIABLES if name in env}
+    if own:
+        rows.append(Row("variables", ", ".join(f"{name}={value!r}" for name, value in own.items())))
+    facts = {
+        "python": platform.python_version(),
+        "python_implementation": platform.python_implementation(),
+        "executable": sys.executable,
+        "system": system.system,
+        "system_release": system.release,
+        "machine": system.machine,
+        "cpu_count": all_cores,
+        "usable_cpu_count": cores,
+        **core.facts,
+        "packages": {name: None if name in missing else version for name, version in versions.items()},
+        "variables": own,
+    }
+    return Part("program", "Program", rows, facts)
+
+
+def _core() -> Part:
+    """Which decoding core is in use, and why not the compiled one."""
+    used = reason = compiled = None
+    try:
+        from tpuprof.parsers.formats.xspace.core.api import core_name  # noqa: PLC0415 - numpy may be missing
+
+        used = core_name()
+    except (ProfileError, ImportError) as error:
+        reason = str(error)
+    try:
+        compiled = importlib.import_module("tpuprof.parsers.formats.xspace.core._core").__file__
+    except ImportError as error:
+        reason = reason or f"the compiled one can't be imported: {error}"
+    if used == "c":
+        row = Row("decoding core", "compiled")
+    elif used is None:
+        row = Row("decoding core", f"none: {reason}", True)
+    elif compiled is None:
+        row = Row("decoding core", f"numpy, which takes several times as long: {reason}", True)
+    else:
+        row = Row("decoding core", "numpy, by TPUPROF_CORE; the compiled one is there")
+    unknown = {"decoding_core": reason} if used is None else {}
+    return Part("core", "", [row], {"decoding_core": used, "compiled_core": compiled, "unknown": unknown})
+
+
+def extras() -> Part:
+    """What may be installed beside it, and what it is for."""
+    rows, facts = [], {}
+    for name, (packages, what) in EXTRAS.items():
+        versions = {package: version_of(package) for package in packages}
+        missing = [package for package, version in versions.items() if version == _MISSING]
+        facts[name] = {
+            "for": what,
+            "is_installed": not missing,
+            "packages": {package: None if package in missing else version for package, version in versions.items()},
+        }
+        there = ", ".join(f"{package} {version}" for package, version in versions.items())
+        rows.append(Row(name, f"{there}: {what}"))
+        if missing:
+            rows[-1] = Row(name, f"not installed: {what}; pip install 'tpuprof-tui[{name}]'")
+    for name, what in _OTHERS.items():
+        version = version_of(name)
+        is_there = version != _MISSING
+        facts[name] = {"for": what, "is_installed": is_there, "packages": {name: version if is_there else None}}
+        if is_there:
+            rows.append(Row(name, f"{name} {version}: {what}"))
+    return Part("extras", "Extras", rows, facts)
+
+
+def terminal(env: Mapping[str, str]) -> Part:
+    """What can be drawn, and where a copied name goes."""
+    is_terminal = on_terminal()
+    found = detect(env, is_tty=is_terminal)
+    columns, lines = shutil.get_terminal_size((0, 0)) if is_terminal else (0, 0)
+    is_small = bool(columns and lines) and (columns < _LEAST_SIZE[0] or lines < _LEAST_SIZE[1])
+    least = f", too small: the screen needs {_LEAST_SIZE[0]}x{_LEAST_SIZE[1]}" if is_small else ""
+    seen = f"{columns}x{lines}{least}" if columns and lines else "size unknown"
+    shown = {
+        name: "set" if env.get(name) and name in _SESSIONS else repr(env[name]) for name in _VARIABLES if name in env
+    }
+    unset = [name for name in _VARIABLES if name not in env]
+    clipboard = [*(["tmux's buffer"] if env.get("TMUX") else []), "the terminal (OSC 52)", str(yank_file())]
+    place = found.multiplexer or "no multiplexer"
+    rows = [
+        Row(
+            "screen",
+            f"{found.obstacle} Reports are printed instead." if found.obstacle else f"can be drawn, {seen}",
+            is_small or (is_terminal and bool(found.obstacle)),
+        ),
+        Row("colours", f"{_COLOURS[found.color]}, on a {'light' if found.light else 'dark'} background"),
+        Row("characters", "UTF-8" if found.unicode else f"ASCII: {_why_ascii(env)}"),
+        Row("mouse", "on" if found.mouse else "off, since this is SSH; --mouse turns it on"),
+        Row("inside", f"{place}, over SSH" if found.remote else place),
+        Row("clipboard", ", ".join(clipboard)),
+        Row("variables", ", ".join(f"{name}={value}" for name, value in shown.items()) or "none is set"),
+    ]
+    rows += [Row("unset", ", ".join(unset))] if unset else []
+    unknown = {} if columns else {"columns": "it is no terminal", "rows": "it is no terminal"}
+    return Part(
+        "terminal", "Terminal", rows, {**_drawn(found, env, shown), **_size(columns, lines), "unknown": unknown}
+    )
+
+
+_COLOURS = {"truecolor": "16 million", "256": "256", "16": "16", "mono": "none: bold and reverse alone"}
+
+
+def _drawn(found: Terminal, env: Mapping[str, str], shown: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "can_draw": not found.obstacle,
+        "obstacle": found.obstacle or None,
+        "colours": found.color,
+        "is_light": found.light,
+        "is_unicode": found.unicode,
+        "has_mouse": found.mouse,
+        "multiplexer": found.multiplexer or None,
+        "is_ssh": found.remote,
+        "clipboard": [*(["tmux"] if env.get("TMUX") else []), "osc52", "file"],
+        "variables": {name: "set" if name in _SESSIONS else env[name] for name in shown},
+    }
+
+
+def _size(columns: int, lines: int) -> dict[str, object]:
+    return {"columns": columns or None, "rows": lines or None}
+
+
+def _why_ascii(env: Mapping[str, str]) -> str:
+    locale = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG")
+    if env.get("TERM") == "linux":
+        return "the Linux console has few characters"
+    return f"the locale {locale!r} is not UTF-8; try LANG=C.UTF-8" if locale else "no locale is set; try LANG=C.UTF-8"
+
+
+# --- what it keeps
+
+
+def folders(config: Config) -> Part:
+    """What is kept of profiles and of what was copied: where, how much, how much at most, and whether it can be."""
+    from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, cache_bound  # noqa: PLC0415 - brings hashes
+    from tpuprof.parsers.hosts.cache import BOUND  # noqa: PLC0415
+
+    folder = cache_folder()
+    trouble, free = _trouble(folder)
+    kept, copies = (_content(os.path.join(folder, name)) for name in ("hosts", "remote"))
+    bound = (BOUND if config.cache_bytes is None else config.cache_bytes) if config.cache else 0
+    copies_bound, copies_row = config.remote_bytes, None
+    try:
+        if copies_bound is None or os.environ.get(BOUND_VARIABLE):
+            copies_bound = cache_bound()
+    except ProfileError as error:
+        copies_row = Row("remote copies", error.sentence, True)
+    room = "" if free is None else f", {size(free)} free"
+    rows = [
+        Row(
+            "folder",
+            f"{folder}, {f'can not be written: {trouble}' if trouble else 'can be written'}{room}",
+            bool(trouble),
+        ),
+        Row("summaries", f"{_words(*kept)}; {f'at most {size(bound)}' if bound else 'off, by the config file'}"),
+        copies_row or Row("remote copies", f"{_words(*copies)}; at most {size(copies_bound or 0)}"),
+        Row("state", f"{state_folder()}, {_words(*_content(state_folder()))}"),
+    ]
+    facts = {
+        "folder": folder,
+        "is_writable": not trouble,
+        "free_bytes": free,
+        "summaries_bytes": kept[0],
+        "summaries_files": kept[1],
+        "summaries_bound_bytes": bound,
+        "remote_bytes": copies[0],
+        "remote_files": copies[1],
+        "remote_bound_bytes": copies_bound,
+        "state_folder": state_folder(),
+        "unknown": {
+            **({"free_bytes": trouble or "the system does not tell"} if free is None else {}),
+            **({"remote_bound_bytes": copies_row.text} if copies_row is not None else {}),
+        },
+    }
+    return Part("cache", "Cache", rows, facts, exit_code=EXIT_OK if copies_row is None else EXIT_USAGE)
+
+
+def _trouble(folder: str) -> tuple[str, int | None]:
+    """Why nothing can be written there, empty where something can; and the bytes that are free.
+
+    A folder that is not there yet is made in the nearest one that is.
+    """
+    if not os.path.isabs(folder):
+        return "there is no home folder", None
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    free = None
+    with contextlib.suppress(OSError):
+        free = shutil.disk_usage(folder).free
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"tpuprof")
+    except OSError as error:
+        return (error.strerror or str(error)).lower(), free
+    return "", free
+
+
+def _content(folder: str) -> tuple[int, int]:
+    """Bytes and number of files below a folder, as far as `_MOST_FILES` tell."""
+    total = count = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_size
+            count += 1
+            if count > _MOST_FILES:
+                return total, count
+    return total, count
+
+
+def _words(total: int, count: int) -> str:
+    if count > _MOST_FILES:
+        return f"more than {size(total)} in {_MOST_FILES:,} files"
+    return f"{size(total)} in {counted(count, 'file')}" if count else "nothing"
+
+
+def settings(env: Mapping[str, str]) -> tuple[Part, Config]:
+    """The user's file and what it sets, or what is wrong with it."""
+    title = "Config file"
+    try:
+        config = read_config(env)
+    except ProfileError as error:
+        rows = [Row("problem", error.sentence, True), Row("try", error.hint)]
+        facts: dict[str, object] = {"is_there": True, "is_valid": False, "problem": error.sentence, "hint": error.hint}
+        return Part("config", title, rows, facts, exit_code=error.exit_code), Config("")
+    facts = {"path": config.path or None, "is_there": config.is_there, "is_valid": True, "sets": dict(config.told)}
+    if not config.is_there:
+        row = Row("file", f"{config.path or 'no home folder'}, not there; {_NO_FILE}")
+        return Part("config", title, [row], facts), config
+    rows = [Row("file", f"{config.path}, valid"), *(Row(*told) for told in config.told or [("sets", "nothing")])]
+    return Part("config", title, rows, facts), config
+
+
+_NO_FILE = "tpuprof-tui config prints one to begin with"
