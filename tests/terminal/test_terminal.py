@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -100,6 +101,49 @@ def test_a_pattern_that_never_ends_leaves_the_keys_alive() -> None:
         app.press("q")
         assert app.wait_for_exit() == 0
         assert app.is_restored
+
+
+@pytest.mark.parametrize("key", ["", "y", "r"])
+def test_no_secret_of_an_address_reaches_screen_title_or_disk(key: str, tmp_path: Path) -> None:
+    """Not what is drawn, nor a title (OSC 0 to 2) or a clipboard (OSC 52), nor a file that is kept or logged to."""
+    pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install 'tpuprof-tui[remote]'")
+    url = "http://user:hunter2@127.0.0.1:9/host.xplane.pb?token=hunter2&X-Amz-Signature=hunter2"
+    with PtyApp(url, width=80, height=24, environ={"HOME": str(tmp_path), "PYTHONASYNCIODEBUG": "1"}) as app:
+        app.wait_for_text("http://127.0.0.1:9/host.xplane.pb?")
+        app.wait_for_text("Nothing to show")
+        app.press(key or "?")
+        app.settle()
+        app.press("Q")
+        app.wait_for_exit()
+        assert b"hunter2" not in app.written
+        assert not re.search(rb"\x1b\][012];", app.written), "no title is set"
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in kept if b"hunter2" in path.read_bytes() or "hunter2" in path.name]
+
+
+BROKEN = """
+import sys
+from tpuprof.tui.app.app import MainScreen
+from tpuprof.tui.cli.main import main
+def broken(self, key):
+    address = sys.argv[1]
+    raise AssertionError(f"{address} \\x1b[31m")
+MainScreen.act = broken
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_an_error_in_the_program_is_told_without_secrets() -> None:
+    """Its traceback has no values of variables, which may be addresses, and nothing that a terminal obeys."""
+    url = "http://user:hunter2@127.0.0.1:9/host.xplane.pb?token=hunter2"
+    with PtyApp(url, width=80, height=24, program=(sys.executable, "-c", BROKEN)) as app:
+        app.wait_for_text("Nothing to show")
+        app.press("j")
+        assert app.wait_for_exit() == 1
+        assert app.is_restored
+        for words in (b"Traceback (most recent call last)", b"in broken", b"AssertionError: http://127.0.0.1:9/host"):
+            assert words in app.written
+        assert b"hunter2" not in app.written and b"\x1b[31m" not in app.written
 
 
 def test_a_lost_connection_ends_the_app() -> None:

@@ -79,6 +79,18 @@ class ScreenApp(App[Any]):
             self.run(mouse=mouse)
         return self.return_code or 0
 
+    def _fatal_error(self) -> None:
+        """Ends the app after an error in this program, with a traceback that holds no secrets: Textual's has locals."""
+        import sys  # noqa: PLC0415
+        import traceback  # noqa: PLC0415 - for errors alone
+
+        from rich.text import Text  # noqa: PLC0415
+
+        from tpuprof.parsers.base.urls import masked  # noqa: PLC0415
+
+        lines = masked(traceback.format_exc(), sys.argv).splitlines()
+        self.panic(Text("\n".join(map(printable, lines)), no_wrap=True, overflow="ignore"))
+
     def _leave(self, exit_code: int) -> None:
         """Ends the app from another thread, once it runs; one that never will is ended without it."""
         with contextlib.suppress(FutureTimeout, RuntimeError):  # the loop may have ended just now
