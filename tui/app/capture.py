@@ -142,7 +142,7 @@ class Captures:
         if self._stop is None or self._has_warned or not has_room:
             return False
         self._has_warned = True
-        self._stage.flash = "Capturing: q again leaves without it, Esc ends and keeps it"
+        self._stage.flash = "Capturing: `q` again leaves without it, Esc ends and keeps it"
         self._stage.redraw()
         return True
 

@@ -146,9 +146,9 @@ class Shown:
         self._show(Stopped(name, progress), late=True, waiting=True)
         page, hosts = self.overview, len(self.run.hosts) if self.run else 0
         if page is not None and self.host is None and self.core is None and len(page.hosts) < hosts:
-            self._stage.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. r loads again."
+            self._stage.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. `r` loads again."
         elif page is not None:
-            self._stage.flash = "Cancelled; this is what was shown before. r loads again."
+            self._stage.flash = "Cancelled; this is what was shown before. `r` loads again."
         else:
             self._stage.tabs[FIRST].show_state(Stopped(name, progress))
         self._stage.redraw()

@@ -285,7 +285,7 @@ def open_arrays_screen(args: argparse.Namespace, content: object) -> int:
     from tpuprof.tui.pages import command_named  # noqa: PLC0415
     from tpuprof.tui.terminal.detect import settle_terminal  # noqa: PLC0415
 
-    terminal = settle_terminal(args.color, args.ascii, args.mouse)
+    terminal = settle_terminal(args.color, args.ascii, args.mouse, configured(args).custom)
     exit_code: int = command_named("live-arrays").load_app()(content, terminal).show(terminal.mouse)
     return exit_code
 

@@ -7,6 +7,7 @@ pair of fills is the key.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -67,6 +68,9 @@ Line = tuple[Span, ...]
 FILLS: tuple[Fill, ...] = get_args(Fill)
 
 
+_KEY = re.compile(r"`([!-_a-~]|ctrl\+[a-z])`")
+
+
 @dataclass(frozen=True, slots=True)
 class Glyphs:
     """One set of characters, each one cell wide.
@@ -82,6 +86,7 @@ class Glyphs:
         open, closed: stand before a node of a tree whose children are shown, or not.
         sigma, times, dash, dot: signs between figures.
         letters: fill areas with their class's letter, for output without colours.
+        moved: the user's keys by the built-in ones, where they differ; for `keyed`.
     """
 
     name: Literal["block", "ascii"]
@@ -103,6 +108,11 @@ class Glyphs:
     dash: str
     dot: str
     letters: bool
+    moved: tuple[tuple[str, str], ...] = ()
+
+    def keyed(self, text: str) -> str:
+        """A sentence with the user's keys in the place of built-in ones, which stand in it between backticks."""
+        return _KEY.sub(lambda match: dict(self.moved).get(match[1], match[1]), text) if "`" in text else text
 
     @property
     def is_ascii(self) -> bool:

@@ -29,8 +29,8 @@ def is_too_small(width: int, height: int) -> bool:
 
 def too_small_lines(width: int, height: int, glyphs: Glyphs) -> list[AnyLine]:
     """What stands in the place of a page then."""
-    words = f"{APP_NAME} needs {SMALLEST[0]}x{SMALLEST[1]} cells; this terminal has {width}x{height}. q quits."
-    return list(wrap(words, width, "text", glyphs))
+    words = f"{APP_NAME} needs {SMALLEST[0]}x{SMALLEST[1]} cells; this terminal has {width}x{height}. `q` quits."
+    return list(wrap(glyphs.keyed(words), width, "text", glyphs))
 
 
 def gutter_lines(height: int, glyphs: Glyphs) -> list[Line]:

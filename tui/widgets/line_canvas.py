@@ -8,6 +8,7 @@ slow connection a cursor step costs some hundred bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -42,6 +43,8 @@ class Look:
         """The look that suits a terminal."""
         glyphs = (PLAIN if terminal.color == "mono" else BLOCK) if terminal.unicode else ASCII
         custom = terminal.custom
+        glyphs = replace(glyphs, moved=tuple(custom.keys.moved.items()))
+        glyphs = replace(glyphs, moved=tuple(custom.keys.moved.items()))
         return cls(palette(terminal.color, terminal.light, family_of(custom.theme)), glyphs, custom)
 
     @property

@@ -28,7 +28,7 @@ class PopupKey(NamedTuple):
 
 
 HELP = PopupKey("?", "help", "What this shows, and its keys")
-CLOSE = PopupKey("Esc", "close", "Close (q does too)")
+CLOSE = PopupKey("Esc", "close", "Close (`q` does too)")
 BACK = PopupKey("Esc", "back", "Back")
 
 _ON_PANEL: dict[str, AnyKey] = {
@@ -62,7 +62,7 @@ def meanings(*rows: tuple[str, str]) -> Lines:
     def lines(width: int, glyphs: Glyphs) -> list[Line]:
         drawn: list[Line] = []
         for name, meaning in rows:
-            drawn += wrap(meaning, width, "text", glyphs, [(f"{name:<13} ", "strong")] if name else [])
+            drawn += wrap(glyphs.keyed(meaning), width, "text", glyphs, [(f"{name:<13} ", "strong")] if name else [])
         return drawn
 
     return lines
@@ -164,7 +164,7 @@ class Popup:
         rows.append((self.leave_key.key, self.leave_key.sentence))
         lines = [fit([("Keys", "title")], width, glyphs)]
         for keys, words in rows:
-            lines += wrap(words, width, "text", glyphs, [(f"{keys:<19} ", "key")])
+            lines += wrap(glyphs.keyed(words), width, "text", glyphs, [(f"{keys:<19} ", "key")])
         lines += [fit([], width, glyphs), fit([("What this is", "title")], width, glyphs)]
         return lines + (self.about(width, glyphs) if self.about is not None else [])
 

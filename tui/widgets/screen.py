@@ -238,7 +238,7 @@ class AppScreen(Screen[None]):
         if self.prompt is not None:
             return [chrome.prompt_line(self.prompt.text, self.matches, width, glyphs)]
         if self.flash:
-            return [chrome.message_line(self.flash, width, glyphs)]
+            return [chrome.message_line(glyphs.keyed(self.flash), width, glyphs)]
         popup = self.popups.popup
         if popup is None:
             return [self.foot_line(width)]

@@ -196,7 +196,7 @@ class Tab(LineCanvas):
         """What the numbers on this tab mean."""
         lines: list[Line] = []
         for name, meaning in (*self.column_help(), *self.meanings):
-            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<{self.NAME_CELLS}} ", "strong")])
+            lines += wrap(glyphs.keyed(meaning), width, "text", glyphs, [(f"{name:<{self.NAME_CELLS}} ", "strong")])
         return lines
 
     def card_help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import os
@@ -208,6 +209,53 @@ def test_a_moved_key_does_what_it_did_and_its_old_place_nothing() -> None:
     assert played(["R", "s"], custom) == first != played(["R", "e"], custom)
     typed = played(["ctrl+f", "s", "e", "q"], custom)
     assert "/seq" in typed  # what is typed is text
+
+
+@pytest.mark.parametrize(
+    ("page", "keys", "key", "sentence"),
+    [
+        ("training", ["question_mark", "G"], "w", "the notes ({}) say why"),
+        ("training", ["question_mark", "G"], "o", "it rests on, {} goes to"),
+        ("training", ["R", "d"], "d", "{} on another run compares"),
+        ("training", ["enter"], "o", "{} shows "),
+        ("timeline", ["m"], "m", "marked; {} again ends the interval"),
+        ("timeline", ["m", "greater_than_sign"], "m", "press {} again for the other end"),
+        ("timeline", [], "H", "{} shows another"),
+    ],
+)
+def test_sentences_name_the_users_keys(page: str, keys: list[str], key: str, sentence: str) -> None:
+    """And built-in ones where nothing is moved; the marks around them are seen by nobody."""
+    shown = {new: " ".join(whole(page, keys, key, new).replace("│", " ").split()) for new in (key, "ctrl+e")}
+    for new, text in shown.items():
+        assert sentence.format(new) in text
+        assert "`" not in text
+    assert sentence.format(key) not in shown["ctrl+e"]
+
+
+def whole(page: str, keys: list[str], key: str, new: str) -> str:
+    """The frame of a page after some keys, with one of them moved."""
+    custom = Custom(keys=Keymap({key: new} if new != key else {}))
+    typed = [new if textual_name(key) == one else one for one in keys]
+    return played((["4"] if page == "timeline" else []) + typed, custom, 160, 60)
+
+
+def test_no_sentence_names_a_key_that_may_have_moved() -> None:
+    """Built-in keys stand between backticks, where the user's take their place: `Glyphs.keyed`."""
+    keys = "|".join(re.escape(key) for key in KEY_NAMES if key.isalpha() and key not in ("a", "A", "B"))
+    does = "again|does|shows?|opens?|goes|loads?|reads?|lists?|marks?|quits?|leaves|follow|captures|compares|on another"
+    bare = re.compile(
+        rf"(?:^|[\s(;:,])(?:{keys}) (?:{does})\b|\((?:{keys})(?: (?:{keys}))?\)|\b[Pp]ress (?:{keys})\b"
+        rf"|[;:,] (?:{keys}) [a-z]+s [a-z]|\b(?:and|or|with|in|by) (?:{keys})[.,;:)]"
+    )
+    assert bare.search("so it is; i shows them") and bare.search("the notes (w) say") and not bare.search("`w` shows")
+    for file in PROGRAM.rglob("*.py"):
+        if "cli" in file.parts:  # what commands print may be read anywhere
+            continue
+        tree = ast.parse(file.read_text())
+        said_by_nobody = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said_by_nobody:
+                assert not bare.search(node.value), f"{file}, line {node.lineno}: {node.value}"
 
 
 def test_the_moved_key_of_leaving_leaves() -> None:

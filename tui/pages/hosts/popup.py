@@ -35,7 +35,7 @@ _ABOUT = meanings(
     (
         "",
         "The hosts of the run, and their cores, side by side: which one holds up the others, and by how much. Below "
-        "the list the one under the cursor is taken apart: where its mean step goes, or one step of it (h l).",
+        "the list the one under the cursor is taken apart: where its mean step goes, or one step of it (`h` `l`).",
     ),
     ("late", "a column a step: how far the host was behind in it; full is as far as any host ever was."),
 )

@@ -70,7 +70,7 @@ class ArraysBeside:
             return f"{name} beside: {clean(self.problem, ascii_only)}"
         from tpuprof.tui.report.holders import holders, in_a_line  # noqa: PLC0415
 
-        return f"L live arrays, {name} beside: {in_a_line(holders(self.page), ascii_only)}"
+        return f"`L` live arrays, {name} beside: {in_a_line(holders(self.page), ascii_only)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,8 @@ class MemoryTab(Tab):
         """The view or the state."""
         view = self.view
         if view is not None and self._arrays is not None:
-            line = fit([(f" {self._arrays.words(self.look.glyphs.is_ascii)}", "key")], width, self.look.glyphs)
+            glyphs = self.look.glyphs
+            line = fit([(f" {glyphs.keyed(self._arrays.words(glyphs.is_ascii))}", "key")], width, glyphs)
             return [*view.draw(width, height - 1, self.look.glyphs), line]
         if view is not None:
             return view.draw(width, height, self.look.glyphs)

@@ -207,7 +207,7 @@ def framework_card(
     main = int(page.main_op[row])
     if main >= 0:
         of_all = share(float(ops.self_fraction[main]))
-        card.entry("longest", f"{ops.table.name[main]}, {of_all} of all time  (o: go there)")
+        card.entry("longest", f"{ops.table.name[main]}, {of_all} of all time  {glyphs.keyed('(`o`: go there)')}")
     return card.lines
 
 
@@ -228,7 +228,7 @@ def kernel_card(page: KernelsPage, row: int, width: int, glyphs: Glyphs) -> list
     if kernel.framework_op:
         card.entry("op", kernel.framework_op)
     if kernel.op and kernel.op != kernel.framework_op:
-        card.entry("part of", f"{kernel.op}  (o: go there)")
+        card.entry("part of", f"{kernel.op}  {glyphs.keyed('(`o`: go there)')}")
     card.entry("launch", f"grid {kernel.grid or UNKNOWN}, block {kernel.block or UNKNOWN}")
     registers = UNKNOWN if kernel.registers is None else count(kernel.registers)
     shared = UNKNOWN if kernel.shared_bytes is None else size(kernel.shared_bytes)

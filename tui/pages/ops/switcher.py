@@ -187,7 +187,7 @@ class Views:
         if self.marked is None or self.marked == row:
             is_new, self.marked = self.marked is None, None if self.marked == row else row
             name = pages.listed.table.name[row]
-            return f"{name} is marked: c on another op compares them" if is_new else f"{name} is no longer marked"
+            return f"{name} is marked: `c` on another op compares them" if is_new else f"{name} is no longer marked"
         from tpuprof.parsers.pages.ops.compare import compare_ops  # noqa: PLC0415 - for those who compare
 
         return compare_ops(pages.listed, self.marked, row)

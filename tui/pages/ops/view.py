@@ -178,10 +178,12 @@ class OpsTab(Tab):
         failure = self._failures.get(self.views.other)
         if failure is not None:
             return state_lines(Failed(failure), width, height, glyphs)
-        words = f"{self.views.titles[self.views.at]} are read now. After Esc, r reads them again."
+        words = f"{self.views.titles[self.views.at]} are read now. After Esc, `r` reads them again."
         if self.views.at == FRAMEWORK:
-            words = "Framework ops are read from the host threads' lines, which takes longer. After Esc, r reads them."
-        return wrap(words, width, "dim", glyphs, [("  ", "dim")])
+            words = (
+                "Framework ops are read from the host threads' lines, which takes longer. After Esc, `r` reads them."
+            )
+        return wrap(glyphs.keyed(words), width, "dim", glyphs, [("  ", "dim")])
 
     def _side_by_side(self, view: View, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         card_width = _card_width(width)

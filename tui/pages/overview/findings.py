@@ -100,7 +100,7 @@ def finding_details(finding: Finding, page: Overview, width: int, glyphs: Glyphs
     lines += [fit([], width, glyphs), *wrap(finding.advice, width, "text", glyphs, [(f"{glyphs.arrow} ", "key")])]
     words = _jump(finding, page, glyphs.is_ascii)
     if words:
-        key: list[Span] = [("o shows ", "key")] if with_key else [("see ", "dim")]
+        key: list[Span] = [(glyphs.keyed("`o` shows "), "key")] if with_key else [("see ", "dim")]
         lines += [fit([], width, glyphs), *wrap(words, width, "text", glyphs, key)]
     return lines
 

@@ -39,8 +39,8 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("HBM BW", "bytes that ops move to and from HBM by the compiler's count, against the device's peak."),
     (
         "Why slow?",
-        "what takes more of a step than it needs to, most first; ~ marks an estimate. Enter tells what it rests on, o "
-        "goes to where to look.",
+        "what takes more of a step than it needs to, most first; ~ marks an estimate. Enter tells what it rests on, "
+        "`o` goes to where to look.",
     ),
     ("Device time", "self time of all ops by class, over all cores; with idle it adds up to the whole."),
     ("C V D N H ?", "compute (matrix unit), vector, copy (DMA), collective (network), host, unknown category."),
@@ -50,14 +50,14 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("FLOP/s", "FLOPs by the compiler's count over the op's time; n/a where the profile has no count."),
     (
         "REQUEST, RUN",
-        "in programs that serve: what a request took, or a run of the module with most time; v takes it apart.",
+        "in programs that serve: what a request took, or a run of the module with most time; `v` takes it apart.",
     ),
-    ("EFFICIENCY", "the larger of FLOPS and HBM BW: how near the program is to its roof. On wide screens, and in i."),
+    ("EFFICIENCY", "the larger of FLOPS and HBM BW: how near the program is to its roof. On wide screens, and in `i`."),
     (
         "OPS PLACED",
-        "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. Also in i.",
+        "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. Also in `i`.",
     ),
-    ("n/a", "the profile cannot tell: the notes (w) say why. It is never 0 instead."),
+    ("n/a", "the profile cannot tell: the notes (`w`) say why. It is never 0 instead."),
 )
 
 
@@ -89,7 +89,7 @@ LATENCY_MEANINGS: tuple[tuple[str, str], ...] = (
         "s32[8,1]",
         "arguments that tell the batch: arrays of whole numbers, and what differs from the module's other shapes.",
     ),
-    ("n/a", "the profile cannot tell: the notes (w) say why. It is never 0 instead."),
+    ("n/a", "the profile cannot tell: the notes (`w`) say why. It is never 0 instead."),
 )
 
 
@@ -102,7 +102,7 @@ class OverviewTab(GraphTab[Overview]):
             "worth",
             "what a step would save if what the finding is about cost nothing, or what it should; ~: an estimate.",
         ),
-        ("rests on", "the figures behind a finding, each as it stands on the page that o goes to."),
+        ("rests on", "the figures behind a finding, each as it stands on the page that `o` goes to."),
         ("step", "its time on the slowest core, then its parts by the profile's own breakdown."),
         ("rank, share", "of an op: by self time over all cores."),
     )

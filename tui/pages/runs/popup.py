@@ -155,7 +155,7 @@ class RunsPopup(FilteredPopup):
             words = f"{counted(count, 'run')}, by {_NAMES[self.order]}; * is the newest"
             if self._marked is not None:
                 name = clean(self._marked.name, self.look.glyphs.is_ascii)
-                words = f"{name}: d on another run compares, with A the older"
+                words = f"{name}: {self.look.glyphs.keyed('`d`')} on another run compares, with A the older"
                 return pad([(f"{self._letter()} ", "panel.key"), (words, "panel")], width, "panel")
             return pad([(words, "panel.dim")], width, "panel")
         return self.filter_line(f"{shown:,} of {count:,}", width)

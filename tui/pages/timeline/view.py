@@ -96,7 +96,7 @@ _OF_EVENTS: tuple[tuple[str, str], ...] = (
     ("self time", "without the events nested in it, and the share of it."),
     ("in step", "the step that it began in, and how far into that."),
     ("occurrences", "events of this name on the same track."),
-    ("> <", "arrows: what it launched or started, and what launched it; > and < on the timeline follow them."),
+    ("> <", "arrows: what it launched or started, and what launched it; `>` and `<` on the timeline follow them."),
     ("Stats", "of the event itself, then those that all events of its name share. Times in ps are written with units."),
 )
 
@@ -142,9 +142,9 @@ class TimelineTab(Tab):
             return words
         notes = []
         if self._view is not None and self._view.is_on_a_part:
-            notes.append("It opened on the stretch where devices worked; 0 shows all")
+            notes.append("It opened on the stretch where devices worked; `0` shows all")
         if shown.run_hosts > 1 and not shown.is_chosen:
-            notes.append(f"The timeline is of host {printable(shown.timeline.host)}; H shows another")
+            notes.append(f"The timeline is of host {printable(shown.timeline.host)}; `H` shows another")
         return ". ".join(notes)
 
     def show_state(self, state: State) -> None:

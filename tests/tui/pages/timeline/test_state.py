@@ -135,7 +135,7 @@ def test_the_ends_of_an_interval_move_to_the_cursor(view: TimelineView) -> None:
     view.next_event(1)
     view.mark()
     view.next_event(1)
-    assert view.move_end(1) == "27.0000 ms; M lists what ran in it"
+    assert view.move_end(1) == "27.0000 ms; `M` lists what ran in it"
     assert view.interval == (0, 27 * MS), "up to the end of the event that the cursor is at the start of"
     view.next_event(-1)
     view.move_end(-1)
@@ -230,7 +230,7 @@ def test_gaps_are_found_on_the_row(view: TimelineView) -> None:
 
 
 def test_marks_span_an_interval_and_are_given_up(view: TimelineView) -> None:
-    assert view.mark() == "marked; m again ends the interval"
+    assert view.mark() == "marked; `m` again ends the interval"
     view.move_cells(50)
     view.mark()
     assert view.interval is not None and view.interval[1] > view.interval[0]

@@ -70,7 +70,7 @@ class Composed:
 def head_line(diff: Diff, width: int, glyphs: Glyphs) -> Line:
     """Both runs' names."""
     lead = " tpuprof-tui  DIFF  " if width >= NARROW else " DIFF  "
-    tail = "? help "
+    tail = glyphs.keyed("`?` help ")
     room = width - len(lead) - len(tail) - 8
     names = [clean(side.name, glyphs.is_ascii) for side in (diff.before, diff.after)]
     if len(names[0]) + len(names[1]) > room:
@@ -195,9 +195,9 @@ def _table_rule(diff: Diff, view: View, count: int, total: int, width: int, glyp
     if view.words:
         words += f" with {clean(view.words, glyphs.is_ascii)}"
     if view.hides_same and count < total:
-        words += ", same hidden (i)"
+        words += glyphs.keyed(", same hidden (`i`)")
     if view.name == "ops" and has_clones(part_of(diff, view.name, view.phase)):
-        words += ", clones apart (b)" if view.apart else ", clones together (b)"
+        words += glyphs.keyed(", clones apart (`b`)" if view.apart else ", clones together (`b`)")
     if view.name in HIDING and view.name != "setup" and width >= 100:
         words += f", by {SORT_WORDS[view.sort]}"
     return rule(table_title(part_of(diff, view.name, view.phase), view.name), width, glyphs, words)
@@ -222,7 +222,7 @@ def _nothing(diff: Diff, view: View, total: int) -> str:
         return diff.unknown.get(key) or "The profiles hold none of it."
     if view.words:
         return "Nothing holds these words; Esc clears the filter."
-    return f"All {total:,} are the same within the noise; i shows them."
+    return f"All {total:,} are the same within the noise; `i` shows them."
 
 
 # --- tables

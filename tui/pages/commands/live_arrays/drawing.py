@@ -314,9 +314,9 @@ def _listed(
     """A line each; the last one says how many more there are."""
     if most is None or len(items) <= most:
         return [line(item) for item in items]
-    rest = fit(
-        [(f" {glyphs.ellipsis} and {len(items) - most + 1} more devices: d shows one at a time", "dim")], width, glyphs
-    )
+    key = glyphs.keyed("`d`")
+    words = f" {glyphs.ellipsis} and {len(items) - most + 1} more devices: {key} shows one at a time"
+    rest = fit([(words, "dim")], width, glyphs)
     return [*(line(item) for item in items[: most - 1]), rest]
 
 

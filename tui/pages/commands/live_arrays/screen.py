@@ -40,7 +40,7 @@ ABOUT = meanings(
     ("", "Arrays that were alive in device memory when the file was written, those of one row."),
     ("size", "of all of them together, and their share of all live arrays."),
     ("kind", "what holds the memory, as the file says: arrays, or compiled programs."),
-    ("stack", "the calls that made them, innermost first; e opens the line in $EDITOR from the list below."),
+    ("stack", "the calls that made them, innermost first; `e` opens the line in $EDITOR from the list below."),
     ("change", "where two files are compared: what the later one holds more or less."),
 )
 

@@ -39,10 +39,10 @@ ABOUT_ADVICE = meanings(
     ("saves", "an estimate from the listed buffers, before the compiler has seen the change; advice may overlap."),
 )
 ABOUT_BUFFER = meanings(
-    ("", "One buffer of those that are in memory when it is fullest, or all of one source line (b)."),
+    ("", "One buffer of those that are in memory when it is fullest, or all of one source line (`b`)."),
     ("size", "bytes in memory, padding among them."),
     ("padding", "what the tiles of 8 by 128 elements (of 32 bits) leave empty; none where the shape fills them."),
-    ("source", "the line that made it; e opens it in $EDITOR from the list below."),
+    ("source", "the line that made it; `e` opens it in $EDITOR from the list below."),
 )
 
 
@@ -258,7 +258,9 @@ class TriageScreen(PageScreen):
         from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
 
         held = holders.holders(self._arrays, self.triage.device)
-        words = cut(f" Who holds it (a): {holders.in_a_line(held, glyphs.is_ascii)}", width - 1, glyphs)
+        words = cut(
+            f" {glyphs.keyed('Who holds it (`a`)')}: {holders.in_a_line(held, glyphs.is_ascii)}", width - 1, glyphs
+        )
         return [fit([(words, "key")], width, glyphs), *holders.lines(held, "", width, glyphs)]
 
     def _open_arrays(self) -> None:

@@ -70,9 +70,9 @@ def _peak_line(page: SpaceMemory, width: int, glyphs: Glyphs) -> Line:
         spans += [("  unpadded ", "dim"), (binary_size(page.peak_unpadded_bytes), "text")]
     spans += [("  headroom ", "dim"), (binary_size(headroom), key)]
     if headroom is not None and headroom < 0:
-        spans.append((" does not fit: x says what to do", "bad"))
+        spans.append((glyphs.keyed(" does not fit: `x` says what to do"), "bad"))
     elif headroom is not None and capacity is not None and headroom < NEARLY * capacity.size_bytes:
-        spans.append((" nearly full: x says what to do", key if key != "good" else "warn"))
+        spans.append((glyphs.keyed(" nearly full: `x` says what to do"), key if key != "good" else "warn"))
     room = min(_MOST_BAR, width - line_width(tuple(spans)) - 4)
     if room >= _LEAST_BAR:
         spans += [("  ", "text"), *composition_bar(page, room, glyphs)]

@@ -115,7 +115,9 @@ class TimelinePage:
         if timeline.lost:
             return fit([(" incomplete: ", "warn"), (clean(timeline.lost[0][:1000], ascii_only), "dim")], width, glyphs)
         words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}"
-        words += f", one of {counted(self._hosts, 'host')}: H shows another" if self._hosts > 1 else ""
+        words += (
+            f", one of {counted(self._hosts, 'host')}: {glyphs.keyed('`H`')} shows another" if self._hosts > 1 else ""
+        )
         return fit([(clean(words, ascii_only), "dim")], width, glyphs)
 
     def point(self, x: int, y: int) -> None:

@@ -98,7 +98,7 @@ def panel_lines(
     tail = [] if marks is None else [_mark_line(marks, width, glyphs)]
     room = max(0, height - len(tail))
     if facts is None:
-        lines = [fit([(f" {_seen(hint, glyphs)}", "dim")], width, glyphs)]
+        lines = [fit([(f" {_seen(glyphs.keyed(hint), glyphs)}", "dim")], width, glyphs)]
     else:
         origin = _texts(((facts.framework_op, "text"), (facts.source, "dim")), glyphs)
         arrows = _texts([(text, "text") for text in facts.arrows], glyphs)
@@ -223,7 +223,7 @@ def _mark_line(marks: MarkFacts, width: int, glyphs: Glyphs) -> Line:
     base: Span = (f" of {_seen(marks.base, glyphs, 40)}", "dim")
     if marks.end_ps is None:
         head: Entry = [(" m ", "mark"), (duration(marks.start_ps, ascii_only, _DIGITS), "text"), base]
-        return fit([*head, ("   press m again for the other end", "dim")], width, glyphs)
+        return fit([*head, (glyphs.keyed("   press `m` again for the other end"), "dim")], width, glyphs)
     begin, end = sorted((marks.start_ps, marks.end_ps))
     first, last = (instant(ps, end - begin, ascii_only) for ps in (begin, end))
     lasting: Entry = [(f" m{glyphs.ellipsis}m ", "mark"), (duration(end - begin, ascii_only, _DIGITS), "strong")]
@@ -305,7 +305,7 @@ def hint_of(view: TimelineView) -> str:
     if row is None:
         return "no track is called so; Esc shows all of them"
     if row.kind == "section":
-        return "Enter or z opens and closes the section, j goes on to its tracks"
+        return "Enter or `z` opens and closes the section, `j` goes on to its tracks"
     section = view.timeline.sections[row.section]
     if row.kind == "rate":
         return _rate_words(view, section.rates[row.item])
@@ -318,7 +318,7 @@ def hint_of(view: TimelineView) -> str:
         return f"{section.title}, {counter.name}: {known} at the cursor, at most in its cell; {average} over the window"
     track = section.tracks[row.item]
     words = (row.kind == "lane" and _gap_words(track, row.lane, view.cursor_ps)) or (
-        "no event here; . and , next and previous one, } next long gap"
+        "no event here; `.` and `,` next and previous one, `}` next long gap"
     )
     return f"{section.title}, {track.name}: {words}"
 
