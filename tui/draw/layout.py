@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, StyleKey, line_width, plain
 
@@ -21,6 +22,21 @@ LOW = 21
 
 TALL = 30
 """Rows from which on the page has air and every line of the verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A page with a table, in lines.
+
+    Attributes:
+        first_row_line: line of the first row that shows; -1 where none does.
+        first, room: the first row that shows, and how many fit.
+    """
+
+    lines: tuple[Line, ...]
+    first_row_line: int
+    first: int
+    room: int
 
 
 def clean(text: str, ascii_only: bool = False) -> str:

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from textual import work
 from textual.app import App, ComposeResult, SuspendNotSupported
@@ -28,6 +28,7 @@ from textual.screen import Screen
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.format import count as counted
+from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.ending import GRACE_SECONDS, ended_by_signals
@@ -342,24 +343,12 @@ class AppScreen(Screen[None]):
         self.redraw()
 
 
-class Composed(Protocol):
-    """A page that was drawn."""
-
-    @property
-    def first_row_line(self) -> int:
-        """The line that the table's rows begin on; -1 without."""
-
-    @property
-    def first(self) -> int:
-        """Index of the first row that shows."""
-
-    @property
-    def room(self) -> int:
-        """How many rows fit."""
+_Row = TypeVar("_Row")
+_Made = TypeVar("_Made")
 
 
-class PageScreen(AppScreen):
-    """A screen with one page; what the page is, a subclass says. Leaving it ends the app where it `is_alone`.
+class PageScreen(AppScreen, Generic[_Row]):
+    """A screen with one page with rows; what they are, a subclass says. Leaving it ends the app where it `is_alone`.
 
     Attributes:
         view: what the user looks at: a data class with a cursor, the first row that shows, and the words of the filter.
@@ -367,7 +356,6 @@ class PageScreen(AppScreen):
     """
 
     view: Any
-    composed: Composed | None
 
     DEFAULT_CSS = """
     PageScreen > #body { height: 1fr; }
@@ -376,14 +364,28 @@ class PageScreen(AppScreen):
     def __init__(self, look: Look, environ: Mapping[str, str] | None, note: str, is_alone: bool) -> None:
         super().__init__(look, environ, note)
         self._is_alone = is_alone
+        self.composed: Composed | None = None
+        self._kept: tuple[object, Any] | None = None
         self.body = LineCanvas(look, partial(self.draw_page, glyphs=look.glyphs), self.point_at, self._wheel, id="body")
 
     # --- what a kind of page says
 
     @property
-    def rows(self) -> Sequence[object]:
+    def rows(self) -> Sequence[_Row]:
         """The rows that pass the filter."""
         raise NotImplementedError
+
+    @property
+    def row(self) -> _Row | None:
+        """The row under the cursor."""
+        return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
+
+    def kept(self, key: object, make: Callable[[], _Made]) -> _Made:
+        """What depends on the view, such as the rows: made anew where the key, which says on what, is another one."""
+        if self._kept is None or self._kept[0] != key:
+            self._kept = (key, make())
+        made: _Made = self._kept[1]
+        return made
 
     @property
     def actions(self) -> Mapping[str, Callable[[], None]]:
@@ -394,7 +396,7 @@ class PageScreen(AppScreen):
         """The line on top."""
         raise NotImplementedError
 
-    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+    def compose_page(self, width: int, height: int, glyphs: Glyphs) -> Composed:
         """The page."""
         raise NotImplementedError
 
@@ -404,7 +406,11 @@ class PageScreen(AppScreen):
 
     def move(self, rows: int, screens: float) -> None:
         """Moves the cursor by rows and screens."""
-        raise NotImplementedError
+        self.point(self.view.cursor + self.rows_in(rows, screens))
+
+    def rows_in(self, rows: int, screens: float) -> int:
+        """How many rows these are together, by how many fit."""
+        return rows + round(screens * (self.composed.room if self.composed is not None else 1))
 
     def point(self, row: int) -> None:
         """Puts the cursor on a row, or on the nearest that there is."""
@@ -428,6 +434,12 @@ class PageScreen(AppScreen):
     def page_canvases(self) -> Sequence[LineCanvas]:
         """The page."""
         return (self.body,)
+
+    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+        """The page, with the cursor in sight."""
+        self.composed = self.compose_page(width, height, glyphs)
+        self.view = replace(self.view, first=self.composed.first)
+        return self.composed.lines
 
     def lay_out_page(self, width: int, height: int) -> None:
         """Prepares the page."""

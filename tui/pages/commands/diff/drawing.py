@@ -11,7 +11,20 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.session.diff.model import Change, Diff, Side
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import LOW, NARROW, TALL, clean, cut, cut_middle, fit, note_lines, rule, shown_top, wrap
+from tpuprof.tui.draw.layout import (
+    LOW,
+    NARROW,
+    TALL,
+    Composed,
+    clean,
+    cut,
+    cut_middle,
+    fit,
+    note_lines,
+    rule,
+    shown_top,
+    wrap,
+)
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.diff.changes import (
@@ -55,16 +68,6 @@ class View:
     hides_same: bool = True
     apart: bool = False
     phase: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Composed:
-    """The page's lines; where the table's rows begin (-1 without), the first row shown and how many fit."""
-
-    lines: tuple[Line, ...]
-    first_row_line: int
-    first: int
-    room: int
 
 
 def head_line(diff: Diff, width: int, glyphs: Glyphs) -> Line:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.session.diff.model import Diff, OpChange
+from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.pages.commands.diff.changes import (
     HIDING,
@@ -22,7 +23,7 @@ from tpuprof.tui.pages.commands.diff.changes import (
     part_of,
 )
 from tpuprof.tui.pages.commands.diff.details import OF_CARDS, card, foot_keys, help_lines, summary
-from tpuprof.tui.pages.commands.diff.drawing import Composed, View, compose, is_sortable, shown
+from tpuprof.tui.pages.commands.diff.drawing import View, compose, is_sortable, shown
 from tpuprof.tui.pages.commands.diff.drawing import head_line as drawn_head
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.terminal.detect import Terminal
 
 
-class DiffScreen(PageScreen):
+class DiffScreen(PageScreen[Entry]):
     """Shows what changed from one run to another.
 
     Args:
@@ -54,8 +55,6 @@ class DiffScreen(PageScreen):
         self.diff = diff
         self.view: View = View()
         self._all: dict[tuple[ViewName, bool, str], tuple[Entry, ...]] = {}
-        self._rows: tuple[tuple[object, ...], tuple[Entry, ...]] = ((), ())
-        self.composed: Composed | None = None
 
     @property
     def all_rows(self) -> tuple[Entry, ...]:
@@ -72,28 +71,19 @@ class DiffScreen(PageScreen):
 
     @property
     def rows(self) -> tuple[Entry, ...]:
-        """The rows that show, made anew where what they depend on has changed."""
+        """The rows that show."""
         view = self.view
         key = (view.name, view.sort, view.words, view.hides_same, view.apart, view.phase)
-        if self._rows[0] != key:
-            hides = view.hides_same and view.name in HIDING
-            self._rows = (key, shown(self.all_rows, view.sort, view.words, hides))
-        return self._rows[1]
-
-    @property
-    def row(self) -> Entry | None:
-        """The row under the cursor."""
-        return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
+        hides = view.hides_same and view.name in HIDING
+        return self.kept(key, lambda: shown(self.all_rows, view.sort, view.words, hides))
 
     def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
         """The two runs."""
         return drawn_head(self.diff, width, glyphs)
 
-    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+    def compose_page(self, width: int, height: int, glyphs: Glyphs) -> Composed:
         """The verdict and the view."""
-        self.composed = compose(self.diff, self.view, self.rows, len(self.all_rows), width, height, glyphs)
-        self.view = replace(self.view, first=self.composed.first)
-        return self.composed.lines
+        return compose(self.diff, self.view, self.rows, len(self.all_rows), width, height, glyphs)
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:
         """The keys of the view."""
@@ -132,12 +122,11 @@ class DiffScreen(PageScreen):
 
     def move(self, rows: int, screens: float) -> None:
         """Moves the cursor, or scrolls the steps."""
-        room = self.composed.room if self.composed is not None else 1
-        by = rows + round(screens * room)
         if self.view.name == "steps":
-            self.view = replace(self.view, first=max(0, min(self.view.first + by, 10**6)))
+            first = self.view.first + self.rows_in(rows, screens)
+            self.view = replace(self.view, first=max(0, min(first, 10**6)))
         else:
-            self.point(self.view.cursor + by)
+            super().move(rows, screens)
 
     def enter(self) -> None:
         """All of the change under the cursor; of a phase its ops."""

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from textual import work
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
-from tpuprof.parsers.capture.runtime_metrics import Reading, headline
+from tpuprof.parsers.capture.runtime_metrics import Device, Reading, headline
+from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.spans import Glyphs
-from tpuprof.tui.pages.commands.live.drawing import Composed, View, compose, head_line, help_lines
+from tpuprof.tui.pages.commands.live.drawing import View, compose, head_line, help_lines
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader
@@ -33,7 +34,7 @@ MOST_READINGS = 3_600
 _FOOT = (("j k", "device"), ("C", "capture"), ("p", "pause"), ("y", "copy"), ("?", "help"), ("q", "quit"))
 
 
-class LiveScreen(PageScreen):
+class LiveScreen(PageScreen[Device]):
     """Shows the readings."""
 
     def __init__(
@@ -51,10 +52,9 @@ class LiveScreen(PageScreen):
         self.problem = ""
         self.view: View = View(captures=tuple(captures))
         self._shown: tuple[Reading, ...] = tuple(readings)
-        self.composed: Composed | None = None
 
     @property
-    def rows(self) -> Sequence[object]:
+    def rows(self) -> Sequence[Device]:
         """The devices."""
         return self._shown[-1].devices if self._shown else ()
 
@@ -83,19 +83,13 @@ class LiveScreen(PageScreen):
         """Who is asked, and how often."""
         return head_line(self.addresses, self.every_seconds, self.view, width, glyphs)
 
-    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+    def compose_page(self, width: int, height: int, glyphs: Glyphs) -> Composed:
         """The answer, the devices and the last minutes."""
-        self.composed = compose(self._shown, self.problem, self.view, width, height, glyphs)
-        self.view = replace(self.view, first=self.composed.first)
-        return self.composed.lines
+        return compose(self._shown, self.problem, self.view, width, height, glyphs)
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:
         """The keys."""
         return _FOOT
-
-    def move(self, rows: int, screens: float) -> None:
-        """Moves the cursor."""
-        self.point(self.view.cursor + rows + round(screens * (self.composed.room if self.composed else 1)))
 
     def enter(self) -> None:
         """A device has nothing more to tell than its row."""

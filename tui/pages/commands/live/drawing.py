@@ -17,7 +17,7 @@ from tpuprof.parsers.capture.runtime_metrics import (
 )
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import duration, local_minute
-from tpuprof.tui.draw.layout import clean, fit, labelled, rule, shown_top, wrap
+from tpuprof.tui.draw.layout import Composed, clean, fit, labelled, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 
 UNKNOWN = "n/a"
@@ -48,21 +48,6 @@ class View:
     is_paused: bool = False
     captures: tuple[float, ...] = ()
     words: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Composed:
-    """The page in lines.
-
-    Attributes:
-        first_row_line: line of the first device; -1 where none shows.
-        room, first: rows that fit, and the first row shown.
-    """
-
-    lines: tuple[Line, ...]
-    first_row_line: int
-    room: int
-    first: int
 
 
 def head_line(addresses: Sequence[str], every_seconds: float, view: View, width: int, glyphs: Glyphs) -> Line:
@@ -103,7 +88,7 @@ def compose(readings: Sequence[Reading], problem: str, view: View, width: int, h
         lines.append(fit([mark, *spans], width, glyphs))
     rest = max(0, height - len(lines) - len(below))
     lines += [fit([], width, glyphs)] * rest if rest and len(last.devices) <= room else []
-    return Composed((*lines, *below), begin if last.devices else -1, room, first)
+    return Composed((*lines, *below), begin if last.devices else -1, first, room)
 
 
 def _titles(width: int) -> str:
@@ -234,10 +219,10 @@ def help_lines(unknown: Mapping[str, str], width: int, glyphs: Glyphs) -> list[L
         ("idle", "since when the TensorCore has had nothing to do"),
         (UNKNOWN, "the runtime does not tell it"),
         *((name, reason) for name, reason in unknown.items()),
-        ("j k", "go to another device"),
-        ("p", "pause: figures stay; readings go on"),
-        ("C", "take a profile of the program beside it, and open it; leaving it comes back here"),
-        ("y", "copy the sentence on top"),
-        ("q", "leave"),
+        ("`j` `k`", "go to another device"),
+        ("`p`", "pause: figures stay; readings go on"),
+        ("`C`", "take a profile of the program beside it, and open it; leaving it comes back here"),
+        ("`y`", "copy the sentence on top"),
+        ("`q`", "leave"),
     ]
-    return labelled([(f"{name}", clean(text, glyphs.is_ascii)) for name, text in rows], width, glyphs)
+    return labelled([(glyphs.keyed(name), clean(text, glyphs.is_ascii)) for name, text in rows], width, glyphs)

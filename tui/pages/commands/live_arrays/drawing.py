@@ -17,6 +17,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import (
     LOW,
     NARROW,
+    Composed,
     beside,
     clean,
     cut,
@@ -67,16 +68,6 @@ class View:
     kind: str | None = None
     device: str | None = None
     hides_same: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Composed:
-    """The page in lines; where the table's rows begin (-1 without), the first row shown and how many fit."""
-
-    lines: tuple[Line, ...]
-    first_row_line: int
-    first: int
-    room: int
 
 
 def sorts(content: Content) -> tuple[str, ...]:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.live_arrays import BY, Group
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
-from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.layout import Composed, clean
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.pages.commands.live_arrays.card import card, excerpt_of
 from tpuprof.tui.pages.commands.live_arrays.drawing import (
-    Composed,
     Content,
     Listed,
     Row,
@@ -45,7 +44,7 @@ ABOUT = meanings(
 )
 
 
-class LiveArraysScreen(PageScreen):
+class LiveArraysScreen(PageScreen[Row]):
     """Shows who holds device memory, or what grew.
 
     Args:
@@ -65,36 +64,25 @@ class LiveArraysScreen(PageScreen):
         super().__init__(look, environ, note, is_alone)
         self.content = content
         self.view: View = View()
-        self._listed: tuple[View, Listed] | None = None
-        self.composed: Composed | None = None
 
     @property
     def listed(self) -> Listed:
-        """What the table shows, made anew where what it depends on has changed."""
-        key = replace(self.view, cursor=0, first=0)
-        if self._listed is None or self._listed[0] != key:
-            self._listed = (key, listed(self.content, key))
-        return self._listed[1]
+        """What the table shows."""
+        view = replace(self.view, cursor=0, first=0)
+        return self.kept(view, lambda: listed(self.content, view))
 
     @property
     def rows(self) -> tuple[Row, ...]:
         """The rows that show."""
         return self.listed.rows
 
-    @property
-    def row(self) -> Row | None:
-        """The row under the cursor."""
-        return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
-
     def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
         """The file, or both."""
         return head_line(self.content, width, glyphs)
 
-    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+    def compose_page(self, width: int, height: int, glyphs: Glyphs) -> Composed:
         """The sentence, the devices and the table."""
-        self.composed = compose(self.content, self.view, self.listed, width, height, glyphs)
-        self.view = replace(self.view, first=self.composed.first)
-        return self.composed.lines
+        return compose(self.content, self.view, self.listed, width, height, glyphs)
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:
         """The keys of the view."""
@@ -123,11 +111,6 @@ class LiveArraysScreen(PageScreen):
 
     def number(self, number: int) -> None:
         """Nothing is numbered here."""
-
-    def move(self, rows: int, screens: float) -> None:
-        """Moves the cursor."""
-        room = self.composed.room if self.composed is not None else 1
-        self.point(self.view.cursor + rows + round(screens * room))
 
     def enter(self) -> None:
         """The whole stack, and all else of the row under the cursor."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
-from tpuprof.tui.draw.layout import clean, cut, fit
+from tpuprof.tui.draw.layout import Composed, clean, cut, fit
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.commands.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
 from tpuprof.tui.pages.commands.oom.draw.help import foot_keys, help_lines
-from tpuprof.tui.pages.commands.oom.draw.page import Composed, View
+from tpuprof.tui.pages.commands.oom.draw.page import View
 from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
 from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
 from tpuprof.tui.pages.commands.oom.draw.table import SORTS, Row, instruction_of, rows_of
@@ -46,7 +46,7 @@ ABOUT_BUFFER = meanings(
 )
 
 
-class TriageScreen(PageScreen):
+class TriageScreen(PageScreen[Row]):
     """Shows what is too large and what to do about it.
 
     Args:
@@ -77,8 +77,6 @@ class TriageScreen(PageScreen):
         self._try = try_out
         self._arrays = arrays
         self._excerpts: dict[str, SourceExcerpt | None] = {}
-        self._rows: tuple[tuple[object, ...], tuple[Row, ...]] = ((), ())
-        self.composed: Composed | None = None
 
     @property
     def triage(self) -> Triage:
@@ -87,18 +85,11 @@ class TriageScreen(PageScreen):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The table's rows, made anew where what they depend on has changed."""
+        """The table's rows."""
         view = self.view
         chosen = self.trial.chosen if self.trial is not None else frozenset()
         key = (self.at, view.sort, view.words, view.grouped, chosen)
-        if self._rows[0] != key:
-            self._rows = (key, rows_of(self.triage, self.trial, view.sort, view.words, view.grouped))
-        return self._rows[1]
-
-    @property
-    def row(self) -> Row | None:
-        """The row under the cursor."""
-        return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
+        return self.kept(key, lambda: rows_of(self.triage, self.trial, view.sort, view.words, view.grouped))
 
     @property
     def buffer(self) -> Buffer | None:
@@ -109,13 +100,11 @@ class TriageScreen(PageScreen):
         """Which error it is."""
         return drawn_head(self.triage, self.at, len(self.triages), width, glyphs)
 
-    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+    def compose_page(self, width: int, height: int, glyphs: Glyphs) -> Composed:
         """What is too large, the advice or the toggles, and the table."""
         excerpt = self._excerpt() if width >= 100 else None
         held = self._holders(width, glyphs)
-        self.composed = drawn(self.triage, self.trial, self.view, width, height, glyphs, self.rows, excerpt, held)
-        self.view = replace(self.view, first=self.composed.first)
-        return self.composed.lines
+        return drawn(self.triage, self.trial, self.view, width, height, glyphs, self.rows, excerpt, held)
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:
         """The keys of what is shown."""
@@ -157,13 +146,11 @@ class TriageScreen(PageScreen):
 
     def move(self, rows: int, screens: float) -> None:
         """Moves the cursor, over the toggles while trying."""
-        room = self.composed.room if self.composed is not None else 1
-        by = rows + round(screens * room)
         if self.view.is_trying:
-            most = len(self.triage.toggles) - 1
-            self.view = replace(self.view, toggle=max(0, min(self.view.toggle + by, most)))
+            toggle = self.view.toggle + self.rows_in(rows, screens)
+            self.view = replace(self.view, toggle=max(0, min(toggle, len(self.triage.toggles) - 1)))
         else:
-            self.point(self.view.cursor + by)
+            super().move(rows, screens)
 
     def number(self, number: int) -> None:
         """Chooses advice and goes to its largest buffer; again: opens all of it. While trying, ticks a toggle."""

@@ -12,12 +12,11 @@ from tests.parsers.session.diff.test_compare import BASE, steady
 from tests.parsers.session.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden
 from tpuprof.parsers.session.diff.model import Change, Diff
-from tpuprof.tui.draw.layout import note_lines
+from tpuprof.tui.draw.layout import Composed, note_lines
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.commands.diff.changes import SORTS, VIEWS, Sort, ViewName, entries
 from tpuprof.tui.pages.commands.diff.details import card, foot_keys, help_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import (
-    Composed,
     View,
     compose,
     head_line,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
-from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, filled, fit, rule, shown_top, wrap
+from tpuprof.tui.draw.layout import Composed, beside, clean, cut, cut_middle, filled, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages.commands.oom.draw.advice import advice_lines, toggle_lines
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
@@ -45,21 +45,6 @@ class View:
     sort: Sort = "size"
     grouped: bool = False
     words: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Composed:
-    """The page in lines.
-
-    Attributes:
-        first_row_line: line of the first row of the table; -1 where none shows.
-        room, first: rows that fit, and the first row shown.
-    """
-
-    lines: tuple[Line, ...]
-    first_row_line: int
-    room: int
-    first: int
 
 
 def compose(
@@ -120,7 +105,7 @@ def compose(
     if not rows:
         lines.append(fit([(" no buffer holds these words", "dim")], width, glyphs))
     lines = filled(lines, width, len(lines) if height is None else height)
-    return Composed(tuple(lines), start if rows else -1, room, first)
+    return Composed(tuple(lines), start if rows else -1, first, room)
 
 
 def head_line(triage: Triage, index: int, total: int, width: int, glyphs: Glyphs) -> Line:
