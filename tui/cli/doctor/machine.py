@@ -199,12 +199,13 @@ def _why_ascii(env: Mapping[str, str]) -> str:
 
 def folders(config: Config) -> Part:
     """What is kept of profiles and of what was copied: where, how much, how much at most, and whether it can be."""
+    from tpuprof.parsers.files.archives import BOUND_BYTES  # noqa: PLC0415
     from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, cache_bound  # noqa: PLC0415 - brings hashes
     from tpuprof.parsers.hosts.cache import BOUND  # noqa: PLC0415
 
     folder = cache_folder()
     trouble, free = _trouble(folder)
-    kept, copies = (_content(os.path.join(folder, name)) for name in ("hosts", "remote"))
+    kept, copies, unpacked = (_content(os.path.join(folder, name)) for name in ("hosts", "remote", "archives"))
     bound = (BOUND if config.cache_bytes is None else config.cache_bytes) if config.cache else 0
     copies_bound, copies_row = config.remote_bytes, None
     try:
@@ -221,6 +222,7 @@ def folders(config: Config) -> Part:
         ),
         Row("summaries", f"{_words(*kept)}; {f'at most {size(bound)}' if bound else 'off, by the config file'}"),
         copies_row or Row("remote copies", f"{_words(*copies)}; at most {size(copies_bound or 0)}"),
+        Row("archives", f"{_words(*unpacked)}; at most {size(BOUND_BYTES)}"),
         Row("state", f"{state_folder()}, {_words(*_content(state_folder()))}"),
     ]
     facts = {
@@ -233,6 +235,9 @@ def folders(config: Config) -> Part:
         "remote_bytes": copies[0],
         "remote_files": copies[1],
         "remote_bound_bytes": copies_bound,
+        "archives_bytes": unpacked[0],
+        "archives_files": unpacked[1],
+        "archives_bound_bytes": BOUND_BYTES,
         "state_folder": state_folder(),
         "unknown": {
             **({"free_bytes": trouble or "the system does not tell"} if free is None else {}),

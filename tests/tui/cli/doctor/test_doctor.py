@@ -206,7 +206,7 @@ def test_the_cache_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     text = words_of(doctor_text(env))
     assert "folder ~/cache/tpuprof-tui, can be written, " in text and " free summaries nothing; at most 1.00 GB" in text
     assert "remote copies 2.00 KB in 2 files; at most 20.0 GB" in text
-    assert "state ~/.local/state/tpuprof-tui, nothing" in text
+    assert "archives nothing; at most 20.0 GB state ~/.local/state/tpuprof-tui, nothing" in text
     cache = told(env)["cache"]
     assert (cache["remote_bytes"], cache["remote_files"], cache["is_writable"]) == (2000, 2, True)
     assert cache["free_bytes"] > 0 and list(copies.iterdir()) != [] and cache["unknown"] == {}
@@ -235,7 +235,7 @@ def test_the_config_file(tmp_path: Path) -> None:
     env = {**ENVIRONMENT, "TPUPROF_CONFIG": str(file)}
     file.write_text('theme = "light"\n[cache]\nsize = "off"\nremote = "2 MB"\n')
     text = words_of(doctor_text(env))
-    assert "config.toml, valid theme light" in text and "summaries nothing; off, by the config file" in text
+    assert ", valid theme light" in text and "summaries nothing; off, by the config file" in text
     assert told(env)["cache"]["remote_bound_bytes"] == 2_000_000
     assert told(env)["config"]["sets"] == {"theme": "light", "cache.size": "off", "cache.remote": "2 MB"}
     file.write_text("")
