@@ -213,11 +213,12 @@ def folders(config: Config) -> Part:
             copies_bound = cache_bound()
     except ProfileError as error:
         copies_row = Row("remote copies", error.sentence, True)
+    state = f"can't be written: {trouble}" if trouble else "can be written"
     room = "" if free is None else f", {size(free)} free"
     rows = [
         Row(
             "folder",
-            f"{folder}, {f'can not be written: {trouble}' if trouble else 'can be written'}{room}",
+            f"{folder}, {state}{room}",
             bool(trouble),
         ),
         Row("summaries", f"{_words(*kept)}; {f'at most {size(bound)}' if bound else 'off, by the config file'}"),

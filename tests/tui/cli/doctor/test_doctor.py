@@ -221,13 +221,13 @@ def test_a_cache_that_can_not_be_used(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     monkeypatch.setenv("TPUPROF_CACHE_BYTES", "much")
     text, exit_code = doctor_report(ENVIRONMENT)
-    assert "can not be written: no space left on device" in words_of(text) and "\n! folder " in text
+    assert "can't be written: no space left on device" in words_of(text) and "\n! folder " in text
     assert "! remote copies TPUPROF_CACHE_BYTES is much, which is no number of bytes." in text
     assert exit_code == EXIT_USAGE
     cache = told()["cache"]
     assert cache["remote_bound_bytes"] is None and "much" in cache["unknown"]["remote_bound_bytes"]
     monkeypatch.setenv("HOME", "relative")
-    assert "can not be written: there is no home folder" in words_of(doctor_text(ENVIRONMENT))
+    assert "can't be written: there is no home folder" in words_of(doctor_text(ENVIRONMENT))
 
 
 def test_the_config_file(tmp_path: Path) -> None:
