@@ -37,6 +37,7 @@ ORDERS = {
     "parsers/formats": ("proto", "xspace", "hlo", "pprof"),
     "parsers/pages": (
         "common",
+        "counters",
         "steps",
         "findings",
         "memory",

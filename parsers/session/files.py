@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
+from typing import TypeVar
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.progress import Meter
 from tpuprof.parsers.ops.device import open_host, shortcoming
+
+_Part = TypeVar("_Part")
 
 
 def opened(file: HostFile) -> Trace:
@@ -28,3 +32,23 @@ def _shortcoming(file: HostFile) -> int:
             return shortcoming(trace)
     except ProfileError:
         return 2
+
+
+def each_host(
+    files: Sequence[HostFile], meter: Meter, work: Callable[[HostFile, Meter], _Part]
+) -> tuple[list[_Part], list[ProfileError]]:
+    """Works on one host after the other; returns what worked, and what failed."""
+    parts: list[_Part] = []
+    failures: list[ProfileError] = []
+    for index, file in enumerate(files):
+        meter.begin(index)
+        try:
+            parts.append(work(file, meter))
+        except ProfileError as error:
+            failures.append(error)
+    return parts, failures
+
+
+def left_out(failures: Iterable[ProfileError]) -> list[str]:
+    """A sentence for each host that can't be read."""
+    return [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]

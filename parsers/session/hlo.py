@@ -138,6 +138,7 @@ class HloSession:
         raise ProfileError("only_hlo", *ONLY_HLO)
 
     overview = hosts = input_pipeline = op_profile = framework_ops = roofline = modules = timeline = flows = _nothing
+    counters = has_counters = _nothing
 
 
 ONLY_HLO = (

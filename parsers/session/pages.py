@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+    from tpuprof.parsers.pages.counters import CountersPage
     from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.pages.input.model import InputPipelinePage
     from tpuprof.parsers.pages.memory import CompiledModules
@@ -37,6 +38,12 @@ class Pages(Protocol):
 
     def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
         """The roofline."""
+
+    def counters(self, host: str | None = None) -> CountersPage:
+        """The performance counters."""
+
+    def has_counters(self, host: str | None = None) -> bool:
+        """Whether there are any, without reading them."""
 
     def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
         """The HLO modules."""

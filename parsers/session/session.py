@@ -14,7 +14,7 @@ from tpuprof.parsers.files.places import only_shown
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
-from tpuprof.parsers.session.files import best_first, opened
+from tpuprof.parsers.session.files import best_first, each_host, left_out, opened
 
 if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: each report starts with its own alone
     from concurrent.futures import Executor
@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: e
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
     from tpuprof.parsers.memory.allocators.profile import HostMemory
     from tpuprof.parsers.memory.model import Capacity
+    from tpuprof.parsers.pages.counters import CountersPage
     from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.pages.inference import InferencePage
     from tpuprof.parsers.pages.input.model import InputPipelinePage
@@ -41,7 +42,6 @@ if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: e
     from tpuprof.parsers.timeline.read.flows import Flows
     from tpuprof.parsers.timeline.read.timeline import OnPart
 
-_Part = TypeVar("_Part")
 _Summary = TypeVar("_Summary", bound="OpSummary")
 _Page = TypeVar("_Page")
 
@@ -81,6 +81,7 @@ class Session:
         self._programs: dict[str, Iterable[int]] = {}
         self._overviews: dict[str | None, Overview] = {}
         self._ops: dict[str | None, OpsPage] = {}
+        self._counters: dict[str | None, CountersPage] = {}
         self._timelines: dict[tuple[HostFile, bool], Timeline] = {}
         self._sources: dict[str, ModuleSource] = {}
         self._compiled: dict[str | None, CompiledModules] = {}
@@ -190,7 +191,7 @@ class Session:
         page = overview(summaries, self._modules_in(files))
         note = f"{done:,} of {len(files):,} hosts so far: the others are still being read"
         return replace(
-            page, warnings=(note, *page.warnings, *_left_out(error for _, error in _failed(self._reader, files)))
+            page, warnings=(note, *page.warnings, *left_out(error for _, error in _failed(self._reader, files)))
         )
 
     def hosts(self) -> HostsPage:
@@ -315,6 +316,22 @@ class Session:
         with closing(Trace.open(timeline.path)) as trace:
             return read_flows(trace, timeline, self._poll)
 
+    def counters(self, host: str | None = None) -> CountersPage:
+        """The performance counters of one host, or of all hosts; errors as for `overview`."""
+        from tpuprof.parsers.session.counters import read_counters  # noqa: PLC0415
+
+        if host not in self._counters:
+            files = self.run.files(host)
+            meter = Meter(files, self._on_progress, self._is_cancelled)
+            self._counters[host] = read_counters(files, meter, self._of_core, self._nothing_to_read)
+        return self._counters[host]
+
+    def has_counters(self, host: str | None = None) -> bool:
+        """Whether a host's devices have performance counters; of many hosts it asks a few."""
+        from tpuprof.parsers.session.counters import any_counters  # noqa: PLC0415
+
+        return any_counters(self.run.files(host))
+
     def memory(self, host: str | None = None) -> CompiledModules:
         """The compiled modules of one host, or of all hosts each once, and of HLO files in the run's folder.
 
@@ -329,12 +346,12 @@ class Session:
         if known is None:
             files = self.run.files(host)
             meter = Meter(files, lambda _: None, self._is_cancelled)
-            sources, failures = self._each(files, meter, self._module_source)
+            sources, failures = each_host(files, meter, self._module_source)
             beside = files_in_run(self.run.path)
             sources += [beside] if beside is not None else []
             if not sources:
                 raise failures[0] if failures else self._nothing_to_read()
-            notes = (*_left_out(failures), *self._of_core)
+            notes = (*left_out(failures), *self._of_core)
             known = CompiledModules(sources, lambda: self._reported_capacity(host), lambda: self._poll(0, 0), notes)
             self._compiled[host] = known
         return known
@@ -374,10 +391,10 @@ class Session:
         """Each host's allocators, at least one host, and what to say about hosts that are left out."""
         files = self.run.files(host)
         meter = Meter(files, self._on_progress, self._is_cancelled)
-        parts, failures = self._each(files, meter, self._allocators_of)
+        parts, failures = each_host(files, meter, self._allocators_of)
         if not parts:
             raise failures[0] if failures else self._nothing_to_read()
-        return parts, [*_left_out(failures), *self._of_core]
+        return parts, [*left_out(failures), *self._of_core]
 
     def _allocators_of(self, file: HostFile, meter: Meter) -> HostMemory:
         from tpuprof.parsers.memory.allocators.profile import host_memory  # noqa: PLC0415
@@ -465,23 +482,8 @@ class Session:
         summaries, failed = _readable(reader, files), _failed(reader, files)
         if not summaries:
             raise next((error for _, error in failed), self._nothing_to_read())
-        notes = _left_out(error for _, error in failed)
+        notes = left_out(error for _, error in failed)
         return summaries, [*notes, *(problem.sentence for problem in self.run.problems)]
-
-    @staticmethod
-    def _each(
-        files: Sequence[HostFile], meter: Meter, work: Callable[[HostFile, Meter], _Part]
-    ) -> tuple[list[_Part], list[ProfileError]]:
-        """Works on one host after the other; returns what worked, and what failed."""
-        parts: list[_Part] = []
-        failures: list[ProfileError] = []
-        for index, file in enumerate(files):
-            meter.begin(index)
-            try:
-                parts.append(work(file, meter))
-            except ProfileError as error:
-                failures.append(error)
-        return parts, failures
 
     def _nothing_to_read(self) -> ProfileError:
         reasons = " ".join(problem.sentence for problem in self.run.problems)
@@ -506,8 +508,3 @@ def _readable(reader: HostReader[_Summary], files: Sequence[HostFile]) -> list[_
 def _failed(reader: HostReader[Any], files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
     """The hosts that can't be read, and why."""
     return [(file, reader.failed[file.path]) for file in files if file.path in reader.failed]
-
-
-def _left_out(failures: Iterable[ProfileError]) -> list[str]:
-    """A sentence for each host that can't be read."""
-    return [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]

@@ -183,7 +183,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CounterTrack:
-    """A counter's values over time; each holds until the next.
+    """A counter's values over time; each holds until the next, and NaN tells that nothing is known from then on.
 
     Attributes:
         time_ps: int64[n], ascending.

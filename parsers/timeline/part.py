@@ -207,14 +207,15 @@ def counter_figures(part: Part) -> list[CounterFigure]:
 
 def _counter_figure(section: Section, counter: CounterTrack, start: int, end: int) -> CounterFigure:
     first, last = (int(index) for index in np.searchsorted(counter.time_ps, [start, end], side="left"))
+    taken = counter.time_ps[first:last][np.isfinite(counter.value[first:last])]
     value, _ = held_values(counter, start, end)
     return CounterFigure(
         section=section,
         name=counter.name,
         unit=counter.unit,
-        samples=last - first,
-        first_ps=int(counter.time_ps[first]) if last > first else None,
-        last_ps=int(counter.time_ps[last - 1]) if last > first else None,
+        samples=len(taken),
+        first_ps=int(taken[0]) if len(taken) else None,
+        last_ps=int(taken[-1]) if len(taken) else None,
         minimum=float(value.min()) if len(value) else None,
         maximum=float(value.max()) if len(value) else None,
         mean=mean_value(counter, start, end),

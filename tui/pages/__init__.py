@@ -68,6 +68,7 @@ PAGES: tuple[Page, ...] = (
     Page("framework-ops", "ops.report.framework_ops", {}),
     Page("kernels", "ops.report.kernels", {}),
     Page("roofline", "ops.report.roofline", {}),
+    Page("counters", "counters.report", {}),
     Page("memory", "memory.report.module", _OF_MEMORY, is_of_memory=True, takes_hlo=True),
     Page("memory-profile", "memory.report.profile", {}, is_of_memory=True),
     Page("live-arrays", "commands.live_arrays.report", {"by": "--by"}, is_of_arrays=True, without_host=_OF_ALL_DEVICES),
@@ -176,7 +177,14 @@ class Tab:
 TABS: tuple[Tab, ...] = (
     Tab("overview", "Overview", "Overview", "overview.view:OverviewTab", "overview.load"),
     Tab("input", "Input pipeline", "Input", "input.view:InputPipelineTab", "input.load"),
-    Tab("op-profile", "Op profile", "Ops", "ops.view:OpsTab", "ops.load"),
+    Tab(
+        "op-profile",
+        "Op profile",
+        "Ops",
+        "ops.view:OpsTab",
+        "ops.load",
+        (TabView("counters", "Units", "counters.view:UnitsView", "counters.load"),),
+    ),
     Tab("timeline", "Timeline", "Timeline", "timeline.view:TimelineTab", "timeline.load"),
     Tab("memory", "Memory", "Memory", "memory.view:MemoryTab", "memory.load"),
 )

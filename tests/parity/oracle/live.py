@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,14 @@ TOOLS: dict[str, tuple[str, dict[str, str]]] = {
     "framework_op_stats": ("framework_op_stats", {}),
     "roofline_model": ("roofline_model", {}),
     "kernel_stats": ("kernel_stats", {}),
+    "perf_counters": ("perf_counters", {}),
+    "utilization_viewer": ("utilization_viewer", {}),
     **{f"op_profile.by_{by}": ("op_profile", {"group_by": by}) for by in ("program", "category", "provenance")},
 }
 """The tools to ask, by the name of the answer."""
+
+PAGE_TOOLS = tuple(name for name in TOOLS if name not in ("perf_counters", "utilization_viewer"))
+"""Those that have something to say of any profile."""
 
 PYTHON = "TPUPROF_XPROF_PYTHON"
 """The environment variable that may name the interpreter which has XProf."""
@@ -46,8 +52,11 @@ def has_xprof() -> bool:
     return found.returncode == 0
 
 
-def ask(profile: bytes, folder: Path) -> dict[str, Any]:
+def ask(profile: bytes, folder: Path, tools: Sequence[str] = PAGE_TOOLS) -> dict[str, Any]:
     """XProf's answers about a profile (plain or compressed bytes of an ``.xplane.pb``, or an ``.xplane.riegeli``).
+
+    Args:
+        tools: by the names of their answers.
 
     Raises:
         RuntimeError: XProf failed; with what it said.
@@ -55,18 +64,19 @@ def ask(profile: bytes, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / ("host0.xplane.riegeli" if profile.startswith(RIEGELI) else "host0.xplane.pb")
     file.write_bytes(gzip.decompress(profile) if profile[:2] == b"\x1f\x8b" else profile)
-    command = [interpreter(), str(Path(__file__).resolve()), str(file), str(folder)]
+    command = [interpreter(), str(Path(__file__).resolve()), str(file), str(folder), *tools]
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=LONGEST_SECONDS)
     if done.returncode:
         raise RuntimeError(f"xprof gave no answers: {done.stderr[-2000:]}")
-    return {name: json.loads((folder / f"{name}.json").read_bytes()) for name in TOOLS}
+    return {name: json.loads((folder / f"{name}.json").read_bytes()) for name in tools}
 
 
-def main(profile: str, folder: str) -> None:
+def main(profile: str, folder: str, *tools: str) -> None:
     """Writes an answer a tool."""
     from xprof.convert.raw_to_tool_data import xspace_to_tool_data  # type: ignore[import-not-found]
 
-    for name, (tool, parameters) in TOOLS.items():
+    for name in tools or PAGE_TOOLS:
+        tool, parameters = TOOLS[name]
         answer, _ = xspace_to_tool_data([profile], tool, dict(parameters))
         Path(folder, f"{name}.json").write_bytes(answer.encode() if isinstance(answer, str) else answer)
 

@@ -9,8 +9,9 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.ops.counters.samples import unit_of
 from tpuprof.parsers.timeline.model import CounterTrack
-from tpuprof.parsers.timeline.read.counters import counter_tracks, unit_of
+from tpuprof.parsers.timeline.read.counters import counter_tracks
 
 POWER = "HBM FW Power Meter PL2(W)"
 

@@ -27,6 +27,7 @@ from tpuprof.parsers.files.logdir import HostFile, Logdir, Run, open_logdir
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.pages.counters import CountersPage, counters_page
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.pages.input.model import InputPipelinePage
@@ -94,6 +95,14 @@ class OpsSession:
     def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
         """The roofline, without steps."""
         return roofline_page(big_page(40), [], with_infeed)
+
+    def counters(self, host: str | None = None) -> CountersPage:
+        """None."""
+        return counters_page([])
+
+    def has_counters(self, host: str | None = None) -> bool:
+        """None."""
+        return False
 
     def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
         """No modules."""

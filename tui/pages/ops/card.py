@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import field
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.shapes import Shape
     from tpuprof.parsers.ops.device import Peaks
     from tpuprof.parsers.ops.roofline import Rates
+    from tpuprof.parsers.pages.counters import KernelRow
     from tpuprof.parsers.pages.ops.details import OpDetails
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.kernels import KernelsPage
@@ -55,6 +57,7 @@ HOST_MEMORY = 5
 """Memory space of arrays that lie in the host's memory."""
 
 _MOST_SHAPES = 4
+_SCOPE = 60
 
 
 @dataclass(slots=True)
@@ -84,8 +87,13 @@ def op_card(
     glyphs: Glyphs,
     excerpt: SourceExcerpt | None = None,
     op_count: int = 1,
+    uses: Sequence[KernelRow] = (),
 ) -> list[Line]:
-    """Everything about one HLO op, what matters most first; or about a group of ops, with the texts of the longest."""
+    """Everything about one HLO op, what matters most first; or about a group of ops, with the texts of the longest.
+
+    Args:
+        uses: of a custom call, what it and its scopes use of the units.
+    """
     card, row, table = _Card(width, glyphs), details.row, page.table
     kind, program = page.op_class[row], short_program(page.program[row], glyphs)
     card.head(table.name[row], (table.category[row] or "category unknown", kind, program), kind)
@@ -99,6 +107,7 @@ def op_card(
         card.entry("", f"{duration(total)} with the ops inside it")
     _resources(card, page.rates, row, page.peaks)
     _verdict(card, page, row)
+    _units(card, uses)
     if any(note.shape.memory_space == HOST_MEMORY for note in details.shapes):
         words = "S(5) is host memory: the link to the host may bound it, whose peak the profile does not give"
         card.entry("memory", words)
@@ -236,6 +245,18 @@ def kernel_card(page: KernelsPage, row: int, width: int, glyphs: Glyphs) -> list
     card.entry("", f"theoretical occupancy {share(kernel.occupancy)}")
     card.entry("name", kernel.name, "dim")
     return card.lines
+
+
+def _units(card: _Card, uses: Sequence[KernelRow]) -> None:
+    """What a custom call uses of the units by the compiler's count, as a whole, then by scope: the most used first."""
+    for scope, of_scope in groupby(uses, lambda row: row.use.scope):
+        rows = sorted(of_scope, key=lambda row: -(row.share or 0.0))
+        words = ", ".join(f"{row.use.unit} {share(row.share)}" for row in rows)
+        if scope:
+            time = duration(rows[0].use.time_ps)
+            card.entry("", f"in {clean(scope, card.glyphs.is_ascii)[:_SCOPE]}, {time}: {words}", "dim")
+        else:
+            card.entry("units", f"{words} (LLO: the compiler's count, over measured time)")
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
     ):
         import_module(f"tpuprof.{module}")  # what keys need later is read here, and not on the screen's thread
     from tpuprof.parsers.pages.ops.ops import with_offloaded  # noqa: PLC0415 - numpy, not at start
+    from tpuprof.parsers.session.counters import kernels_of  # noqa: PLC0415
 
     profile = session.op_profile(host)
     pages = OpPages(
@@ -33,6 +35,7 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
         roofline_without_feeds=session.roofline(host, with_infeed=False),
         modules=session.modules(host),
         listed=with_offloaded(profile.ops),
+        calls=partial(kernels_of, run.files(host)) if session.has_counters(host) else None,
     )
     tell("ops", pages)
     tell("views", views_there("op-profile", session, host))

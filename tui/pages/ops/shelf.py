@@ -6,9 +6,9 @@ is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.source_lines import SourceExcerpt
@@ -19,6 +19,7 @@ from tpuprof.tui.report.fields import filter_texts
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import HloModule
     from tpuprof.parsers.formats.hlo.programs import HloModules
+    from tpuprof.parsers.pages.counters import KernelRow
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes
     from tpuprof.parsers.pages.ops.op_groups import OpGroups
@@ -28,7 +29,15 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.sources import SourceTrees
 
 Key = int | str | None
-"""What can be fetched: the module of a program id, lines around a place in code, or (None) the ops by line of code."""
+"""What can be fetched: the module of a program id, lines around a place in code, `CALLS`, or (None) the ops by line."""
+
+
+CALLS = "custom calls"
+"""What is asked for to know what custom calls use of the units; no source is called so."""
+
+CUSTOM_CALL = "custom-call"
+
+Fetchable: TypeAlias = "HloModule | SourceExcerpt | SourceTrees | Sequence[KernelRow] | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,7 @@ class OpPages:
         roofline, roofline_without_feeds: with and without infeed and outfeed ops.
         modules: the HLO modules of each host.
         listed: the HLO ops as the table lists them: behind those of the cores what SparseCores ran for them.
+        calls: reads what custom calls use of the units, on any thread; None where the profile does not tell.
     """
 
     profile: OpProfilePage
@@ -48,6 +58,7 @@ class OpPages:
     roofline_without_feeds: RooflinePage
     modules: tuple[HloModules, ...]
     listed: OpsPage
+    calls: Callable[[], Sequence[KernelRow]] | None = None
 
     @property
     def ops(self) -> OpsPage:
@@ -64,6 +75,7 @@ class Shelf:
         excerpts: lines of source files; None where the file is not on this machine.
         sources: the ops by line of code; None before anyone asked for them.
         named: program ids whose modules the profile holds.
+        calls: what custom calls use of the units, once that is read.
     """
 
     want: Callable[[Key], None]
@@ -71,11 +83,14 @@ class Shelf:
     modules: dict[int, HloModule | None] = field(default_factory=dict)
     excerpts: dict[str, SourceExcerpt | None] = field(default_factory=dict)
     sources: SourceTrees | None = None
+    calls: Sequence[KernelRow] = ()
 
-    def put(self, key: Key, value: HloModule | SourceExcerpt | SourceTrees | None) -> None:
+    def put(self, key: Key, value: Fetchable) -> None:
         """Keeps what `fetch` gave for a key."""
         if key is None:
             self.sources = cast("SourceTrees", value)
+        elif key == CALLS:
+            self.calls = cast("Sequence[KernelRow]", value)
         elif isinstance(key, int):
             self.modules[key] = cast("HloModule | None", value)
         else:
@@ -99,13 +114,20 @@ class Shelf:
             self.want(source)
         return self.excerpts.get(source)
 
+    def uses(self, program_id: int, symbol_id: int) -> list[KernelRow]:
+        """What a custom call uses of the units, if that is read already."""
+        self.want(CALLS)
+        return [row for row in self.calls if (row.use.program_id, row.use.symbol_id) == (program_id, symbol_id)]
 
-def fetch(key: Key, pages: OpPages) -> HloModule | SourceExcerpt | SourceTrees | None:
+
+def fetch(key: Key, pages: OpPages) -> Fetchable:
     """What is wanted, which takes a while; None where the profile has no such module, or this machine no such file."""
     if key is None:
         from tpuprof.parsers.pages.ops.sources import source_trees  # noqa: PLC0415 - for those who ask for it
 
         return source_trees(pages.ops)
+    if key == CALLS:
+        return pages.calls() if pages.calls is not None else ()
     if isinstance(key, str):
         from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415 - not at start
 
@@ -119,8 +141,11 @@ def hlo_card(pages: OpPages, row: int, shelf: Shelf, width: int, glyphs: Glyphs)
     from tpuprof.parsers.pages.ops.details import op_details  # noqa: PLC0415 - numpy and protobuf, not at start
 
     page = pages.listed
-    details = op_details(page, row, shelf.module(int(page.table.program_id[row])))
-    return op_card(page, details, width, glyphs, shelf.excerpt(details.source))
+    program = int(page.table.program_id[row])
+    details = op_details(page, row, shelf.module(program))
+    is_call = pages.calls is not None and page.table.category[row] == CUSTOM_CALL
+    uses = shelf.uses(program, int(page.table.symbol_id[row])) if is_call else ()
+    return op_card(page, details, width, glyphs, shelf.excerpt(details.source), uses=uses)
 
 
 def group_of_ops_card(

@@ -29,10 +29,7 @@ from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab, Want
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
-    from tpuprof.parsers.formats.hlo.modules import HloModule
     from tpuprof.parsers.ops.filter import Filter, FilterError, Mask
-    from tpuprof.parsers.pages.ops.sources import SourceTrees
-    from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 WIDE = 112
 """Cells from which on the card stands beside the list."""
@@ -69,7 +66,7 @@ class Filtered(Message):
 class Fetched(Message):
     """What was wanted on the shelf is there, or known to be missing."""
 
-    def __init__(self, key: Key, value: HloModule | SourceExcerpt | SourceTrees | None, generation: int) -> None:
+    def __init__(self, key: Key, value: Fetchable, generation: int) -> None:
         super().__init__()
         self.key = key
         self.value = value

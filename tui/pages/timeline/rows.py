@@ -207,6 +207,20 @@ class RowList:
                 self._center(first + (lane if self.all[first].kind == "lane" else 0))
                 return
 
+    def reveal_counter(self, place: str) -> str:
+        """Moves to the row of a counter, opening its section; says where there is none.
+
+        Args:
+            place: its plane and its name, ``/device:TPU:0 / MXU``.
+        """
+        for number, section in enumerate(self._timeline.sections):
+            names = [f"{section.plane} / {counter.name}" for counter in section.counters]
+            if place in names:
+                self._lay_out(replace(self.folding, closed=self.folding.closed - {number}, wanted=""))
+                self._center(self.all.index(Row("counter", number, names.index(place))))
+                return ""
+        return f"no track of {place.rpartition(' / ')[2][:60]} on this host's timeline"
+
     def arrange(self, folding: Folding) -> bool:
         """Lays the rows out anew, with the cursor on the same track or section; whether it was on any."""
         before = self.current

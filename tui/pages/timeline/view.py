@@ -302,10 +302,12 @@ class TimelineTab(Tab):
         return went
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        """Goes to a step, or to an op's longest run, by name; as soon as the timeline is there."""
+        """Goes to a step, an op's longest run or a counter, by name; as soon as the timeline is there."""
         if not self.is_whole:
             self._wanted = (what, name)
             return ""
+        if what == "counter":
+            return self._act(lambda view: view.rows.reveal_counter(name))
         return self._act(lambda view: view.show_step(name) if what == "step" else view.show_op(name))
 
     # --- searching

@@ -13,6 +13,7 @@ op that starts something asynchronous to the op that waits for it, are flow even
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -359,4 +360,6 @@ def _counter(pid: int, counter: CounterTrack, first: int, last: int) -> Iterable
     head = f'{{"ph":"C","pid":{pid},"name":{json_text(counter.name)},"ts":'
     values = counter.value[begin:end].tolist()
     for ts, value in zip(_micros(counter.time_ps[begin:end]), values, strict=True):
+        if math.isnan(value):  # nothing is known from then on, for which the format has no word
+            continue
         yield f'{head}{ts},"args":{{{label}:{json_number(value)}}}}}'

@@ -1,0 +1,216 @@
+"""What custom calls use of each unit, as a whole and by scope: the compiler's count of their instructions.
+
+With `--xla_enable_custom_call_region_trace` and `--xla_xprof_register_llo_debug_info` in `LIBTPU_INIT_ARGS` a core has
+``% util`` of each unit by the microsecond, and the scopes of the kernel on its line ``XLA TraceMe``. With the newer
+`--xla_xprof_enable_custom_call_tracing` it has a line a unit, ``VALU Instructions``, whose events carry their
+``llo_scopes`` (docs/custom_call_profiling.md and `llo_parser.py` of XProf).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats, Int64s, intersect, union, union_length
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.trace import Line, Plane
+from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, event_spans
+from tpuprof.parsers.ops.counters.samples import UNIT_LINE, UTILIZATION, Sampled, by_id, event_name
+from tpuprof.parsers.ops.device import CUSTOM_CALL
+from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
+
+_SCOPES_LINE = "XLA TraceMe"
+_SCOPES = "llo_scopes"
+_MOST_SCOPES = 100
+"""A kernel's scopes that are told apart, those that take longest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeUse:
+    """What a custom call, or a scope of it, used of one unit, over the runs of one core.
+
+    Attributes:
+        program_id, symbol_id: of the op, 0 where unknown; name: the op's.
+        scope: empty for the whole call.
+        unit: as the profile calls it.
+        runs: of the call; time_ps: of the call or of the scope in these.
+        busy_ps: time in which the unit worked; sampled_ps: time that is known of.
+    """
+
+    program_id: int
+    symbol_id: int
+    name: str
+    scope: str
+    unit: str
+    runs: int
+    time_ps: int
+    busy_ps: float
+    sampled_ps: float
+
+
+Spans = tuple[Int64s, Int64s]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Busy:
+    """How long a unit worked, and was watched, until any time: both grow from time to time in straight lines."""
+
+    time_ps: Int64s
+    busy_ps: Floats
+    watched_ps: Floats
+
+    def within(self, spans: Spans) -> tuple[float, float]:
+        """Time that it worked and was watched within disjoint spans."""
+        start, end = spans
+        return tuple(
+            float((np.interp(end, self.time_ps, known) - np.interp(start, self.time_ps, known)).sum())
+            for known in (self.busy_ps, self.watched_ps)
+        )  # type: ignore[return-value]
+
+
+def busy_of(start: Int64s, end: Int64s, value: Floats) -> _Busy:
+    """The busy time of a unit that was used by `value` percent in each span; spans may overlap."""
+    times = np.concatenate([start, end])
+    order = np.argsort(times, kind="stable")
+    time = times[order]
+    slopes = np.stack([np.concatenate([value / 100, -value / 100]), np.repeat([1.0, -1.0], len(start))])[:, order]
+    step = np.diff(time, append=time[-1:])
+    grown = np.cumsum(np.cumsum(slopes, axis=1) * step, axis=1)
+    busy, watched = np.concatenate([np.zeros((2, 1)), grown[:, :-1]], axis=1)
+    return _Busy(time, busy, watched)
+
+
+def scope_uses(plane: Plane, tracks: Sequence[Sampled]) -> Iterator[ScopeUse]:
+    """What each custom call of a core used of its units; nothing where the profile does not tell."""
+    lanes = {
+        track.event: busy_of(track.start_ps, track.end_ps, track.value)
+        for track in tracks
+        if track.stat == UTILIZATION and track.lasts
+    }
+    lines = [(match.group(1), line) for line in plane.lines if (match := UNIT_LINE.match(line.name))]
+    if not (lanes or lines):
+        return
+    scopes = _traced_scopes(plane) if lanes else {}
+    traced = [(unit, *_instructions(plane, line)) for unit, line in lines]
+    for call in _custom_calls(plane):
+        if lanes:
+            yield from _of_lanes(call, lanes, scopes)
+        for unit, spans, by_scope in traced:
+            yield from _of_instructions(call, unit, spans, by_scope)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Call:
+    """A custom call: its runs, as disjoint spans, and how many there were."""
+
+    program_id: int
+    symbol_id: int
+    name: str
+    runs: int
+    spans: Spans
+
+    def use(self, scope: str, unit: str, time_ps: int, busy_ps: float, sampled_ps: float) -> ScopeUse:
+        """A row of it."""
+        return ScopeUse(
+            self.program_id, self.symbol_id, self.name, scope, unit, self.runs, time_ps, busy_ps, sampled_ps
+        )
+
+
+def _custom_calls(plane: Plane) -> Iterator[_Call]:
+    """The custom calls of a core."""
+    line = plane.line(OPS_LINE)
+    if line is None:
+        return
+    source = OpSource(plane.event_metadata, plane.stat_metadata)
+    every = np.arange(len(source.events), dtype=np.int64)
+    is_call = MetadataStats(source, every, (CATEGORY,)).is_one_of(CATEGORY, (CUSTOM_CALL,))
+    chosen = every[is_call]
+    if not len(chosen):
+        return
+    ids = source.events.ids[chosen]
+    metadata = MetadataStats(source, chosen, ("program_id", "symbol_id"))
+    programs, symbols = (metadata.unsigned(name)[0].tolist() for name in ("program_id", "symbol_id"))
+    of = {number: (program, symbol) for number, program, symbol in zip(ids.tolist(), programs, symbols, strict=True)}
+    events = line.events(places=False)
+    start, end = event_spans(line, events)
+    kept = np.flatnonzero(np.isin(events.metadata_id, ids))
+    for number, rows in by_id(events.metadata_id[kept]):
+        runs = kept[rows]
+        yield _Call(*of[number], event_name(plane, number), len(runs), _union(start[runs], end[runs]))
+
+
+def _union(start: Int64s, end: Int64s) -> Spans:
+    """Disjoint spans in order."""
+    order = np.argsort(start, kind="stable")
+    return union(start[order], end[order])
+
+
+def _length(spans: Spans) -> int:
+    return int((spans[1] - spans[0]).sum())
+
+
+def _traced_scopes(plane: Plane) -> dict[str, Spans]:
+    """The scopes of kernels by name: what the core's runtime recorded."""
+    line = plane.line(_SCOPES_LINE)
+    if line is None:
+        return {}
+    events = line.events(places=False)
+    start, end = event_spans(line, events)
+    return {event_name(plane, number): _union(start[rows], end[rows]) for number, rows in by_id(events.metadata_id)}
+
+
+def _of_lanes(call: _Call, lanes: Mapping[str, _Busy], scopes: Mapping[str, Spans]) -> Iterator[ScopeUse]:
+    """The call as a whole, then its scopes by their time, by ``% util``."""
+    inside = {scope: intersect(*call.spans, *spans) for scope, spans in scopes.items()}
+    longest = sorted(inside, key=lambda scope: _length(inside[scope]), reverse=True)[:_MOST_SCOPES]
+    parts = {"": call.spans, **{scope: inside[scope] for scope in longest if _length(inside[scope])}}
+    for scope, spans in parts.items():
+        for unit, lane in lanes.items():
+            busy, watched = lane.within(spans)
+            if watched > 0:
+                yield call.use(scope, unit, _length(spans), busy, watched)
+
+
+def _instructions(plane: Plane, line: Line) -> tuple[Spans, dict[str, Spans]]:
+    """When the instructions of a unit ran, and when those of each scope."""
+    events = line.events((_SCOPES,), places=False)
+    start, end = event_spans(line, events)
+    known, of_event = np.unique(events.metadata_id.astype(np.int64), return_inverse=True)
+    rows = plane.event_metadata.rows(known)
+    metadata = MetadataStats(OpSource(plane.event_metadata, plane.stat_metadata), rows, (_SCOPES,))
+    key, texts = of_event.astype(np.int64), metadata.texts(_SCOPES)
+    if _SCOPES in events.stats:
+        column = events.stats[_SCOPES]
+        own = np.flatnonzero(column.kind)
+        _, first, text_of = np.unique(column.value[own], return_index=True, return_inverse=True)
+        key[own] = len(texts) + text_of
+        texts = [*texts, *plane.texts(column.take(own[first]))]
+    by_scope: dict[str, list[Int64s]] = {}
+    for number, chosen in by_id(key):
+        scope = _scope(texts[number])
+        if scope:
+            by_scope.setdefault(scope, []).append(chosen)
+    joined = {scope: np.concatenate(rows) for scope, rows in by_scope.items()}
+    return _union(start, end), {scope: _union(start[rows], end[rows]) for scope, rows in joined.items()}
+
+
+def _scope(text: str | None) -> str:
+    """Scopes as one text, the outermost first; they are written as a list of JSON."""
+    if not text or text == "[]":
+        return ""
+    try:
+        parts = json.loads(text)
+    except ValueError:
+        return text
+    return " / ".join(map(str, parts)) if isinstance(parts, list) else text
+
+
+def _of_instructions(call: _Call, unit: str, spans: Spans, by_scope: Mapping[str, Spans]) -> Iterator[ScopeUse]:
+    """The call as a whole, then its scopes, by the instructions of one unit: of the time of the whole call."""
+    whole = _length(call.spans)
+    for scope, times in {"": spans, **by_scope}.items():
+        busy = union_length(*intersect(*call.spans, *times))
+        if busy:
+            yield call.use(scope, unit, whole, float(busy), float(whole))

@@ -1,0 +1,250 @@
+"""The page of performance counters: what a program uses of the machine, unit by unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import share, time
+from tpuprof.parsers.ops.counters.chips import chip_of, known_types
+from tpuprof.parsers.ops.counters.host import HostCounters
+from tpuprof.parsers.ops.counters.kernels import ScopeUse
+from tpuprof.parsers.ops.counters.raw import Counter
+from tpuprof.parsers.ops.counters.units import Source, UnitUse
+
+HOW_TO_RECORD = (
+    "the profiler's option tpu_perf_counters records them (capture HOST:PORT --option tpu_perf_counters=true); from "
+    "TPU v7x on tpu_enable_kernel_profiling samples them over time"
+)
+"""Which options fill the counters: XProf's docs/advanced_profiler_options.md, and docs/kernel-profiling.md."""
+
+HOW_TO_TRACE = (
+    "LIBTPU_INIT_ARGS='--xla_enable_custom_call_region_trace=true --xla_xprof_register_llo_debug_info=true' tells what "
+    "custom calls use"
+)
+"""Which flags tell it of custom calls: XProf's docs/custom_call_profiling.md."""
+
+NOT_SEEN = {
+    "reading": "How registers make the use of units is XProf's, address by address; no profile of hardware with "
+    "readings was at hand to try it.",
+    "periodic": "Registers that are sampled over time count here from their first sample to their last; no profile of "
+    "hardware that has them was at hand to try it.",
+    "LLO": "The use of units in custom calls is what the compiler counted of their instructions, laid over measured "
+    "time, and no measurement of the hardware; no such profile was at hand to try it.",
+}
+"""What to say of where figures come from."""
+
+_SOURCES: tuple[Source, ...] = ("reading", "periodic", "LLO")
+_MATRIX, _VECTOR = ("Avg MXU Busy", "MXU"), ("Vector ALUs", "Vector ALU")
+_ORDER = {"TensorCore": 0, "chip": 1, "SparseCore": 2}
+
+
+class UnitRow(NamedTuple):
+    """A unit, and the host that it is of."""
+
+    host: str
+    use: UnitUse
+
+    @property
+    def device(self) -> str:
+        """The number of the device plane, ``TPU 3``."""
+        return self.use.plane.removeprefix("/device:").replace(":", " ")
+
+    @property
+    def name(self) -> str:
+        """The unit's."""
+        return self.use.name
+
+    @property
+    def track(self) -> str:
+        """Its track on the timeline, the plane before its name; empty where it has none."""
+        return f"{self.use.plane} / {self.use.name}" if self.use.source == "LLO" else ""
+
+    @property
+    def core(self) -> str:
+        """The core as a person calls it: ``TPU 3 core 0``; of a whole chip ``TPU 3``."""
+        words = {"TensorCore": f" core {self.use.number}", "SparseCore": f" SparseCore {self.use.number}", "chip": ""}
+        return f"{self.device}{words[self.use.core]}"
+
+
+class CounterRow(NamedTuple):
+    """A counter, and the host that it is of."""
+
+    host: str
+    counter: Counter
+
+    @property
+    def device(self) -> str:
+        """As of a `UnitRow`."""
+        return self.counter.plane.removeprefix("/device:").replace(":", " ")
+
+    @property
+    def name(self) -> str:
+        """The counter's."""
+        return self.counter.name
+
+    @property
+    def track(self) -> str:
+        """As of a `UnitRow`."""
+        return "" if self.counter.is_reading else f"{self.counter.plane} / {self.counter.name}"
+
+
+class KernelRow(NamedTuple):
+    """What a custom call or a scope of it uses of a unit, and the host that it ran on."""
+
+    host: str
+    use: ScopeUse
+
+    @property
+    def share(self) -> float | None:
+        """Time in which the unit worked, of the time that is known of, 0-1."""
+        return self.use.busy_ps / self.use.sampled_ps if self.use.sampled_ps else None
+
+
+@dataclass(frozen=True, slots=True)
+class CountersPage:
+    """Units, counters and custom calls of a run.
+
+    Attributes:
+        hosts: names of the hosts.
+        statement: what the kernel uses of the machine, in a sentence.
+        captured_ps, sampled_ps: how long the capture took, the longest of all hosts; and for how long the units of the
+            statement were sampled. None where unknown.
+        units: by host, device, how they are known, kernel, sample and core.
+        counters: as the profile has them.
+        kernels: custom calls, each with its scopes.
+        unknown: why there are none, by key.
+        notes: on where the figures come from.
+        warnings: what is wrong with the files.
+    """
+
+    hosts: tuple[str, ...]
+    statement: str
+    captured_ps: int | None
+    sampled_ps: int | None
+    units: tuple[UnitRow, ...]
+    counters: tuple[CounterRow, ...]
+    kernels: tuple[KernelRow, ...]
+    unknown: Mapping[str, str]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def counters_page(parts: Sequence[HostCounters], notes: Sequence[str] = ()) -> CountersPage:
+    """Puts the hosts' counters together.
+
+    Args:
+        notes: sentences on hosts that are left out.
+    """
+    units = tuple(UnitRow(part.host, use) for part in parts for use in sorted(part.units, key=_place))
+    counters = tuple(CounterRow(part.host, counter) for part in parts for counter in part.counters)
+    kernels = tuple(KernelRow(part.host, use) for part in parts for use in part.kernels)
+    captured = max((part.captured_ps for part in parts if part.captured_ps is not None), default=None)
+    main = main_core(units)
+    sampled = next((row.use.sampled_ps for row in main if row.use.sampled_ps), None)
+    unknown = _unknown(parts, units, counters, kernels)
+    sources = dict.fromkeys(row.use.source for row in units) | ({"LLO": None} if kernels else {})
+    return CountersPage(
+        hosts=tuple(part.host for part in parts),
+        statement=_statement(main, sampled, captured, unknown, bool(counters), kernels),
+        captured_ps=captured,
+        sampled_ps=sampled,
+        units=units,
+        counters=counters,
+        kernels=kernels,
+        unknown=unknown,
+        notes=tuple(NOT_SEEN[source] for source in _SOURCES if source in sources),
+        warnings=(*(problem.sentence for part in parts for problem in part.problems), *notes),
+    )
+
+
+def _place(use: UnitUse) -> tuple[int, str, int, str, int, int, int]:
+    """Where a unit stands among those of its host; those of one core stay in their order."""
+    digits = "".join(char for char in use.plane if char.isdigit())
+    plane = int(digits[:9]) if digits else 0
+    where = (plane, use.plane, _SOURCES.index(use.source), use.kernel, use.sample)
+    return (*where, _ORDER[use.core], use.number)
+
+
+def core_of(row: UnitRow) -> tuple[object, ...]:
+    """What tells the units of one core, known in one way, from others."""
+    use = row.use
+    return row.host, use.plane, use.source, use.kernel, use.sample, use.core, use.number
+
+
+def main_core(units: Sequence[UnitRow]) -> list[UnitRow]:
+    """The units of the TensorCore whose matrix units worked most, by the best source that there is."""
+    cores: dict[tuple[object, ...], list[UnitRow]] = {}
+    for row in units:
+        cores.setdefault(core_of(row), []).append(row)
+    tensor = [rows for rows in cores.values() if rows[0].use.core == "TensorCore"]
+
+    def rank(rows: list[UnitRow]) -> tuple[int, bool, float]:
+        return -_SOURCES.index(rows[0].use.source), not rows[0].use.kernel, _use(rows, _MATRIX) or 0.0
+
+    best = max(tensor, key=rank, default=[])
+    chip = [row for row in units if row.use.core == "chip" and best and _shares_chip(row, best[0])]
+    return [*best, *chip]
+
+
+def _shares_chip(row: UnitRow, core: UnitRow) -> bool:
+    return core_of(row)[:5] == core_of(core)[:5]
+
+
+def _use(rows: Iterable[UnitRow], names: Sequence[str]) -> float | None:
+    return next((row.use.use for row in rows if row.use.name in names and row.use.use is not None), None)
+
+
+def _statement(
+    main: Sequence[UnitRow],
+    sampled: int | None,
+    captured: int | None,
+    unknown: Mapping[str, str],
+    any_counter: bool,
+    kernels: Sequence[KernelRow],
+) -> str:
+    """What the main core did; else what a custom call used; else why nothing is known."""
+    if not main and kernels:
+        first = [row for row in kernels if row.use.name == kernels[0].use.name and not row.use.scope]
+        uses = ", ".join(f"{row.use.unit} {share(row.share or 0.0)}" for row in first)
+        return f"By the compiler's count, custom call {first[0].use.name} uses of its time: {uses}."
+    if not main:
+        why = unknown.get("units" if any_counter else "counters", "")
+        return f"{'The counters tell of no unit' if any_counter else 'No counters'}: {why}." if why else ""
+    over = f"Over {time(sampled)}" if sampled else "While it was sampled"
+    over += f" sampled of {time(captured)}" if captured and sampled else " sampled" if sampled else ""
+    known = [("matrix units worked", _use(main, _MATRIX)), ("vector units", _use(main, _VECTOR))]
+    parts = [f"{name} {share(use)}" for name, use in known if use is not None]
+    ways = [row for row in main if not row.use.is_share and row.use.use is not None and row.use.name not in _MATRIX]
+    nearest = max(ways, key=lambda row: row.use.use or 0.0, default=None)
+    if nearest is not None:
+        parts.append(f"nearest its peak is {nearest.use.name}, {share(nearest.use.use or 0.0)}")
+    return f"{over}, {', '.join(parts[:-1])}{'; ' if len(parts) > 1 else ''}{''.join(parts[-1:])} ({main[0].core})."
+
+
+def _unknown(
+    parts: Sequence[HostCounters],
+    units: Sequence[UnitRow],
+    counters: Sequence[CounterRow],
+    kernels: Sequence[KernelRow],
+) -> dict[str, str]:
+    """Why there are none, by table."""
+    unknown: dict[str, str] = {}
+    if not any(part.device_count for part in parts):
+        return dict.fromkeys(("units", "counters", "kernels"), "no device plane in this profile")
+    if not any(part.tpu_count for part in parts):
+        return dict.fromkeys(
+            ("units", "counters", "kernels"), "counters are those of TPUs, and none is in this profile"
+        )
+    if not counters:
+        unknown["counters"] = f"this profile holds none, and {HOW_TO_RECORD}"
+    types = list(dict.fromkeys(kind for part in parts for kind in part.device_types))
+    if not units and any(row.counter.is_reading for row in counters) and chip_of(types[0] if types else None) is None:
+        whose = f"the registers of {types[0]}" if types else "the registers of this device"
+        unknown["units"] = f"what {whose} tell of units is not known: XProf states it for {known_types()}"
+    elif not units:
+        unknown["units"] = "none of the counters in this profile tells of a unit" if counters else unknown["counters"]
+    if not kernels:
+        unknown["kernels"] = f"no custom call of this profile tells what it uses; {HOW_TO_TRACE}"
+    return unknown

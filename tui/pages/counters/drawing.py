@@ -1,0 +1,147 @@
+"""The page of counters as text: the answer, units by core with bars, the counters, and what custom calls use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow, core_of
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, share
+from tpuprof.tui.draw.layout import fit, label_span, note_lines, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span
+from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
+from tpuprof.tui.pages.counters.fields import COUNTERS, SOURCES, UNITS, amount_words, value_words
+from tpuprof.tui.report.fields import Source, Table, screen_columns
+
+LABEL = 10
+"""Cells of a label on a card."""
+
+
+def text_lines(page: CountersPage, width: int, glyphs: Glyphs, most: int) -> list[Line]:
+    """The whole page; at most `most` rows of each table, 0 for all."""
+    lines = wrap(page.statement, width, "strong", glyphs, [(" ", "text")])
+    for _, rows in groupby(enumerate(page.units), lambda item: core_of(item[1])):
+        numbers = [number for number, _ in rows]
+        lines.append(rule(core_title(page.units[numbers[0]]), width, glyphs))
+        lines += table_lines(UNITS, page.units, numbers, ("core", "source", "sampled_ms"), width, glyphs, most)
+    for kernel, rows_of in groupby(page.kernels, lambda row: (row.host, row.use.name, row.use.program_id)):
+        lines.append(rule(f"custom call {kernel[1]}", width, glyphs))
+        lines += kernel_lines(list(rows_of), width, glyphs)
+    if page.counters:
+        lines.append(rule(counted(len(page.counters), "counter"), width, glyphs))
+        lines += table_lines(COUNTERS, page.counters, range(len(page.counters)), (), width, glyphs, most)
+    reasons = [(key, why) for key, why in page.unknown.items() if why not in page.statement]
+    return [*lines, *note_lines((*page.warnings, *page.notes), reasons, width, glyphs)]
+
+
+def rule(title: str, width: int, glyphs: Glyphs) -> Line:
+    """A title over what belongs to it."""
+    line = f"{glyphs.horizontal} "
+    end = f" {glyphs.horizontal * max(1, width - len(title) - 3)}"
+    return fit([(line, "rule"), (title, "title"), (end, "rule")], width, glyphs)
+
+
+def core_title(row: UnitRow) -> str:
+    """Which core's units these are, how they are known, and for how long they were sampled."""
+    use = row.use
+    parts = [row.host, row.core, SOURCES[use.source]]
+    if use.source == "reading":
+        parts += [f"kernel {use.kernel}"] if use.kernel else []
+        parts.append(f"reading {use.sample}")
+    parts += [f"{duration(use.sampled_ps)} sampled"] if use.sampled_ps else []
+    return ", ".join(parts)
+
+
+def table_lines(
+    table: Table[Source],
+    source: Source,
+    rows: Sequence[int],
+    without: Sequence[str],
+    width: int,
+    glyphs: Glyphs,
+    most: int,
+) -> list[Line]:
+    """Some rows of a table as far as its columns fit, with how many more there are."""
+    looks: dict[str, dict[str, Any]] = {key: {} for key in table.screen if key not in without}
+    columns = chosen_columns(screen_columns(table, source, glyphs, looks), width)
+    shown = list(rows)[:most] if most else list(rows)
+    lines = [header_line(columns, width, glyphs, ""), *row_lines(columns, shown, None, width, glyphs)]
+    if len(shown) < len(rows):
+        lines.append(fit([(f"  + {count(len(rows) - len(shown))} more", "dim")], width, glyphs))
+    return lines
+
+
+def kernel_lines(rows: Sequence[KernelRow], width: int, glyphs: Glyphs) -> list[Line]:
+    """What one custom call uses, as a whole and then by scope: a line each."""
+    lines: list[Line] = []
+    for scope, of_scope in groupby(rows, lambda row: row.use.scope):
+        uses = list(of_scope)
+        first = uses[0].use
+        words = ", ".join(
+            f"{row.use.unit} {share(row.share)}" for row in sorted(uses, key=lambda row: -(row.share or 0.0))
+        )
+        head = scope or f"{counted(first.runs, 'run')}, whole"
+        lines += wrap(words, width, "text", glyphs, [(f" {head[:28]:<28} {duration(first.time_ps):>9}  ", "dim")])
+    return lines
+
+
+class Card:
+    """A card's lines while they are made."""
+
+    def __init__(self, width: int, glyphs: Glyphs, title: str) -> None:
+        self.width, self.glyphs = width, glyphs
+        self.lines: list[Line] = wrap(title, width, "strong", glyphs)
+
+    def entry(self, label: str, text: str) -> None:
+        """A paragraph with its label before it."""
+        head: list[Span] = [label_span(label, LABEL)]
+        self.lines += wrap(text, self.width, "text", self.glyphs, head)
+
+
+def unit_card(page: CountersPage, row: UnitRow, width: int, glyphs: Glyphs) -> list[Line]:
+    """What a unit's figure means, and how it is known."""
+    use, card = row.use, Card(width, glyphs, row.use.name)
+    card.entry("use", share(use.use) if use.use is not None else UNKNOWN)
+    achieved, peak = (amount_words(value, use.measure) for value in (use.achieved, use.peak))
+    measure = "" if use.measure == "ps" else f" {use.measure}"
+    card.entry("achieved", f"{achieved}{measure} of {peak}" if use.peak is not None else f"{achieved}{measure}")
+    if use.use is None:
+        card.entry("", "none of its counters was sampled" if use.achieved is None else "its cycles were not sampled")
+    card.entry("means", use.meaning)
+    card.entry("core", f"{row.core} of {row.host}")
+    card.entry("sampled", _sampled_words(use.sampled_ps, page.captured_ps))
+    card.entry("known by", SOURCES[use.source] + (f", reading {use.sample}" if use.source == "reading" else ""))
+    if use.kernel:
+        card.entry("kernel", use.kernel)
+    return card.lines
+
+
+def _sampled_words(sampled: int | None, captured: int | None) -> str:
+    words = duration(sampled) if sampled is not None else "its clock was not sampled"
+    return f"{words} of {duration(captured)}" if sampled is not None and captured is not None else words
+
+
+def counter_card(page: CountersPage, row: CounterRow, width: int, glyphs: Glyphs) -> list[Line]:
+    """All about one counter."""
+    counter, card = row.counter, Card(width, glyphs, row.counter.name)
+    card.entry("value", value_words(counter.value, counter.unit))
+    if counter.is_reading and isinstance(counter.value, int):
+        card.entry("", hex(counter.value))
+    if counter.samples > 1:
+        low, mean, high = (value_words(value) for value in (counter.minimum, counter.mean, counter.maximum))
+        card.entry("least", f"{low}, mean {mean}, greatest {high} {counter.unit}".rstrip())
+    card.entry("samples", counted(counter.samples, "value"))
+    at = duration(counter.first_ps)
+    card.entry("when", at if counter.samples == 1 else f"{at} to {duration(counter.last_ps)} on the trace's clock")
+    words = "since the capture began" if counter.is_reading else _sampled_words(counter.sampled_ps, page.captured_ps)
+    if counter.is_reading or counter.sampled_ps is not None:
+        card.entry("sampled", words)
+    for label, text in (("means", counter.description), ("set", counter.sets), ("kernel", counter.kernel)):
+        if text:
+            card.entry(label, text)
+    if counter.number is not None:
+        card.entry("register", f"{counter.register or 'not known'}, number {counter.number} ({counter.number:#x})")
+    card.entry("device", f"{row.device} of {row.host}")
+    return card.lines

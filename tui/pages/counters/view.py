@@ -1,0 +1,159 @@
+"""Units and counters as a view of the ops tab: the units of one core at a time, or the counters themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tpuprof.tui.report.fields import Table
+from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.rows import ROW_MOTIONS, RowsView
+from tpuprof.tui.widgets.tab import Jump
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tpuprof.parsers.pages.counters import CounterRow, CountersPage, UnitRow
+    from tpuprof.tui.draw.spans import Glyphs, Line
+
+
+class UnitsView(RowsView):
+    """The page of counters: rows of one core's units, or of all counters."""
+
+    commands = ("group", "sort", "reverse")
+    FIRST_SORT = "use"
+    NO_ROWS = "no unit is known: b shows the counters"
+    TIMES: ClassVar[tuple[str, str]] = ("", "use_percent")
+    MOTIONS: ClassVar[tuple[tuple[str, str], ...]] = tuple(
+        (keys, "Next, previous core; among counters, other columns") if keys.startswith("l h") else (keys, words)
+        for keys, words in ROW_MOTIONS
+    )
+    FOOT_KEYS: ClassVar[tuple[FootKey, ...]] = (
+        FootKey("b", "counters"),
+        FootKey("h l", "core"),
+        FootKey("s", "sort"),
+        FootKey("Enter", "details"),
+        FootKey("/", "search"),
+    )
+
+    def __init__(self, page: CountersPage) -> None:
+        from tpuprof.parsers.pages.counters import core_of, main_core  # noqa: PLC0415 - not at start
+
+        self._page = page
+        cores: dict[tuple[object, ...], list[UnitRow]] = {}
+        for row in page.units:
+            cores.setdefault(core_of(row), []).append(row)
+        self._cores: list[Sequence[UnitRow]] = list(cores.values())
+        busiest = main_core(page.units)
+        self._core = list(cores).index(core_of(busiest[0])) if busiest else 0
+        self._is_raw = not page.units
+        super().__init__()
+        self.sort, self.descending = "", False  # the order of the page
+
+    @property
+    def MEANINGS(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
+        """What XProf and the compiler count, and what of it was never seen on hardware."""
+        from tpuprof.tui.pages.counters.fields import SOURCES  # noqa: PLC0415 - not at start
+
+        return (
+            *((name, f"{words}.") for name, words in SOURCES.items()),
+            *(("note", note) for note in self._page.notes),
+        )
+
+    def table(self) -> tuple[Table[Any], Any]:
+        """The fields of the rows, and the rows."""
+        from tpuprof.tui.pages.counters.fields import COUNTERS, UNITS  # noqa: PLC0415 - not at start
+
+        return (COUNTERS, self._page.counters) if self._is_raw else (UNITS, self._units)
+
+    @property
+    def _units(self) -> Sequence[UnitRow]:
+        return self._cores[self._core] if self._cores else ()
+
+    @property
+    def headline(self) -> str:
+        """What the program uses of the machine."""
+        return self._page.statement
+
+    def status(self) -> str:
+        """Which core's units these are."""
+        if self._is_raw or not self._units:
+            return f"counters, {super().status()}"
+        first = self._units[0]
+        kernel = f" {first.use.kernel}" if first.use.kernel else ""
+        reading = f" #{first.use.sample}" if first.use.source == "reading" and len(self._cores) > 1 else ""
+        return f"{first.core}{kernel}{reading}, {super().status()}"
+
+    def move(self, across: int, down: int) -> None:
+        """Down by rows; across by cores, or by the columns of the counters."""
+        if across and not self._is_raw and self._cores:
+            at, number = self.cursor, (self._core + across) % len(self._cores)
+            self._show(core=number)
+            self.cursor = min(at, max(0, len(self.rows) - 1))
+        else:
+            super().move(across, down)
+
+    def command(self, name: str) -> str:
+        """Does one of `commands`; says what came of it."""
+        if name != "group":
+            return super().command(name)
+        self._show(is_raw=not self._is_raw)
+        return "the counters themselves" if self._is_raw else "units by core"
+
+    def _show(self, *, core: int | None = None, is_raw: bool | None = None) -> None:
+        """Other rows, in their own order where the column is another table's; the filter stays."""
+        self._core = self._core if core is None else core
+        self._is_raw = self._is_raw if is_raw is None else is_raw
+        self._columns = self._looked_at = self._kept = None
+        self.shift = 0
+        if self.sort not in self.table()[0].sorted_by:
+            self.sort, self.descending = "", False
+        self._arrange()
+        self.search(self.filter_text)
+
+    def _arrange(self) -> None:
+        if self.sort:
+            super()._arrange()
+            return
+        import numpy  # noqa: PLC0415 - not at start
+
+        table, source = self.table()
+        rows = numpy.arange(table.length(source), dtype=numpy.int64)
+        self.rows = rows if self._kept is None else rows[self._kept]
+        self.cursor = self.top = 0
+
+    @property
+    def _under_cursor(self) -> UnitRow | CounterRow | None:
+        return None if self.row is None else self.table()[1][self.row]
+
+    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """What the figure under the cursor means, and when it was sampled."""
+        from tpuprof.parsers.pages.counters import CounterRow  # noqa: PLC0415 - not at start
+        from tpuprof.tui.pages.counters.drawing import counter_card, unit_card  # noqa: PLC0415
+
+        row = self._under_cursor
+        if row is None:
+            return []
+        if isinstance(row, CounterRow):
+            return counter_card(self._page, row, width, glyphs)
+        return unit_card(self._page, row, width, glyphs)
+
+    @property
+    def selection(self) -> str | None:
+        """The unit's or the counter's name."""
+        row = self._under_cursor
+        return None if row is None else row.name
+
+    def jumps(self) -> dict[str, Jump]:
+        """To the track of what was sampled over time."""
+        row = self._under_cursor
+        return {} if row is None or not row.track else {"on_timeline": Jump("timeline", "counter", row.track)}
+
+    def show_named(self, name: str) -> str:
+        """Goes to a unit or a counter of that name, of the core shown first."""
+        for is_raw in (False, True):
+            self._show(is_raw=is_raw)
+            names = [row.name for row in self.table()[1]]
+            if name in names:
+                self._go_to(names.index(name))
+                return ""
+        return f"no counter {name}"
