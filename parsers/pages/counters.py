@@ -216,7 +216,7 @@ def _statement(
     over += f" sampled of {time(captured)}" if captured and sampled else " sampled" if sampled else ""
     known = [("matrix units worked", _use(main, _MATRIX)), ("vector units", _use(main, _VECTOR))]
     parts = [f"{name} {share(use)}" for name, use in known if use is not None]
-    ways = [row for row in main if not row.use.is_share and row.use.use is not None and row.use.name not in _MATRIX]
+    ways = [row for row in main if not row.use.is_share and row.use.use is not None and row.use.group != "matrix"]
     nearest = max(ways, key=lambda row: row.use.use or 0.0, default=None)
     if nearest is not None:
         parts.append(f"nearest its peak is {nearest.use.name}, {share(nearest.use.use or 0.0)}")

@@ -129,6 +129,11 @@ class RowsView(Filtering):
         return ""
 
     @property
+    def note(self) -> str:
+        """The same in full, and what else is to be said of it."""
+        return self.headline
+
+    @property
     def search_columns(self) -> OpColumns:
         """What a filter looks at."""
         looked_at, (table, source) = self._looked_at, self.table()

@@ -483,7 +483,7 @@ def _v7x() -> Chip:
             ("LDIDT Droop Clocks Skipped", "LDIDT_DROOP_CLOCKS_SKIPPED", "cycles left out because the voltage drooped"),
         )
     )
-    units = (*skipped, *_tensor_core(clock, kinds, 1), *_memory(3433.0 * _GIB / frequency))
+    units = (*_tensor_core(clock, kinds, 1), *_memory(3433.0 * _GIB / frequency), *skipped)
     nodes: list[Node] = []
     for die in (0, 1):
         core = _block(0xA668A000 + _DIE * die, {**_COMMON, **_pairs(0x1B8, ["MATMUL_LMR_BF16_MXU"]), **_late(0)})

@@ -12,7 +12,7 @@ import pytest
 
 from tests.parity.oracle.fields import Comparison, Difference, Value, compare
 from tests.parity.oracle.live import PYTHON, ask, has_xprof
-from tests.support.made.counters import with_readings
+from tests.support.files.counters import with_readings
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.counters import CountersPage
 from tpuprof.parsers.session.session import Session

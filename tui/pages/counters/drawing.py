@@ -9,10 +9,10 @@ from typing import Any
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow, core_of
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, share
-from tpuprof.tui.draw.layout import fit, label_span, note_lines, wrap
+from tpuprof.tui.draw.layout import clean, fit, label_span, note_lines, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
-from tpuprof.tui.pages.counters.fields import COUNTERS, SOURCES, UNITS, amount_words, value_words
+from tpuprof.tui.pages.counters.fields import SOURCES, UNITS, amount_words, on_screen, value_words
 from tpuprof.tui.report.fields import Source, Table, screen_columns
 
 LABEL = 10
@@ -24,14 +24,16 @@ def text_lines(page: CountersPage, width: int, glyphs: Glyphs, most: int) -> lis
     lines = wrap(page.statement, width, "strong", glyphs, [(" ", "text")])
     for _, rows in groupby(enumerate(page.units), lambda item: core_of(item[1])):
         numbers = [number for number, _ in rows]
-        lines.append(rule(core_title(page.units[numbers[0]]), width, glyphs))
+        lines.append(rule(core_title(page.units[numbers[0]], glyphs), width, glyphs))
         lines += table_lines(UNITS, page.units, numbers, ("core", "source", "sampled_ms"), width, glyphs, most)
     for kernel, rows_of in groupby(page.kernels, lambda row: (row.host, row.use.name, row.use.program_id)):
-        lines.append(rule(f"custom call {kernel[1]}", width, glyphs))
+        lines.append(rule(f"custom call {clean(kernel[1], glyphs.is_ascii)}", width, glyphs))
         lines += kernel_lines(list(rows_of), width, glyphs)
     if page.counters:
         lines.append(rule(counted(len(page.counters), "counter"), width, glyphs))
-        lines += table_lines(COUNTERS, page.counters, range(len(page.counters)), (), width, glyphs, most)
+        lines += table_lines(
+            on_screen(page.counters), page.counters, range(len(page.counters)), (), width, glyphs, most
+        )
     reasons = [(key, why) for key, why in page.unknown.items() if why not in page.statement]
     return [*lines, *note_lines((*page.warnings, *page.notes), reasons, width, glyphs)]
 
@@ -43,14 +45,14 @@ def rule(title: str, width: int, glyphs: Glyphs) -> Line:
     return fit([(line, "rule"), (title, "title"), (end, "rule")], width, glyphs)
 
 
-def core_title(row: UnitRow) -> str:
+def core_title(row: UnitRow, glyphs: Glyphs) -> str:
     """Which core's units these are, how they are known, and for how long they were sampled."""
     use = row.use
     parts = [row.host, row.core, SOURCES[use.source]]
     if use.source == "reading":
         parts += [f"kernel {use.kernel}"] if use.kernel else []
         parts.append(f"reading {use.sample}")
-    parts += [f"{duration(use.sampled_ps)} sampled"] if use.sampled_ps else []
+    parts += [f"{duration(use.sampled_ps, glyphs.is_ascii)} sampled"] if use.sampled_ps else []
     return ", ".join(parts)
 
 
@@ -82,8 +84,10 @@ def kernel_lines(rows: Sequence[KernelRow], width: int, glyphs: Glyphs) -> list[
         words = ", ".join(
             f"{row.use.unit} {share(row.share)}" for row in sorted(uses, key=lambda row: -(row.share or 0.0))
         )
-        head = scope or f"{counted(first.runs, 'run')}, whole"
-        lines += wrap(words, width, "text", glyphs, [(f" {head[:28]:<28} {duration(first.time_ps):>9}  ", "dim")])
+        head = clean(scope, glyphs.is_ascii) or f"{counted(first.runs, 'run')}, whole"
+        lines += wrap(
+            words, width, "text", glyphs, [(f" {head[:28]:<28} {duration(first.time_ps, glyphs.is_ascii):>9}  ", "dim")]
+        )
     return lines
 
 

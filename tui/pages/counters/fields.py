@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow
@@ -33,7 +34,7 @@ Units = Sequence[UnitRow]
 Counters = Sequence[CounterRow]
 Kernels = Sequence[KernelRow]
 
-BAR_WIDTH = 12
+BAR_WIDTH = 10
 _HIGH, _LOW = 0.6, 0.2
 _WHOLE = 1e7
 
@@ -55,12 +56,12 @@ def _rounded(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 100 else f"{value:.3g}"
 
 
-def amount_words(value: float | None, measure: str) -> str:
+def amount_words(value: float | None, measure: str, ascii_only: bool = False) -> str:
     """What was achieved, or could be, in few cells: ``1.20 s``, ``3.41G``."""
     if value is None:
         return UNKNOWN
     if measure == "ps":
-        return duration(value)
+        return duration(value, ascii_only)
     for factor, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= factor:
             return f"{value / factor:.3g}{letter}"
@@ -102,8 +103,12 @@ def _bars(units: Units, glyphs: Glyphs) -> Cells:
 
 
 def _amounts(name: str) -> Callable[[Units, Glyphs], Cells]:
-    def cells(units: Units, _: Glyphs) -> Cells:
-        return each(lambda row: (amount_words(getattr(units[row].use, name), units[row].use.measure), "text"))
+    def cells(units: Units, glyphs: Glyphs) -> Cells:
+        def cell(row: int) -> Span:
+            use = units[row].use
+            return amount_words(getattr(use, name), use.measure, glyphs.is_ascii), "text"
+
+        return each(cell)
 
     return cells
 
@@ -148,7 +153,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         _of(lambda row: row.use.name),
         "the unit, or the share of cycles or bytes, as XProf calls it",
         heading="unit",
-        screen=OnScreen("unit", "unit", 28, lambda _: "strong", is_left=True, fixed=True, grows=True),
+        screen=OnScreen("unit", "unit", 22, lambda _: "strong", is_left=True, fixed=True, grows=True),
     ),
     Field(
         "group",
@@ -190,7 +195,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         "what it did while it was sampled, in `measure`; counters that were not sampled count as none",
         NOT_SAMPLED,
         "achieved",
-        OnScreen("achieved", "achieved", 9, cells=_amounts("achieved")),
+        OnScreen("achieved", "achieved", 8, cells=_amounts("achieved")),
     ),
     Field(
         "peak",
@@ -199,7 +204,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         "what it could have done in that time, in `measure`, by XProf's constants",
         NO_PEAK,
         "peak",
-        OnScreen("peak", "peak", 9, cells=_amounts("peak")),
+        OnScreen("peak", "peak", 8, cells=_amounts("peak")),
     ),
     Field(
         "measure",
@@ -401,8 +406,19 @@ COUNTERS: Table[Counters] = Table(
     len,
     json=tuple(quantity.key for quantity in _COUNTER_FIELDS if quantity.key != "searched"),
     markdown=in_order("device counter unit value value_hex mean minimum maximum samples sampled_ms set"),
-    screen=in_order("counter value register mean minimum maximum samples sampled_ms value_hex device set"),
+    screen=in_order("counter value mean minimum maximum samples sampled_ms value_hex device set"),
 )
+
+REGISTERS: Table[Counters] = replace(
+    COUNTERS, screen=in_order("counter value register value_hex device set samples mean minimum maximum sampled_ms")
+)
+"""The same on the screen where there are registers: of most of them there is one value."""
+
+
+def on_screen(counters: Counters) -> Table[Counters]:
+    """The table with the columns that have something to say."""
+    return REGISTERS if any(row.counter.is_reading for row in counters) else COUNTERS
+
 
 _KERNEL_FIELDS: tuple[Field[Kernels], ...] = (
     Field("host", TEXT, _of(lambda row: row.host), "the host that it ran on", heading="host"),

@@ -61,9 +61,9 @@ class UnitsView(RowsView):
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and the rows."""
-        from tpuprof.tui.pages.counters.fields import COUNTERS, UNITS  # noqa: PLC0415 - not at start
+        from tpuprof.tui.pages.counters.fields import UNITS, on_screen  # noqa: PLC0415 - not at start
 
-        return (COUNTERS, self._page.counters) if self._is_raw else (UNITS, self._units)
+        return (on_screen(self._page.counters), self._page.counters) if self._is_raw else (UNITS, self._units)
 
     @property
     def _units(self) -> Sequence[UnitRow]:
@@ -73,6 +73,11 @@ class UnitsView(RowsView):
     def headline(self) -> str:
         """What the program uses of the machine."""
         return self._page.statement
+
+    @property
+    def note(self) -> str:
+        """The same, and where the figures come from."""
+        return " ".join((self._page.statement, *self._page.notes))
 
     def status(self) -> str:
         """Which core's units these are."""
@@ -94,6 +99,10 @@ class UnitsView(RowsView):
 
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""
+        if name != "group" and not self.sort:  # from the page's own order to that of the most important column
+            self.sort, self.descending = "value" if self._is_raw else "use", True
+            self._arrange()
+            return f"sorted by {self.sort}, largest first"
         if name != "group":
             return super().command(name)
         self._show(is_raw=not self._is_raw)

@@ -17,7 +17,7 @@ from tpuprof.tui.draw.layout import beside, clean, filled, fit, shortened, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
 from tpuprof.tui.pages.ops.card import CARD
-from tpuprof.tui.pages.ops.shelf import Key, OpPages, fetch
+from tpuprof.tui.pages.ops.shelf import Fetchable, Key, OpPages, fetch
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey, gutter_lines
@@ -156,9 +156,9 @@ class OpsTab(Tab):
         glyphs = self.look.glyphs
         if self._pages is None:
             return state_lines(self._state, width, height, glyphs)
-        lines = [fit([(clean(f" {self.note}", glyphs.is_ascii), "text")], width, glyphs)]
+        lines = [fit([(clean(f" {self.views.headline}", glyphs.is_ascii), "text")], width, glyphs)]
         if height >= TALL:
-            lines = wrap(self.note, width - 1, "text", glyphs, [(" ", "text")])[:2]
+            lines = wrap(self.views.headline, width - 1, "text", glyphs, [(" ", "text")])[:2]
         lines.append(self._views_line(width, glyphs))
         body = height - len(lines)
         view = self.view
@@ -313,8 +313,9 @@ class OpsTab(Tab):
 
     @property
     def note(self) -> str:
-        """The headline in full."""
-        return self.views.headline
+        """The headline in full, and what else the view has to say."""
+        other = self.views.other_view
+        return other.note if other is not None and other.note else self.views.headline
 
     @property
     def search_failed(self) -> bool:

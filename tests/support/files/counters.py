@@ -36,7 +36,7 @@ _KINDS = {
     "MATPUSH": 0.06,
     "SCALAR_ALU": 0.2,
     "VECTOR_ALU": 0.12,
-    "VPU": 0.1,
+    "VPU": 0.03,
     "HBM": 0.0,
 }
 
@@ -50,7 +50,7 @@ def register_values(chip: Chip, busy: float = 1.0) -> dict[int, int]:
             kind = next((part for start, part in _KINDS.items() if name.startswith(start)), 0.02)
             part = 1.0 if name in _CLOCKS else busy * _PARTS.get(name, kind)
             if name.startswith(("HBM", "ICI")):  # some channels, together some part of the peak
-                part = busy * {"HBM_READ": 16.0, "HBM_WRITE": 6.0}.get(name, 0.4) / len(numbers)
+                part = busy * {"HBM_READ": 17.0, "HBM_WRITE": 6.5}.get(name, 0.4) / len(numbers)
             for number in numbers:
                 values.setdefault(number, int(cycles * part) + (0 if name in _CLOCKS else number % 97))
     return values
