@@ -62,7 +62,7 @@ SEEN = {
     "tpuprof-tui diff ~/logs --fail-on-regression 5% --md": "noise",
     "tpuprof-tui doctor ~/logs": "searched",
     "tpuprof-tui doctor ~/logs --md": "```",
-    "tpuprof-tui doctor": "Decoding core",
+    "tpuprof-tui doctor": "decoding core",
     "tpuprof-tui report runs ~/logs": RUNS[0],
     "tpuprof-tui report runs --facts": "246 ms",
     "tpuprof-tui report overview ~/logs": "245.7 ms",
