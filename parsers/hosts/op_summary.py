@@ -21,6 +21,7 @@ from tpuprof.parsers.ops.device import (
     DeviceInfo,
     device_info,
     is_gpu,
+    is_sparse_core,
     is_tensor_core,
     merge_devices,
     open_host,
@@ -41,7 +42,7 @@ class OpSummary:
 
     Attributes:
         host: name of the host.
-        core_count, gpu_count: numbers of TensorCore and GPU planes.
+        core_count, sparse_core_count, gpu_count: numbers of TensorCore, SparseCore and GPU planes.
         thread_count: host threads that ran HLO ops, in a profile without a device; else 0.
         device: the device as the cores' planes describe it, or the host's CPU where its threads ran ops; else None.
         table: time by op over the host's cores, GPUs or threads.
@@ -59,6 +60,7 @@ class OpSummary:
 
     host: str
     core_count: int
+    sparse_core_count: int
     gpu_count: int
     thread_count: int
     device: DeviceInfo | None
@@ -113,7 +115,8 @@ def op_summary(
     return OpSummary(
         host=host,
         core_count=core_count,
-        gpu_count=sum(is_gpu(plane) for plane in trace.planes),
+        sparse_core_count=sum(map(is_sparse_core, trace.planes)),
+        gpu_count=sum(map(is_gpu, trace.planes)),
         thread_count=sum(len(device.streams) for device in streams if device.is_host),
         device=device,
         table=merge_tables([core.table for core in cores]),

@@ -73,6 +73,14 @@ class HostReader(Generic[Summary]):
         """Whether it has read a host, or tried to."""
         return file.path in self.summaries or file.path in self.failed
 
+    def readable(self, files: Sequence[HostFile]) -> list[Summary]:
+        """The summaries of some hosts, as far as it has them."""
+        return [self.summaries[file.path] for file in files if file.path in self.summaries]
+
+    def unreadable(self, files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
+        """Those of some hosts that can't be read, and why."""
+        return [(file, self.failed[file.path]) for file in files if file.path in self.failed]
+
     def read(self, files: Sequence[HostFile], on_host: Callable[[int], None] = lambda _: None) -> None:
         """Reads those of some hosts that have not been read yet.
 

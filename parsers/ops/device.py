@@ -20,7 +20,7 @@ ENVIRONMENT_PLANE = "Task Environment"
 """The plane whose stats describe the capture."""
 
 _TENSOR_CORE = re.compile(r"^/device:TPU:(\d+)$")
-_SPARSE_CORE = re.compile(r"^/device:TPU:(\d+) SparseCore[ x]?(\d+)$")
+_SPARSE_CORE = re.compile(r"^/device:TPU:(\d+) SparseCore[ x]*(\d+)$")
 _GPU = re.compile(r"^/device:GPU:(\d+)$")
 
 OFF_DUTY = frozenset(

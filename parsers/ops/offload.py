@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, nesting_order, place
+from tpuprof.parsers.base.intervals import Int64s, nesting_order, no_ints, place
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import self_times
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
@@ -53,6 +53,16 @@ def offloaded_ops(planes: Sequence[Plane]) -> OpTable:
     return merge_tables(tables)
 
 
+def sparse_ops(planes: Sequence[Plane]) -> OpTable:
+    """Time and work of all ops of SparseCores; `OpTable.parent` is empty where nothing tells what each ran for."""
+    cores = [plane for plane in planes if is_tensor_core(plane) and len(plane.stat_ids(STARTED_BY)) == len(STARTED_BY)]
+    parents = {device_ordinal(core): _parents(core) for core in cores}
+    beside = [plane for plane in planes if is_sparse_core(plane)]
+    return merge_tables(
+        [table for plane in beside for table in _tables(plane, parents.get(device_ordinal(plane), {}), with_all=True)]
+    )
+
+
 def _parents(core: Plane) -> dict[_Key, str]:
     """The name of the op that has each pair of stats."""
     metadata = core.event_metadata
@@ -81,19 +91,32 @@ def _marked(line: Line) -> _Marked:
     return _Marked(events.metadata_id[chosen].astype(np.int64), start[chosen], end[chosen], *values)
 
 
-def _tables(plane: Plane, parents: dict[_Key, str]) -> list[OpTable]:
-    """The ops of a SparseCore by the TensorCore op that they ran for; ops that nothing tells it of are left out."""
+def _tables(plane: Plane, parents: dict[_Key, str], with_all: bool = False) -> list[OpTable]:
+    """The ops of a SparseCore by the TensorCore op that they ran for.
+
+    Args:
+        with_all: whether to take ops that nothing tells it of too, for an empty name.
+    """
     runs = [_marked(line) for line in plane.lines if line.name == core_ops.SPARSE_MODULES_LINE]
+    if with_all:
+        runs = [_joined(runs)]
     return [
-        _table(plane, line, run, parents)
+        _table(plane, line, run, parents, with_all)
         for line in plane.lines
         for run in runs
-        if line.name == core_ops.SPARSE_OPS_LINE and len(run.start_ps)
+        if line.name == core_ops.SPARSE_OPS_LINE and (with_all or len(run.start_ps))
     ]
 
 
-def _table(plane: Plane, line: Line, runs: _Marked, parents: dict[_Key, str]) -> OpTable:
-    """The ops of a line that lie in one of the module runs."""
+def _joined(runs: Sequence[_Marked]) -> _Marked:
+    """The events of several lines in order; nearly always there is just one."""
+    columns = [np.concatenate([no_ints(), *(getattr(run, name) for run in runs)]) for name in _Marked.__slots__]
+    order = np.argsort(columns[1], kind="stable")
+    return _Marked(*(column[order] for column in columns))
+
+
+def _table(plane: Plane, line: Line, runs: _Marked, parents: dict[_Key, str], with_all: bool) -> OpTable:
+    """The ops of a line that lie in one of the module runs, or all of them."""
     stats = core_ops.event_stats(plane)
     events = line.events(stats=stats, places=False)
     start, end = core_ops.device_spans(events, *core_ops.event_spans(line, events))
@@ -105,8 +128,13 @@ def _table(plane: Plane, line: Line, runs: _Marked, parents: dict[_Key, str]) ->
     names = list(dict.fromkeys(name for name in found if name is not None))
     parent_of_run = np.array([-1 if name is None else names.index(name) for name in found], np.int64)
     run = place(start, runs.start_ps, runs.end_ps)
-    inside = (run >= 0) & (end <= runs.end_ps[run]) & (parent_of_run[run] >= 0)
-    parent = parent_of_run[run[inside]]
+    known = run >= 0
+    known[known] &= (end[known] <= runs.end_ps[run[known]]) & (parent_of_run[run[known]] >= 0)
+    parent = np.full(len(start), len(names), np.int64)
+    parent[known] = parent_of_run[run[known]]
+    names.append("")
+    inside = np.ones_like(known) if with_all else known
+    parent = parent[inside]
     pairs, key = np.unique(np.stack([parent, ids[inside]]), axis=1, return_inverse=True)
     figures = {
         name: (column.floats() if order is None else column.floats()[order])[inside]

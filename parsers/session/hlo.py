@@ -139,6 +139,7 @@ class HloSession:
 
     overview = hosts = input_pipeline = op_profile = framework_ops = roofline = modules = timeline = flows = _nothing
     counters = has_counters = _nothing
+    has_sparse_cores = sparse_core = _nothing
 
 
 ONLY_HLO = (

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
+    from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
@@ -44,6 +45,12 @@ class Pages(Protocol):
 
     def has_counters(self, host: str | None = None) -> bool:
         """Whether there are any, without reading them."""
+
+    def has_sparse_cores(self, host: str | None = None) -> bool:
+        """Whether there are SparseCores."""
+
+    def sparse_core(self, host: str | None = None) -> SparseCorePage:
+        """What SparseCores do beside the TensorCores."""
 
     def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
         """The HLO modules."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: e
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
+    from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.session.partials import OnPartial, Partials
     from tpuprof.parsers.timeline.model import StepSpan, Timeline
@@ -176,7 +177,7 @@ class Session:
         page = cast("_Page | None", self.cache.get(slot))  # what `make` gave once
         if page is None:
             page = make()
-            if not any(_failed(reader, files) for reader in self._readers):  # that may be over next time
+            if not any(reader.unreadable(files) for reader in self._readers):  # that may be over next time
                 self.cache.put(slot, page)
                 self.cache.trim()
         return page
@@ -185,13 +186,13 @@ class Session:
         """The overview of those of some hosts that are read; None where none is readable so far."""
         from tpuprof.parsers.pages.overview.overview import overview  # noqa: PLC0415
 
-        summaries = _readable(self._reader, files)
+        summaries = self._reader.readable(files)
         if not summaries:
             return None
         page = overview(summaries, self._modules_in(files))
         note = f"{done:,} of {len(files):,} hosts so far: the others are still being read"
         return replace(
-            page, warnings=(note, *page.warnings, *left_out(error for _, error in _failed(self._reader, files)))
+            page, warnings=(note, *page.warnings, *left_out(error for _, error in self._reader.unreadable(files)))
         )
 
     def hosts(self) -> HostsPage:
@@ -200,7 +201,7 @@ class Session:
         from tpuprof.parsers.pages.hosts.model import LeftOut  # noqa: PLC0415
 
         summaries = self._summarised(None)[0]
-        left_out = [LeftOut(file.host, error.sentence) for file, error in _failed(self._reader, self.run.hosts)]
+        left_out = [LeftOut(file.host, error.sentence) for file, error in self._reader.unreadable(self.run.hosts)]
         return hosts_page(summaries, left_out, self.run.problems)
 
     def ops(self, host: str | None = None) -> OpsPage:
@@ -239,6 +240,17 @@ class Session:
 
         summaries = self._summarised(host)[0]
         return roofline_page(self.ops(host), summaries, with_infeed)
+
+    def has_sparse_cores(self, host: str | None = None) -> bool:
+        """Whether a profile of one host, or of any, has SparseCores; reads what the pages of ops need."""
+        return any(summary.sparse_core_count for summary in self._ops_summarised(host)[0])
+
+    def sparse_core(self, host: str | None = None) -> SparseCorePage:
+        """What SparseCores do beside the TensorCores; errors as for `overview`."""
+        from tpuprof.parsers.session.sparse_core import read_sparse_core  # noqa: PLC0415
+
+        meter = Meter(self.run.files(host), self._on_progress, self._is_cancelled)
+        return read_sparse_core(self.run, host, meter, self.summaries, lambda: self.overview(host).warnings)
 
     def input_pipeline(self, host: str | None = None) -> InputPipelinePage:
         """The input pipeline; errors as for `overview`."""
@@ -479,7 +491,7 @@ class Session:
         """The same of any kind of summary."""
         files = self.run.files(host)
         reader.read(files, on_host or (lambda _: None))
-        summaries, failed = _readable(reader, files), _failed(reader, files)
+        summaries, failed = reader.readable(files), reader.unreadable(files)
         if not summaries:
             raise next((error for _, error in failed), self._nothing_to_read())
         notes = left_out(error for _, error in failed)
@@ -499,12 +511,3 @@ class Session:
                 known = HloModules.of(trace)
             self._programs[file.path] = tuple(known.names)
         return known
-
-
-def _readable(reader: HostReader[_Summary], files: Sequence[HostFile]) -> list[_Summary]:
-    return [reader.summaries[file.path] for file in files if file.path in reader.summaries]
-
-
-def _failed(reader: HostReader[Any], files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
-    """The hosts that can't be read, and why."""
-    return [(file, reader.failed[file.path]) for file in files if file.path in reader.failed]

@@ -7,20 +7,51 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, covered, place
-from tpuprof.parsers.formats.xspace.trace import Plane, Trace
-from tpuprof.parsers.ops.core.ops import SPARSE_OPS_LINE, line_spans
+from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, covered, distinct, is_among, place
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.ops.core.ops import CATEGORY, SPARSE_OPS_LINE, event_spans
 from tpuprof.parsers.ops.device import is_sparse_core
+from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 from tpuprof.parsers.steps.duty import union_of
 from tpuprof.parsers.steps.markers import CoreSteps, marked_steps
 
 SPARSE_STEPS_LINE = "Sparse Core Steps"
 
 
+@dataclass(frozen=True, slots=True)
+class SparseSpans:
+    """What a SparseCore did: disjoint times in order in which it ran ops, infeed ops, and outfeed ops."""
+
+    busy: Intervals
+    infeed: Intervals
+    outfeed: Intervals
+
+
+def sparse_spans(plane: Plane, on_chunk: ChunkDone | None = None) -> SparseSpans:
+    """Decodes the ops of a SparseCore."""
+    spans: dict[str, list[Intervals]] = {"": [], "infeed": [], "outfeed": []}
+    for line in plane.lines:
+        if line.name != SPARSE_OPS_LINE:
+            continue
+        events = line.events((), on_chunk, places=False)
+        start, end = event_spans(line, events)
+        ids = events.metadata_id.astype(np.int64)
+        used = distinct(ids)
+        source = OpSource(plane.event_metadata, plane.stat_metadata)
+        categories = MetadataStats(source, plane.event_metadata.rows(used), (CATEGORY,)).texts(CATEGORY)
+        for kind, parts in spans.items():
+            of_kind = np.array([(category or "").endswith(kind) for category in categories], np.bool_)
+            chosen = is_among(ids, used[of_kind]) if kind else np.ones(len(ids), np.bool_)
+            parts.append((start[chosen], end[chosen]))
+    return SparseSpans(*map(union_of, spans.values()))
+
+
 def sparse_core_times(trace: Trace, names: Sequence[str], start_ps: Int64s, duration_ps: Int64s) -> Floats | None:
     """float64[3, steps]: mean time, least compute and mean idle time of the SparseCores that have each step.
 
-    As in XProf, a SparseCore computes whenever it is not idle. NaN for a step that no SparseCore has.
+    As in XProf, a SparseCore computes whenever it is neither idle nor in infeed or outfeed ops. NaN for a step that no
+    SparseCore has.
 
     Args:
         names, start_ps, duration_ps: the TensorCores' steps, in order of time.
@@ -53,9 +84,14 @@ def together(parts: Sequence[Floats]) -> Floats | None:
 
 def _times(plane: Plane, steps: CoreSteps) -> Floats:
     """float64[3, steps]: time, compute and idle time of one SparseCore in its own steps."""
-    busy = union_of(line_spans(plane, SPARSE_OPS_LINE))
-    work = covered(steps.end_ps, *busy) - covered(steps.start_ps, *busy)
-    return np.stack([steps.duration_ps, work, steps.duration_ps - work]).astype(np.float64)
+    spans = sparse_spans(plane)
+    busy, infeed, outfeed = (
+        covered(steps.end_ps, *part) - covered(steps.start_ps, *part)
+        for part in (spans.busy, spans.infeed, spans.outfeed)
+    )
+    return np.stack([steps.duration_ps, np.maximum(busy - infeed - outfeed, 0), steps.duration_ps - busy]).astype(
+        np.float64
+    )
 
 
 def _same_steps(steps: CoreSteps, names: Sequence[str], start_ps: Int64s, end_ps: Int64s) -> NDArray[np.intp]:

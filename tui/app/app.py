@@ -40,6 +40,9 @@ SHORT = 28
 """Rows below which the line on what is under the cursor gives way to the page."""
 
 
+RULE_CELLS = 3
+"""Cells of the rule between list and card, as its style says."""
+
 _JUMPS = (
     PopupKey("o", "go there", "Go to the op, step or page that it is about"),
     PopupKey("O", "timeline", "Go to its longest run on the timeline"),
@@ -208,6 +211,7 @@ class MainScreen(AppScreen):
         if is_there:
             self.rule.styles.offset = (column, top)
             self.rule.styles.height = rows
+            self.rule.prepare(RULE_CELLS, rows)  # hidden and shown at once, it is told of no new size
         self.rule.display = is_there
 
     def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:

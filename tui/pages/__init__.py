@@ -66,6 +66,7 @@ PAGES: tuple[Page, ...] = (
     Page("op-profile", "ops.report.op_profile", {}),
     Page("sources", "ops.report.sources", {}),
     Page("framework-ops", "ops.report.framework_ops", {}),
+    Page("sparse-core", "sparse_core.report", {}),
     Page("kernels", "ops.report.kernels", {}),
     Page("roofline", "ops.report.roofline", {}),
     Page("counters", "counters.report", {}),
@@ -174,17 +175,14 @@ class Tab:
         return view
 
 
+_OF_OPS = (
+    TabView("sparse-core", "SparseCore", "sparse_core.view:SparseCoreView", "sparse_core.load"),
+    TabView("counters", "Units", "counters.view:UnitsView", "counters.load"),
+)
 TABS: tuple[Tab, ...] = (
     Tab("overview", "Overview", "Overview", "overview.view:OverviewTab", "overview.load"),
     Tab("input", "Input pipeline", "Input", "input.view:InputPipelineTab", "input.load"),
-    Tab(
-        "op-profile",
-        "Op profile",
-        "Ops",
-        "ops.view:OpsTab",
-        "ops.load",
-        (TabView("counters", "Units", "counters.view:UnitsView", "counters.load"),),
-    ),
+    Tab("op-profile", "Op profile", "Ops", "ops.view:OpsTab", "ops.load", _OF_OPS),
     Tab("timeline", "Timeline", "Timeline", "timeline.view:TimelineTab", "timeline.load"),
     Tab("memory", "Memory", "Memory", "memory.view:MemoryTab", "memory.load"),
 )

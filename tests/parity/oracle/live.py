@@ -23,6 +23,7 @@ TOOLS: dict[str, tuple[str, dict[str, str]]] = {
     "kernel_stats": ("kernel_stats", {}),
     "perf_counters": ("perf_counters", {}),
     "utilization_viewer": ("utilization_viewer", {}),
+    "input_pipeline_analyzer": ("input_pipeline_analyzer", {}),
     **{f"op_profile.by_{by}": ("op_profile", {"group_by": by}) for by in ("program", "category", "provenance")},
 }
 """The tools to ask, by the name of the answer."""

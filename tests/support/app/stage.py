@@ -35,6 +35,7 @@ from tpuprof.parsers.pages.memory import CompiledModules
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
 from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, op_profile_page
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
+from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage, no_sparse_cores
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.pages import Pages
 from tpuprof.parsers.session.session import Session
@@ -103,6 +104,14 @@ class OpsSession:
     def has_counters(self, host: str | None = None) -> bool:
         """None."""
         return False
+
+    def has_sparse_cores(self, host: str | None = None) -> bool:
+        """None."""
+        return False
+
+    def sparse_core(self, host: str | None = None) -> SparseCorePage:
+        """No SparseCores."""
+        return no_sparse_cores(("host0",))
 
     def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
         """No modules."""

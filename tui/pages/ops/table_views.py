@@ -145,9 +145,10 @@ class HloView(GroupedView["OpGroups"]):
     grouped_words = "an op and its clones are one row; Enter shows them"
 
     def __init__(self, pages: OpPages, shelf: Shelf, chosen: tuple[str, ...] = ()) -> None:
+        from tpuprof.tui.pages.ops.fields import SIDE_FIRST  # noqa: PLC0415
         from tpuprof.tui.pages.ops.fields.hlo_ops import listed_ops  # noqa: PLC0415 - numpy, not at start
 
-        self._listed_ops = listed_ops(chosen)
+        self._listed_ops = listed_ops(chosen or (SIDE_FIRST if len(pages.listed) > len(pages.ops) else ()))
         self._chosen = chosen
         super().__init__(pages, shelf)
 

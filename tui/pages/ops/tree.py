@@ -46,6 +46,7 @@ class TreeRow:
         hidden: number of children that are not shown; 0 for an ordinary row.
         instruction: an instruction inside a fusion; None for an ordinary row.
         path: names of the fusions around that instruction, outermost first, and its own.
+        offloaded: what a SparseCore ran for the node's op: row among the ops that are listed; None for other rows.
         label, beside: what it is called, and what stands beside that, where it is not what the tree says of the node.
     """
 
@@ -57,6 +58,7 @@ class TreeRow:
     path: tuple[str, ...] = ()
     label: str = ""
     beside: str = ""
+    offloaded: int | None = None
 
     @property
     def place(self) -> Place:
@@ -164,6 +166,8 @@ def shown_name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
 
 def framework_op(page: OpProfilePage, tree: OpTree, row: TreeRow) -> str:
     """The framework op of an op or its duplicates, without its type; empty for other rows."""
+    if row.offloaded is not None:
+        return ""
     if row.hidden or row.instruction is not None or row.label:
         return row.beside
     op = int(tree.row[row.node])
@@ -179,8 +183,13 @@ def tree_row(
     under: StyleKey = "cursor" if selected else "text"
     node, behind = row.node, _framework_cells(page, tree, row, columns, glyphs)
     ending: list[Span] = [(behind, "cursor" if selected else "dim")] if behind else []
-    if row.hidden or row.instruction is not None:
+    if row.hidden or row.instruction is not None or row.offloaded is not None:
         before = " " * (columns.before - 1)
+        spans: list[Span]
+        if row.offloaded is not None:
+            note = f"{clean(row.beside, glyphs.is_ascii):>{columns.before - 2}} "
+            spans = [mark, (note, "cursor" if selected else "dim")]
+            return fit([*spans, (shown_name(tree, row, glyphs), under)], width, glyphs)
         if row.instruction is None:
             words = f"{before}{'  ' * row.depth}+ {count(row.hidden)} more"
             return fit([mark, (f"{words:<{width - 1}}", "cursor" if selected else "dim")], width, glyphs)
@@ -190,7 +199,7 @@ def tree_row(
     fraction = float(tree.time_fraction[node])
     filled, _ = small_bar(fraction if math.isfinite(fraction) else 0.0, BAR_WIDTH, glyphs)
     letter, bar_style = _sign(page, tree, node)
-    spans: list[Span] = [mark, (letter, bar_style), (" ", "text"), (f"{share(fraction):>{_SHARE}} ", under)]
+    spans = [mark, (letter, bar_style), (" ", "text"), (f"{share(fraction):>{_SHARE}} ", under)]
     spans += [(f"{filled:<{BAR_WIDTH + 1}}", bar_style)] if columns.has_bar else []
     spans.append((f"{share(float(tree.wasted_fraction[node])):>{_SHARE + 1}} ", under))
     flops, hbm = float(tree.rates.flops_utilization[node]), float(tree.rates.bandwidth_utilization[node, 0])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
+from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import shown_top
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.card import group_card, instruction_card, line_card
@@ -64,6 +65,7 @@ class TreeView(Filtering):
     def __init__(self, pages: OpPages, shelf: Shelf) -> None:
         super().__init__()
         self._columns: OpColumns | None = None
+        self._ran_beside: dict[str, list[int]] | None = None  # made when it is asked for first
         self._pages = pages
         self._shelf = shelf
         self._with_idle = True
@@ -116,7 +118,7 @@ class TreeView(Filtering):
         shown, hidden = tree.top_children(node, self.sort, TOP if self.top else 0, self.most)
         rows = []
         for child in shown.tolist():
-            has_children = tree.child_count(child) > 0 or self._fused(child, ()) is not None
+            has_children = tree.child_count(child) > 0 or self._fused(child, ()) is not None or self._beside(child)
             rows.append(TreeRow(child, depth, ((child, ()) in self.open) if has_children else None))
         return rows + ([TreeRow(node, depth, None, hidden)] if hidden else [])
 
@@ -129,7 +131,25 @@ class TreeView(Filtering):
             has_children = instruction.is_fusion and len(path) < 16
             is_open = (row.node, path) in self.open if has_children else None
             rows.append(TreeRow(row.node, row.depth + 1, is_open, 0, instruction, path))
-        return rows
+        return rows if row.path else [*rows, *(self._of_sparse_core(row, op) for op in self._beside(row.node))]
+
+    def _beside(self, node: int) -> Sequence[int]:
+        """What SparseCores ran for the op of a node, longest first: rows among the ops that are listed."""
+        tree, listed = self.tree, self._pages.listed.table
+        if len(listed) == len(self._pages.ops) or tree.kind[node] != "op":
+            return ()
+        if self._ran_beside is None:
+            self._ran_beside = {}
+            for row in range(len(self._pages.ops), len(listed)):
+                self._ran_beside.setdefault(listed.parent[row], []).append(row)
+        return self._ran_beside.get(listed.name[int(tree.row[node])], ())
+
+    def _of_sparse_core(self, row: TreeRow, op: int) -> TreeRow:
+        """A row for an op that a SparseCore ran: its time takes none of the node's."""
+        table = self._pages.listed.table
+        figures = f"SparseCore, {duration(int(table.self_ps[op]))}"
+        path = (*row.path, f"SparseCore {op}")
+        return TreeRow(row.node, row.depth + 1, None, 0, None, path, table.name[op], figures, op)
 
     def _fused(self, node: int, path: tuple[str, ...]) -> Sequence[Instruction] | None:
         """Instructions inside the fusion of a node, or inside one of those; None where there are none.
@@ -191,6 +211,8 @@ class TreeView(Filtering):
             return []
         if row.instruction is not None:
             return instruction_card(row.instruction, width, glyphs)
+        if row.offloaded is not None:
+            return hlo_card(self._pages, row.offloaded, self._shelf, width, glyphs)
         if tree.kind[row.node] == "op" and not row.hidden:
             return hlo_card(self._pages, int(tree.row[row.node]), self._shelf, width, glyphs)
         lines, sources = group_card(self._page, tree, row.node, width, glyphs), self._shelf.sources
@@ -372,6 +394,8 @@ class TreeView(Filtering):
             return None
         if row.instruction is not None:
             return row.instruction.name
+        if row.offloaded is not None:
+            return self._pages.listed.table.name[row.offloaded]
         named = self._shelf.sources is not None and self.tree.name[row.node] in self._shelf.sources.row
         return self.tree.name[row.node] if named and self.tree.kind[row.node] == "line" else self.op_name
 

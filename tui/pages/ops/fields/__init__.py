@@ -10,3 +10,6 @@ COLUMNS: tuple[str, ...] = (
     *("core_type", "parent_op", "outside_compilation", "autotuned", "energy_joules"),
 )
 """Fields of HLO ops that the screen shows beside the first ones, in their order; a user chooses among them."""
+
+SIDE_FIRST: tuple[str, ...] = ("core_type", *(key for key in COLUMNS if key != "core_type"))
+"""The same where SparseCores ran some of the ops: which kind of core ran each comes first."""

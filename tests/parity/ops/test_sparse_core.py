@@ -1,0 +1,80 @@
+"""The page of SparseCores against the XProf that is installed, on composed profiles.
+
+XProf has means over the SparseCores' steps on its page of the input pipeline, and lists what they ran for TensorCores
+among the HLO ops. It has no figure for what both kinds of core do at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parity.ops.test_ops import compare_ops
+from tests.parity.oracle.live import PYTHON, ask, has_xprof
+from tests.parity.oracle.op_fields import summary_of
+from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.pages.ops.ops import ops_page
+from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
+from tpuprof.parsers.session.session import Session
+
+Record = Callable[[str, object], None]
+
+CASES: dict[str, tuple[tuple[Shape, ...], int]] = {
+    "healthy": ((HEALTHY,), 1),
+    "bound, two chips": ((BOUND,), 2),
+    "several, some idle": ((HEALTHY, BOUND, UNUSED), 2),
+}
+
+
+def figures(page: SparseCorePage) -> dict[str, float]:
+    """XProf's properties of SparseCores in milliseconds, means over steps and SparseCores but for the least compute."""
+    cores = page.sparse_cores
+    infeed = [core.infeed_ps or 0.0 for core in cores]
+    outfeed = [core.outfeed_ps or 0.0 for core in cores]
+    idle = [core.step_ps - core.busy_ps for core in cores]
+    active = [core.busy_ps - fed - sent for core, fed, sent in zip(cores, infeed, outfeed, strict=True)]
+    means = {"infeed": infeed, "outfeed": outfeed, "idle": idle, "active": active}
+    means["step_time"], means["compute"] = [core.step_ps for core in cores], [min(active)]
+    return {f"sc_{name}_ms_average": sum(times) / len(times) / 1e9 for name, times in means.items()}
+
+
+def properties(answer: list[Any]) -> dict[str, float]:
+    """The same as XProf tells them, with two decimals."""
+    found = {key: value for table in answer for key, value in table.get("p", {}).items() if key.startswith("sc_")}
+    return {key: float(value) for key, value in found.items()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps_of_sparse_cores(name: str, tmp_path: Path, record_property: Record) -> None:
+    if not has_xprof():
+        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+    shapes, chips = CASES[name]
+    content = sparse_profile(shapes, chips).SerializeToString()
+    path = tmp_path / "host0.xplane.pb"
+    path.write_bytes(content)
+    page = Session(open_logdir(str(tmp_path)).find_run(None)).sparse_core()
+    theirs = properties(ask(content, tmp_path / "answers")["input_pipeline_analyzer"])
+    ours = figures(page)
+    assert set(theirs) == set(ours) and len(ours) == 6
+    for key, value in theirs.items():
+        assert value == pytest.approx(ours[key], abs=0.00501), key
+    record_property("parity", json.dumps({f"SparseCore steps, live {name}": len(theirs)}))
+
+
+@pytest.mark.parametrize("shape", [HEALTHY, BOUND])
+def test_ops_of_sparse_cores(shape: Shape, tmp_path: Path, record_property: Record) -> None:
+    """One step and one chip: of further ones XProf shows what the first has begun."""
+    if not has_xprof():
+        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+    path = tmp_path / "sparse.xplane.pb"
+    path.write_bytes(sparse_profile((shape,), step_count=1).SerializeToString())
+    page = ops_page([summary_of(path)])
+    result = compare_ops(ask(path.read_bytes(), tmp_path / "answers")["hlo_stats"], page)
+    assert result.unexplained == []
+    assert result.compared == 29 * (len(page) + len(page.offloaded)) and len(page.offloaded) == 4
+    record_property("parity", result.counts("HLO ops, live SparseCores of a training"))

@@ -1,0 +1,138 @@
+"""The page of SparseCores: verdicts, means, and what is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.build import PlaneBuilder
+from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage, Split, no_sparse_cores, sparse_core_page
+from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.steps import sparse_beside
+from tpuprof.tui.demo import demo_path
+
+US = 1_000_000
+
+
+def page_of(*spaces: XSpace) -> SparseCorePage:
+    names = [f"host{number}" for number in range(len(spaces))]
+    traces = [Trace.from_bytes(space.SerializeToString()) for space in spaces]
+    parts = [sparse_beside.sparse_host(trace, name, None) for name, trace in zip(names, traces, strict=True)]
+    return sparse_core_page(parts, names)
+
+
+def session_of(folder: Path, spaces: Sequence[XSpace]) -> Session:
+    for number, space in enumerate(spaces):
+        (folder / f"host{number}.xplane.pb").write_bytes(space.SerializeToString())
+    return Session(open_logdir(str(folder)).find_run(None))
+
+
+@pytest.mark.parametrize(
+    ("shape", "verdict", "statement"),
+    [
+        (
+            HEALTHY,
+            "not_bottleneck",
+            "The SparseCore is not the bottleneck: the TensorCore waits 0.022 ms (2.2%) for it. "
+            "It works 31% of the step, 30% beside the TensorCore.",
+        ),
+        (
+            BOUND,
+            "bottleneck",
+            "The SparseCore is the bottleneck: the TensorCore waits 0.47 ms (47%) for it. "
+            "It works 86% of the step, 40% beside the TensorCore.",
+        ),
+        (UNUSED, "idle", "The SparseCore is idle: it ran no op in any step."),
+    ],
+)
+def test_the_answer(shape: Shape, verdict: str, statement: str) -> None:
+    page = page_of(sparse_profile((shape,)))
+    assert (page.verdict, page.statement) == (verdict, statement)
+
+
+def test_idle_while_a_sparse_core_works_counts_as_held_up() -> None:
+    shape = Shape(gather=(0, 0), scatter=(600, 300), scatter_done=(899, 1), idle=(700, 200))
+    page = page_of(sparse_profile((shape,)))
+    assert page.mean is not None and page.verdict == "bottleneck"
+    assert (page.mean.idle_beside_ps, page.mean.wait_ps) == (199 * US, 1 * US)
+    assert "waits 0.001 ms (0.1%) for it and runs no op in 0.2 ms (20%) of its work" in page.statement
+
+
+def test_idle_sparse_cores_are_told() -> None:
+    page = page_of(sparse_profile((HEALTHY, UNUSED), chips=2))
+    assert page.statement.endswith("2 of 4 SparseCores ran no op.")
+    assert [core.busy_percent for core in page.sparse_cores] == [31.0, 0.0, 31.0, 0.0]
+    assert (
+        page_of(sparse_profile((UNUSED, UNUSED))).statement
+        == "The 2 SparseCores are idle: none of them ran an op in any step."
+    )
+
+
+def test_means_are_over_all_hosts() -> None:
+    page = page_of(sparse_profile((HEALTHY,)), sparse_profile((BOUND,), step_count=5))
+    assert page.mean is not None and page.mean.sparse_ps == (4 * 310 + 5 * 860) / 9 * US
+    assert [step.name for step in page.steps] == ["0", "1", "2", "3", "4"]
+    assert page.steps[0].split.sparse_ps == (310 + 860) / 2 * US and page.steps[4].split.sparse_ps == 860 * US
+    assert page.steps[0].core == "host1:0" and page.strip_core == "host1:0"
+    assert sum(wait.occurrences for wait in page.waits) == 2 * 9
+
+
+def test_what_has_no_tensor_core_is_left_out_of_the_comparison() -> None:
+    page = page_of(sparse_profile((BOUND,)), sparse_profile((HEALTHY,), with_tensor_cores=False))
+    assert page.mean is not None and page.mean.both_ps == 400 * US and page.mean.sparse_ps == 860 * US
+    assert [core.both_ps for core in page.sparse_cores] == [400 * US, None]
+    assert set(page.unknown) == {"sparse_cores[].both_ms"}
+
+
+def test_without_tensor_cores_the_answer_is_unknown() -> None:
+    page = page_of(sparse_profile(with_tensor_cores=False))
+    assert page.verdict == "unknown" and "It works 31% of the step" in page.statement
+    assert page.mean is not None and page.mean.tensor_ps is page.mean.held_ps is None
+
+
+times = st.integers(0, 10**9).map(float)
+
+
+@given(times, times, times, times, times)
+@settings(max_examples=100)
+def test_busy_is_alone_and_beside(both: float, tensor: float, sparse: float, wait: float, wait_beside: float) -> None:
+    split = Split(
+        step_ps=4e9,
+        sparse_ps=both + sparse,
+        tensor_ps=both + tensor,
+        both_ps=both,
+        wait_ps=wait,
+        wait_beside_ps=wait_beside,
+    )
+    assert split.tensor_alone_ps == tensor and split.sparse_alone_ps == sparse
+    assert split.neither_ps == split.step_ps - tensor - sparse - both
+    assert split.held_ps == wait + sparse - wait_beside
+
+
+def test_the_session_takes_the_steps_of_the_overview(tmp_path: Path) -> None:
+    host = XSpace()
+    PlaneBuilder(host, "/host:CPU")
+    session = session_of(tmp_path, [sparse_profile((BOUND,), chips=2), host])
+    page, overview = session.sparse_core(), session.overview()
+    assert session.has_sparse_cores() and page.step_source == "steps" and page.verdict == "bottleneck"
+    assert [step.name for step in page.steps] == [step.name for step in overview.steps]
+    assert page.hosts == ("host0", "host1") and page.warnings == overview.warnings
+    assert not session.has_sparse_cores("host1") and session.sparse_core("host1").verdict is None
+    one = session.of_core("0", "host0").sparse_core()
+    assert [core.name for core in one.sparse_cores] == ["host0:0 SparseCore 0"]
+
+
+def test_a_profile_without_sparse_cores_is_only_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(open_logdir(demo_path()).find_run(None))
+    monkeypatch.setattr(session, "_summarised", None)
+    monkeypatch.setattr(sparse_beside, "sparse_host", None)
+    page = session.sparse_core()
+    assert page.verdict is None and page.statement == no_sparse_cores(()).statement and page.unknown

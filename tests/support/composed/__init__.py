@@ -1,0 +1,1 @@
+"""Profiles composed plane by plane, as XProf's source describes what no real profile at hand has."""

@@ -1,0 +1,97 @@
+"""The report on SparseCores: golden texts, reasons for all that is null, hostile names.
+
+`UPDATE_GOLDEN=1` in the environment writes the golden files anew.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, sparse_profile
+from tests.support.documents import nulls
+from tests.support.golden import check_golden
+from tests.support.reports import printed
+from tests.tui.report.test_reports import EVIL, LOOK, run_of
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage, no_sparse_cores, sparse_core_page
+from tpuprof.parsers.steps.sparse_beside import sparse_host
+from tpuprof.tui.pages.sparse_core.report import REPORT
+from tpuprof.tui.report.page import FORMATS, Format, Look
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def made(name: str) -> SparseCorePage:
+    if name == "none":
+        return no_sparse_cores(("demo-vm",))
+    space = {
+        "healthy": sparse_profile((HEALTHY,)),
+        "bound": sparse_profile((BOUND, UNUSED), chips=2, step_count=2),
+        "unused": sparse_profile((UNUSED,), step_count=1),
+        "alone": sparse_profile((HEALTHY,), step_count=2, with_tensor_cores=False),
+    }[name]
+    return sparse_core_page([sparse_host(Trace.from_bytes(space.SerializeToString()), "demo-vm", None)], ["demo-vm"])
+
+
+NAMES = ("healthy", "bound", "unused", "alone", "none")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", FORMATS)
+def test_reports_are_as_they_were(name: str, form: Format) -> None:
+    page = made(name)
+    suffix = "txt" if form == "text" else form
+    check_golden(GOLDEN / f"sparse-core_{name}.{suffix}", printed(REPORT, page, run_of(page.hosts), form, LOOK))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_null_has_a_reason_and_every_reason_a_null(name: str) -> None:
+    page = made(name)
+    document = json.loads(printed(REPORT, page, run_of(page.hosts), "json"))
+    assert document["schema"] == "tpuprof.sparse-core/1"
+    assert set(nulls(document)) == set(document["unknown"])
+    assert all(reason.strip() for reason in document["unknown"].values())
+
+
+def test_json_says_what_was_never_seen_on_hardware() -> None:
+    document = json.loads(printed(REPORT, made("bound"), run_of(("demo-vm",)), "json"))
+    assert "Never seen on hardware" in " ".join(document["notes"])
+    assert {op["side"] for op in document["ops"]} == {"SparseCore"}
+    assert document["mean"]["held_up_percent"] == 47.0
+
+
+def test_a_limit_cuts_the_ops_only() -> None:
+    document = json.loads(printed(REPORT, made("bound"), run_of(("demo-vm",)), "json", LOOK, 2))
+    assert (len(document["ops"]), len(document["steps"]), len(document["waits"])) == (2, 2, 2)
+    assert "+ 2 more" in printed(REPORT, made("bound"), run_of(("demo-vm",)), "text", LOOK, 2)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", NAMES)
+def test_text_fits_and_is_ascii_where_it_shall(name: str, width: int) -> None:
+    text = printed(REPORT, made(name), run_of(("demo-vm",)), "text", Look(width, ascii_only=True, color=False))
+    assert text.isascii() and max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_hostile_names_come_out_harmless(form: Format) -> None:
+    page = made("bound")
+    ops = replace(page.ops, name=(EVIL,) * len(page.ops), parent=(EVIL,) * len(page.ops))
+    page = replace(
+        page,
+        hosts=(EVIL,),
+        statement=EVIL,
+        ops=ops,
+        steps=tuple(replace(step, name=EVIL, core=EVIL) for step in page.steps),
+        waits=tuple(replace(wait, op=EVIL, started_by=EVIL) for wait in page.waits),
+        sparse_cores=tuple(replace(core, name=EVIL, core=EVIL) for core in page.sparse_cores),
+        strip_core=EVIL,
+        warnings=(EVIL,),
+    )
+    text = printed(REPORT, page, replace(run_of((EVIL,)), name=EVIL, path=EVIL), form, LOOK)
+    assert all(printable(line) == line for line in text.split("\n"))

@@ -1,0 +1,132 @@
+"""SparseCores as a view of the ops tab, on real screens.
+
+`UPDATE_GOLDEN=1` in the environment writes the golden frames anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.app.stage import ENVIRONMENT, check_cells, frame, make_demo_app, on_stage, ops_tab, settled, until
+from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
+from tests.support.golden import check_golden
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.tab import Jump
+
+GOLDEN = Path(__file__).parent / "golden"
+Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
+
+
+def app_of(folder: Path, shapes: tuple[Shape, ...], options: AppOptions, chips: int = 2) -> TpuprofApp:
+    place = folder / "embedding"
+    place.mkdir()
+    (place / "host0.xplane.pb").write_bytes(sparse_profile(shapes, chips).SerializeToString())
+    terminal = detect(ENVIRONMENT, color=options.color, ascii_only=options.ascii, custom=options.custom)
+    return TpuprofApp(str(place), options, terminal, environ=ENVIRONMENT)
+
+
+def play(app: TpuprofApp, size: tuple[int, int], act: Act, *keys: str) -> None:
+    async def scene() -> None:
+        async with on_stage(app, *size) as pilot:
+            for key in ("3", *keys):
+                await pilot.press(key)
+                await settled(pilot)
+            await act(app, pilot)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"), [("healthy", (HEALTHY, UNUSED)), ("bound", (BOUND,)), ("unused", (UNUSED,))]
+)
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_the_view(
+    tmp_path: Path, name: str, shapes: tuple[Shape, ...], size: tuple[int, int], ascii_only: bool
+) -> None:
+    app = app_of(tmp_path, shapes, AppOptions(color="16", ascii=ascii_only))
+
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        place = app.main.tab.rule_place(size[0])
+        if place is not None:  # the rule is placed after the view is there
+            await until(pilot, lambda: bool(frame(app).splitlines()[12][place[0] : place[0] + 3].strip()))
+        check_cells(app)
+        look = "ascii" if ascii_only else "block"
+        check_golden(GOLDEN / f"view-{name}-{look}-{size[0]}x{size[1]}.txt", frame(app))
+
+    play(app, size, act, "V")
+
+
+def test_keys_lead_over_steps_and_on(tmp_path: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        tab = ops_tab(app)
+        assert "step 2 3 of 4" in frame(app)
+        assert tab.selection == "scatter_fusion.2"
+        assert tab.jump("on_timeline") == Jump("timeline", "op", "scatter_fusion.2")
+        await pilot.press("h", "h", "h", "h")
+        await settled(pilot)
+        assert "step 0 1 of 4" in frame(app)
+        assert tab.search("gather") == "1 row" and tab.selection == "gather_fusion.1"
+        tab.end_search()
+        await pilot.press("s")
+        await settled(pilot)
+        assert tab.search(">1ms") == "2 rows"
+        tab.end_search()
+        await pilot.press("o")
+        await settled(pilot)
+        assert "[HLO ops]" in frame(app) and tab.selection == "embed.call-start"
+
+    play(app_of(tmp_path, (BOUND,), AppOptions()), (80, 24), act, "V", "l", "l", "j")
+
+
+def test_enter_shows_the_card_and_the_whole_step(tmp_path: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        check_golden(GOLDEN / "card-120x40.txt", frame(app))
+
+    play(app_of(tmp_path, (BOUND,), AppOptions()), (120, 40), act, "V", "enter")
+
+
+def test_the_op_profile_has_what_sparse_cores_ran_below_the_op_that_began_it(tmp_path: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        tab = ops_tab(app)
+        assert tab.selection == "gather_fusion.1" and tab.views.listed_row is not None
+        check_golden(GOLDEN / "tree-80x24.txt", frame(app))
+        await pilot.press("h")
+        await settled(pilot)
+        assert tab.selection == "embed.call-start"
+
+    play(app_of(tmp_path, (HEALTHY,), AppOptions()), (80, 24), act, *"jjjljlj")
+
+
+def test_notes_and_help_say_what_was_never_seen(tmp_path: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "Never seen on hardware" in frame(app)
+        await pilot.press("escape", "?")
+        await settled(pilot)
+        shown = frame(app)
+        assert "Next, previous step" in shown and "TensorCore alone" in shown
+        assert "Never seen on hardware" in shown
+
+    play(app_of(tmp_path, (BOUND,), AppOptions()), (120, 110), act, "V", "w")
+
+
+def test_a_low_screen_keeps_the_rows(tmp_path: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        check_cells(app)
+        assert "gather_fusion.1" in frame(app)
+
+    play(app_of(tmp_path, (HEALTHY,), AppOptions()), (60, 15), act, "V")
+
+
+def test_a_run_without_sparse_cores_has_no_such_view() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "SparseCore" not in frame(app)
+
+    play(make_demo_app(AppOptions(demo=True)), (120, 40), act)

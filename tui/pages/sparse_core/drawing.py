@@ -1,0 +1,252 @@
+"""SparseCores in cells: the sentence, a step as a strip, and tables of what they ran and of who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
+from tpuprof.tui.draw import layout
+from tpuprof.tui.draw.format import count, duration, percent
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
+from tpuprof.tui.pages.sparse_core.fields import CORES, OPS, SPLIT, WAITS
+from tpuprof.tui.report.fields import Table, in_order, row_words, screen_columns
+
+_SIGNS: dict[str, StyleKey] = {"bottleneck": "bad", "not_bottleneck": "good", "idle": "warn", "unknown": "warn"}
+
+_LABEL = 12
+"""Cells before a strip."""
+
+_LEAST_NAME = 16
+
+_SEEN = 25
+"""Percent of a cell's time from which on waiting shows, whatever else there is."""
+
+
+def headline(page: SparseCorePage, width: int, glyphs: Glyphs) -> list[Line]:
+    """The answer in a sentence or two."""
+    key = _SIGNS.get(page.verdict or "", "dim")
+    sign = "!" if key == "bad" else "?" if key == "warn" else " "
+    return wrap(page.statement, width, "text", glyphs, [(f"{sign} " if sign != " " else " ", key)], indent=1)
+
+
+def worst_step(page: SparseCorePage) -> int:
+    """The step in which the TensorCores are held up longest; the first one where none is."""
+    return max(range(len(page.steps)), key=lambda index: page.steps[index].split.held_ps or 0.0, default=0)
+
+
+def strip_lines(page: SparseCorePage, index: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """A step over time: what the TensorCore does, and below it the SparseCore; and a line on it in figures."""
+    if not page.steps:
+        return []
+    step = page.steps[index]
+    lines = [_step_line(page, index, width, glyphs)]
+    if step.strip is None:
+        return [*lines, fit([(" only the first 2,000 steps of one host are drawn", "dim")], width, glyphs)]
+    room = max(8, width - _LABEL - 3)
+    work, wait, sparse = (_resampled(part, room) for part in step.strip)
+    has_tensor = step.split.tensor_ps is not None
+    signs = _signs(glyphs)
+    upper = [_upper(*both, signs) for both in zip(work, wait, strict=True)]
+    lower = [
+        signs["none" if of < 1 else "alone" if on < 50 and has_tensor else "both"]
+        for of, on in zip(sparse, work, strict=True)
+    ]
+    unknown: list[Span] = [(" unknown: no ops of it in this profile", "dim")]
+    for name, cells in (("TensorCore", upper if has_tensor else unknown), ("SparseCore", lower)):
+        lines.append(
+            fit(
+                [
+                    (f" {name:<{_LABEL - 1}}", "dim"),
+                    (glyphs.vertical, "rule"),
+                    *layout.joined(cells),
+                    (glyphs.vertical, "rule"),
+                ],
+                width,
+                glyphs,
+            )
+        )
+    return lines
+
+
+def _signs(glyphs: Glyphs) -> dict[str, Span]:
+    """What a cell looks like: the shape says the same as the colour."""
+    if glyphs.is_ascii:
+        return {
+            "work": ("#", "class.compute"),
+            "wait": ("w", "bad"),
+            "none": (".", "rule"),
+            "both": ("=", "class.vector"),
+            "alone": ("!", "bad"),
+        }
+    return {
+        "work": ("█", "class.compute"),
+        "wait": ("░", "bad"),
+        "none": (" ", "rule"),
+        "both": ("▄", "class.vector"),
+        "alone": ("▒", "bad"),
+    }
+
+
+def legend(page: SparseCorePage, width: int, glyphs: Glyphs) -> Line:
+    """What the strip's characters stand for, and which core is drawn where there are several."""
+    signs = _signs(glyphs)
+    words = (("work", "works"), ("wait", "waits for SC"), ("both", "SC beside"), ("alone", "SC alone"))
+    spans: list[Span] = [(" ", "dim")]
+    for key, meaning in words:
+        spans += [signs[key], (f" {meaning}  ", "dim")]
+    spans += [(clean(page.strip_core, glyphs.is_ascii), "dim")] if page.cores > 1 else []
+    return fit(spans, width, glyphs)
+
+
+def _upper(work: float, wait: float, signs: dict[str, Span]) -> Span:
+    return signs["wait" if wait >= _SEEN or (wait > 0 and wait >= work) else "work" if work > 0 else "none"]
+
+
+def _resampled(percents: Any, cells: int) -> list[float]:  # noqa: ANN401 - numpy's array
+    """Percent of each of so many cells."""
+    sums = np.concatenate([[0.0], np.cumsum(percents, dtype=np.float64)])
+    edges = np.linspace(0, len(percents), cells + 1)
+    means: list[float] = (np.diff(np.interp(edges, np.arange(len(sums)), sums)) * cells / len(percents)).tolist()
+    return means
+
+
+def _step_line(page: SparseCorePage, index: int, width: int, glyphs: Glyphs) -> Line:
+    step, split = page.steps[index], page.steps[index].split
+    spans: list[Span] = [(" step ", "dim"), (clean(step.name, glyphs.is_ascii), "strong")]
+    spans += [
+        (f" {index + 1} of {count(len(page.steps))}", "dim"),
+        (f"  {duration(split.step_ps, glyphs.is_ascii)}", "strong"),
+    ]
+    for label, part in (("SC works", "sparse"), ("beside", "both"), ("waits", "wait"), ("idle", "idle_beside")):
+        value = split.percent(part)
+        if value is not None and (part != "idle_beside" or round(value, 1)):
+            key: StyleKey = "bad" if part in ("wait", "idle_beside") and value >= 10 else "text"
+            spans += [(f"  {label} ", "dim"), (percent(value), key)]
+    return fit(spans, width, glyphs)
+
+
+# --- an op
+
+_ON_CARD = in_order("self_time_ps self_percent occurrences average_time_ps parent_op category framework_op expression")
+
+
+_CARD_LABEL = 13
+
+
+def op_card(page: SparseCorePage, row: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """All about an op: its figures, and who waits for what it was run for."""
+    words = row_words(OPS, ("name", *_ON_CARD), page.ops, row, glyphs.is_ascii)
+    lines = wrap(words[0], width, "strong", glyphs)
+    rows = [
+        (OPS.by_key[key].heading or key.replace("_", " "), word) for key, word in zip(_ON_CARD, words[1:], strict=True)
+    ]
+    return [
+        *lines,
+        *layout.labelled(rows, width, glyphs, _CARD_LABEL),
+        *_waiting(page, page.ops.parent[row], width, glyphs),
+    ]
+
+
+def _waiting(page: SparseCorePage, parent: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """The ops that wait for a call."""
+    lines: list[Line] = []
+    for wait in page.waits:
+        if parent and wait.started_by == parent:
+            times = (duration(ps, glyphs.is_ascii) for ps in (wait.wait_ps, wait.beside_ps))
+            text = "{} waits {} for it, {} of that while a SparseCore works".format(wait.op, *times)
+            lines += wrap(text, width, "text", glyphs, [layout.label_span("who waits", _CARD_LABEL)])
+    return lines
+
+
+def whole_card(page: SparseCorePage, row: int | None, width: int, glyphs: Glyphs) -> list[Line]:
+    """The card of an op, and below it the mean step, the SparseCores and who waits."""
+    lines = [*op_card(page, row, width, glyphs), fit([], width, glyphs)] if row is not None else []
+    lines += [rule("A step", width, glyphs, f"mean of {count(len(page.steps))}"), *figure_lines(page, width, glyphs)]
+    lines += [rule("SparseCores", width, glyphs), *object_lines(CORES, page.sparse_cores, width, glyphs)]
+    if page.waits:
+        lines += [rule("Who waits", width, glyphs), *object_lines(WAITS, page.waits, width, glyphs)]
+    return lines
+
+
+# --- tables of the report
+
+
+def figure_lines(page: SparseCorePage, width: int, glyphs: Glyphs) -> list[Line]:
+    """The parts of the mean step, a line each."""
+    if page.mean is None:
+        return []
+    mean = page.mean
+    rows = [(f" {figure.heading}", figure.words(mean) or "") for figure in SPLIT if figure.heading and figure.words]
+    return layout.labelled([(" step", duration(mean.step_ps, glyphs.is_ascii)), *rows], width, glyphs, 24)
+
+
+def report_lines(page: SparseCorePage, width: int, glyphs: Glyphs, most: int) -> list[Line]:
+    """The whole page; at most `most` ops, 0 for all."""
+    lines = headline(page, width, glyphs)
+    if page.verdict is None:
+        return [*lines, *layout.note_lines(page.warnings, (), width, glyphs)]
+    number = count(len(page.steps))
+    lines += [rule("A step", width, glyphs, f"mean of {number}"), *figure_lines(page, width, glyphs)]
+    if page.steps:
+        lines += [
+            rule(_strip_title(page), width, glyphs),
+            *strip_lines(page, worst_step(page), width, glyphs),
+            legend(page, width, glyphs),
+        ]
+    lines += [
+        rule("SparseCores", width, glyphs, "means over the steps"),
+        *object_lines(CORES, page.sparse_cores, width, glyphs),
+    ]
+    if page.waits:
+        lines += [
+            rule("Who waits", width, glyphs, "all steps and cores"),
+            *object_lines(WAITS, page.waits, width, glyphs),
+        ]
+    lines += [rule("Ops of the SparseCores", width, glyphs, "whole profile"), *op_lines(page, width, glyphs, most)]
+    told = ((key.rpartition(".")[2].removesuffix("_ms"), why) for key, why in page.unknown.items())
+    lines += [rule("Notes", width, glyphs), *layout.note_lines(page.warnings, told, width, glyphs)]
+    return [*lines, *(line for note in page.notes for line in wrap(note, width, "dim", glyphs, [(" ", "dim")]))]
+
+
+def _strip_title(page: SparseCorePage) -> str:
+    held = page.steps[worst_step(page)].split.held_ps
+    return "The step held up longest" if held else "A step over time"
+
+
+def object_lines(table: Table[Any], rows: Sequence[Any], width: int, glyphs: Glyphs) -> list[Line]:
+    """A table of objects with those columns of Markdown that fit; the first one gets the room that is left."""
+    fields = table.chosen(table.markdown)
+    words = [
+        [clean(text, glyphs.is_ascii) for text in row_words(table, table.markdown, rows, row, glyphs.is_ascii)]
+        for row in range(len(rows))
+    ]
+    widths = [
+        max(len(line[place]) for line in (*words, [field.heading for field in fields])) for place in range(len(fields))
+    ]
+    while len(widths) > 2 and sum(widths[1:]) + len(widths) + _LEAST_NAME > width:
+        widths.pop()
+    widths[0] = max(_LEAST_NAME, min(widths[0], width - sum(widths[1:]) - len(widths)))
+    lines = []
+    for place, line in enumerate([[field.heading for field in fields], *words]):
+        cells = [
+            f"{cut_middle(text, room, glyphs):<{room}}" if field.unit.is_text else f"{text:>{room}}"
+            for text, room, field in zip(line, widths, fields, strict=False)
+        ]
+        lines.append(fit([(" " + " ".join(cells), "text" if place else "dim")], width, glyphs))
+    return lines
+
+
+def op_lines(page: SparseCorePage, width: int, glyphs: Glyphs, most: int) -> list[Line]:
+    """The ops by self time."""
+    if not len(page.ops):
+        return [fit([(" no SparseCore ran an op", "dim")], width, glyphs)]
+    shown = chosen_columns(screen_columns(OPS, page.ops, glyphs), width)
+    rows = range(len(page.ops))[: most or None]
+    lines = [header_line(shown, width, glyphs, "self"), *row_lines(shown, rows, None, width, glyphs)]
+    more = len(page.ops) - len(rows)
+    return [*lines, fit([(f"  + {count(more)} more", "dim")], width, glyphs)] if more else lines

@@ -1,0 +1,286 @@
+"""The quantities of SparseCores: of a step, of each SparseCore, of the ops that wait for them, and of their own ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.ops.sparse_core import (
+    NO_FEEDS,
+    NO_SPARSE_CORES,
+    NO_SYNCS,
+    NO_TENSOR_CORE,
+    SparseCore,
+    SparseStep,
+)
+from tpuprof.parsers.steps.sparse_beside import SparseWait
+from tpuprof.tui.draw.format import duration, percent
+from tpuprof.tui.report.fields import (
+    Field,
+    Figure,
+    OnScreen,
+    Reader,
+    Table,
+    attribute,
+    column,
+    in_order,
+    nested,
+    object_table,
+)
+from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXT, TEXTS, TIME_MS, TIME_PS, VERBATIM
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.ops.sparse_core import Split
+    from tpuprof.tui.report.fields import Rows
+
+PARTS: tuple[tuple[str, str, str, str], ...] = (
+    ("tensor_core_busy", "tensor", "TensorCore works", "the TensorCore runs an op that does not wait for a SparseCore"),
+    ("sparse_core_busy", "sparse", "SparseCore works", "a SparseCore runs an op; several beside a core count as one"),
+    ("both_busy", "both", "both work", "the TensorCore works and so does a SparseCore"),
+    ("tensor_core_alone", "tensor_alone", "TensorCore alone", "the TensorCore works and no SparseCore does"),
+    ("sparse_core_alone", "sparse_alone", "SparseCore alone", "a SparseCore works and the TensorCore does not"),
+    ("neither_busy", "neither", "neither works", "none of both works"),
+    ("tensor_core_waits", "wait", "TensorCore waits", "the TensorCore waits for a SparseCore, in an op that waits"),
+    (
+        "waits_beside",
+        "wait_beside",
+        "waits while SC works",
+        "that part of this wait in which a SparseCore works; in the rest none does any more, or not yet",
+    ),
+    ("idle_beside", "idle_beside", "idle while SC works", "the TensorCore runs no op at all while a SparseCore works"),
+    ("held_up", "held", "held up by SC", "tensor_core_waits and idle_beside: what SparseCores can cost at most"),
+)
+"""Key, name in `Split`, heading and meaning of each part of a step."""
+
+
+def _parts_of(key: str, name: str, heading: str, meaning: str) -> tuple[Figure[Split], Figure[Split]]:
+    null = "" if name == "sparse" else NO_TENSOR_CORE
+    time = attribute(f"{key}_ms", TIME_MS, meaning, heading, null=null, name=f"{name}_ps", words=_time_words(name))
+    share: Figure[Split] = Figure(
+        f"{key}_percent", PERCENT, lambda split: split.percent(name), f"{meaning}: of the step's time", null or _NO_TIME
+    )
+    return time, share
+
+
+def _time_words(name: str) -> Any:  # noqa: ANN401 - a function of a split
+    def words(split: Split) -> str:
+        value = getattr(split, f"{name}_ps")
+        return duration(value) if value is None else f"{duration(value)}, {percent(split.percent(name))}"
+
+    return words
+
+
+_NO_TIME = "the step takes no time"
+STEP = attribute("step_ms", TIME_MS, "the step's time", "time", name="step_ps")
+SPLIT: tuple[Figure[Split], ...] = (STEP, *(figure for part in PARTS for figure in _parts_of(*part)))
+
+_MEAN = "means over the steps and over the TensorCores that have SparseCores beside them"
+FIGURES: tuple[Figure[Any], ...] = (
+    attribute("statement", VERBATIM, "whether the SparseCores are the bottleneck, in a sentence or two"),
+    attribute(
+        "verdict",
+        VERBATIM,
+        "bottleneck: they hold the TensorCores up for 10 % of the step or more; not_bottleneck; idle; unknown",
+        null=NO_SPARSE_CORES,
+    ),
+    attribute("mean", nested(SPLIT), _MEAN, null=NO_SPARSE_CORES),
+    attribute(
+        "step_source",
+        VERBATIM,
+        "where steps come from: steps, modules, Sparse Core Steps, or whole profile where there are none",
+        null=NO_SPARSE_CORES,
+    ),
+    attribute("tensor_core_count", COUNT, "TensorCores that have SparseCores beside them", name="cores"),
+    attribute("notes", TEXTS, "what to know of these figures"),
+)
+
+
+def _of_split(figure: Figure[Split], read: str = "split") -> Figure[SparseStep]:
+    return Figure(
+        figure.key,
+        figure.unit,
+        lambda step: figure.read(getattr(step, read)),
+        figure.meaning,
+        figure.null,
+        figure.heading,
+    )
+
+
+STEPS: Table[Sequence[SparseStep]] = object_table(
+    "steps",
+    (
+        attribute("name", VERBATIM, "the step's name", "step"),
+        attribute("start_ms", TIME_MS, "its start on the trace's clock", name="start_ps"),
+        *map(_of_split, SPLIT),
+        attribute("core", VERBATIM, "the core that is held up longest", "core", null="no core is held up"),
+    ),
+    markdown=in_order("name step_ms tensor_core_busy_ms sparse_core_busy_ms both_busy_ms tensor_core_waits_ms core"),
+)
+
+CORES: Table[Sequence[SparseCore]] = object_table(
+    "sparse_cores",
+    (
+        attribute("name", VERBATIM, "host, number of the TensorCore beside it, and its own", "SparseCore"),
+        attribute("tensor_core", VERBATIM, "the TensorCore that it is beside, as host:ordinal", name="core"),
+        attribute("step_ms", TIME_MS, "the step's time, mean over the steps as all that follows", name="step_ps"),
+        attribute("busy_ms", TIME_MS, "it runs an op", "works", name="busy_ps"),
+        attribute("busy_percent", PERCENT, "the same, of the step's time", "of step", null=_NO_TIME),
+        attribute("both_ms", TIME_MS, "the TensorCore works meanwhile", "both work", null=NO_TENSOR_CORE),
+        attribute("alone_ms", TIME_MS, "the TensorCore does not work meanwhile", "alone", null=NO_TENSOR_CORE),
+        attribute("infeed_ms", TIME_MS, "it runs infeed ops", "infeed", null=NO_FEEDS),
+        attribute("outfeed_ms", TIME_MS, "it runs outfeed ops", "outfeed", null=NO_FEEDS),
+        attribute("sync_ms", TIME_MS, "with an event of its line Sparse Core Syncs", "sync", null=NO_SYNCS),
+    ),
+    markdown=in_order("name busy_ms busy_percent both_ms alone_ms infeed_ms outfeed_ms sync_ms"),
+)
+
+WAITS: Table[Sequence[SparseWait]] = object_table(
+    "waits",
+    (
+        attribute("op", VERBATIM, "the TensorCore's op that waits", "op that waits"),
+        attribute(
+            "started_by",
+            TEXT,
+            "the TensorCore's op that began what it waits for",
+            "begun by",
+            null="the op's HLO text names none",
+        ),
+        attribute("occurrences", COUNT, "how often it ran in the steps, over all cores", "count"),
+        attribute("wait_ms", TIME_MS, "its time in the steps, over all cores", "waits", name="wait_ps"),
+        attribute("beside_ms", TIME_MS, "as far as a SparseCore works meanwhile", "while SC works", name="beside_ps"),
+    ),
+    markdown=in_order("op started_by occurrences wait_ms beside_ms"),
+)
+
+SIDE = "SparseCore"
+
+
+def _fractions(table: OpTable, rows: Rows) -> list[float | None]:
+    total = int(table.self_ps.sum())
+    return [100 * int(table.self_ps[row]) / total if total else None for row in rows]
+
+
+def _averages(table: OpTable, rows: Rows) -> list[float | None]:
+    return [int(table.total_ps[row]) / int(table.occurrences[row]) if table.occurrences[row] else None for row in rows]
+
+
+def _text(
+    key: str, read: Reader[OpTable], meaning: str, null: str, screen: OnScreen[OpTable], *, filters: bool = True
+) -> Field[OpTable]:
+    return Field(key, TEXT, read, meaning, null, screen.title, screen, filter=(key,) if filters else ())
+
+
+_OP = in_order(
+    "name side category parent_op framework_op program_id",
+    "self_time_ps self_percent occurrences average_time_ps total_time_ps",
+)
+
+OPS: Table[OpTable] = Table(
+    "ops",
+    (
+        Field("rank", NUMBER, lambda _, rows: [int(row) + 1 for row in rows], "the op's place by self time"),
+        Field(
+            "name",
+            TEXT,
+            column("name"),
+            "the op's name",
+            heading="op",
+            screen=OnScreen("name", "op", 18, fixed=True, grows=True, is_left=True),
+            filter=("name",),
+        ),
+        Field(
+            "self_time_ps",
+            TIME_PS,
+            column("self_ps"),
+            "its time without the ops inside it, over all SparseCores, in the whole profile",
+            heading="self",
+            screen=OnScreen("self", "self", 8, fixed=True),
+        ),
+        Field(
+            "self_percent",
+            PERCENT,
+            _fractions,
+            "its self time, of that of all ops of SparseCores",
+            "they took no time",
+            "self %",
+            OnScreen("", "%", 6),
+        ),
+        Field(
+            "occurrences",
+            COUNT,
+            column("occurrences"),
+            "how often it ran",
+            heading="count",
+            screen=OnScreen("count", "count", 7),
+        ),
+        Field(
+            "average_time_ps",
+            TIME_PS,
+            _averages,
+            "total time by occurrence",
+            "it never ran",
+            "average",
+            OnScreen("average", "average", 8),
+        ),
+        _text(
+            "parent_op",
+            column("parent"),
+            "the TensorCore's op that it ran for",
+            "nothing in the profile tells what it ran for",
+            OnScreen("for", "for", 18, is_left=True),
+            filters=False,
+        ),
+        _text(
+            "category",
+            column("category"),
+            "the HLO category",
+            "the profile gives none",
+            OnScreen("category", "category", 16),
+        ),
+        Field(
+            "side",
+            TEXT,
+            lambda _, rows: [SIDE] * len(rows),
+            "the kind of core that ran it",
+            screen=OnScreen("", "side", 10),
+        ),
+        _text(
+            "framework_op",
+            column("framework_op"),
+            "the framework op that it stems from",
+            "the profile gives none",
+            OnScreen("framework", "framework op", 24, is_left=True),
+        ),
+        Field(
+            "total_time_ps",
+            TIME_PS,
+            column("total_ps"),
+            "its time with the ops inside it",
+            heading="total",
+            screen=OnScreen("total", "total", 8),
+        ),
+        Field(
+            "program_id",
+            NUMBER,
+            lambda table, rows: [int(table.program_id[row]) or None for row in rows],
+            "the id of its HLO module",
+            "the profile gives none",
+        ),
+        Field(
+            "expression",
+            TEXT,
+            lambda table, rows: [table.expression(int(row)) for row in rows],
+            "its HLO text",
+            "the profile gives none",
+            filter=("expression",),
+        ),
+    ),
+    len,
+    json=in_order(_OP, "expression"),
+    csv=in_order("rank", _OP),
+    markdown=in_order("name self_time_ps self_percent occurrences average_time_ps parent_op category"),
+    screen=in_order(
+        "name self_time_ps self_percent occurrences average_time_ps parent_op category side framework_op total_time_ps"
+    ),
+)
