@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.stage import check_cells, check_golden, frame, on_stage, ops_tab, settled, timeline_tab
+from tests.support.app.stage import check_cells, check_golden, frame, on_stage, ops_tab, settled, timeline_tab, until
 from tests.support.files.counters import with_custom_calls, with_readings
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
@@ -98,9 +98,9 @@ def test_a_sampled_unit_leads_to_its_track(tmp_path: Path) -> None:
 def test_the_card_of_a_custom_call_has_its_scopes(tmp_path: Path) -> None:
     async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
         ops_tab(app).go_to("op", "attention.1")
+        await until(pilot, lambda: "in acc, 60.0 µs: MXU 90.0%" in frame(app))
         await settled(pilot)
         check_golden("counters-card-120x40", frame(app))
-        assert "in acc, 60.0 µs: MXU 90.0%" in frame(app)
 
     run(tmp_path, with_custom_calls(), scene)
 
