@@ -57,6 +57,7 @@ PAGES = (
     "sources",
     "framework-ops",
     "kernels",
+    "counters",
     "roofline",
     "memory",
     "memory-profile",

@@ -19,6 +19,11 @@ from tpuprof.tui.widgets.tab import Jump
 Scene = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
 
+async def ruled(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    """Waits until the rule between list and card is drawn, where there is room for both: it is laid out after them."""
+    await until(pilot, lambda: app.size.width < 112 or "│" in frame(app).splitlines()[8])
+
+
 def run(
     folder: Path, data: bytes, scene: Scene, size: tuple[int, int] = (120, 40), options: AppOptions | None = None
 ) -> None:
@@ -35,6 +40,7 @@ def run(
             await settled(pilot)
             await pilot.press("V")
             await settled(pilot)
+            await ruled(app, pilot)
             await scene(app, pilot)
 
     asyncio.run(play())
@@ -99,7 +105,7 @@ def test_the_card_of_a_custom_call_has_its_scopes(tmp_path: Path) -> None:
     async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
         ops_tab(app).go_to("op", "attention.1")
         await until(pilot, lambda: "in acc, 60.0 µs: MXU 90.0%" in frame(app))
-        await settled(pilot)
+        await ruled(app, pilot)
         check_golden("counters-card-120x40", frame(app))
 
     run(tmp_path, with_custom_calls(), scene)
