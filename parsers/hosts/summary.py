@@ -62,6 +62,8 @@ class HostSummary(OpSummary):
         requests: the requests that the host served, and the runs of its cores' modules.
         generic: what its GPUs did, or its own CPU in a profile without a device; None with TPUs, or without either.
         idle: the long gaps of the core that is idle most; None where no core is idle for long.
+        barriers: of each core with a line for them, how long it waited for other cores at barriers; in its steps where
+            it has any.
         compilations: programs that the host compiled during the profile.
         core_ops: the largest ops by core.
         cores: how busy each core was.
@@ -84,6 +86,7 @@ class HostSummary(OpSummary):
     requests: HostRequests
     generic: GenericSummary | None
     idle: IdleTime | None
+    barriers: Mapping[str, int]
     compilations: tuple[Compilation, ...]
     core_ops: CoreOpTimes
     cores: tuple[CoreBusy, ...]
@@ -165,6 +168,11 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         idle=None
         if most is None
         else _idle_time(cores[most], summaries[most], (step_lists[most], runs[most]), side, shift),
+        barriers={
+            name: waited
+            for name, plane, steps in zip(names, cores, step_lists, strict=True)
+            if (waited := _at_barriers(plane, steps)) is not None
+        },
         compilations=()
         if most is None or side.events is None
         else compilations(side.events, _shifted(summaries[most].gaps, shift)),
@@ -391,6 +399,27 @@ def _idle_time(
         activities=activities(side.events, _shifted(gaps, shift_ps)) if side.events is not None else (),
         flying=_flying(plane, gaps),
     )
+
+
+BARRIERS_LINE, _BARRIER = "XLA TraceMe", "barrier-cores"
+
+
+def _at_barriers(plane: Plane, steps: CoreSteps) -> int | None:
+    """The time that a core waits at barriers, before programs mostly; None without a line of events that tell it."""
+    lines = [line for line in plane.lines if line.name == BARRIERS_LINE]
+    if not lines:
+        return None
+    wanted, waited = plane.event_metadata.find_names((_BARRIER,)).get(_BARRIER), 0
+    for line in lines if wanted is not None else ():
+        events = line.events()
+        start, end = event_spans(line, events)
+        rows = np.flatnonzero(events.metadata_id.astype(np.int64) == wanted)
+        inside = union(start[rows], end[rows])
+        if len(steps):
+            within = int(steps.start_ps.min()), int(steps.end_ps.max())
+            inside = np.clip(inside[0], *within), np.clip(inside[1], *within)
+        waited += int((inside[1] - inside[0]).sum())
+    return waited
 
 
 def _outside(gaps: Intervals, spans: Intervals) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.record import dataclass
@@ -25,14 +26,17 @@ Kind = Literal[
     "idle",
     "slow-core",
     "straggler",
+    "barrier",
     "imbalance",
     "pipeline",
     "dcn",
     "collective",
     "slow-step",
+    "debug-print",
     "host-offload",
     "copy-wait",
     "copy",
+    "shuffle",
     "precision",
     "padding",
     "slow-kernel",
@@ -59,14 +63,19 @@ ADVICE: Mapping[Kind, str] = {
     "idle": "Launch steps ahead of the device: let the host neither wait for results nor do work between steps.",
     "slow-core": "Look at that chip: its clock, its temperature, its power; have it replaced if it stays slow.",
     "straggler": "Even out what the cores get: the shards, the batch, or what only this core or host does.",
+    "barrier": "Even out what cores do before it, launch programs on all hosts at one time, and fewer, larger ones.",
     "imbalance": "Even out the tokens an expert gets: an auxiliary loss, a lower capacity factor, other routing.",
     "pipeline": "Use more micro-batches a step, or an interleaved schedule, and stages of one length.",
     "dcn": "Send less between slices: reduce within a slice first, compress gradients, or overlap with the backward.",
     "collective": "Overlap it with compute, shard along another axis, or send less (bfloat16, fewer and larger ones).",
     "slow-step": "See in the timeline what these steps do that the others do not.",
+    "debug-print": "Take jax.debug.print and debugging callbacks out of the step, or print in every hundredth "
+    "(jax.lax.cond).",
     "host-offload": "Offload less, or fetch earlier, so that the transfer runs beside the computation.",
     "copy-wait": "Let the copy start earlier: more VMEM for prefetching, or larger work to hide it behind.",
     "copy": "Let producer and consumer agree on a layout, donate buffers, and avoid transposes between them.",
+    "shuffle": "Index in place of concatenating, padding and slicing, keep one layout from op to op, and choose sizes "
+    "that are multiples of 128.",
     "precision": "Use bfloat16 operands, or the default precision, where the model's accuracy allows.",
     "padding": "Choose sizes that are multiples of the matrix unit's side, or fold small dimensions together.",
     "slow-kernel": "Tune its block sizes and its pipelining, or leave the work to the compiler.",
@@ -137,6 +146,7 @@ class Evidence:
         total_ps: the cores' whole time, idle time included, summed over cores.
         core_count: how many cores `total_ps` and `table` cover.
         gaps: what happened in the gaps of the core that is idle most; None where unknown.
+        barriers: how long each core waited for others at barriers, by name; empty where no core tells.
         compilations: what the host compiled during the capture.
         modules: compiled programs, for the shapes of matrix products; only those of large ops are parsed.
         core_ops: time of the largest ops by core; None where nothing tells.
@@ -153,6 +163,7 @@ class Evidence:
     total_ps: int
     core_count: int
     gaps: IdleTime | None = None
+    barriers: Mapping[str, int] = field(default_factory=dict)
     compilations: tuple[Compilation, ...] = ()
     modules: Sequence[HloModules] = ()
     core_ops: CoreOpTimes | None = None

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
+from tpuprof.parsers.base.intervals import is_among
 from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import memory_nearly_full, no_device_events
+from tpuprof.parsers.pages.findings.cores.barriers import at_barriers
 from tpuprof.parsers.pages.findings.cores.collectives import (
     across_slices,
     exposed_collectives,
@@ -21,6 +25,7 @@ from tpuprof.parsers.pages.findings.ops.groups import Told
 from tpuprof.parsers.pages.findings.ops.kernels import LEADS, slow_kernels, uncounted_kernels
 from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
 from tpuprof.parsers.pages.findings.ops.moving import copy_waits, host_offload, in_host_memory, layout_copies
+from tpuprof.parsers.pages.findings.ops.needless import debug_prints, shuffles
 from tpuprof.parsers.pages.findings.ops.products import (
     needless_precision,
     padded_products,
@@ -42,6 +47,7 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
     claims = [waiting_for_input(whole), compiling(whole), imbalance(whole), pipeline_bubbles(whole)]
     if not any(claim.collective_ps for claim in claims[2:]):  # what one of these explains is no core's fault
         claims += [straggling(whole), late_host(whole)]
+    claims.append(at_barriers(whole, sum(claim.idle_ps for claim in claims)))
     candidates = [
         *(claim.finding for claim in claims),
         exposed_collectives(whole, sum(claim.collective_ps for claim in claims)),
@@ -65,15 +71,18 @@ def _of_ops(whole: Budget) -> Iterator[Finding | None]:
     across, rows = across_slices(whole)
     yield across
     carried = 0.0 if across is None else across.worth_ps or 0.0
-    yield host_offload(whole.without(rows), offloaded, carried)
+    printing, printed = debug_prints(whole.without(rows))
+    yield printing
+    carried += float(whole.op_ps(printed[is_among(printed, whole.rows["host"])], "host").sum())
+    yield host_offload(whole.without(np.concatenate([rows, printed])), offloaded, carried)
     products = products_of(whole)
     looks: list[Callable[[Budget], Told]] = [lambda rest: copy_waits(rest, offloaded), tiny_loops, recomputation]
     if products is not None:
         looks.append(lambda rest: needless_precision(rest, products))
         looks.append(lambda rest: padded_products(rest, products))
     looks += [slow_kernels, latency_bound, vector_work, unfused]
-    looks += [lambda rest: layout_copies(rest, offloaded), memory_bound]
-    rest = whole
+    looks += [lambda rest: layout_copies(rest, offloaded), shuffles, memory_bound]
+    rest = whole.without(printed)
     for look in looks:
         finding, rows = look(rest)
         if finding is not None:
@@ -82,7 +91,7 @@ def _of_ops(whole: Budget) -> Iterator[Finding | None]:
 
 
 _BY_STEP: tuple[Kind, ...] = ("straggler", "slow-core", "imbalance", "pipeline", "slow-step", "compilation")
-_BY_CORES: tuple[Kind, ...] = ("straggler", "slow-core", "imbalance", "pipeline", "dcn")
+_BY_CORES: tuple[Kind, ...] = ("straggler", "slow-core", "barrier", "imbalance", "pipeline", "dcn")
 _BY_HLO: tuple[Kind, ...] = ("precision", "padding", "tiny-loop", "vector-work", "unfused")
 _BY_PEAKS: tuple[Kind, ...] = ("slow-kernel", "latency-bound", "vector-work", "unfused", "memory-bound")
 
@@ -97,6 +106,10 @@ def untold(evidence: Evidence) -> dict[str, str]:
         out["memory-full"] = "no event of the host's allocators tells how full the memory was"
     if evidence.grid is None:
         out |= dict.fromkeys(_BY_STEP, "the profile has no steps that all cores share")
+    if not evidence.barriers:
+        out["barrier"] = "no core has a line of barriers (XLA TraceMe)"
+    if not any(evidence.table.framework_op):
+        out["debug-print"] = "no op carries a framework name"
     if evidence.core_count < 2:
         out |= dict.fromkeys(_BY_CORES, "one core alone waits for no other")
     if evidence.peaks.hbm is None:

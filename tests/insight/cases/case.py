@@ -28,7 +28,8 @@ class Case:
         also: kinds that are the same answer.
         place: any of these must be in the finding's title, evidence or place, or the name of an op from there.
         scene, without: with the problem, and the same with the same noise without it.
-        harder: it came later; both sets are split by themselves, so that no case changes its half.
+        harder, later: it came later, and with which others; each set is split by itself, so that no case changes its
+            half.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Case:
     place: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     harder: bool = False
+    later: str = ""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -155,7 +157,7 @@ def halves(cases: Iterable[Case]) -> dict[str, Half]:
     """The half of each case by name: of each kind, in the order of the names' hashes, every other one."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for case in cases:
-        kinds[case.kind + " harder" * case.harder].append(case.name)
+        kinds[case.kind + " harder" * case.harder + case.later].append(case.name)
     found: dict[str, Half] = {}
     for kind, names in kinds.items():
         first = _hash(kind) % 2

@@ -103,13 +103,14 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A step of a program: op number `op`; `start` is the op that a `done` waits for."""
+    """A step of a program: op number `op`; `start` is the op that a `done` waits for; a barrier takes `ps` at least."""
 
-    kind: Literal["run", "sync", "start", "done", "loop"]
+    kind: Literal["run", "sync", "start", "done", "loop", "barrier"]
     op: int
     start: int = -1
     trips: int = 0
     body: tuple[Item, ...] = ()
+    ps: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,6 +306,10 @@ class Code:
         op = self._op(value, US // 16, transfer_ps, engine=engine, groups=groups, route=route)
         self._scopes[-1].items.append(Item("start", self._register(value, op)))
         return value
+
+    def barrier(self, ps: float) -> None:
+        """Has all cores wait for each other, and so much longer; no op says so."""
+        self._scopes[-1].items.append(Item("barrier", -1, ps=round(ps)))
 
     def done(self, opcode: str, started: Value, shape: Shape, base: str = "") -> Value:
         """Waits for the end of what was started."""

@@ -305,6 +305,56 @@ class Callback:
 
 
 @dataclass(frozen=True, slots=True)
+class Barrier:
+    """A barrier of all cores, which takes so long beside their waiting where it is bad."""
+
+    bad: bool = True
+    us: float = 500.0
+
+    def emit(self, code: Code, x: Value) -> Value:
+        code.barrier(self.us * US if self.bad else 0)
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Rearranged:
+    """An array that is cut up and joined anew, or padded: ops that only move data, as fast as HBM lets them."""
+
+    bad: bool = True
+    rows: int = 16_384
+    width: int = 4096
+    count: int = 2
+    pads: bool = False
+    fuses: bool = False
+    reached: float = 0.8
+    scope: str = "attention/concatenate"
+    source: str = "attention.py:83"
+
+    def emit(self, code: Code, x: Value) -> Value:
+        with code.at(self.scope, self.source):
+            value = code.param("bf16", self.rows, self.width)
+            half = array("bf16", self.rows // 2, self.width)
+            for _ in range(self.count if self.bad else 0):
+                if self.pads:
+                    zero = code.emit("constant", array("bf16"))
+                    made = code.emit("pad", array("bf16", self.rows + 128, self.width), [value, zero])
+                elif self.fuses:
+                    with code.fused([value]) as inside:
+                        parts = [code.emit("slice", half, inside) for _ in range(2)]
+                        root = code.emit("concatenate", value.shape, parts)
+                    made = code.fusion(root, [value], "kLoop", "slice_concatenate_fusion")
+                else:
+                    parts = [self._run(code, code.emit("slice", half, [value])) for _ in range(2)]
+                    made = code.emit("concatenate", value.shape, parts)
+                self._run(code, made)
+        return x
+
+    def _run(self, code: Code, value: Value) -> Value:
+        moved = Traffic(size_of(value), size_of(value))
+        return code.run(value, hbm_ps(code, moved.hbm, self.reached) + OVERHEAD_PS, traffic=moved)
+
+
+@dataclass(frozen=True, slots=True)
 class VectorProduct:
     """A product written as multiply and sum, which the vector unit carries out; a dot where it is not bad."""
 

@@ -103,7 +103,10 @@ class HostEvent:
 
 @dataclass(slots=True)
 class Launch:
-    """One run of a program: begin and end on each core, and its events [event, core]; durations of 0 left none."""
+    """One run of a program: begin and end on each core, and its events [event, core]; durations of 0 left none.
+
+    `barriers` are begins and ends of waits at barriers on each core.
+    """
 
     program: Program
     run_id: int
@@ -115,6 +118,7 @@ class Launch:
     starts: Times
     durations: Times
     pairs: list[tuple[int, int]] = field(default_factory=list)
+    barriers: list[tuple[Times, Times]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -171,7 +175,9 @@ class Stage:
         player = _Player(self, program, step, begin)
         player.play(program.items, ())
         ops, starts, durations = player.columns()
-        return Launch(program, run_id, step, enqueued, begin, player.now.copy(), ops, starts, durations, player.pairs)
+        end = player.now.copy()
+        pairs, barriers = player.pairs, player.barriers
+        return Launch(program, run_id, step, enqueued, begin, end, ops, starts, durations, pairs, barriers)
 
 
 class _Player:
@@ -184,6 +190,7 @@ class _Player:
         self.ready: dict[int, Times] = {}
         self.open: dict[int, int] = {}
         self.pairs: list[tuple[int, int]] = []
+        self.barriers: list[tuple[Times, Times]] = []
         self.ops: list[int] = []
         self.starts: list[Times] = []
         self.durations: list[Times] = []
@@ -233,6 +240,10 @@ class _Player:
                 self.event(item.op, arrived - self.now + self.transfer(item.op))
             elif item.kind == "start":
                 self.start(item)
+            elif item.kind == "barrier":
+                begin, met = self.now, _meeting(self.now, (tuple(range(self.stage.cores)),))
+                self.now = met + item.ps
+                self.barriers.append((begin, self.now))
             else:
                 at = self.open.pop(item.start, None)
                 wait = np.maximum(self.ready[item.start] - self.now, 0)

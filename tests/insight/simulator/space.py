@@ -58,6 +58,8 @@ def _device(scene: Scene, played: Played, host: int, core: int) -> PlaneWriter:
     for launch in played.launches:
         begin = int(launch.begin[at]) + shift
         plane.event(trace_me, "dependency-wait", begin + 78, begin + 1_172)
+        for start, end in launch.barriers:
+            plane.event(trace_me, "barrier-cores", int(start[at]) + shift, int(end[at]) + shift)
     return plane
 
 
