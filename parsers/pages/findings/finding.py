@@ -30,6 +30,7 @@ Kind = Literal[
     "imbalance",
     "pipeline",
     "dcn",
+    "sparse-core",
     "collective",
     "slow-step",
     "debug-print",
@@ -67,6 +68,8 @@ ADVICE: Mapping[Kind, str] = {
     "imbalance": "Even out the tokens an expert gets: an auxiliary loss, a lower capacity factor, other routing.",
     "pipeline": "Use more micro-batches a step, or an interleaved schedule, and stages of one length.",
     "dcn": "Send less between slices: reduce within a slice first, compress gradients, or overlap with the backward.",
+    "sparse-core": "Have the compiler expect more of it, so that it starts earlier: --xla_tpu_sparse_core_all_gather_"
+    "latency_multiplier above 1, or that of all-reduce or reduce-scatter; it holds more memory.",
     "collective": "Overlap it with compute, shard along another axis, or send less (bfloat16, fewer and larger ones).",
     "slow-step": "See in the timeline what these steps do that the others do not.",
     "debug-print": "Take jax.debug.print and debugging callbacks out of the step, or print in every hundredth "
@@ -147,6 +150,7 @@ class Evidence:
         core_count: how many cores `total_ps` and `table` cover.
         gaps: what happened in the gaps of the core that is idle most; None where unknown.
         barriers: how long each core waited for others at barriers, by name; empty where no core tells.
+        offloaders: names of the ops that began work on a SparseCore.
         compilations: what the host compiled during the capture.
         modules: compiled programs, for the shapes of matrix products; only those of large ops are parsed.
         core_ops: time of the largest ops by core; None where nothing tells.
@@ -164,6 +168,7 @@ class Evidence:
     core_count: int
     gaps: IdleTime | None = None
     barriers: Mapping[str, int] = field(default_factory=dict)
+    offloaders: frozenset[str] = frozenset()
     compilations: tuple[Compilation, ...] = ()
     modules: Sequence[HloModules] = ()
     core_ops: CoreOpTimes | None = None

@@ -18,6 +18,7 @@ from tpuprof.parsers.pages.findings.cores.collectives import (
 )
 from tpuprof.parsers.pages.findings.cores.late import late_host, straggling
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
+from tpuprof.parsers.pages.findings.cores.sparse_core import sparse_core_waits
 from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, Kind
 from tpuprof.parsers.pages.findings.idle.waiting import compiling, idle_gaps, waiting_for_input
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound, unfused
@@ -48,11 +49,14 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
     if not any(claim.collective_ps for claim in claims[2:]):  # what one of these explains is no core's fault
         claims += [straggling(whole), late_host(whole)]
     claims.append(at_barriers(whole, sum(claim.idle_ps for claim in claims)))
+    sparse, waits = sparse_core_waits(whole, sum(claim.collective_ps for claim in claims))
+    claims.append(sparse)
+    rest = whole.without(waits)
     candidates = [
         *(claim.finding for claim in claims),
-        exposed_collectives(whole, sum(claim.collective_ps for claim in claims)),
-        idle_gaps(whole, sum(claim.idle_ps for claim in claims)),
-        *_of_ops(whole),
+        exposed_collectives(rest, sum(claim.collective_ps for claim in claims)),
+        idle_gaps(rest, sum(claim.idle_ps for claim in claims)),
+        *_of_ops(rest),
     ]
     known = [finding for finding in candidates if finding is not None]
     slow = slow_steps(whole, frozenset(finding.kind for finding in known))

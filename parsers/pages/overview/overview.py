@@ -179,6 +179,7 @@ def evidence_of(
         core_count=sum(summary.core_count for summary in summaries),
         gaps=max(filter(None, (summary.idle for summary in summaries)), key=lambda idle: idle.gap_ps, default=None),
         barriers={name: ps for summary in summaries for name, ps in summary.barriers.items()},
+        offloaders=frozenset(name for summary in summaries for name in summary.offloaded.parent if name),
         compilations=tuple(compilation for summary in summaries for compilation in summary.compilations),
         modules=modules,
         core_ops=join_core_ops([summary.core_ops for summary in summaries if summary.core_ops.cores]),

@@ -1,4 +1,4 @@
-"""Problems of what a step need not do: prints for debugging, barriers, data that is put elsewhere; and look-alikes."""
+"""What XProf suggests too: prints for debugging, barriers, shuffled data, waits for SparseCores; and look-alikes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.insight.cases.scenes import (
     TRAIN_V6E,
 )
 from tests.insight.simulator.code import V6E
-from tests.insight.simulator.parts import Barrier, Callback, Chain, Rearranged
+from tests.insight.simulator.parts import Barrier, Callback, Chain, OnSparseCore, Rearranged
 from tests.insight.simulator.scene import Scene
 from tests.insight.simulator.workloads import Decode, Train
 
@@ -109,7 +109,44 @@ SHUFFLE = (
     ),
 )
 
+SPARSE_CORE = (
+    part_problem(
+        "gathers-on-a-sparse-core-v5p",
+        "sparse-core",
+        TRAIN_V5P,
+        OnSparseCore(us=7000),
+        ["all-gather", "sharding.py:25"],
+        field="each",
+    ),
+    part_problem(
+        "reduces-on-a-sparse-core-v6e",
+        "sparse-core",
+        TRAIN_V6E,
+        OnSparseCore(us=4000, opcode="all-reduce", scope="loss/psum", source="loss.py:40"),
+        ["all-reduce", "loss.py:40"],
+        field="each",
+    ),
+    part_problem(
+        "scatters-on-a-sparse-core-v5e",
+        "sparse-core",
+        TRAIN_V5E,
+        OnSparseCore(us=9000, opcode="reduce-scatter", scope="gradients/psum_scatter", source="train.py:97"),
+        ["reduce-scatter", "train.py:97"],
+    ),
+    part_problem(
+        "exchanges-on-a-sparse-core-2-hosts",
+        "sparse-core",
+        TRAIN_2_HOSTS,
+        OnSparseCore(us=12_000, opcode="all-to-all", scope="moe/all_to_all", source="moe.py:90"),
+        ["all-to-all", "moe.py:90"],
+    ),
+)
+
 HEALTHY = (
+    fine(
+        "healthy-gathers-on-a-sparse-core-v6e",
+        replace(TRAIN_V6E, seed=127, work=(Train(tokens=16_384, each=(OnSparseCore(us=60),)),)),
+    ),
     fine(
         "healthy-barriers-that-nobody-waits-at-v5e", replace(TRAIN_V5E, seed=121, work=(Train(each=(Barrier(us=2),)),))
     ),
@@ -143,4 +180,4 @@ HEALTHY = (
     ),
 )
 
-CASES = tuple(replace(case, later=" needless") for case in (*DEBUG_PRINT, *BARRIER, *SHUFFLE, *HEALTHY))
+CASES = tuple(replace(case, later=" needless") for case in (*DEBUG_PRINT, *BARRIER, *SHUFFLE, *SPARSE_CORE, *HEALTHY))

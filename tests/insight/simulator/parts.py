@@ -38,7 +38,9 @@ from tests.insight.simulator.code import (
     Value,
     array,
     dims_of,
+    scalar,
     size_of,
+    tuple_of,
 )
 
 
@@ -301,6 +303,30 @@ class Callback:
             back.is_host_transfer = True
             back.frontend_attributes.map["_xla_host_transfer_handler_name"] = b"tf_rendezvous"
             code.run(back, self.us * US, "host recv-done", 0, Traffic())
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class OnSparseCore:
+    """A collective that a SparseCore carries out beside a product; where it is bad it takes longer than that."""
+
+    bad: bool = True
+    us: float = 1500.0
+    opcode: str = "all-gather"
+    rows: int = 1024
+    scope: str = "fsdp/all_gather"
+    source: str = "sharding.py:25"
+
+    def emit(self, code: Code, x: Value) -> Value:
+        with code.at(self.scope, self.source):
+            shard = code.param("bf16", self.rows, dims_of(x)[-1])
+            whole = array("bf16", self.rows * code.cores, dims_of(x)[-1])
+            shape = tuple_of(tuple_of(shard.shape), whole, scalar("u32"))
+            value = code.emit("async-start", shape, [shard], f"{self.opcode}-start")
+            ps = self.us * US if self.bad else 5 * US
+            started = code.start(value, ps, "sparse core", everyone(code))
+            dense(code, x, dims_of(x)[-1], "fusion")
+            code.done("async-done", started, whole, self.opcode)
         return x
 
 

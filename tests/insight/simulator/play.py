@@ -186,7 +186,7 @@ class _Player:
     def __init__(self, stage: Stage, program: Program, step: int, begin: Times) -> None:
         self.stage, self.program, self.step = stage, program, step
         self.now = begin + 2 * US
-        self.engines = {"copy": self.now.copy(), "link": self.now.copy(), "host": self.now.copy()}
+        self.engines = {name: self.now.copy() for name in ("copy", "link", "host", "sparse core")}
         self.ready: dict[int, Times] = {}
         self.open: dict[int, int] = {}
         self.pairs: list[tuple[int, int]] = []
