@@ -122,7 +122,7 @@ SEND = '%recv-done.1 = bf16[8] recv-done(%recv), frontend_attributes={_xla_host_
     [
         (SEND.replace("{}", "xla_megascale_runtime"), "grads/add", "dcn"),
         ("", "shard_map/psum", "dcn"),
-        ("", "debug_callback/io_callback", "host-offload"),
+        ("", "debug_callback/io_callback", "debug-print"),
     ],
 )
 def test_collectives_between_slices_are_told_from_callbacks(text: str, scope: str, kind: str) -> None:
