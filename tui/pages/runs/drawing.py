@@ -107,7 +107,7 @@ def detail_lines(row: RunRow | None, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def _capture(run: Run, facts: RunFacts, glyphs: Glyphs) -> str:
-    """Device, duration, HLO and the host's events of the host that was read."""
+    """Device, duration, HLO, the host's events and the software of the host that was read."""
     parts = ["SIMULATED TIMES" if facts.simulated else "", device_words(facts) or facts.unknown.get("device_type", "")]
     if facts.duration_ps is not None:
         parts.append(f"{duration(facts.duration_ps, glyphs.is_ascii)} profiled")
@@ -117,6 +117,7 @@ def _capture(run: Run, facts: RunFacts, glyphs: Glyphs) -> str:
         parts.append(_TRACING[facts.host_tracing])
     if len(run.hosts) > 1 and facts.host is not None:
         parts.append(f"read from {facts.host}")
+    parts += facts.versions or ()
     return f" {glyphs.dot} ".join(part for part in parts if part)
 
 

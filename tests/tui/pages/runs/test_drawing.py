@@ -62,6 +62,11 @@ def test_what_is_unknown_says_why() -> None:
     assert plain(list_lines([row], 0, 0, 1, "time", NOW, 96, BLOCK)[1]).count("n/a") == 3
 
 
+def test_versions_of_the_software_stand_with_the_capture() -> None:
+    row = RunRow(RUNS[1], known(device_type="TPU v5", core_count=1, versions=("libtpu_version 0.0.21",)))
+    assert f"TPU v5 {BLOCK.dot} libtpu_version 0.0.21" in text_of(detail_lines(row, 80, BLOCK))
+
+
 def test_orders() -> None:
     rows = rows_of()
     names = {order: [row.run.name for row in ordered(rows, order)] for order in ORDERS}
