@@ -15,7 +15,8 @@ from tests.support.servers.jax_server import has_jax, interpreter, jax_program
 from tests.support.servers.profiler_server import free_port
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.capture.continuous import switch
-from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop, OnProgress
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop, OnProgress, parse_address
+from tpuprof.parsers.capture.reach import reach
 from tpuprof.parsers.capture.session import capture
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.session.session import Session
@@ -101,6 +102,10 @@ def test_given_up_and_asked_again(address: str, tmp_path: Path) -> None:
         except ProfileError as error:
             if error.code != "another_session" or time.monotonic() > deadline:
                 raise
+
+
+def test_a_server_is_reached_without_a_trace(address: str) -> None:
+    assert reach(parse_address(address)) > 0
 
 
 def test_all_levels_at_zero(address: str, tmp_path: Path) -> None:
