@@ -164,7 +164,7 @@ class RowsView(Filtering):
         columns = chosen_columns(everything, width, self.shift)
         lines = [header_line(columns, width, glyphs, self.sort, self.descending)]
         if not len(self.rows):
-            words = f" no row matches {self.filter_text}" if self.filter_text else f" {self.NO_ROWS}"
+            words = f" no row matches {self.filter_text}" if self.filter_text else glyphs.keyed(f" {self.NO_ROWS}")
             return [*lines, fit([(words, "dim")], width, glyphs)]
         shown = self.rows[self.top : self.top + room].tolist()
         return [*lines, *row_lines(columns, shown, self.row, width, glyphs)]

@@ -21,7 +21,7 @@ class UnitsView(RowsView):
 
     commands = ("group", "sort", "reverse")
     FIRST_SORT = "use"
-    NO_ROWS = "no unit is known: b shows the counters"
+    NO_ROWS = "no unit is known: `b` shows the counters"
     TIMES: ClassVar[tuple[str, str]] = ("", "use_percent")
     MOTIONS: ClassVar[tuple[tuple[str, str], ...]] = tuple(
         (keys, "Next, previous core; among counters, other columns") if keys.startswith("l h") else (keys, words)
