@@ -88,11 +88,10 @@ async def shots(keys: Sequence[str], columns: int, lines: int) -> list[dict[int,
 async def shot(app: App[Any], keys: Sequence[str], columns: int, lines: int) -> dict[int, Row]:
     """The screen of another app after some keys."""
     async with app.run_test(size=(columns, lines)) as pilot:
-        await pilot.pause()
-        for key in keys:
-            await pilot.press(key)
-            await pilot.app.workers.wait_for_complete()
-            await pilot.pause()
+        for key in ("", *keys):
+            if key:
+                await pilot.press(key)
+            await (settled(pilot) if isinstance(app, TpuprofApp) else pilot.pause())
         return rows_of(app.export_screenshot())
 
 
@@ -170,7 +169,7 @@ def chip(number: int, second: int) -> Device:
 Make = Callable[[Path], App[Any]]
 OTHERS: dict[str, tuple[Make, list[str], str]] = {
     "runs": (runs_app, ["R"], "jit_train_step"),
-    "kernels": (gpu_app, ["3", "V", "j"], "cutlass"),
+    "kernels": (gpu_app, ["3", "V"], "cutlass"),
     "oom": (oom_app, ["2"], "OVER BY"),
     "diff": (lambda folder: DiffApp(example(folder), detect(COLOURS), environ=COLOURS), ["j"], "SLOWER"),
     "live-arrays": (arrays_app, [], "LIVE ARRAYS"),
