@@ -16,19 +16,18 @@ import pytest
 from textual.app import App
 
 from tests.parsers.session.diff.build import example
-from tests.support.app.stage import ENVIRONMENT, NOW, demo_session, make_app, make_demo_app, on_stage, settled
+from tests.support.app.stage import ENVIRONMENT, NOW, demo_session, make_demo_app, on_stage, settled
 from tests.support.app.stand import Stand
+from tests.support.files.counters import with_readings
 from tests.support.files.pprof import pprof, training
 from tests.support.gpus import gpu_profile
 from tests.support.made.oom import REPORT
 from tests.tui.readme.film import INK, KEY, Frame, Row, film, picture, rows_of, words
 from tpuprof.parsers.capture.runtime_metrics import Device, Reading
-from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import live_arrays
 from tpuprof.parsers.memory.oom.model import OomLog
-from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
@@ -42,6 +41,9 @@ from tpuprof.tui.widgets.line_canvas import Look
 SCREENSHOTS = Path(__file__).parents[3] / "screenshots"
 LARGEST_BYTES = 400_000
 COLOURS = {**ENVIRONMENT, "COLORTERM": "truecolor"}
+
+Make = Callable[[Path], App[Any]]
+"""Makes an app, with what it needs in a folder."""
 
 KEYS = {
     "overview": [],
@@ -116,12 +118,15 @@ def test_pictures_show_what_the_screen_shows(name: str) -> None:
     check_picture(name, svg)
 
 
-def gpu_app(folder: Path) -> TpuprofApp:
-    """Made-up GPUs."""
-    (folder / "gpu.xplane.pb").write_bytes(gpu_profile().SerializeToString())
-    return make_app(
-        Session(open_logdir(folder).find_run(None)), options=AppOptions(), environ={"COLORTERM": "truecolor"}
-    )
+def made_app(data: bytes) -> Make:
+    """The app over the bytes of a made-up profile."""
+
+    def make(folder: Path) -> TpuprofApp:
+        (folder / "train").mkdir()
+        (folder / "train" / "host0.xplane.pb").write_bytes(data)
+        return TpuprofApp("train", AppOptions(), detect(COLOURS), environ=COLOURS)
+
+    return make
 
 
 def runs_app(folder: Path) -> TpuprofApp:
@@ -166,10 +171,10 @@ def chip(number: int, second: int) -> Device:
     return Device("localhost:8431", number, number, duty, (20 + number) << 30, 32 << 30, 30.0 + second % 5, 0.0, 2)
 
 
-Make = Callable[[Path], App[Any]]
 OTHERS: dict[str, tuple[Make, list[str], str]] = {
     "runs": (runs_app, ["R"], "jit_train_step"),
-    "kernels": (gpu_app, ["3", "V"], "cutlass"),
+    "kernels": (made_app(gpu_profile().SerializeToString()), ["3", "V"], "cutlass"),
+    "counters": (made_app(with_readings("TPU v7x")), ["3", "V", "j"], "Units"),
     "oom": (oom_app, ["2"], "OVER BY"),
     "diff": (lambda folder: DiffApp(example(folder), detect(COLOURS), environ=COLOURS), ["j"], "SLOWER"),
     "live-arrays": (arrays_app, [], "LIVE ARRAYS"),
