@@ -18,6 +18,7 @@ from textual.app import App
 from tests.parsers.session.diff.build import example
 from tests.support.app.stage import ENVIRONMENT, NOW, demo_session, make_demo_app, on_stage, settled
 from tests.support.app.stand import Stand
+from tests.support.composed.sparse_cores import BOUND, sparse_profile
 from tests.support.files.counters import with_readings
 from tests.support.files.pprof import pprof, training
 from tests.support.gpus import gpu_profile
@@ -174,7 +175,8 @@ def chip(number: int, second: int) -> Device:
 OTHERS: dict[str, tuple[Make, list[str], str]] = {
     "runs": (runs_app, ["R"], "jit_train_step"),
     "kernels": (made_app(gpu_profile().SerializeToString()), ["3", "V"], "cutlass"),
-    "counters": (made_app(with_readings("TPU v7x")), ["3", "V", "j"], "Units"),
+    "sparse-core": (made_app(sparse_profile((BOUND,), 2).SerializeToString()), ["3", "V"], "[SparseCore]"),
+    "counters": (made_app(with_readings("TPU v7x")), ["3", "V", "j"], "[Units]"),
     "oom": (oom_app, ["2"], "OVER BY"),
     "diff": (lambda folder: DiffApp(example(folder), detect(COLOURS), environ=COLOURS), ["j"], "SLOWER"),
     "live-arrays": (arrays_app, [], "LIVE ARRAYS"),
