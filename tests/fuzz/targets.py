@@ -141,7 +141,7 @@ def _arrays() -> tuple[bytes, ...]:
     return (plain, pprof(training(), packed=False, names_first=True), gzip.compress(plain, mtime=0))
 
 
-_OF_ARRAYS = ["{}", "diff {} other --json", "diff other {} --md", *_reports("live-arrays")]
+_OF_ARRAYS = ["{}", "doctor {}", "diff {} other --json", "diff other {} --md", *_reports("live-arrays")]
 
 
 def _memory(folder: Path, data: bytes, rng: random.Random) -> Outcome:
@@ -246,19 +246,27 @@ def _kept() -> tuple[bytes, ...]:
 
 
 TARGETS = (
-    Target("xspace", _profiles, _commands("host0.xplane.pb", *_reports(*PAGES), "doctor {}")),
+    Target("xspace", _profiles, _commands("host0.xplane.pb", *_reports(*PAGES), "doctor {}", "doctor {} --json")),
     Target("diff", _profiles, _comparison),
     Target(
-        "riegeli", _records, _commands("host0.xplane.riegeli", *_reports("overview", "ops", "timeline"), "doctor {}")
+        "riegeli",
+        _records,
+        _commands("host0.xplane.riegeli", *_reports("overview", "ops", "timeline"), "doctor {}", "doctor {} --json"),
     ),
-    Target("trace", _traces, _commands("host0.trace.json.gz", *_reports("overview", "ops", "timeline"), "doctor {}")),
+    Target(
+        "trace",
+        _traces,
+        _commands("host0.trace.json.gz", *_reports("overview", "ops", "timeline"), "doctor {}", "doctor {} --json"),
+    ),
     Target("hlo", _protos, _commands("module_1.jit_step.hlo_proto.pb", *_reports("memory"))),
     Target("pprof", _arrays, _memory),
     Target("texts", _texts, _commands(f"{STEM}-buffer-assignment.txt", *_reports("memory"), "{}")),
     Target(
         "archive",
         _archives,
-        _commands("logs.tar.gz", "{}", "report runs {} --format json", "report memory {} --format json"),
+        _commands(
+            "logs.tar.gz", "{}", "doctor {} --json", "report runs {} --format json", "report memory {} --format json"
+        ),
     ),
     Target("file", _files, _commands("what", "{}", "report overview {} --no-cache", "report memory {}")),
     Target("oom", _logs, _commands("train.log", "oom {}", "oom {} --json", "oom {} --md")),

@@ -30,6 +30,13 @@ HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 """Control characters, those that turn the direction of text included; lines end in a plain newline."""
 
 
+_ANSWERS = {
+    "diff": (EXIT_REGRESSION, EXIT_UNREADABLE),  # with --fail-on-regression
+    "doctor": (EXIT_NOT_FOUND, EXIT_UNREADABLE),
+}
+"""Exit codes that these commands end with after a report."""
+
+
 class TooSlowError(BaseException):
     """The time is over; no `except Exception` catches it."""
 
@@ -77,8 +84,8 @@ def attempt(arguments: Sequence[str]) -> Outcome:
         return Outcome("greedy", f"{grown >> 20} MB in {time.monotonic() - began:.1f} s")
     buffer = out.buffer
     assert isinstance(buffer, io.BytesIO)
-    if "--fail-on-regression" in arguments and code in (EXIT_REGRESSION, EXIT_UNREADABLE) and buffer.getvalue():
-        code = EXIT_OK  # which is an answer: the report is whole
+    if buffer.getvalue() and code in _ANSWERS.get(next(iter(arguments), ""), ()):
+        code = EXIT_OK  # the report is whole, and the code an answer
     return judged(code, buffer.getvalue(), errors.getvalue(), is_json="json" in arguments or "--json" in arguments)
 
 
