@@ -234,11 +234,11 @@ def _unknown(
     if not any(part.device_count for part in parts):
         return dict.fromkeys(("units", "counters", "kernels"), "no device plane in this profile")
     if not any(part.tpu_count for part in parts):
-        return dict.fromkeys(
-            ("units", "counters", "kernels"), "counters are those of TPUs, and none is in this profile"
-        )
+        none = "counters of units are those of TPUs, and no TPU is in this profile"
+        return dict.fromkeys(("units", "kernels", *(() if counters else ("counters",))), none)
     if not counters:
-        unknown["counters"] = f"this profile holds none, and {HOW_TO_RECORD}"
+        what = "what is left of this profile" if any(part.problems for part in parts) else "this profile"
+        unknown["counters"] = f"{what} holds none, and {HOW_TO_RECORD}"
     types = list(dict.fromkeys(kind for part in parts for kind in part.device_types))
     if not units and any(row.counter.is_reading for row in counters) and chip_of(types[0] if types else None) is None:
         whose = f"the registers of {types[0]}" if types else "the registers of this device"

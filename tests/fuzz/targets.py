@@ -18,6 +18,7 @@ from tests.fuzz.trial import Outcome, attempt
 from tests.parsers.memory.oom.read import texts
 from tests.support.build import tpu_plane
 from tests.support.files.chrome import packed, xprof_trace
+from tests.support.files.counters import with_custom_calls, with_instructions, with_periodic, with_readings
 from tests.support.files.dumps import DUMP, STEM
 from tests.support.files.pprof import pprof, training
 from tests.support.files.riegeli import written
@@ -84,6 +85,12 @@ def _profiles() -> tuple[bytes, ...]:
     ops = [("fusion.1", "loop fusion", n * 100, 50) for n in range(4)]
     tpu_plane(small, 0, ops, steps=[(str(n), n * 100, (n + 1) * 100) for n in range(4)])
     return tuple(space.SerializeToString() for space in (small, op_space(), serving_profile(five_requests())))
+
+
+@cache
+def _counters() -> tuple[bytes, ...]:
+    """Profiles with counters of each kind; of the registers of a chip as many as XProf's figures need."""
+    return with_readings("TPU v6 Lite"), with_custom_calls(2, 6), with_periodic(), with_instructions()
 
 
 @cache
@@ -247,6 +254,7 @@ def _kept() -> tuple[bytes, ...]:
 
 TARGETS = (
     Target("xspace", _profiles, _commands("host0.xplane.pb", *_reports(*PAGES), "doctor {}", "doctor {} --json")),
+    Target("counters", _counters, _commands("host0.xplane.pb", *_reports("counters", "timeline"))),
     Target("diff", _profiles, _comparison),
     Target(
         "riegeli",

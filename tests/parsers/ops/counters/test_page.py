@@ -89,7 +89,13 @@ def test_why_there_are_none() -> None:
     empty, gpu, unknown = XSpace(hostnames=[b"host0"]), XSpace(), XSpace()
     assert page_of(empty.SerializeToString()).statement == "No counters: no device plane in this profile."
     PlaneBuilder(gpu, "/device:GPU:0")
-    assert "counters are those of TPUs" in page_of(gpu.SerializeToString()).statement
+    assert "are those of TPUs" in page_of(gpu.SerializeToString()).statement
+    sampled = PlaneBuilder(gpu, "/device:GPU:1")
+    sampled.event(sampled.line("_counters_"), sampled.event_id("sm_active"), 5, 0, value=3)
+    of_gpu = page_of(gpu.SerializeToString())
+    assert [row.name for row in of_gpu.counters] == ["sm_active"] and "counters" not in of_gpu.unknown
+    cut = page_of(with_custom_calls()[:2000])
+    assert "what is left of this profile holds none" in cut.statement and cut.warnings
     device(unknown, 0, "TPU v5p")
     none = page_of(unknown.SerializeToString())
     assert "tpu_perf_counters" in none.unknown["counters"] and "LIBTPU_INIT_ARGS" in none.unknown["kernels"]
