@@ -31,9 +31,12 @@ def read_sparse_core(
     """
     files = run.files(host)
 
+    damages: list[str] = []
+
     def part(file: HostFile, meter: Meter) -> tuple[str, SparseHost | None]:
         with closing(opened(file)) as trace:
             if not has_sparse_cores(trace):
+                damages.extend(problem.sentence for problem in trace.problems)
                 return file.label, None
             grid = summaries(file.host)[0].steps
             steps = None
@@ -46,4 +49,4 @@ def read_sparse_core(
     hosts, parts = [label for label, _ in found], [made for _, made in found if made is not None]
     if parts or not found:
         return sparse_core_page(parts, hosts, warnings())
-    return no_sparse_cores(hosts, [*left_out(failures), *(problem.sentence for problem in run.problems)])
+    return no_sparse_cores(hosts, [*damages, *left_out(failures), *(problem.sentence for problem in run.problems)])

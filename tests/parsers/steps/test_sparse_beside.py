@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder
-from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
+from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, add_beside_all, sparse_profile
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.offload import offloaded_ops, sparse_ops
@@ -63,7 +63,7 @@ some_spans = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(some_spans, some_spans, st.lists(some_spans, min_size=1, max_size=3), st.lists(st.integers(1, 15), max_size=5))
 def test_sums_are_those_of_every_instant(
     work: list[Span], waits: list[Span], sparse: list[list[Span]], lengths: list[int]
@@ -166,6 +166,19 @@ def test_names_with_an_x_are_sparse_cores() -> None:
     assert host_of(with_x).sparse_cores == host_of(plain).sparse_cores == ("h:0 SparseCore 0", "h:0 SparseCore 1")
 
 
+def test_sparse_cores_beside_any_profile() -> None:
+    """They run their ops for nobody that the profile tells of: the TensorCores never wait."""
+    space = XSpace()
+    for ordinal in (0, 1):
+        steps = [(str(n), n * 2000 * US, 2000 * US) for n in range(2)]
+        tpu_plane(space, ordinal, [("fusion.1", "loop fusion", 0, 3000 * US)], steps)
+    add_beside_all(space, (BOUND,))
+    made = host_of(space)
+    assert made.cores == ("h:0", "h:1") and made.waits == () and not made.times[:, :, WAIT].any()
+    assert (made.times[:, :, SPARSE] == 2 * 860 * US).all()
+    assert (made.times[:, 0, BOTH] == 2 * 860 * US).all() and set(made.ops.parent) == {""}
+
+
 def test_strips_show_what_each_part_of_a_step_is_spent_on() -> None:
     made = host_of(sparse_profile((BOUND,), step_count=2))
     assert made.strips.shape == (2, 3, STRIP_CELLS) and made.strip_core == 0
@@ -224,7 +237,7 @@ def test_no_op_anywhere_makes_no_step() -> None:
     assert made.cores == ("h:3",) and made.step_names == () and len(made.ops) == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_damage_breaks_nothing(data: st.DataObject) -> None:
     """Cut anywhere, or with absurd times: never a negative sum, never more work beside than work."""

@@ -104,6 +104,25 @@ def add_sparse_cores(
                 plane.event(lines[3], plane.event_id("sync wait"), start + begin, length // 20)
 
 
+def add_beside_all(space: XSpace, shapes: Sequence[Shape], with_x: bool = False) -> None:
+    """Adds SparseCores beside every TensorCore of a profile, with the steps that this one has.
+
+    Args:
+        shapes, with_x: as of `add_sparse_cores`.
+    """
+    for plane in list(space.planes):
+        chip = plane.name.decode().removeprefix("/device:TPU:")
+        lines = [line for line in plane.lines if line.name == b"Steps"]
+        if not (chip.isdecimal() and lines):
+            continue
+        begin = lines[0].timestamp_ns * 1000
+        steps = [
+            (plane.event_metadata[event.metadata_id].name.decode(), begin + event.offset_ps, event.duration_ps)
+            for event in lines[0].events
+        ]
+        add_sparse_cores(space, int(chip), shapes, steps, with_x)
+
+
 def _tensor_core(space: XSpace, chip: int, shape: Shape, steps: Sequence[tuple[str, int, int]]) -> None:
     plane = PlaneBuilder(space, f"/device:TPU:{chip}", chip + 1)
     plane.stat("device_type_string", "TPU v6 lite")

@@ -102,7 +102,7 @@ times = st.integers(0, 10**9).map(float)
 
 
 @given(times, times, times, times, times)
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_busy_is_alone_and_beside(both: float, tensor: float, sparse: float, wait: float, wait_beside: float) -> None:
     split = Split(
         step_ps=4e9,
@@ -128,6 +128,13 @@ def test_the_session_takes_the_steps_of_the_overview(tmp_path: Path) -> None:
     assert not session.has_sparse_cores("host1") and session.sparse_core("host1").verdict is None
     one = session.of_core("0", "host0").sparse_core()
     assert [core.name for core in one.sparse_cores] == ["host0:0 SparseCore 0"]
+
+
+def test_a_file_cut_before_its_sparse_cores_says_so(tmp_path: Path) -> None:
+    content = sparse_profile().SerializeToString()
+    (tmp_path / "host0.xplane.pb").write_bytes(content[: len(content) // 3])
+    page = Session(open_logdir(str(tmp_path)).find_run(None)).sparse_core()
+    assert page.verdict is None and "is cut off after" in " ".join(page.warnings)
 
 
 def test_a_profile_without_sparse_cores_is_only_opened(monkeypatch: pytest.MonkeyPatch) -> None:
