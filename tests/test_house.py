@@ -32,7 +32,7 @@ MOST_LINES = 520
 ORDERS = {
     "parsers": (
         *("base", "files", "formats", "capture", "ops", "steps", "memory", "timeline", "hosts"),
-        *("pages", "session"),
+        *("collectives", "pages", "session"),
     ),
     "parsers/formats": ("proto", "xspace", "hlo", "pprof"),
     "parsers/pages": (
@@ -46,6 +46,7 @@ ORDERS = {
         "hosts",
         "overview",
         "input",
+        "collectives",
     ),
     "tui": ("demo", "draw", "terminal", "report", "widgets", "pages", "app", "cli", "__main__"),
 }

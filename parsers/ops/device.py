@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 import numpy as np
@@ -50,6 +50,14 @@ _COPY = re.compile(
     r"|^mem(cpy|set)"
 )
 _COMPUTE = re.compile(r"convolution|^dot|output fusion|matmul")
+_ENDING = re.compile(r"(-start|-done)?(\.\d+)*\Z")
+
+HOST_TRANSFER = re.compile(r"^host (send|recv)")
+"""HLO categories of sends to the host and receives from it, which between slices carry collectives."""
+
+_HANDLER = "_xla_host_transfer_handler_name"
+_BETWEEN_CORES = re.compile(r"psum|pmean|all_reduce|all_gather|reduce_scatter|psum_scatter|all_to_all|ppermute")
+_SEEN = 4000
 _PRODUCT = re.compile(
     r"(dot_general|ragged_dot\w*|scaled_dot\w*|conv_general_dilated|(Batch|Fused)?MatMul\w*|\w*Conv[23]\w*|Einsum"
     r"|XlaDot\w*|CudnnRNN\w*)\Z"
@@ -316,3 +324,25 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False, fram
     if _COPY.search(category):
         return "copy"
     return "vector"
+
+
+def kind_by_name(category: str, name: str) -> str:
+    """What a collective does: ``all-gather``, whether it is a fusion or the end of an asynchronous one."""
+    words = (name if category.startswith(("async", "custom")) else category).removeprefix("async-collective-")
+    return _ENDING.sub("", words.removesuffix(" fusion")) or "collective"
+
+
+def is_across_slices(category: str, text: str, framework_op: str, attributes: Mapping[str, bytes] | None) -> bool:
+    """Whether an op sends to other slices, or receives from them, through the hosts.
+
+    The compiler names the runtime that carries it (``xla_megascale_runtime``) in the instruction's frontend attributes;
+    without these (None) the framework op tells.
+    """
+    if not HOST_TRANSFER.search(category):
+        return False
+    named = attributes or {}
+    if _HANDLER in named:
+        return b"megascale" in named[_HANDLER]
+    if any(key.startswith(("_xla_megascale", "_xla_host_transfer_rendezvous")) for key in named):
+        return True
+    return "megascale" in text[:_SEEN] or bool(_BETWEEN_CORES.search(framework_op))

@@ -52,3 +52,12 @@ def parse_framework_op(full_name: str) -> FrameworkOp:
 def is_gradient(name: str) -> bool:
     """Whether a framework op's name scope says that it computes gradients: JAX ``transpose(…)``, TF ``gradients``."""
     return any(part.startswith(("transpose(", "gradients", "gradient_tape")) for part in name.split("/")[:-1])
+
+
+def pass_of(framework_op: str, is_rematerialized: bool) -> str:
+    """The pass that an op belongs to: ``forward``, ``backward``, ``recomputed``; empty where its names do not say."""
+    if is_rematerialized:
+        return "recomputed"
+    if is_gradient(parse_framework_op(framework_op).name):
+        return "backward"
+    return "forward" if "jvp(" in framework_op else ""

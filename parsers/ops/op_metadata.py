@@ -96,7 +96,8 @@ class MetadataStats:
         out[self._known] = known
         return out
 
-    def _bytes(self, name: str) -> list[bytes | None]:
+    def raw(self, name: str) -> list[bytes | None]:
+        """The bytes of each row; None where the stat is missing or a number."""
         out: list[bytes | None] = [None] * self._n
         kind, value, length = self._column(name)
         body = self._source.events.body
@@ -107,7 +108,7 @@ class MetadataStats:
 
     def texts(self, name: str) -> list[str | None]:
         """The text of each row; it resolves references."""
-        out = [None if raw is None else text(raw) for raw in self._bytes(name)]
+        out = [None if raw is None else text(raw) for raw in self.raw(name)]
         kind, value, _ = self._column(name)
         names: dict[int, str | None] = {}
         for chosen_row in np.flatnonzero(kind == KIND_REF):
@@ -137,7 +138,7 @@ class MetadataStats:
     def memory_access(self) -> Floats:
         """float64[n, len(TRAFFIC)]: bytes of one occurrence by memory, NaN where there is no breakdown."""
         out = np.full((self._n, len(TRAFFIC)), np.nan)
-        raws = self._bytes("memory_access_breakdown")
+        raws = self.raw("memory_access_breakdown")
         distinct_raws = dict.fromkeys(raw for raw in raws if raw is not None)
         number = {raw: place for place, raw in enumerate(distinct_raws)}
         rows = [row for row, raw in enumerate(raws) if raw is not None]

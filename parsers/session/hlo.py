@@ -138,7 +138,7 @@ class HloSession:
         raise ProfileError("only_hlo", *ONLY_HLO)
 
     overview = hosts = input_pipeline = op_profile = framework_ops = roofline = modules = timeline = flows = _nothing
-    counters = has_counters = _nothing
+    counters = has_counters = collectives = _nothing
     has_sparse_cores = sparse_core = _nothing
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+    from tpuprof.parsers.pages.collectives.model import CollectivesPage
     from tpuprof.parsers.pages.counters import CountersPage
     from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.pages.input.model import InputPipelinePage
@@ -39,6 +40,9 @@ class Pages(Protocol):
 
     def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
         """The roofline."""
+
+    def collectives(self, host: str | None = None) -> CollectivesPage:
+        """The collectives."""
 
     def counters(self, host: str | None = None) -> CountersPage:
         """The performance counters."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: e
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
     from tpuprof.parsers.memory.allocators.profile import HostMemory
     from tpuprof.parsers.memory.model import Capacity
+    from tpuprof.parsers.pages.collectives.model import CollectivesPage
     from tpuprof.parsers.pages.counters import CountersPage
     from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.pages.inference import InferencePage
@@ -238,8 +239,14 @@ class Session:
         """The roofline; errors as for `overview`."""
         from tpuprof.parsers.pages.ops.roofline import roofline_page  # noqa: PLC0415
 
-        summaries = self._summarised(host)[0]
-        return roofline_page(self.ops(host), summaries, with_infeed)
+        return roofline_page(self.ops(host), self._summarised(host)[0], with_infeed)
+
+    def collectives(self, host: str | None = None) -> CollectivesPage:
+        """What moves between cores, and what compute hides of it; errors as for `overview`."""
+        from tpuprof.parsers.session.collectives import read_collectives  # noqa: PLC0415
+
+        meter = Meter(self.run.files(host), self._on_progress, self._is_cancelled)
+        return read_collectives(self.run.files(host), self.summaries(host), meter)
 
     def has_sparse_cores(self, host: str | None = None) -> bool:
         """Whether a profile of one host, or of any, has SparseCores; reads what the pages of ops need."""

@@ -55,6 +55,7 @@ class StepGrid:
         names: name of each step.
         source: whether steps are marked or inferred.
         start_ps: int64[steps], the earliest core's start.
+        core_start_ps: int64[cores, steps], each core's own.
         duration_ps: int64[cores, steps].
         part_ps: int64[cores, steps, PART_COUNT], columns as in `parsers.steps.times`. Where the program has no infeed
             ops, INFEED is the idle time in which the host waited for input or sent it. No part is longer than the step,
@@ -76,6 +77,7 @@ class StepGrid:
     names: tuple[str, ...]
     source: StepSource
     start_ps: Int64s
+    core_start_ps: Int64s
     duration_ps: Int64s
     part_ps: Int64s
     class_ps: Int64s
@@ -109,6 +111,7 @@ class StepGrid:
             self,
             names=tuple(self.names[row] for row in rows.tolist()),
             start_ps=self.start_ps[rows],
+            core_start_ps=self.core_start_ps[:, rows],
             duration_ps=self.duration_ps[:, rows],
             part_ps=self.part_ps[:, rows],
             class_ps=self.class_ps[:, rows],
@@ -152,6 +155,7 @@ def align(
         names=names,
         source=source,
         start_ps=np.min([core.steps.start_ps[rows] for core, rows in pairs], axis=0),
+        core_start_ps=np.stack([core.steps.start_ps[rows] for core, rows in pairs]),
         duration_ps=duration_ps,
         part_ps=np.minimum(part_ps, duration_ps[:, :, None]),
         class_ps=np.stack([core.class_ps[rows] for core, rows in pairs]),
@@ -275,6 +279,13 @@ def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> tuple[StepGrid, Int6
     return replace(grid.take(kept), incomplete=(*grid.incomplete, *sentences)), op_count[:, kept]
 
 
+def shared_steps(grids: Sequence[StepGrid]) -> list[StepGrid]:
+    """Of each host's steps those that `join_hosts` puts together, in the same order."""
+    if len(grids) == 1:
+        return list(grids)
+    return [grid.take(position) for grid, position in zip(grids, _matched(grids)[1], strict=True)]
+
+
 def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
     """The steps that the cores of all hosts share.
 
@@ -293,6 +304,7 @@ def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
         names=names,
         source=grids[0].source,
         start_ps=np.min([grid.start_ps for grid in taken], axis=0) if names else no_ints(),
+        core_start_ps=np.concatenate([grid.core_start_ps for grid in taken]),
         duration_ps=np.concatenate([grid.duration_ps for grid in taken]),
         part_ps=np.concatenate([grid.part_ps for grid in taken]),
         class_ps=np.concatenate([grid.class_ps for grid in taken]),

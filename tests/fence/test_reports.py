@@ -59,6 +59,7 @@ PAGES = (
     "kernels",
     "counters",
     "roofline",
+    "collectives",
     "memory",
     "memory-profile",
 )

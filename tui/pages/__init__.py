@@ -66,6 +66,7 @@ PAGES: tuple[Page, ...] = (
     Page("op-profile", "ops.report.op_profile", {}),
     Page("sources", "ops.report.sources", {}),
     Page("framework-ops", "ops.report.framework_ops", {}),
+    Page("collectives", "collectives.report", {}),
     Page("sparse-core", "sparse_core.report", {}),
     Page("kernels", "ops.report.kernels", {}),
     Page("roofline", "ops.report.roofline", {}),
@@ -176,6 +177,7 @@ class Tab:
 
 
 _OF_OPS = (
+    TabView("collectives", "Collectives", "collectives.view:CollectivesView", "collectives.load"),
     TabView("sparse-core", "SparseCore", "sparse_core.view:SparseCoreView", "sparse_core.load"),
     TabView("counters", "Units", "counters.view:UnitsView", "counters.load"),
 )

@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +72,33 @@ def ask(profile: bytes, folder: Path, tools: Sequence[str] = PAGE_TOOLS) -> dict
     return {name: json.loads((folder / f"{name}.json").read_bytes()) for name in tools}
 
 
+def ask_of_slices(profiles: Mapping[str, bytes], folder: Path) -> list[dict[str, Any]]:
+    """XProf's Megascale Stats of all hosts of a run, given the profile of each: a row a collective between slices.
+
+    Raises:
+        RuntimeError: XProf failed; with what it said.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for host, profile in profiles.items():
+        (folder / f"{host}.xplane.pb").write_bytes(profile)
+    command = [interpreter(), str(Path(__file__).resolve()), "megascale", str(folder)]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=LONGEST_SECONDS)
+    if done.returncode:
+        raise RuntimeError(f"xprof gave no answer: {done.stderr[-2000:]}")
+    table = json.loads((folder / "megascale.json").read_bytes())[0]
+    columns = [column["id"] for column in table["cols"]]
+    return [dict(zip(columns, [cell["v"] for cell in row["c"]], strict=True)) for row in table["rows"]]
+
+
 def main(profile: str, folder: str, *tools: str) -> None:
-    """Writes an answer a tool."""
+    """Writes an answer a tool; with ``megascale`` for a profile that of all profiles in the folder."""
     from xprof.convert.raw_to_tool_data import xspace_to_tool_data  # type: ignore[import-not-found]
 
+    if profile == "megascale":
+        paths = sorted(str(path) for path in Path(folder).glob("*.xplane.pb"))
+        answer, _ = xspace_to_tool_data(paths, "megascale_stats", {"host": "ALL_HOSTS"})
+        Path(folder, "megascale.json").write_bytes(answer)
+        return
     for name in tools or PAGE_TOOLS:
         tool, parameters = TOOLS[name]
         answer, _ = xspace_to_tool_data([profile], tool, dict(parameters))

@@ -27,6 +27,8 @@ from tpuprof.parsers.files.logdir import HostFile, Logdir, Run, open_logdir
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.pages.collectives.model import CollectivesPage
+from tpuprof.parsers.pages.collectives.page import collectives_page
 from tpuprof.parsers.pages.counters import CountersPage, counters_page
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.hosts.model import HostsPage
@@ -96,6 +98,10 @@ class OpsSession:
     def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
         """The roofline, without steps."""
         return roofline_page(big_page(40), [], with_infeed)
+
+    def collectives(self, host: str | None = None) -> CollectivesPage:
+        """None."""
+        return collectives_page([], (), (), "", has_steps=False)
 
     def counters(self, host: str | None = None) -> CountersPage:
         """None."""

@@ -14,6 +14,7 @@ import numpy as np
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short, time
+from tpuprof.parsers.ops.device import HOST_TRANSFER, is_across_slices, kind_by_name
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows
 from tpuprof.parsers.pages.findings.finding import Finding, Place
 from tpuprof.parsers.pages.findings.ops.groups import Group, Told, module_of, named, of_pass, told
@@ -28,7 +29,6 @@ _MOSTLY = 0.5
 """A part goes into the title from this share of the finding on."""
 
 _HARDLY = 0.01  # share of waiting in collectives that is nothing
-_ENDING = re.compile(r"(-start|-done)?(\.\d+)*\Z")
 _TO_ALL = re.compile(r"all-to-all")
 _ALONG = re.compile(r"^(collective-permute|send|recv)")
 
@@ -74,10 +74,8 @@ def waits_in(budget: Budget, pattern: re.Pattern[str] | None = None) -> Waits:
 
 
 def _kind(budget: Budget, row: int) -> str:
-    """What a collective does: ``all-gather``, whether it is a fusion or the end of an asynchronous one."""
-    category, name = budget.evidence.table.category[row] or "", budget.evidence.table.name[row]
-    words = (name if category.startswith(("async", "custom")) else category).removeprefix("async-collective-")
-    return _ENDING.sub("", words.removesuffix(" fusion")) or "collective"
+    """What a collective does, see `kind_by_name`."""
+    return kind_by_name(budget.evidence.table.category[row] or "", budget.evidence.table.name[row])
 
 
 def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
@@ -232,10 +230,6 @@ def pipeline_bubbles(budget: Budget) -> Claim:
 
 LEAST_DCN = 0.01
 
-_HANDLER = "_xla_host_transfer_handler_name"
-_BETWEEN_CORES = re.compile(r"psum|pmean|all_reduce|all_gather|reduce_scatter|psum_scatter|all_to_all|ppermute")
-_HOST_TRANSFER = re.compile(r"^host (send|recv)")
-
 
 def across_slices(budget: Budget) -> Told:
     """Collectives between slices, which the hosts carry over the data centre's network: sends and receives.
@@ -267,10 +261,9 @@ def across_slices(budget: Budget) -> Told:
 
 def _is_across(budget: Budget, row: int) -> bool:
     table = budget.evidence.table
-    if not _HOST_TRANSFER.search(table.category[row] or ""):
+    if not HOST_TRANSFER.search(table.category[row] or ""):
         return False
     module = module_of(budget.evidence, row)
     proto = module.instruction_proto(table.name[row]) if module is not None else None
-    if proto is not None and _HANDLER in proto.frontend_attributes.map:
-        return b"megascale" in proto.frontend_attributes.map[_HANDLER]
-    return "megascale" in table.expression(row)[:4000] or bool(_BETWEEN_CORES.search(table.framework_op[row]))
+    attributes = proto.frontend_attributes.map if proto is not None else None
+    return is_across_slices(table.category[row] or "", table.expression(row), table.framework_op[row], attributes)

@@ -12,7 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short
 from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
+from tpuprof.parsers.ops.framework_op import parse_framework_op, pass_of
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable, clone_keys, without_number
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
@@ -101,17 +101,8 @@ def kernel_name(table: OpTable, row: int) -> str:
 
 def of_pass(table: OpTable, rows: Rows) -> str:
     """The pass that ops belong to: ``forward``, ``backward``, ``recomputed``; empty where they differ or none says."""
-    passes = {_pass(table, row) for row in rows.tolist()}
+    passes = {pass_of(table.framework_op[row], table.is_rematerialized(row)) for row in rows.tolist()}
     return passes.pop() if len(passes) == 1 else ""
-
-
-def _pass(table: OpTable, row: int) -> str:
-    if table.is_rematerialized(row):
-        return "recomputed"
-    scope = table.framework_op[row]
-    if is_gradient(parse_framework_op(scope).name):
-        return "backward"
-    return "forward" if "jvp(" in scope else ""
 
 
 def module_of(evidence: Evidence, row: int) -> HloModule | None:

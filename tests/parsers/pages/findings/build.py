@@ -61,6 +61,7 @@ def grid(
         names=tuple(str(step) for step in range(steps)),
         source=source,
         start_ps=np.append(0, np.cumsum(duration.max(axis=0))[:-1]),
+        core_start_ps=np.tile(np.append(0, np.cumsum(duration.max(axis=0))[:-1]), (cores, 1)),
         duration_ps=duration,
         part_ps=part_ps,
         class_ps=class_ps,

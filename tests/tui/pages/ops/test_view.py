@@ -40,7 +40,7 @@ VIEWS = {
     "hlo-groups": ["v", "b"],
     "framework-ops": ["v", "v"],
     "framework-types": ["v", "v", "b"],
-    "roofline": ["V"],
+    "roofline": [*"vvv"],
     "compared": ["v", "c", "j", "c"],
 }
 
@@ -448,7 +448,7 @@ def test_from_a_finding_to_its_op() -> None:
 
 def test_infeed_and_outfeed_can_leave_the_roofline() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await pilot.press("V")
+        await pilot.press(*"vvv")
         assert ops_tab(app).views.at == ROOFLINE
         view = ops_tab(app).view
         assert isinstance(view, RooflineView)

@@ -1,0 +1,197 @@
+"""The model of the page of collectives: what moves between cores, what compute hides of it, and who comes late.
+
+All times are means over the cores, of one step each unless a sentence says otherwise. How they are told is in
+`parsers.collectives.transfers` and `parsers.collectives.host`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.collectives.host import WAITING, Collective
+from tpuprof.parsers.collectives.slices import SliceCollective
+
+NO_LATE = "no core comes last in most steps, or there is only one core"
+ONE_STEP = "each core's whole time counts as one step"
+OUTSIDE = "every collective runs outside of the steps: "
+NEVER_SEEN = "collectives between slices (DCN) were never seen on hardware: they are read as XProf's source reads them"
+GPUS = "collectives of GPUs are kernels (NCCL): the page kernels lists them; how they overlap is read of TPUs alone"
+NO_COLLECTIVE = "no op of this profile moves data between cores"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Collectives, or groups of them: a row each. Times and bytes are means over cores, of one step.
+
+    Attributes:
+        name: of the op, or kind of the group.
+        kind, axis, groups, of_pass, network: as of `Collective`; empty where unknown or where a group's differ.
+        collectives: how many collectives the row sums.
+        members: which of the page's groups, or -1 for single collectives.
+        count: float64[n], occurrences.
+        payload: float64[n], bytes; NaN where unknown.
+        sent: float64[n], bytes that a core sends at least (`bandwidth.bus_factor`); NaN where unknown.
+        hidden_ps, exposed_ps, beside_ps: float64[n], the parts of the time in transfers.
+        waiting_ps: float64[n], the part of `exposed_ps` in which cores wait for the last one.
+        late_core: index of the core that comes last in most steps, -1 where none does.
+        late_ps: float64[n], how much longer the others' median is in the collectives' own ops; NaN without such a core.
+        late_steps: int64[n], in how many steps it comes last.
+        peak: bytes/s that the row's links can carry; NaN where unknown.
+    """
+
+    name: tuple[str, ...]
+    kind: tuple[str, ...]
+    axis: tuple[str, ...]
+    groups: tuple[str, ...]
+    of_pass: tuple[str, ...]
+    network: tuple[str, ...]
+    is_async: tuple[bool, ...]
+    collectives: Int64s
+    members: tuple[tuple[int, ...], ...]
+    count: Floats
+    payload: Floats
+    sent: Floats
+    hidden_ps: Floats
+    exposed_ps: Floats
+    beside_ps: Floats
+    waiting_ps: Floats
+    late_core: Int64s
+    late_ps: Floats
+    late_steps: Int64s
+    peak: Floats
+    cores: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @property
+    def span_ps(self) -> Floats:
+        """float64[n], the time in transfers."""
+        return self.hidden_ps + self.exposed_ps + self.beside_ps
+
+    @property
+    def hidden_share(self) -> Floats:
+        """float64[n], the hidden part of that."""
+        return _over(self.hidden_ps, self.span_ps)
+
+    @property
+    def algorithm_rate(self) -> Floats:
+        """float64[n], algbw in bytes/s: payload over the time without waiting."""
+        return _over(self.payload, self.span_ps - self.waiting_ps) * 1e12
+
+    @property
+    def bus_rate(self) -> Floats:
+        """float64[n], busbw in bytes/s: what a core sends at least over the same time."""
+        return _over(self.sent, self.span_ps - self.waiting_ps) * 1e12
+
+    @property
+    def peak_share(self) -> Floats:
+        """float64[n], that over the links' peak."""
+        return _over(self.bus_rate, self.peak)
+
+    @property
+    def late(self) -> tuple[str | None, ...]:
+        """The core that comes last, ``host:3``; None where none does."""
+        return tuple(self.cores[core] if core >= 0 else None for core in self.late_core.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class CollectivesPage:
+    """Collectives of a run.
+
+    Attributes:
+        hosts: that were read; cores: ``host:2``; step_names: those that count.
+        steps_note: where the steps come from, or why there are none.
+        device_type: None where the profile does not tell; peak: see `bandwidth.ici_peak`.
+        collectives: those that ran in the steps; group: int64[n], which of `groups` each is of.
+        groups: one collective of each group.
+        sums, payload: as of `HostCollectives`, over all hosts' cores.
+        of_collective: int64[PARTS, n].
+        totals: float64[3, steps], hidden, exposed and beside, each instant once, means over cores.
+        step_ps: float64[steps], mean over cores.
+        strips: see `HostCollectives.strips`.
+        slices: collectives between slices, of each host's first core.
+        why_none: why there are none; empty where there are some.
+        statement: the answer in a sentence or two.
+        warnings: what is odd or left out; notes: what a reader must know of how it was read.
+    """
+
+    hosts: tuple[str, ...]
+    cores: tuple[str, ...]
+    step_names: tuple[str, ...]
+    steps_note: str
+    has_steps: bool
+    device_type: str | None
+    peak: float | None
+    collectives: tuple[Collective, ...]
+    group: Int64s
+    groups: tuple[Collective, ...]
+    sums: Int64s
+    payload: Floats
+    of_collective: Int64s
+    totals: Floats
+    step_ps: Floats
+    strips: NDArray[np.uint8]
+    slices: tuple[SliceCollective, ...]
+    why_none: str
+    statement: str
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def hidden_ps(self) -> float | None:
+        """Time a step in which transfers are under way and the core works; None without transfers."""
+        return self._mean(0)
+
+    @property
+    def exposed_ps(self) -> float | None:
+        """Time a step in which the core does nothing but communicate."""
+        return self._mean(1)
+
+    @property
+    def beside_ps(self) -> float | None:
+        """Time a step in which transfers are under way and the core neither works nor communicates."""
+        return self._mean(2)
+
+    @property
+    def step_time_ps(self) -> float | None:
+        """Mean over steps and cores; None without steps or cores."""
+        return float(self.step_ps.mean()) if len(self.step_ps) else None
+
+    @property
+    def hidden_share(self) -> float | None:
+        """The hidden part of the time in which transfers are under way."""
+        known = [self.hidden_ps, self.exposed_ps, self.beside_ps]
+        whole = sum(value or 0.0 for value in known)
+        return (known[0] or 0.0) / whole if whole else None
+
+    @property
+    def exposed_share(self) -> float | None:
+        """The exposed part of the step."""
+        exposed, step = self.exposed_ps, self.step_time_ps
+        return exposed / step if exposed is not None and step else None
+
+    @property
+    def waiting_ps(self) -> float | None:
+        """Time a step in which cores wait for the last one in collectives."""
+        return None if self.why_none else float(self.sums[WAITING].sum()) / max(1, self.sums[0, 0].size)
+
+    @property
+    def log_line(self) -> str:
+        """One line for logs: ``hidden 82.0 %, exposed 14.5 % of the step``; a sentence where there are none."""
+        if self.hidden_share is None or self.exposed_share is None:
+            return f"no collectives: {self.why_none}" if self.why_none else "no time in collectives"
+        of = "the step" if self.has_steps else "the time"
+        return f"hidden {100 * self.hidden_share:.1f} %, exposed {100 * self.exposed_share:.1f} % of {of}"
+
+    def _mean(self, part: int) -> float | None:
+        return float(self.totals[part].mean()) if self.totals.size and not self.why_none else None
+
+
+def _over(part: Floats, whole: Floats) -> Floats:
+    """A ratio; NaN where it has no denominator."""
+    out: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+    return out

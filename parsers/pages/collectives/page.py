@@ -1,0 +1,179 @@
+"""Makes the page of collectives of what each host adds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import short, time
+from tpuprof.parsers.collectives.bandwidth import ici_peak
+from tpuprof.parsers.collectives.host import CELLS, COUNT, PARTS, WAITING, Collective, HostCollectives
+from tpuprof.parsers.collectives.slices import joined_slices
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.pages.collectives.model import GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
+from tpuprof.parsers.pages.collectives.rows import LATE, rows_by
+from tpuprof.parsers.pages.common import device_of, warnings_of, why_no_ops
+
+
+def collectives_page(
+    summaries: Sequence[HostSummary],
+    parts: Sequence[HostCollectives],
+    step_names: Sequence[str],
+    steps_note: str,
+    has_steps: bool,
+    notes: Sequence[str] = (),
+) -> CollectivesPage:
+    """The page of some hosts.
+
+    Args:
+        parts: what each adds, over the same steps in the same order.
+        steps_note: where the steps come from.
+        has_steps: whether these are steps, and not the whole time as one.
+    """
+    device = device_of(summaries)
+    cores = tuple(core for part in parts for core in part.cores)
+    joined = _joined(parts)
+    slices = joined_slices([each for part in parts for each in part.slices])
+    steps = len(step_names)
+    totals = np.concatenate([np.zeros((3, 0, steps), np.int64), *(part.totals for part in parts)], axis=1)
+    step_ps = np.concatenate([np.zeros((0, steps), np.int64), *(part.step_ps for part in parts)])
+    why = "" if len(joined.collectives) else _why_none(summaries)
+    sentences = [*notes]
+    if any(part.unpaired for part in parts):
+        lost = sum(part.unpaired for part in parts)
+        sentences.append(f"{counted(lost, 'half', 'halves')} of asynchronous collectives left out: the other is lost")
+    if has_steps and any(part.outside for part in parts):
+        outside = sum(part.outside for part in parts)
+        sentences.append(f"{counted(outside, 'transfer')} outside of the steps left out")
+    if slices:
+        sentences.append(NEVER_SEEN)
+    page = CollectivesPage(
+        hosts=tuple(summary.host for summary in summaries),
+        cores=cores,
+        step_names=tuple(step_names),
+        steps_note=steps_note,
+        has_steps=has_steps,
+        device_type=None if device is None else device.device_type,
+        peak=ici_peak(None if device is None else device.device_type),
+        collectives=joined.collectives,
+        group=joined.group,
+        groups=joined.groups,
+        sums=joined.sums,
+        payload=joined.payload,
+        of_collective=joined.of_collective,
+        totals=totals.mean(axis=1) if cores else np.zeros((3, 0)),
+        step_ps=step_ps.mean(axis=0) if cores else np.zeros(0),
+        strips=parts[0].strips if parts else np.zeros((3, 0, CELLS), np.uint8),
+        slices=slices,
+        why_none=why,
+        statement="",
+        warnings=warnings_of(summaries),
+        notes=tuple(sentences),
+    )
+    return replace(page, statement=_statement(page))
+
+
+def _why_none(summaries: Sequence[HostSummary]) -> str:
+    if any(summary.gpu_count for summary in summaries):
+        return GPUS
+    cores = sum(summary.core_count for summary in summaries)
+    return why_no_ops(summaries) or (f"{NO_COLLECTIVE}, which has one core" if cores == 1 else NO_COLLECTIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """The collectives of all hosts; attributes as of `HostCollectives`."""
+
+    collectives: tuple[Collective, ...]
+    group: Int64s
+    groups: tuple[Collective, ...]
+    sums: Int64s
+    payload: Floats
+    of_collective: Int64s
+
+
+def _joined(parts: Sequence[HostCollectives]) -> _Joined:
+    """Puts the hosts together: a collective waits for the last core of any host, so for the shortest of all."""
+    number: dict[tuple[int, str, str], int] = {}
+    distinct: list[Collective] = []
+    of_part = []
+    for part in parts:
+        places = []
+        for each, count in zip(part.collectives, part.of_collective[COUNT].tolist(), strict=True):
+            place = number.get((each.program_id, each.name, each.network), -1)
+            if place < 0 and count:
+                place = number[each.program_id, each.name, each.network] = len(distinct)
+                distinct.append(each)
+            places.append(place)
+        of_part.append(np.array(places, np.int64))
+    steps = parts[0].step_ps.shape[1] if parts else 0
+    shortest = np.full((len(distinct), steps), np.iinfo(np.int64).max, np.int64)
+    for part, at in zip(parts, of_part, strict=True):
+        np.minimum.at(shortest, at[at >= 0], part.shortest_ps[at >= 0])
+    groups: dict[tuple[object, ...], int] = {}
+    group = np.array([groups.setdefault(each.group, len(groups)) for each in distinct], np.int64)
+    firsts = [distinct[int(np.flatnonzero(group == row)[0])] for row in range(len(groups))]
+    sums = [np.zeros((PARTS, len(groups), 0, steps), np.int64)]
+    payloads = [np.zeros((len(groups), 0, steps))]
+    of_collective = np.zeros((PARTS, len(distinct)), np.int64)
+    for part, at in zip(parts, of_part, strict=True):
+        taken = np.array([groups.get(each.group, -1) for each in part.groups], np.int64)
+        by_part = np.zeros((PARTS, len(groups), len(part.cores), steps), np.int64)
+        by_part[:, taken[taken >= 0]] = part.sums[:, taken >= 0]
+        held = np.zeros((len(groups), len(part.cores), steps))
+        held[taken[taken >= 0]] = part.payload[taken >= 0]
+        kept = at >= 0
+        ran = part.shortest_ps[kept] < np.iinfo(np.int64).max
+        later = np.where(ran, part.shortest_ps[kept] - np.where(ran, shortest[at[kept]], 0), 0)
+        by_group = np.zeros((len(groups), steps), np.int64)
+        np.add.at(by_group, group[at[kept]], later)
+        by_part[WAITING] += by_group[:, None]  # the last core of all is on another host
+        for each_part in range(PARTS):
+            np.add.at(of_collective[each_part], at[kept], part.of_collective[each_part, kept])
+        np.add.at(of_collective[WAITING], at[kept], later.sum(axis=1) * len(part.cores))
+        sums.append(by_part)
+        payloads.append(held)
+    return _Joined(
+        tuple(distinct),
+        group,
+        tuple(firsts),
+        np.concatenate(sums, axis=2),
+        np.concatenate(payloads, axis=1),
+        of_collective,
+    )
+
+
+def _statement(page: CollectivesPage) -> str:
+    """The answer in a sentence or two."""
+    if page.exposed_ps is None or page.exposed_share is None or page.hidden_share is None:
+        return f"No collectives: {page.why_none}."
+    of = "the step" if page.has_steps else "the profile's time"
+    first = f"Exposed {100 * page.exposed_share:.1f} % of {of} ({time(page.exposed_ps)}); "
+    return f"{first}hidden {100 * page.hidden_share:.1f} %. {_who(page)}".rstrip()
+
+
+def _who(page: CollectivesPage) -> str:
+    """Who is waited for most, or what is exposed most."""
+    rows = rows_by(page, "all")
+    if not len(rows):
+        return ""
+    late = np.where(rows.late_core >= 0, rows.waiting_ps, 0.0)
+    at = int(late.argmax())
+    if late[at] > 0 and page.exposed_ps and late[at] >= LATE * page.exposed_ps:
+        core, steps = rows.late[at] or "", f"{rows.late_steps[at]:,} of {counted(len(page.step_names), 'step')}"
+        where = f"over {rows.axis[at]} " if rows.axis[at] and not rows.axis[at].startswith("id+") else ""
+        label = f"core {short(core.rpartition(':')[2])}" if len(page.hosts) == 1 else short(core)
+        return (
+            f"{rows.kind[at]} {where}waits for {label}, late by {time(float(rows.late_ps[at]))} in {steps}."
+            if page.has_steps
+            else f"{rows.kind[at]} {where}waits for {label}, by {time(float(rows.late_ps[at]))}."
+        )
+    most = int(rows.exposed_ps.argmax())
+    if rows.exposed_ps[most] <= 0:
+        return ""
+    return f"Most exposed: {rows.kind[most]}, {time(float(rows.exposed_ps[most]))}."

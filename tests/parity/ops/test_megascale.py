@@ -1,0 +1,66 @@
+"""Collectives between slices against XProf's Megascale Stats: all 16 columns of every row.
+
+Skipped where XProf is not installed: in this interpreter, or in the one that ``TPUPROF_XPROF_PYTHON`` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.parity.oracle.fields import Comparison, Difference, Value, compare
+from tests.parity.oracle.live import PYTHON, ask_of_slices, has_xprof
+from tests.support.slices import HOSTS, host_bytes, write_run
+from tpuprof.parsers.collectives.slices import SliceCollective
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.session.session import Session
+
+Record = Callable[[str, object], None]
+
+_MS = 1e9
+
+RECV = "XProf divides the time in recv by a million once more, so that it always shows 0"
+
+
+def our_row(row: SliceCollective) -> dict[str, Value]:
+    """One row in XProf's columns and units."""
+    each = _MS * row.occurrences
+    slack_us = row.slack_ps / row.occurrences / 1e6
+    rate = None if row.network_bytes is None else row.network_bytes / slack_us * 8e-9 / 1e-6
+    return {
+        "rendezvous_name": row.rendezvous,
+        "recv_op_name": row.recv_op,
+        "send_op_name": row.send_op,
+        "transfer_type": row.transfer_type,
+        "slack_time": row.slack_ps / each,
+        "host_stall": "-",  # the open-source XProf is never given the host events that tell it
+        "observed_duration": row.observed_ps / each,
+        "send_stall": row.send_ps / each,
+        "send_done_stall": row.send_done_ps / each,
+        "recv_stall": row.recv_ps / each,
+        "recv_done_stall": row.recv_done_ps / each,
+        "stall_duration": row.stall_ps / each,
+        "total_stall": row.stall_ps / _MS,
+        "occurrences": row.occurrences,
+        "net_tx_bytes": row.network_bytes,
+        "required_bandwidth": rate,
+    }
+
+
+def test_slices(tmp_path: Path, record_property: Record) -> None:
+    if not has_xprof():
+        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+    theirs = {
+        row["rendezvous_name"]: row for row in ask_of_slices({h: host_bytes(h) for h in HOSTS}, tmp_path / "xprof")
+    }
+    page = Session(open_logdir(str(write_run(tmp_path / "ours"))).find_run(None)).collectives()
+    ours = {row.rendezvous: our_row(row) for row in page.slices}
+    assert ours.keys() == theirs.keys() and len(ours) == 2
+    result = Comparison()
+    for name, row in theirs.items():
+        result.add(compare(row, ours[name], {"recv_stall": Difference(ours[name]["recv_stall"], RECV)}))
+    assert result.unexplained == []
+    assert result.compared == 16 * len(theirs)
+    record_property("parity", result.counts("megascale stats, live two slices"))

@@ -1,0 +1,172 @@
+"""The page of collectives: on two slices whose times are known, on the demo, and where there is nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support import slices
+from tests.support.made import many_hosts
+from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.pages.collectives.model import GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
+from tpuprof.parsers.pages.collectives.rows import BYS, rows_by, single, why_unknown
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.demo import demo_path
+
+US = slices.US
+
+
+def session_of(path: Path | str) -> Session:
+    return Session(open_logdir(str(path)).find_run(None))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> CollectivesPage:
+    """Two slices."""
+    return session_of(slices.write_run(tmp_path_factory.mktemp("slices"))).collectives()
+
+
+@pytest.fixture(scope="module")
+def demo() -> Session:
+    return session_of(demo_path())
+
+
+def test_times_of_two_slices(page: CollectivesPage) -> None:
+    rows = rows_by(page, "all")
+    at = {(rows.network[row], rows.kind[row]): row for row in range(len(rows))}
+    gather, reduce = at["ICI", "all-gather"], at["ICI", "all-reduce"]
+    assert rows.hidden_ps[gather] == 300 * US
+    assert rows.exposed_ps[gather] == 25 * US
+    assert rows.span_ps[gather] == 344 * US
+    assert rows.exposed_ps[reduce] == (6 * 110 + 2 * 50) * US / 8
+    assert rows.waiting_ps[reduce] == 6 * 60 * US / 8
+    assert (rows.late[reduce], rows.late_ps[reduce], rows.late_steps[reduce]) == ("slice0-host1:1", 60 * US, 4)
+    assert rows.late[gather] is None
+    assert (rows.axis[gather], rows.axis[reduce], rows.groups[reduce]) == ("fsdp", "id+2", "4×2")
+    assert (rows.of_pass[gather], rows.of_pass[reduce]) == ("forward", "backward")
+
+
+def test_rates_of_two_slices(page: CollectivesPage) -> None:
+    rows = rows_by(page, "kind")
+    at = {(rows.network[row], rows.kind[row]): row for row in range(len(rows))}
+    reduce, scatter = at["ICI", "all-reduce"], at["ICI", "reduce-scatter"]
+    assert rows.algorithm_rate[reduce] == pytest.approx(2 * 2**20 / 50e-6)  # waiting does not count
+    assert rows.bus_rate[reduce] == pytest.approx(2 * 2**20 / 50e-6)
+    assert rows.bus_rate[scatter] == pytest.approx(4 * 2**20 / 40e-6 / 2)
+    assert rows.peak_share[scatter] == pytest.approx(rows.bus_rate[scatter] / 200e9)
+    assert np.isnan(rows.peak_share[at["DCN", "all-reduce"]])
+    assert "network" in why_unknown(page, rows)["peak_percent"]
+
+
+def test_the_answer(page: CollectivesPage) -> None:
+    assert page.statement == (
+        "Exposed 34.6 % of the step (343 µs); hidden 57.2 %. "
+        "all-reduce waits for slice0-host1:1, late by 60.0 µs in 4 of 4 steps."
+    )
+    assert page.log_line == "hidden 57.2 %, exposed 34.6 % of the step"
+    assert NEVER_SEEN in page.notes
+    assert page.why_none == ""
+
+
+def test_between_slices(page: CollectivesPage) -> None:
+    first = page.slices[0]
+    assert (first.rendezvous, first.occurrences) == ("all-reduce.dcn.3", 16)
+    assert first.observed_ps == 16 * 830 * US
+    assert first.stall_ps == 16 * (11 + 3 + 7 + 90) * US
+    assert first.slack_ps == 16 * (740 - 11 - 3 - 4 - 4 - 7 - 4) * US
+    assert first.network_bytes == 256 * 1024 * 4
+
+
+@pytest.mark.parametrize("by", BYS)
+def test_groups_add_up_however_they_are_made(page: CollectivesPage, by: str) -> None:
+    every, rows = single(page), rows_by(page, by)  # type: ignore[arg-type]
+    assert rows.collectives.sum() == len(every) == 5
+    for name in ("hidden_ps", "exposed_ps", "beside_ps", "waiting_ps", "count", "payload"):
+        assert getattr(rows, name).sum() == pytest.approx(getattr(every, name).sum())
+
+
+def test_the_mean_of_the_steps_is_that_of_all(page: CollectivesPage) -> None:
+    steps = [rows_by(page, "all", step).exposed_ps for step in range(len(page.step_names))]
+    assert np.mean(steps, axis=0) == pytest.approx(rows_by(page, "all").exposed_ps)
+
+
+def test_exposed_is_what_the_findings_call_time_in_collectives(demo: Session) -> None:
+    grid = demo.summaries()[0].steps
+    assert grid is not None
+    expected = grid.class_ps[:, :, OP_CLASSES.index("collective")].mean()
+    page = demo.collectives()
+    assert page.exposed_ps == pytest.approx(expected, rel=1e-12)
+    assert rows_by(page, "all").exposed_ps.sum() == pytest.approx(expected, rel=1e-12)
+    parts = page.hidden_ps, page.exposed_ps, page.beside_ps
+    assert all(part is not None and part >= 0 for part in parts)
+
+
+def test_the_last_core_may_be_on_another_host(tmp_path: Path) -> None:
+    made = many_hosts.profiles({"host0": [1000] * 4, "host1": [1300] * 4})
+    page = session_of(many_hosts.write_run(tmp_path, made)).collectives()
+    rows = rows_by(page, "all")
+    assert rows.waiting_ps.tolist() == [2 * 300 * many_hosts.US / 4]
+    assert rows.late_steps.tolist() == [4]
+    assert rows.late[0] == "host1:0"
+    assert single(page).waiting_ps.tolist() == rows.waiting_ps.tolist()
+
+
+def test_one_host_of_several_and_one_core(tmp_path: Path, page: CollectivesPage) -> None:
+    session = session_of(slices.write_run(tmp_path))
+    one = session.collectives("slice0-host0")
+    assert one.cores == ("slice0-host0:0", "slice0-host0:1")
+    assert [each.name for each in one.collectives] == [each.name for each in page.collectives]
+    core = session.of_core("slice0-host1:1").collectives()
+    assert core.cores == ("slice0-host1:1",)
+    assert rows_by(core, "all").waiting_ps.sum() == 0
+    assert rows_by(core, "all").late == (None,) * 5
+
+
+def test_without_steps_the_whole_time_counts(tmp_path: Path) -> None:
+    space = slices.host_space("host0", steps=1)
+    for plane in space.planes:
+        for line in [line for line in plane.lines if line.name in (b"Steps", b"XLA Modules")]:
+            plane.lines.remove(line)
+    (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
+    page = session_of(tmp_path / "host0.xplane.pb").collectives()
+    assert not page.has_steps
+    assert page.log_line.endswith("% of the time")
+    assert rows_by(page, "all").exposed_ps.sum() == pytest.approx(page.exposed_ps)
+
+
+def test_a_lost_half_is_left_out_and_said(tmp_path: Path) -> None:
+    space = slices.host_space("host0")
+    for plane in space.planes:
+        dones = {key for key, of in plane.event_metadata.items() if of.display_name == b"all-gather-done.1"}
+        for line in plane.lines:
+            if line.name == b"XLA Ops":
+                first = next(event for event in line.events if event.metadata_id in dones)
+                line.events.remove(first)
+    (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
+    page = session_of(tmp_path / "host0.xplane.pb").collectives()
+    assert "2 halves of asynchronous collectives left out: the other is lost" in page.notes
+    counts = dict(zip(rows_by(page, "all").kind, rows_by(page, "all").count.tolist(), strict=True))
+    assert counts["reduce-scatter"] == 1
+
+
+def test_why_there_are_none(tmp_path: Path) -> None:
+    space = slices.host_space("host0")
+    for plane in space.planes:
+        for line in plane.lines:
+            kept = [event for event in line.events if not _is_collective(plane.event_metadata[event.metadata_id].name)]
+            del line.events[:]
+            line.events.extend(kept)
+    (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
+    page = session_of(tmp_path / "host0.xplane.pb").collectives()
+    assert page.why_none == NO_COLLECTIVE
+    assert page.exposed_ps is None and page.hidden_share is None and page.waiting_ps is None
+    assert page.statement == f"No collectives: {NO_COLLECTIVE}."
+    assert page.log_line == f"no collectives: {NO_COLLECTIVE}"
+    assert GPUS not in page.statement
+
+
+def _is_collective(name: bytes) -> bool:
+    return any(word in name for word in (b"all-", b"reduce-", b"send", b"recv"))

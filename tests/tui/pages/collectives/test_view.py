@@ -1,0 +1,220 @@
+"""The view of collectives: frames of the demo and of two slices, and what its keys do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from textual.pilot import Pilot
+
+from tests.support import slices
+from tests.support.app.stage import check_cells, check_golden, frame, make_demo_app, on_stage, ops_tab, settled
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.pages.collectives.model import CollectivesPage
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.draw.spans import ASCII, BLOCK, plain
+from tpuprof.tui.pages import load_of, views_there
+from tpuprof.tui.pages.collectives.drawing import strip_lines
+from tpuprof.tui.pages.collectives.fields import bar_text
+from tpuprof.tui.pages.collectives.view import CollectivesView
+from tpuprof.tui.widgets.tab import Jump
+
+
+def session_of(path: Path | str) -> Session:
+    return Session(open_logdir(str(path)).find_run(None))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two slices."""
+    return slices.write_run(tmp_path_factory.mktemp("slices"))
+
+
+@pytest.fixture(scope="module")
+def page(run: Path) -> CollectivesPage:
+    return session_of(run).collectives()
+
+
+def play(app: TpuprofApp, scene: Callable[[TpuprofApp, Pilot[None]], Awaitable[None]], width: int, height: int) -> None:
+    """Plays a scene that begins in the view of collectives."""
+
+    async def begun() -> None:
+        async with on_stage(app, width, height) as pilot:
+            await pilot.press("3")
+            await settled(pilot)
+            ops_tab(app).go_to("collectives", "")
+            await settled(pilot)
+            await scene(app, pilot)
+
+    asyncio.run(begun())
+
+
+def shown(app: TpuprofApp, width: int, height: int, *keys: str) -> str:
+    """The screen after some keys."""
+    frames = []
+
+    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        for key in keys:
+            await pilot.press(key)
+            await settled(pilot)
+        check_cells(app)
+        frames.append(frame(app))
+
+    play(app, scene, width, height)
+    return frames[0]
+
+
+def on_demo(ascii_only: bool = False) -> TpuprofApp:
+    return make_demo_app(AppOptions(demo=True, ascii=ascii_only))
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_the_demo(width: int, height: int) -> None:
+    check_golden(f"collectives-{width}x{height}", shown(on_demo(), width, height))
+
+
+def test_in_ascii() -> None:
+    text = shown(on_demo(ascii_only=True), 80, 24)
+    check_golden("collectives-80x24-ascii", text)
+    assert text.isascii()
+
+
+def test_a_step_and_each_one() -> None:
+    check_golden("collectives-step-120x40", shown(on_demo(), 120, 40, "l", "l", "j"))
+    check_golden("collectives-each-80x24", shown(on_demo(), 80, 24, "j", "enter"))
+
+
+def test_help_names_the_keys_and_the_columns() -> None:
+    text = shown(on_demo(), 120, 60, "?")
+    for words in ("The next, previous step", "The collectives of a group one by one (b goes back)", "exposed", "busbw"):
+        assert words in text
+
+
+def test_two_slices(run: Path) -> None:
+    app = TpuprofApp(str(run), AppOptions(), open_session=lambda chosen, *_: Session(chosen))
+    text = shown(app, 120, 40)
+    check_golden("collectives-slices-120x40", text.replace(str(run), "RUN"))
+    assert "never seen on hardware" in " ".join(text.split())
+
+
+def test_keys_lead_from_a_row(page: CollectivesPage) -> None:
+    view = CollectivesView(page)
+    assert view.selection == "all-reduce"
+    assert view.op_name == "send.1"  # between slices, the op that begins it
+    view.move(0, 1)
+    assert view.op_name == "all-reduce.1"
+    assert view.enter() and view.selection == "all-reduce.1" and not view.enter()
+    view.move(1, 0)
+    assert view.status() == "1 of 1, one group"
+    view.command("group")
+    assert len(view.rows) == 5
+
+
+def test_rows_by_what_they_share(page: CollectivesPage) -> None:
+    view, said = CollectivesView(page), []
+    for _ in range(4):
+        said.append((view.command("group"), len(view.rows)))
+    assert said == [
+        ("a row by kind", 5),
+        ("a row by axis of the groups", 3),
+        ("a row by pass", 3),
+        ("a row by kind, groups and pass", 5),
+    ]
+
+
+def test_steps(page: CollectivesPage) -> None:
+    view = CollectivesView(page)
+    assert view.status() == "1 of 5"
+    view.move(0, 2)
+    for _ in range(9):
+        view.move(1, 0)
+    assert view.status() == "3 of 5, step 3"
+    view.move(-1, 0)
+    assert view.status() == "3 of 5, step 2"
+    for _ in range(9):
+        view.move(-1, 0)
+    assert view.status() == "3 of 5"
+
+
+def test_a_filter_stays_while_steps_change(page: CollectivesPage) -> None:
+    view = CollectivesView(page)
+    assert view.search("scatter") == "1 row"
+    view.move(1, 0)
+    assert len(view.rows) == 1 and view.selection == "reduce-scatter"
+    assert view.search("nothing-like-it") == "0 rows"
+    assert "no row matches" in plain(view.lines(80, 5, BLOCK)[1])
+    assert view.op_name is None and view.selection is None
+
+
+def test_a_jump_leads_to_an_op(page: CollectivesPage) -> None:
+    view = CollectivesView(page)
+    assert view.show_named("reduce-scatter.1") == ""
+    assert view.selection == "reduce-scatter.1"
+    assert view.show_named("fusion.1") == "no collective fusion.1 in the steps"
+
+
+def test_the_timeline_is_one_key_away(run: Path) -> None:
+    app = on_demo()
+
+    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        tab = ops_tab(app)
+        name = tab.views.other_view.op_name if tab.views.other_view is not None else None
+        assert name is not None and tab.jump("on_timeline") == Jump("timeline", "op", name)
+        await pilot.press("o")
+        await settled(pilot)
+        assert ops_tab(app).selection == name
+
+    play(app, scene, 100, 30)
+
+
+def test_it_is_offered_where_there_are_some(run: Path, tmp_path: Path) -> None:
+    assert [view.name for view in views_there("op-profile", session_of(run), None) if view.name == "collectives"]
+    space = slices.host_space("host0")
+    for plane in space.planes:
+        for line in plane.lines:
+            kept = [
+                event for event in line.events if plane.event_metadata[event.metadata_id].display_name[:6] == b"fusion"
+            ]
+            del line.events[:]
+            line.events.extend(kept)
+    (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
+    alone = session_of(tmp_path / "host0.xplane.pb")
+    assert not [view.name for view in views_there("op-profile", alone, None) if view.name == "collectives"]
+    told: list[str] = []
+    load_of("collectives")(session_of(run), session_of(run).run, None, lambda part, _: told.append(part))
+    assert told == ["collectives"]
+
+
+def test_bars_and_strips(page: CollectivesPage) -> None:
+    assert bar_text(6, 2, 2, 10, BLOCK) == "▓▓▓▓▓▓░░  "
+    assert bar_text(1000, 1, 0, 10, ASCII) == "#########."
+    assert bar_text(0, 0, 0, 4, BLOCK) == "    "
+    lines = [plain(line) for line in strip_lines(page, 0, 60, ASCII)]
+    assert [len(line) for line in lines] == [60, 60]
+    assert lines[0].startswith(" step 0    |") and "#" in lines[1] and "." in lines[1]
+    assert strip_lines(page, 0, 20, BLOCK) == []
+
+
+def test_moving_makes_no_rows_anew(page: CollectivesPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of the cursor draws the rows that show, whatever there are."""
+    view, made = CollectivesView(page), []
+    monkeypatch.setattr("tpuprof.tui.pages.collectives.view.rows_by", lambda *_: made.append("rows"))
+    monkeypatch.setattr("tpuprof.tui.pages.collectives.view.single", lambda *_: made.append("single"))
+    for _ in range(3):
+        view.move(0, 1)
+        assert len(view.lines(80, 3, BLOCK)) == 3 and view.card(80, BLOCK) and view.op_name
+    assert made == []
+
+
+def test_steps_without_figures_are_no_zeros(tmp_path: Path) -> None:
+    space = slices.host_space("host0")
+    (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
+    one = session_of(tmp_path / "host0.xplane.pb").collectives()
+    assert np.isfinite(one.step_ps).all() and one.waiting_ps == 0
+    assert session_of(demo_path()).collectives().log_line == "hidden 77.8 %, exposed 14.4 % of the step"

@@ -1,0 +1,1 @@
+"""The page of collectives: what moves between cores, what compute hides of it, and who comes late."""

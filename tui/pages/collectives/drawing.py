@@ -1,0 +1,145 @@
+"""Collectives in cells: the strip of a step, and all about one row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.collectives.host import DCN
+from tpuprof.parsers.collectives.slices import SliceCollective
+from tpuprof.parsers.pages.collectives.model import NEVER_SEEN, CollectivesPage, Rows
+from tpuprof.tui.draw.format import UNKNOWN, duration, share
+from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.pages.collectives.fields import PAYLOAD, RATE, parts_signs
+from tpuprof.tui.pages.collectives.figures import required_rate
+from tpuprof.tui.report.units import BYTES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_LEAST_STRIP = 20
+_LEAST_SHARE = 8.0  # of 255, from which on a cell shows a transfer
+_NAME = 10
+_MOST_SLICES = 3
+
+
+def strip_lines(page: CollectivesPage, step: int | None, width: int, glyphs: Glyphs) -> list[Line]:
+    """A step of the first core from its begin to its end: work above, transfers below; without a step the mean."""
+    strips = page.strips
+    if not strips.size or not strips[1].any():
+        return []
+    title = "mean" if step is None else f"step {page.step_names[step]}" if page.has_steps else "profile"
+    title = clean(title, glyphs.is_ascii) if page.has_steps else "profile"
+    room = width - max(len(title), len("transfers")) - 6
+    if room < _LEAST_STRIP:
+        return []
+    cells = strips.mean(axis=1) if step is None else strips[:, step]
+    borders = np.linspace(0, cells.shape[1], room + 1).astype(np.int64)
+    starts = np.minimum(borders[:-1], cells.shape[1] - 1)
+    shown = np.add.reduceat(cells.astype(np.float64), starts, axis=1) / np.maximum(
+        np.diff(np.append(starts, cells.shape[1])), 1
+    )
+    side = max(len(title), len("transfers"))
+    signs = " .-=#" if glyphs.is_ascii else " ░▒▓█"
+    bar = "|" if glyphs.is_ascii else "▏"
+    first: list[Span] = [(f" {title:<{side}} {bar}", "dim"), (_shades(shown[0], signs), "class.compute"), (bar, "dim")]
+    moving = _transfers(shown[1], shown[2], glyphs)
+    second: list[Span] = [(f" {'transfers':<{side}} {bar}", "dim"), *moving, (bar, "dim")]
+    return [fit(first, width, glyphs), fit(second, width, glyphs)]
+
+
+def _shades(shares: NDArray[np.float64], signs: str) -> str:
+    levels = np.clip(np.ceil(shares / 255 * (len(signs) - 1)), 0, len(signs) - 1).astype(np.int64)
+    return "".join(signs[level] for level in levels.tolist())
+
+
+def _transfers(under_way: NDArray[np.float64], exposed: NDArray[np.float64], glyphs: Glyphs) -> list[Span]:
+    """Cells with transfers: light where the core is mostly in collectives' own ops, full where it is not."""
+    hidden_sign, exposed_sign, nothing = parts_signs(glyphs)
+    kind = np.where(under_way < _LEAST_SHARE, 0, np.where(exposed > under_way / 2, 2, 1))
+    borders = [0, *(np.flatnonzero(np.diff(kind)) + 1).tolist(), len(kind)]
+    looks: tuple[tuple[str, StyleKey], ...] = (
+        (nothing, "dim"),
+        (hidden_sign, "class.collective"),
+        (exposed_sign, "bad"),
+    )
+    return [
+        (looks[int(kind[begin])][0] * (end - begin), looks[int(kind[begin])][1]) for begin, end in pairwise(borders)
+    ]
+
+
+def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """All about one row, in sentences.
+
+    Args:
+        steps: how many the rows are the mean of.
+    """
+
+    def line(name: str, words: str, style: StyleKey = "text") -> list[Line]:
+        return wrap(words, width, style, glyphs, [(f" {name:<{_NAME}}", "dim")])
+
+    def time(values: NDArray[np.float64]) -> str:
+        return duration(float(values[row]), glyphs.is_ascii)
+
+    title = f" {clean(rows.name[row], glyphs.is_ascii)}"
+    if int(rows.collectives[row]) > 1:
+        title += f", {int(rows.collectives[row]):,} ops"
+    lines = [fit([(title, "strong"), (f"  {clean(_where(rows, row, glyphs), glyphs.is_ascii)}", "dim")], width, glyphs)]
+    parts = f"{time(rows.span_ps)} a step: hidden {time(rows.hidden_ps)} ({share(float(rows.hidden_share[row]))}), "
+    parts += f"exposed {time(rows.exposed_ps)}, neither {time(rows.beside_ps)}"
+    lines += line("transfer", parts)
+    if rows.waiting_ps[row] > 0:
+        words = f"{time(rows.waiting_ps)} of the exposed time is waiting for the last core"
+        late = rows.late[row]
+        if late is not None:
+            number = f"{int(rows.late_steps[row]):,} of {counted(steps, 'step')}" if steps > 1 else "this step"
+            words += f": {late} is late by {time(rows.late_ps)} in {number}"
+        lines += line("waiting", words, "warn" if late is not None else "text")
+    data = f"{PAYLOAD.words(float(rows.payload[row]), glyphs.is_ascii)} a step; "
+    rates = (RATE.words(float(of[row]), glyphs.is_ascii) for of in (rows.algorithm_rate, rows.bus_rate))
+    data += "at least " if rows.is_async[row] else ""
+    data += "algbw {}, busbw {} GB/s".format(*rates)
+    peak = share(float(rows.peak_share[row]))
+    lines += line("data", data + (f", {peak} of the links' peak" if peak != UNKNOWN else ""))
+    if rows.network[row] == DCN:
+        names = {page.collectives[at].name for at in np.flatnonzero(np.isin(page.group, rows.members[row])).tolist()}
+        names = {rows.name[row]} & names or names  # one of them, or all of a group
+        for each in [each for each in slice_table(page) if each.rendezvous in names][:_MOST_SLICES]:
+            lines += line("slices", slice_words(each, glyphs))
+        lines += line("", NEVER_SEEN, "dim")
+    return lines
+
+
+def slice_words(each: SliceCollective, glyphs: Glyphs) -> str:
+    """A collective between slices in a sentence."""
+
+    def mean(total: int) -> str:
+        return duration(total / each.occurrences, glyphs.is_ascii)
+
+    words = (
+        f"{clean(each.rendezvous, glyphs.is_ascii)}: slack {mean(each.slack_ps)}, observed {mean(each.observed_ps)}, "
+    )
+    words += f"stall {mean(each.stall_ps)}"
+    if each.network_bytes is not None:
+        words += f"; {BYTES.words(each.network_bytes, glyphs.is_ascii)}"
+    rate = required_rate(each)
+    return words + (f", needs {RATE.words(rate, False)} GB/s" if rate is not None else "")
+
+
+def _where(rows: Rows, row: int, glyphs: Glyphs) -> str:
+    groups = rows.groups[row].replace("×", glyphs.times)
+    axis = rows.axis[row]
+    along = f"along {axis}" if axis and not axis.startswith("id+") else axis if axis else ""
+    pieces = (groups and f"groups {groups}", along, rows.of_pass[row], rows.network[row])
+    kind = rows.kind[row] if rows.kind[row] != rows.name[row] else ""
+    return f" {glyphs.dot} ".join(filter(None, (kind, *pieces)))
+
+
+def slice_table(page: CollectivesPage) -> Sequence[SliceCollective]:
+    """The collectives between slices, those that stall most first."""
+    return sorted(page.slices, key=lambda each: -each.stall_ps)

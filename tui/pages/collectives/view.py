@@ -1,0 +1,181 @@
+"""The view of collectives: groups of them, or each one, and the strip of a step below the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tpuprof.parsers.collectives.host import DCN
+from tpuprof.parsers.pages.collectives.rows import BYS, longest, rows_by, single
+from tpuprof.tui.pages.collectives.drawing import row_card, strip_lines
+from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, Shown
+from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.rows import ROW_MOTIONS, RowsView
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.collectives.model import CollectivesPage
+    from tpuprof.parsers.pages.collectives.rows import By
+    from tpuprof.tui.draw.spans import Glyphs, Line
+    from tpuprof.tui.report.fields import Table
+
+_WORDS: dict[str, str] = {
+    "all": "kind, groups and pass",
+    "kind": "kind",
+    "axis": "axis of the groups",
+    "pass": "pass",
+}
+
+
+class CollectivesView(RowsView):
+    """Groups of collectives, of a step or the mean of all; Enter shows those of a group one by one.
+
+    Args:
+        page: what `load` told.
+    """
+
+    commands = ("group", "sort", "reverse")
+    FIRST_SORT: ClassVar[str] = "exposed"
+    NO_ROWS: ClassVar[str] = "no collectives in the steps"
+    TIMES: ClassVar[tuple[str, str]] = ("exposed_time_ms", "exposed_percent")
+    MOTIONS = (
+        ROW_MOTIONS[0],
+        ("l h, right left", "The next, previous step; before the first one the mean of all"),
+        *ROW_MOTIONS[2:-1],
+        ("Enter", "The collectives of a group one by one (b goes back); of one, its whole card"),
+    )
+    FOOT_KEYS = (
+        FootKey("b", "group by"),
+        FootKey("Enter", "each one"),
+        FootKey("h l", "step"),
+        FootKey("s", "sort"),
+        FootKey("O", "timeline"),
+    )
+    MEANINGS = (
+        ("hidden", "transfers are under way and the core computes or copies meanwhile."),
+        ("exposed", "the core is in a collective's own ops: it waits, or moves the data itself."),
+        ("late", "the core that comes last, so waits least, and by how much the others' median is longer."),
+        (
+            "strip",
+            "a step from left to right: above how much of each moment the core works, below transfers under way.",
+        ),
+        ("DCN", "collectives between slices. Never seen on hardware: read as XProf's source reads them."),
+        (">= GB/s", "an asynchronous transfer may end long before its done: it was at least that fast."),
+    )
+
+    def __init__(self, page: CollectivesPage) -> None:
+        self._page = page
+        self._by: By = "all"
+        self._opened: tuple[int, ...] | None = None
+        self._step: int | None = None
+        self._ops: dict[int, str | None] = {}
+        self._shown = Shown(rows_by(page, "all"), are_groups=True)
+        super().__init__()
+        self._arrange()
+
+    def table(self) -> tuple[Table[Any], Any]:
+        """Groups, or the collectives of one."""
+        return (GROUPS if self._opened is None else SINGLE), self._shown
+
+    @property
+    def headline(self) -> str:
+        """How much is exposed, how much hidden, and who comes late."""
+        return self._page.statement
+
+    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """The strip of the step, and all about the row under the cursor."""
+        strip = strip_lines(self._page, self._step, width, glyphs)
+        if self.row is None:
+            return strip
+        steps = len(self._page.step_names) if self._step is None else 1
+        return [*strip, *row_card(self._page, self._shown.rows, self.row, steps, width, glyphs)]
+
+    def status(self) -> str:
+        """By what rows are grouped, and of which step they are."""
+        by = f"by {self._by}" if self._by != "all" else ""
+        step = "" if self._step is None else f"step {self._page.step_names[self._step]}"
+        one = "one group" if self._opened is not None else by
+        return ", ".join(filter(None, (super().status(), one, step)))
+
+    def move(self, across: int, down: int) -> None:
+        """Down moves over rows, across over steps."""
+        if not across:
+            self.jump(down)
+            return
+        if not self._page.has_steps or self._opened is not None:
+            return
+        at = (-1 if self._step is None else self._step) + across
+        self._step = None if at < 0 else min(at, len(self._page.step_names) - 1)
+        self._show()
+
+    def enter(self) -> bool:
+        """Shows the collectives of a group one by one."""
+        if self.row is None or self._opened is not None:
+            return False
+        self._opened, self._step = self._shown.rows.members[self.row], None
+        self._show()
+        return True
+
+    def command(self, name: str) -> str:
+        """Does one of `commands`; says what came of it."""
+        if name != "group":
+            return super().command(name)
+        if self._opened is not None:
+            self._opened = None
+        else:
+            self._by = BYS[(BYS.index(self._by) + 1) % len(BYS)]
+        self._show()
+        return f"a row by {_WORDS[self._by]}"
+
+    def _show(self) -> None:
+        """Reads the rows anew; order, filter and, among the same rows, the cursor stay."""
+        before = self._shown.rows.members, self.row
+        if self._opened is None:
+            self._shown = Shown(rows_by(self._page, self._by, self._step), are_groups=True)
+        else:
+            self._shown = Shown(single(self._page, self._opened), are_groups=False)
+        self._columns = self._looked_at = self._kept = None
+        self._ops = {}
+        if self.sort not in self.table()[0].sorted_by:
+            self.sort, self.descending = self.FIRST_SORT, True
+        self._arrange()
+        if self.filter_text:
+            self.search(self.filter_text)
+        if before[0] == self._shown.rows.members and before[1] is not None:
+            self._go_to(before[1])
+
+    @property
+    def selection(self) -> str | None:
+        """Its name."""
+        return None if self.row is None else self._shown.rows.name[self.row]
+
+    @property
+    def op_name(self) -> str | None:
+        """The op that starts it, of a group that with most exposed time; None between slices."""
+        if self.row is None:
+            return None
+        if self.row not in self._ops:
+            self._ops[self.row] = self._op_of(self.row)
+        return self._ops[self.row]
+
+    def _op_of(self, row: int) -> str | None:
+        rows = self._shown.rows
+        name, network = rows.name[row], rows.network[row]
+        if self._opened is None:
+            of_group = longest(self._page, rows.members[row])
+            if of_group is None:
+                return None
+            name, network = of_group.name, of_group.network
+        if network != DCN:
+            return name
+        return next((each.send_op for each in self._page.slices if each.rendezvous == name), None)
+
+    def show_named(self, name: str) -> str:
+        """Goes to a collective by its op."""
+        found = next((at for at, each in enumerate(self._page.collectives) if each.name == name), None)
+        if found is None:
+            return f"no collective {name} in the steps"
+        self._by, self._opened = "all", (int(self._page.group[found]),)
+        self.filter_text = ""
+        self._show()
+        names = self._shown.rows.name
+        self._go_to(names.index(name))
+        return ""
