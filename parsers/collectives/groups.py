@@ -32,7 +32,7 @@ _IOTA = re.compile(r"replica_groups=\[(\d{1,9}),(\d{1,9})\]<=\[([\d,]{1,200})\](
 _MESH = re.compile(r"replica_groups=@?mesh[^\[<{]{0,60}[\[<]([^\]>]{1,500})[\]>](?:[^{]{0,400}?)\{([^}]{0,300})\}")
 _PAIRS = re.compile(r"source_target_pairs=\{(\{[0-9, ]*\}(?:, ?\{[0-9, ]*\})*)\}")
 _AXIS = re.compile(r"'?([^'=,:\[\](){}<>]{1,60})'?(?:=(\d{1,9})|:\((\d{1,9})\)(\d{1,9}))?(?:,|\Z)")
-_NEXT = re.compile(r", ?[a-z_]{2,40}=")
+_NEXT = re.compile(r", [a-z_]{2,40}=")
 _NUMBERED = re.compile(r"axis_\d+")
 _INNER = re.compile(r"\{([0-9, ]*)\}")
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.parity.oracle.fields import Comparison, Difference, Value, compare
 from tests.parity.oracle.live import PYTHON, ask_of_slices, has_xprof
-from tests.support.slices import HOSTS, host_bytes, write_run
+from tests.support.composed.slices import HOSTS, host_bytes, write_run
 from tpuprof.parsers.collectives.slices import SliceCollective
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.session.session import Session

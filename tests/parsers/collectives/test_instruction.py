@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.slices import OPS, RENDEZVOUS, hlo_module
+from tests.support.composed.slices import OPS, RENDEZVOUS, hlo_module
 from tpuprof.parsers.collectives.groups import ALL
 from tpuprof.parsers.collectives.instruction import read_instruction, read_slice_transfer
 from tpuprof.parsers.collectives.slices import group_size, network_bytes

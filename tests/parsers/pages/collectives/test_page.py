@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support import slices
+from tests.support.composed import slices
 from tests.support.made import many_hosts
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.files.logdir import open_logdir

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from textual.pilot import Pilot
 
-from tests.support import slices
 from tests.support.app.stage import check_cells, check_golden, frame, make_demo_app, on_stage, ops_tab, settled
+from tests.support.composed import slices
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.parsers.session.session import Session
