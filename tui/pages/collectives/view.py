@@ -40,7 +40,7 @@ class CollectivesView(RowsView):
         ROW_MOTIONS[0],
         ("l h, right left", "The next, previous step; before the first one the mean of all"),
         *ROW_MOTIONS[2:-1],
-        ("Enter", "The collectives of a group one by one (b goes back); of one, its whole card"),
+        ("Enter", "The collectives of a group one by one, till rows are grouped again; of one, its whole card"),
     )
     FOOT_KEYS = (
         FootKey("b", "group by"),

@@ -92,7 +92,7 @@ def test_a_step_and_each_one() -> None:
 
 def test_help_names_the_keys_and_the_columns() -> None:
     text = shown(on_demo(), 120, 60, "?")
-    for words in ("The next, previous step", "The collectives of a group one by one (b goes back)", "exposed", "busbw"):
+    for words in ("The next, previous step", "The collectives of a group one by one", "exposed", "busbw"):
         assert words in text
 
 
