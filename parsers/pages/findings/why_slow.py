@@ -9,24 +9,29 @@ import numpy as np
 from tpuprof.parsers.base.intervals import is_among
 from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import memory_nearly_full, no_device_events
-from tpuprof.parsers.pages.findings.cores.barriers import at_barriers
 from tpuprof.parsers.pages.findings.cores.collectives import (
     across_slices,
     exposed_collectives,
     imbalance,
     pipeline_bubbles,
+    sparse_core_waits,
 )
-from tpuprof.parsers.pages.findings.cores.late import late_host, straggling
+from tpuprof.parsers.pages.findings.cores.late import at_barriers, late_host, straggling
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
-from tpuprof.parsers.pages.findings.cores.sparse_core import sparse_core_waits
 from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, Kind
 from tpuprof.parsers.pages.findings.idle.waiting import compiling, idle_gaps, waiting_for_input
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound, unfused
 from tpuprof.parsers.pages.findings.ops.groups import Told
 from tpuprof.parsers.pages.findings.ops.kernels import LEADS, slow_kernels, uncounted_kernels
 from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
-from tpuprof.parsers.pages.findings.ops.moving import copy_waits, host_offload, in_host_memory, layout_copies
-from tpuprof.parsers.pages.findings.ops.needless import debug_prints, shuffles
+from tpuprof.parsers.pages.findings.ops.moving import (
+    copy_waits,
+    debug_prints,
+    host_offload,
+    in_host_memory,
+    layout_copies,
+    shuffles,
+)
 from tpuprof.parsers.pages.findings.ops.products import (
     needless_precision,
     padded_products,
