@@ -128,7 +128,7 @@ ACTIONS: tuple[Action, ...] = (
     _command(
         "group",
         "b",
-        "Group by program, category, framework scope, source line; clones; type of framework ops",
+        "Group by program, category, scope, source line; clones; framework op types",
         "group by",
     ),
     _command("sort", "s", "Sort by time or waste; in a table by the next column", "sort"),

@@ -291,6 +291,8 @@ def sparse_core_waits(budget: Budget, claimed_ps: float) -> tuple[Claim, Rows]:
         claimed_ps: collective time that other findings count.
     """
     table = budget.evidence.table
+    if "async-done" not in table.category:
+        return Claim(), np.zeros(0, np.intp)
     parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in _WAITING_CLASSES]
     rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
     chosen = np.array(

@@ -219,9 +219,12 @@ def debug_prints(budget: Budget) -> Told:
     XProf looks for ``debug_print`` in the names of events, and speaks from 5 % of the step on.
     """
     table = budget.evidence.table
+    debugging = {name for name in set(table.framework_op) if "debug_" in name and _DEBUG.search(name)}
+    if not debugging:
+        return NOTHING
     parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in _CALLS]
     rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
-    is_debug = np.array([bool(_DEBUG.search(table.framework_op[row])) for row in rows.tolist()], np.bool_)
+    is_debug = np.array([table.framework_op[row] in debugging for row in rows.tolist()], np.bool_)
 
     def make(groups: list[Group], worth: float) -> Finding | None:
         first = groups[0]
