@@ -81,17 +81,55 @@ class _Value:
         return self.is_phi or later.is_phi or any(word in later.name for word in _IN_PLACE)
 
 
+class TextTables:
+    """The module's name and its tables of source places, by the lines outside of computations.
+
+    Attributes:
+        name: of the module; empty as long as no line says it.
+        frames: the tables.
+    """
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.frames = hlo_pb2.StackFrameIndexProto()
+        self._section = ""
+
+    def take(self, line: str) -> None:
+        """Reads a line; passes over what it does not know."""
+        if line.startswith("HloModule "):
+            self.name = self.name or re.split(r"[ ,]", line, maxsplit=2)[1]
+        elif line in ("FileNames", "FunctionNames", "FileLocations", "StackFrames"):
+            self._section = line
+        elif self._section and (match := _TABLE.fullmatch(line)):
+            self._take_place(match)
+
+    def _take_place(self, match: re.Match[str]) -> None:
+        """An entry of the tables of source places; the text counts a frame's parent from 1 too, 1 more than the proto.
+
+        A frame that is its own parent has none.
+        """
+        text, numbers = match[1], {key: int(number) for key, number in _NUMBER.findall(match[2] or "")}
+        if self._section == "FileNames":
+            self.frames.file_names.append(_unquoted(text or ""))
+        elif self._section == "FunctionNames":
+            self.frames.function_names.append(_unquoted(text or ""))
+        elif self._section == "FileLocations":
+            known = {key: numbers[key] for key in ("file_name_id", "function_name_id", "line") if key in numbers}
+            self.frames.file_locations.add(**known)
+        else:
+            parent = max(0, numbers.get("parent_frame_id", 0) - 1)
+            self.frames.stack_frames.add(file_location_id=numbers.get("file_location_id", 0), parent_frame_id=parent)
+
+
 class _Texts:
     """What the lines that were read so far tell."""
 
     def __init__(self) -> None:
-        self._name = ""
+        self._tables = TextTables()
         self._allocations: list[hlo_pb2.BufferAllocationProto] = []
         self._values: dict[int, _Value] = {}
         self._lives: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
         self._instructions: dict[str, str] = {}
-        self._frames = hlo_pb2.StackFrameIndexProto()
-        self._section = ""
 
     def take(self, line: str) -> None:
         """Reads a line; passes over what it does not know."""
@@ -103,12 +141,8 @@ class _Texts:
             self._lives.setdefault((match[1], _index(match[2])), (int(match[3]), int(match[4])))
         elif match := _INSTRUCTION.match(line):
             self._instructions.setdefault(match[1], line[match.end() :])
-        elif line.startswith("HloModule "):
-            self._name = self._name or re.split(r"[ ,]", line, maxsplit=2)[1]
-        elif line in ("FileNames", "FunctionNames", "FileLocations", "StackFrames"):
-            self._section = line
-        elif self._section and (match := _TABLE.fullmatch(line)):
-            self._take_place(match)
+        else:
+            self._tables.take(line)
 
     def _take_value(self, match: re.Match[str], shape: str) -> None:
         if not self._allocations:
@@ -118,29 +152,12 @@ class _Texts:
         if value.allocation == len(self._allocations) - 1:
             allocation.assigned.add(logical_buffer_id=value.proto.id, offset=value.offset, size=value.proto.size)
 
-    def _take_place(self, match: re.Match[str]) -> None:
-        """An entry of the tables of source places; the text counts a frame's parent from 1 too, 1 more than the proto.
-
-        A frame that is its own parent has none.
-        """
-        text, numbers = match[1], {key: int(number) for key, number in _NUMBER.findall(match[2] or "")}
-        if self._section == "FileNames":
-            self._frames.file_names.append(_unquoted(text or ""))
-        elif self._section == "FunctionNames":
-            self._frames.function_names.append(_unquoted(text or ""))
-        elif self._section == "FileLocations":
-            known = {key: numbers[key] for key in ("file_name_id", "function_name_id", "line") if key in numbers}
-            self._frames.file_locations.add(**known)
-        else:
-            parent = max(0, numbers.get("parent_frame_id", 0) - 1)
-            self._frames.stack_frames.add(file_location_id=numbers.get("file_location_id", 0), parent_frame_id=parent)
-
     def proto(self, name: str) -> hlo_pb2.HloProto:
         """All of it."""
         proto = hlo_pb2.HloProto()
         module, assignment = proto.hlo_module, proto.buffer_assignment
-        module.name = (self._name or name).encode("utf-8", "replace")
-        module.stack_frame_index.CopyFrom(self._frames)
+        module.name = (self._tables.name or name).encode("utf-8", "replace")
+        module.stack_frame_index.CopyFrom(self._tables.frames)
         module.computations.add(id=1, name=b"entry").instructions.extend(self._defining())
         assignment.buffer_allocations.extend(self._allocations)
         assignment.logical_buffers.extend(value.proto for value in self._values.values())
@@ -156,7 +173,8 @@ class _Texts:
             if name in by_name or _SCOPED in text:
                 by_name.setdefault(name, [])
         for number, (name, values) in enumerate(by_name.items(), 1):
-            made = _instruction(self._instructions.get(name, ""))
+            made = hlo_pb2.HloInstructionProto()
+            read_instruction(self._instructions.get(name, ""), made)
             made.id, made.name = number, name.encode("utf-8", "replace")
             for value in sorted(values, key=lambda value: value.index):
                 part = _part(made.shape, value.index)
@@ -195,12 +213,15 @@ def _allocation(match: re.Match[str], line: str) -> hlo_pb2.BufferAllocationProt
     )
 
 
-def _instruction(text: str) -> hlo_pb2.HloInstructionProto:
-    """An instruction by what stands behind ``name =``: its shape, opcode, and where it comes from."""
-    made = hlo_pb2.HloInstructionProto()
+def read_instruction(text: str, made: hlo_pb2.HloInstructionProto) -> int | None:
+    """Fills an instruction by what stands behind ``name =``: its shape, opcode, and where it comes from.
+
+    Returns:
+        The place of the bracket behind the opcode; None where there is none, and nothing was filled.
+    """
     opcode = _OPCODE.search(text, _shape_end(text))
     if opcode is None:
-        return made
+        return None
     made.shape.CopyFrom(_shape(text[: opcode.start()]))
     made.opcode = opcode[1].encode()
     for key, quoted, number in _FIELD.findall(text, max(0, text.rfind("metadata={"))) if "metadata={" in text else ():
@@ -210,9 +231,9 @@ def _instruction(text: str) -> hlo_pb2.HloInstructionProto:
         try:
             config, _ = json.JSONDecoder().raw_decode(text, begin)
         except (ValueError, RecursionError):
-            return made
+            return opcode.end() - 1
         made.backend_config = (config if isinstance(config, str) else json.dumps(config)).encode()
-    return made
+    return opcode.end() - 1
 
 
 _NUMBERS = ("source_line", "stack_frame_id")

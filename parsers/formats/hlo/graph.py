@@ -1,0 +1,250 @@
+"""The graph of a compiled module as columns: operands, users and called computations of each instruction by row.
+
+A row is an instruction's place in the module, computation by computation as the module stores them. Lists of rows lie
+one behind the other in an array, with an array of where each begins. An instruction itself is decoded when somebody
+asks for it: a module may have a hundred thousand of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.xspace.walk import text
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
+
+Rows = NDArray[np.int32]
+
+MISSING = -1
+"""The row of an operand that the module lacks."""
+
+_DEEPEST = 64  # calls within calls; a chain that returns to itself ends here
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """A list of rows for each row.
+
+    Attributes:
+        begin: int32[n + 1]; where each list begins in `rows`.
+        rows: int32; the lists, one behind the other.
+    """
+
+    begin: Rows
+    rows: Rows
+
+    def __getitem__(self, row: int) -> Rows:
+        return self.rows[self.begin[row] : self.begin[row + 1]]
+
+    @classmethod
+    def of(cls, counts: Sequence[int], rows: Sequence[int]) -> Lists:
+        """Lists of so many rows each."""
+        begin = np.zeros(len(counts) + 1, np.int32)
+        np.cumsum(counts, out=begin[1:])
+        return cls(begin, np.asarray(rows, np.int32))
+
+    def turned(self, count: int) -> Lists:
+        """For each of `count` targets the rows whose lists name it, ascending and each once; missing ones left out."""
+        origin = np.repeat(np.arange(len(self.begin) - 1, dtype=np.int64), np.diff(self.begin))
+        known = self.rows >= 0
+        size = len(self.begin)
+        pairs = np.unique(self.rows[known].astype(np.int64) * size + origin[known])
+        target, origin = np.divmod(pairs, size)
+        begin = np.searchsorted(target, np.arange(count + 1)).astype(np.int32)
+        return Lists(begin, origin.astype(np.int32))
+
+
+class HloGraph:
+    """The instructions of a module with what they take, feed and call.
+
+    Attributes:
+        module: the module; `proto` decodes one instruction of it.
+        first: int32[c + 1]; the first row of each computation, and behind the last.
+        operands, users: of each row; an operand as often as it is one, `MISSING` where the module lacks it; users once.
+        controls: rows that must run before, without a value that is needed (control predecessors).
+        called: computations that each row calls, in the order in which it names them.
+        callers: of each computation, the rows that call it.
+        order: int32[n]; place in the schedule of its computation, as stored where it has none.
+        root: int32[c]; the row of each computation's root.
+        entry: number of the program's own computation.
+        is_scheduled: whether the module says in which order its instructions run.
+    """
+
+    def __init__(self, module: HloModule) -> None:
+        self.module = module
+        proto = module.proto.hlo_module
+        self._computations = list(proto.computations)
+        number = {computation.id: at for at, computation in reversed(list(enumerate(self._computations)))}
+        self.first = np.zeros(len(self._computations) + 1, np.int32)
+        self.root = np.full(len(self._computations), MISSING, np.int32)
+        everywhere: dict[int, int] = {}
+        counts: dict[str, list[int]] = {"operands": [], "controls": [], "called": []}
+        ids: dict[str, list[int]] = {"operands": [], "controls": [], "called": []}
+        names: list[bytes] = []
+        opcodes: list[bytes] = []
+        row = 0
+        for at, computation in enumerate(self._computations):
+            own: dict[int, int] = {}
+            begins = len(ids["operands"]), len(ids["controls"])
+            for instruction in computation.instructions:
+                own.setdefault(instruction.id, row)
+                names.append(instruction.name)
+                opcodes.append(instruction.opcode)
+                for kind, listed in (
+                    ("operands", instruction.operand_ids),
+                    ("controls", instruction.control_predecessor_ids),
+                    ("called", instruction.called_computation_ids),
+                ):
+                    counts[kind].append(len(listed))
+                    if listed:
+                        ids[kind].extend(listed)
+                row += 1
+            for kind, begin in zip(("operands", "controls"), begins, strict=True):
+                mine = ids[kind]
+                mine[begin:] = [own.get(each, everywhere.get(each, MISSING)) for each in mine[begin:]]
+            for key, place in own.items():
+                everywhere.setdefault(key, place)
+            self.first[at + 1] = row
+            self.root[at] = own.get(computation.root_id, row - 1 if own else MISSING)
+        self.operands = Lists.of(counts["operands"], ids["operands"])
+        self.controls = Lists.of(counts["controls"], ids["controls"])
+        self.called = Lists.of(counts["called"], [number.get(each, MISSING) for each in ids["called"]])
+        self.users = self.operands.turned(row)
+        self.callers = self.called.turned(len(self._computations))
+        self.entry = number.get(proto.entry_computation_id, len(self._computations) - 1)
+        self._row_of = dict(zip(reversed(names), range(row - 1, -1, -1), strict=True))
+        self._names, self._opcodes = names, opcodes
+        self._parameters: dict[int, dict[int, int]] = {}
+        self.order, self.is_scheduled = self._schedule()
+
+    def __len__(self) -> int:
+        return int(self.first[-1])
+
+    @property
+    def computation_count(self) -> int:
+        """How many computations the module has."""
+        return len(self._computations)
+
+    def _schedule(self) -> tuple[Rows, bool]:
+        """Each row's place in its computation's schedule, and whether there is one at all."""
+        sequences = self.module.proto.hlo_module.schedule.sequences
+        order = np.arange(len(self), dtype=np.int32)
+        for at, computation in enumerate(self._computations):
+            begin, end = int(self.first[at]), int(self.first[at + 1])
+            order[begin:end] -= begin
+            ids = sequences[computation.id].instruction_ids if computation.id in sequences else ()
+            if len(ids) == end - begin:
+                place = {number: index for index, number in enumerate(ids)}
+                mine = [place.get(instruction.id, MISSING) for instruction in computation.instructions]
+                if MISSING not in mine:
+                    order[begin:end] = mine
+        return order, len(sequences) > 0
+
+    # --- an instruction
+
+    def row(self, name: str) -> int | None:
+        """The row of the instruction of this name, with or without ``%``; None where the module has none."""
+        return self._row_of.get(name.removeprefix("%").encode("utf-8", "replace"))
+
+    def name(self, row: int) -> str:
+        """The name of an instruction."""
+        return text(self._names[row])
+
+    def proto(self, row: int) -> hlo_pb2.HloInstructionProto:
+        """An instruction as the compiler wrote it."""
+        at = self.computation(row)
+        return self._computations[at].instructions[row - int(self.first[at])]
+
+    def opcode(self, row: int) -> str:
+        """The opcode of an instruction."""
+        return text(self._opcodes[row])
+
+    def computation(self, row: int) -> int:
+        """The number of the computation that an instruction is in."""
+        return int(np.searchsorted(self.first, row, side="right")) - 1
+
+    def position(self, row: int) -> int:
+        """The place of an instruction in its computation's order, from 0."""
+        return int(self.order[row])
+
+    # --- a computation
+
+    def computation_name(self, number: int) -> str:
+        """The name of a computation."""
+        return text(self._computations[number].name)
+
+    def computation_named(self, name: str) -> int | None:
+        """The computation of a name; None where there is none."""
+        return next((at for at, one in enumerate(self._computations) if text(one.name) == name.removeprefix("%")), None)
+
+    def rows(self, number: int) -> list[int]:
+        """The rows of a computation in the order in which they run, as stored where the module does not say."""
+        begin, end = int(self.first[number]), int(self.first[number + 1])
+        return (begin + np.argsort(self.order[begin:end], kind="stable")).tolist()
+
+    def size(self, number: int) -> int:
+        """How many instructions a computation has."""
+        return int(self.first[number + 1] - self.first[number])
+
+    def parameter(self, number: int, index: int) -> int | None:
+        """The row of a computation's parameter; None where it has none of that number."""
+        known = self._parameters.get(number)
+        if known is None:
+            rows = range(int(self.first[number]), int(self.first[number + 1]))
+            parameters = [row for row in rows if self._opcodes[row] == b"parameter"]
+            known = self._parameters[number] = {self.proto(row).parameter_number: row for row in parameters}
+        return known.get(index)
+
+    def chain(self, row: int) -> Iterator[tuple[int, int | None]]:
+        """The computation of a row and the row that calls it, from the inside out; None at the last one.
+
+        Of several callers it takes the first.
+        """
+        at, known = self.computation(row), set[int]()
+        for _ in range(_DEEPEST):
+            callers = self.callers[at]
+            caller = int(callers[0]) if len(callers) and at != self.entry else None
+            yield at, caller
+            known.add(at)
+            if caller is None or (at := self.computation(caller)) in known:
+                return
+
+    # --- searching
+
+    @cached_property
+    def _searched(self) -> tuple[bytes, NDArray[np.int64]]:
+        """Name, opcode and framework op of every instruction, a line each in lower case, and where each begins."""
+        lines = [
+            b"%b %b %b" % (one.name, one.opcode, one.metadata.op_name) for one in _instructions(self._computations)
+        ]
+        text_of_all = b"\n".join(line.replace(b"\n", b" ") for line in lines).lower()
+        begin = np.zeros(len(lines), np.int64)
+        np.cumsum([len(line) + 1 for line in lines[:-1]], out=begin[1:])
+        return text_of_all, begin
+
+    def prepare(self) -> None:
+        """Reads what a search needs, which takes a while in a large module."""
+        _ = self._searched
+
+    def find(self, words: str) -> Rows:
+        """Rows with a text in name, opcode or framework op, ascending; large and small letters are the same."""
+        wanted = words.lower().encode("utf-8", "replace")
+        if not wanted or not len(self):
+            return np.zeros(0, np.int32)
+        searched, begin = self._searched
+        found = np.fromiter((match.start() for match in re.finditer(re.escape(wanted), searched)), np.int64)
+        return np.unique(np.searchsorted(begin, found, side="right") - 1).astype(np.int32)
+
+
+def _instructions(computations: Iterable[hlo_pb2.HloComputationProto]) -> Iterator[hlo_pb2.HloInstructionProto]:
+    for computation in computations:
+        yield from computation.instructions

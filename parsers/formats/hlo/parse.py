@@ -1,0 +1,144 @@
+"""A whole module out of its HLO text, ``….after_optimizations.txt``, where no proto of it is there.
+
+`parsers.formats.hlo.texts` reads what memory is made of; this reads every instruction with what it takes and calls, as
+an `HloProto` without buffers. A line that it does not know it passes over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tpuprof.parsers.formats.hlo.texts import TextTables, read_instruction
+from tpuprof.parsers.formats.proto import hlo_pb2
+
+_COMPUTATION = re.compile(r"(ENTRY )?%?([^\s(=]+) (?:\(.*\) -> .*)?\{\s*$")
+_INSTRUCTION = re.compile(r"\s+(ROOT )?%?([^\s=%{(]+) = (.*)", re.DOTALL)
+_OPERAND = re.compile(r"%?([^\s%()]+)$")
+_CALLED = re.compile(
+    r"[ ,](calls|to_apply|body|condition|true_computation|false_computation|branch_computations|called_computations)="
+    r"(?:\{([^{}]*)\}|%?([^\s,{}]+))"
+)
+_CONTROLS = re.compile(r"control-predecessors=\{([^{}]*)\}")
+_NUMBER = re.compile(r" (index|channel_id)=(\d{1,9})")
+_TARGET = re.compile(r'custom_call_target="([^"]{0,4096})"')
+_KIND = re.compile(r" kind=(k\w{1,30})")
+_DIMENSIONS = re.compile(r" dimensions=\{([0-9,]{0,2048})\}")
+_METADATA = re.compile(r", (?:metadata|backend_config|frontend_attributes)=")
+_LITERAL = re.compile(r"-?\d{1,18}")
+_INT64 = (4, 5, 8, 9)  # S32, S64, U32, U64
+_ORDER = ("body", "condition")
+
+
+def read_module_text(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
+    """The module that a text tells of; never raises.
+
+    Args:
+        name: of the module, where the text does not say it.
+    """
+    proto, tables, is_scheduled = hlo_pb2.HloProto(), TextTables(), False
+    module = proto.hlo_module
+    waiting: list[tuple[hlo_pb2.HloInstructionProto, list[str], list[str], list[str]]] = []
+    ids: dict[str, int] = {}
+    computations: dict[str, int] = {}
+    computation: hlo_pb2.HloComputationProto | None = None
+    for line in lines:
+        if computation is None:
+            is_scheduled = is_scheduled or (line.startswith("HloModule ") and "is_scheduled=true" in line)
+            if match := _COMPUTATION.match(line):
+                computation = module.computations.add(id=len(computations) + 1, name=_bytes(match[2]))
+                computations.setdefault(match[2], computation.id)
+                if match[1]:
+                    module.entry_computation_id = computation.id
+            else:
+                tables.take(line.rstrip("\n"))
+        elif line.startswith("}"):
+            computation = None
+        elif match := _INSTRUCTION.match(line):
+            made = computation.instructions.add()
+            operands, rest = _read(made, match[3])
+            made.id, made.name = len(ids) + 1, _bytes(match[2])
+            ids.setdefault(match[2], made.id)
+            computation.root_id = made.id if match[1] or not computation.root_id else computation.root_id
+            controls = _names(found[1]) if (found := _CONTROLS.search(rest)) else []
+            waiting.append((made, operands, _called(rest), controls))
+    for made, operands, called, controls in waiting:
+        made.operand_ids.extend(ids.get(each, 0) for each in operands)
+        made.called_computation_ids.extend(computations[each] for each in called if each in computations)
+        made.control_predecessor_ids.extend(ids[each] for each in controls if each in ids)
+    for one in module.computations if is_scheduled else ():
+        module.schedule.sequences[one.id].instruction_ids.extend(each.id for each in one.instructions)
+    module.name = _bytes(tables.name or name)
+    module.stack_frame_index.CopyFrom(tables.frames)
+    return proto
+
+
+def _read(made: hlo_pb2.HloInstructionProto, line: str) -> tuple[list[str], str]:
+    """Fills an instruction with what stands behind ``name =``; the names of its operands, and the attributes."""
+    opcode_end = read_instruction(line, made)
+    if opcode_end is None:
+        return [], ""
+    inside, end = _brackets(line, opcode_end)
+    opcode, rest = made.opcode, line[end:]
+    cut = _METADATA.search(rest)
+    rest = rest[: cut.start()] if cut else rest
+    for key, number in _NUMBER.findall(rest):
+        setattr(made, "tuple_index" if key == "index" else key, int(number))
+    for field, pattern in (("custom_call_target", _TARGET), ("fusion_kind", _KIND)):
+        if match := pattern.search(rest):
+            setattr(made, field, _bytes(match[1]))
+    if match := _DIMENSIONS.search(rest):
+        made.dimensions.extend(int(one) for one in match[1].split(",") if one)
+    if opcode == b"parameter":
+        made.parameter_number = int(inside) if inside.isdecimal() and len(inside) < 10 else 0
+        return [], rest
+    if opcode == b"constant":
+        if _LITERAL.fullmatch(inside) and made.shape.element_type in _INT64 and not made.shape.dimensions:
+            made.literal.s64s.append(int(inside))
+        return [], rest
+    operands = [match[1] for part in _parts(inside) if (match := _OPERAND.search(part.strip()))]
+    return operands, rest
+
+
+def _brackets(line: str, begin: int) -> tuple[str, int]:
+    """What stands in the brackets that open at a place, and where they end; texts in quotes are passed over."""
+    depth, quoted = 0, False
+    for match in re.compile(r'[()"]').finditer(line, begin):
+        sign = match[0]
+        if sign == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += 1 if sign == "(" else -1
+            if not depth:
+                return line[begin + 1 : match.start()], match.end()
+    return "", len(line)
+
+
+def _parts(text: str) -> Iterable[str]:
+    """What stands between the commas that are in no brackets."""
+    depth, begin = 0, 0
+    for match in re.finditer(r"[(){}\[\],]", text):
+        sign = match[0]
+        if sign in "({[":
+            depth += 1
+        elif sign in ")}]":
+            depth -= 1
+        elif not depth:
+            yield text[begin : match.start()]
+            begin = match.end()
+    yield text[begin:]
+
+
+def _called(rest: str) -> list[str]:
+    """Names of the computations that an instruction calls, a loop's body before its condition."""
+    found = [(key, _names(several) if several else [one]) for key, several, one in _CALLED.findall(rest)]
+    found.sort(key=lambda pair: _ORDER.index(pair[0]) if pair[0] in _ORDER else 0)
+    return [name for _, names in found for name in names]
+
+
+def _names(text: str) -> list[str]:
+    return [part.strip().removeprefix("%") for part in text.split(",") if part.strip()]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
