@@ -26,7 +26,7 @@ _DEVICE = re.compile(r"[0-9]+|GPU_[0-9]+_.*")
 _NAMED = 3
 """A sentence names so many modules before it says how many more there are."""
 
-WITHOUT_HLO = "This profile holds no compiled HLO, so buffers are unknown. "
+WITHOUT_HLO = "This profile holds no compiled HLO, so {} unknown. "
 LEFT_OUT = "A capture may have been asked to leave it out (enable_hlo_proto). "
 NO_LIMIT = "no limit of it is known"
 CPU_COMPILE = (
@@ -126,6 +126,11 @@ class CompiledModules:
                     self._places.setdefault(label, (source, number))
                     known |= {(label.program_id, label.name)}
 
+    @property
+    def places(self) -> Mapping[ModuleLabel, tuple[ModuleSource, int]]:
+        """Where each module comes from, and its key there."""
+        return self._places
+
     def page(self) -> MemoryPage:
         """All modules with their peaks; it must parse each of them."""
         modules = []
@@ -137,8 +142,8 @@ class CompiledModules:
             modules=tuple(modules),
             hosts=tuple(dict.fromkeys(source.origin for source in self.sources)),
             device_type=self.device_type,
-            why_no_modules=None if modules else self._why_none(),
-            warnings=self._warnings(),
+            why_no_modules=None if modules else self.why_none("buffers are"),
+            warnings=self.warnings(),
         )
 
     def peaks(self, label: ModuleLabel) -> ModulePeaks:
@@ -183,15 +188,22 @@ class CompiledModules:
         self._last = (label, space, made)
         return made
 
-    def _why_none(self) -> str:
-        if all(source.is_viewer_trace for source in self.sources):
-            return f"{WITHOUT_HLO}A trace for a viewer never does: the .xplane.pb beside it may. {WITHOUT_PROFILE}"
-        if any(source.is_damaged for source in self.sources):
-            return f"{WITHOUT_HLO}The file is damaged, so that it may have been lost. {WITHOUT_PROFILE}"
-        is_tpu = any(source.platform == "TPU" for source in self.sources)
-        return f"{WITHOUT_HLO}{LEFT_OUT}{CPU_COMPILE * is_tpu}{WITHOUT_PROFILE}"
+    def why_none(self, what: str) -> str:
+        """Why there are no modules, so that what is unknown, and what to do about it.
 
-    def _warnings(self) -> tuple[str, ...]:
+        Args:
+            what: such as ``buffers are``.
+        """
+        without_hlo = WITHOUT_HLO.format(what)
+        if all(source.is_viewer_trace for source in self.sources):
+            return f"{without_hlo}A trace for a viewer never does: the .xplane.pb beside it may. {WITHOUT_PROFILE}"
+        if any(source.is_damaged for source in self.sources):
+            return f"{without_hlo}The file is damaged, so that it may have been lost. {WITHOUT_PROFILE}"
+        is_tpu = any(source.platform == "TPU" for source in self.sources)
+        return f"{without_hlo}{LEFT_OUT}{CPU_COMPILE * is_tpu}{WITHOUT_PROFILE}"
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with the places, and which programs ran whose modules none of them has."""
         sentences = list(self._notes)
         for source in self.sources:
             sentences += _missing(source) if self._places else ()

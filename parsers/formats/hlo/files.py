@@ -133,6 +133,34 @@ def read_hlo_file(file: HloFile) -> HloModule:
     return HloModule(proto)
 
 
+def read_whole_module(file: HloFile) -> HloModule:
+    """Reads a module with all its instructions and what they take, which texts of buffers do not tell.
+
+    Raises:
+        ProfileError: as `read_hlo_file`; `no_text` for texts without that of the HLO itself.
+    """
+    if not file.path.endswith(".txt"):
+        return read_hlo_file(file)
+    from tpuprof.parsers.formats.hlo.parse import read_module_text  # noqa: PLC0415 - for texts alone
+
+    path = _stem_of(file) + ".txt"
+    if not os.path.isfile(path):
+        shown = printable(os.path.basename(path))
+        sentence = f"The texts of {printable(file.name)} here tell its buffers and not what takes what: {shown} would."
+        raise ProfileError("no_text", sentence, _DUMP_HINT)
+    module = HloModule(read_module_text(file.name, _lines(path)))
+    if not _is_module(module.proto.hlo_module):
+        sentence = f"{printable(os.path.basename(path))} is damaged or no HLO text: it has no instruction."
+        raise ProfileError("corrupt", sentence, _AGAIN_HINT)
+    return module
+
+
+def _stem_of(file: HloFile) -> str:
+    """The path of a text without what the texts of one stage differ by."""
+    match = _LAST_STAGE.fullmatch(os.path.basename(file.path))
+    return os.path.join(os.path.dirname(file.path), match[1] if match else file.name)
+
+
 def _in_folder(path: str) -> tuple[HloFile, ...]:
     groups: dict[str, list[HloFile]] = {}
     texts: dict[str, str] = {}
@@ -193,8 +221,7 @@ def _of_texts(file: HloFile, name: str) -> HloModule:
     """The module that a text tells of, with those beside it of the same stage."""
     from tpuprof.parsers.formats.hlo.texts import read_texts  # noqa: PLC0415 - for these alone
 
-    match = _LAST_STAGE.fullmatch(os.path.basename(file.path))
-    stem = os.path.join(os.path.dirname(file.path), match[1] if match else file.name)
+    stem = _stem_of(file)
     ends = (_USAGE,) if file.path.endswith(_USAGE) else _TEXTS
     proto = read_texts(file.name, (line for end in ends if os.path.isfile(stem + end) for line in _lines(stem + end)))
     if not proto.buffer_assignment.buffer_allocations:

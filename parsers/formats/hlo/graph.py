@@ -8,6 +8,7 @@ asks for it: a module may have a hundred thousand of them.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -91,6 +92,7 @@ class HloGraph:
         ids: dict[str, list[int]] = {"operands": [], "controls": [], "called": []}
         names: list[bytes] = []
         opcodes: list[bytes] = []
+        elements: dict[int, int] = {}
         row = 0
         for at, computation in enumerate(self._computations):
             own: dict[int, int] = {}
@@ -99,6 +101,8 @@ class HloGraph:
                 own.setdefault(instruction.id, row)
                 names.append(instruction.name)
                 opcodes.append(instruction.opcode)
+                if opcodes[-1] == b"get-tuple-element":
+                    elements[row] = instruction.tuple_index
                 for kind, listed in (
                     ("operands", instruction.operand_ids),
                     ("controls", instruction.control_predecessor_ids),
@@ -122,7 +126,8 @@ class HloGraph:
         self.callers = self.called.turned(len(self._computations))
         self.entry = number.get(proto.entry_computation_id, len(self._computations) - 1)
         self._row_of = dict(zip(reversed(names), range(row - 1, -1, -1), strict=True))
-        self._names, self._opcodes = names, opcodes
+        self._names, self._opcodes, self._elements = names, opcodes, elements
+        self._first: list[int] = self.first.tolist()
         self._parameters: dict[int, dict[int, int]] = {}
         self.order, self.is_scheduled = self._schedule()
 
@@ -162,15 +167,19 @@ class HloGraph:
     def proto(self, row: int) -> hlo_pb2.HloInstructionProto:
         """An instruction as the compiler wrote it."""
         at = self.computation(row)
-        return self._computations[at].instructions[row - int(self.first[at])]
+        return self._computations[at].instructions[row - self._first[at]]
 
     def opcode(self, row: int) -> str:
         """The opcode of an instruction."""
         return text(self._opcodes[row])
 
+    def element(self, row: int) -> int:
+        """Which element of a tuple a ``get-tuple-element`` takes."""
+        return self._elements.get(row, 0)
+
     def computation(self, row: int) -> int:
         """The number of the computation that an instruction is in."""
-        return int(np.searchsorted(self.first, row, side="right")) - 1
+        return bisect_right(self._first, row) - 1
 
     def position(self, row: int) -> int:
         """The place of an instruction in its computation's order, from 0."""

@@ -51,12 +51,12 @@ def _stored(body: bytes, begin: int, length: int, label: str) -> HloModule | str
     return HloModule(proto)
 
 
-def _in_file(file: HloFile, _: str) -> HloModule | str:
+def _in_file(file: HloFile, is_whole: bool, _: str) -> HloModule | str:
     """A module in a file of its own, which the sentence names."""
-    from tpuprof.parsers.formats.hlo.files import read_hlo_file  # noqa: PLC0415
+    from tpuprof.parsers.formats.hlo.files import read_hlo_file, read_whole_module  # noqa: PLC0415
 
     try:
-        return read_hlo_file(file)
+        return read_whole_module(file) if is_whole else read_hlo_file(file)
     except ProfileError as error:
         return error.sentence
 
@@ -79,6 +79,7 @@ class HloModules:
         self.files: Mapping[int, HloFile] = MappingProxyType(dict(sorted((files or {}).items())))
         self._loads = {program: load for program, (_, load) in ordered.items()}
         self._parsed: dict[int, HloModule | str] = {}
+        self._whole: dict[int, HloModule | str] = {}
         self._lock = threading.Lock()
 
     @classmethod
@@ -107,7 +108,7 @@ class HloModules:
                 keys[file.program_id] = file
         free = (number for number in itertools.count() if number not in keys)
         keys |= dict(zip(free, unnumbered, strict=False))
-        return cls({key: (file.name, partial(_in_file, file)) for key, file in keys.items()}, keys)
+        return cls({key: (file.name, partial(_in_file, file, False)) for key, file in keys.items()}, keys)
 
     def module(self, program_id: int) -> HloModule | None:
         """The program's module; None where the profile has none or it is damaged, see `problem`."""
@@ -118,6 +119,20 @@ class HloModules:
         """Why there is no module for a program, one plain sentence; None where there is one."""
         module = self._find(program_id & _UINT64)
         return module if isinstance(module, str) else None
+
+    def whole(self, program_id: int) -> HloModule | str:
+        """The program's module with all that its instructions take, or a sentence that says why there is none.
+
+        It is that of `module`, but for one out of texts, of which other ones tell this.
+        """
+        program_id &= _UINT64
+        file = self.files.get(program_id)
+        if file is None or not file.path.endswith(".txt"):
+            return self._find(program_id)
+        with self._lock:
+            if program_id not in self._whole:
+                self._whole[program_id] = _in_file(file, True, "")
+            return self._whole[program_id]
 
     def _find(self, program_id: int) -> HloModule | str:
         load = self._loads.get(program_id)

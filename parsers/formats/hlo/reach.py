@@ -81,7 +81,7 @@ def _before(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_Valu
             return iter([(operands[index[0]], index[1:])])
         return iter([(each, ()) for each in operands if each >= 0])
     if opcode == "get-tuple-element":
-        index = (graph.proto(row).tuple_index, *index)
+        index = (graph.element(row), *index)
     if opcode in ("while", "conditional"):
         bodies = [number for number in _computations(graph, row) if graph.root[number] >= 0]
         return iter([(int(graph.root[number]), index) for number in bodies]) if bodies else None
@@ -113,7 +113,7 @@ def _after(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_Value
         if opcode == "tuple":
             yield from ((user, (place, *index)) for place, each in enumerate(graph.operands[user]) if each == row)
         elif opcode == "get-tuple-element":
-            element = graph.proto(user).tuple_index
+            element = graph.element(user)
             if not index or index[0] == element:
                 yield user, index[1:]
         else:

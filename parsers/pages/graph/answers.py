@@ -1,0 +1,179 @@
+"""What the graph around an op answers in sentences: what it waits for, who waits for it, and why it is not fused.
+
+All is read from the module's instructions, their shapes and their schedule, and from the profile's sums of time. Why
+the compiler did not fuse an op it does not write down: what is said of that is what its neighbours tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.formats.hlo.graph import HloGraph
+from tpuprof.parsers.formats.hlo.reach import PLUMBING, Reached
+from tpuprof.parsers.pages.graph.model import Node
+from tpuprof.parsers.pages.graph.programs import Program
+
+_GIVEN = frozenset(("parameter", "constant", "iota", "partition-id", "replica-id", "rng-get-and-update-state"))
+"""What needs no computing before."""
+
+_NEVER_FUSED = frozenset(
+    (
+        *("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute", "ragged-all-to-all"),
+        *("collective-broadcast", "infeed", "outfeed", "send", "recv", "custom-call", "sort", "rng", "fft", "call"),
+        *("after-all", "partition-id", "replica-id", "rng-bit-generator", "cholesky", "triangular-solve", "domain"),
+    )
+)
+_HALVES = ("-start", "-update", "-done")
+_NAMED = 2
+_LEAST_SHARE = 0.0005
+
+
+def answers(program: Program, op: Node, back: Reached, on: Reached) -> tuple[str, ...]:
+    """Sentences, the most useful first: what it waits for and feeds; what it is for where it only copies."""
+    first = f"{_waits(program, op, back)}; {_feeds(program, op, on)}."
+    return (first[0].upper() + first[1:], *_copies(op), *_pair(program, op))
+
+
+def _waits(program: Program, op: Node, back: Reached) -> str:
+    graph = program.graph
+    if op.opcode == "parameter" and not back.rows:
+        return "is an argument of the program" if _is_entry(graph, op.row) else "stands for what its callers give"
+    computed = [row for row in back.rows if graph.opcode(row) not in _GIVEN]
+    if not computed:
+        given = sorted({graph.opcode(row) for row in back.rows})
+        words = {"parameter": "arguments of the program", "constant": "constants"}
+        return f"waits for nothing: needs {_listed([words.get(one, one) for one in given])}" if given else "needs nothing"
+    last = _last(program, computed)
+    rest = len(computed) - 1
+    more = "" if back.is_all else " or more"
+    words = f"waits for {graph.name(last)}"
+    if rest:
+        which = "last" if graph.is_scheduled else ""
+        words += f" {which}".rstrip() + f" of {len(computed)}{more}"
+    return words + _time_words(program.node(last))
+
+
+def _last(program: Program, rows: Sequence[int]) -> int:
+    """Of several instructions the one that runs last, as far as the module says; else the one that takes longest."""
+    graph = program.graph
+    if graph.is_scheduled:
+        depth = max(graph.computation(row) for row in rows) if rows else 0
+        own = [row for row in rows if graph.computation(row) == depth]
+        same = {graph.computation(row) for row in rows}
+        if len(same) == 1:
+            return max(rows, key=graph.position)
+        return max(own, key=graph.position)
+    return max(rows, key=lambda row: program.node(row).self_ps or 0)
+
+
+def _time_words(node: Node) -> str:
+    if node.fraction is None or node.fraction < _LEAST_SHARE:
+        return ""
+    spent = ", waiting for its transfer" if node.opcode.endswith("-done") else ""
+    return f" ({100 * node.fraction:.1f} % of the time{spent})"
+
+
+def _feeds(program: Program, op: Node, on: Reached) -> str:
+    graph = program.graph
+    rows = _users(graph, on)
+    is_result = len(rows) < len(on.rows) or op.row == int(graph.root[graph.entry])
+    if not rows and is_result:
+        return "its result is what the program returns"
+    if not rows:
+        at, caller = next(graph.chain(op.row))
+        is_given = op.is_root and caller is not None
+        return f"is what {graph.computation_name(at)} returns to {graph.name(caller or 0)}" if is_given else "feeds no op"
+    more = "" if on.is_all else " or more"
+    names = [graph.name(row) for row in rows[:_NAMED]]
+    if len(rows) > _NAMED:
+        names.append(f"{len(rows) - _NAMED} more")
+    inside = _in_further_loops(graph, op.row, rows)
+    where = f", {inside} in the loop" if inside and len(rows) > 1 else ", in the loop" if inside else ""
+    words = f"feeds {counted(len(rows), 'op')}{more}{where}: {_listed(names)}"
+    return f"{words}; the program returns it too" if is_result else words
+
+
+def _users(graph: HloGraph, on: Reached) -> list[int]:
+    """What uses a result, without the tuple that the program returns."""
+    root = int(graph.root[graph.entry])
+    return [row for row in on.rows if row != root or graph.opcode(row) not in PLUMBING]
+
+
+def _in_further_loops(graph: HloGraph, row: int, rows: Iterable[int]) -> int:
+    """How many of some instructions are in a loop that the first one is not in."""
+    own = _loops(graph, row)
+    return sum(bool(_loops(graph, each) - own) for each in rows)
+
+
+def _loops(graph: HloGraph, row: int) -> frozenset[int]:
+    return frozenset(
+        caller for _, caller in graph.chain(row) if caller is not None and graph.opcode(caller) == "while"
+    )
+
+
+def _copies(op: Node) -> Iterable[str]:
+    if op.changes_layout:
+        yield f"It only lays an array out anew: {op.moves}."
+    elif " to " in op.moves:
+        yield f"It moves an array from {op.moves}, and changes nothing of it."
+    elif op.moves:
+        yield "It copies an array as it is: so it keeps one that is changed in place, or that two need."
+
+
+def _pair(program: Program, op: Node) -> Iterable[str]:
+    if not op.partner:
+        return
+    graph = program.graph
+    other = graph.row(op.partner)
+    if other is None:
+        return
+    begin, end = (op.row, other) if op.opcode.endswith("-start") or op.opcode in ("send", "recv") else (other, op.row)
+    between = graph.position(end) - graph.position(begin) - 1
+    is_known = graph.is_scheduled and graph.computation(begin) == graph.computation(end)
+    apart = f", with {counted(between, 'instruction')} between them" if is_known else ""
+    if op.row == begin:
+        yield f"It starts what {op.partner} waits for{apart}."
+    else:
+        yield f"It waits for what {op.partner} started{apart}."
+
+
+def why_not_fused(program: Program, op: Node, back: Reached, on: Reached) -> tuple[str, ...]:
+    """Why an op stands on its own, as far as its neighbours tell; nothing where that is no question."""
+    graph = program.graph
+    is_plumbing = op.opcode in PLUMBING or op.opcode in _GIVEN
+    if is_plumbing or op.opcode == "fusion" or not _runs_alone(graph, op.row):
+        return ()
+    if op.opcode in _NEVER_FUSED or op.opcode.endswith(_HALVES):
+        return (f"XLA keeps every {op.opcode} as an op of its own",)
+    reasons = []
+    makers = {graph.opcode(row) for row in back.rows}
+    users = _users(graph, on)
+    opcodes = {graph.opcode(row) for row in users}
+    if back.rows and makers <= {"parameter"}:
+        reasons.append("what it takes are arguments of the program: there is no op before it to fuse with")
+    elif makers & (_NEVER_FUSED | {"while", "conditional"}):
+        reasons.append(f"what it takes comes from {_listed(sorted(makers & (_NEVER_FUSED | {'while', 'conditional'})))}")
+    if not users:
+        reasons.append("nothing uses its result but the program's caller, or the next pass of the loop")
+    elif opcodes <= _NEVER_FUSED | {one for one in opcodes if one.endswith(_HALVES)}:
+        reasons.append(f"its users take arrays from memory: {_listed(sorted(opcodes))}")
+    elif len(users) > 1:
+        reasons.append(f"{len(users)} ops use its result: fused, each would compute it again")
+    if op.changes_layout and not reasons:
+        reasons.append("a copy that changes the layout parts two ops that lay their arrays out in different ways")
+    return tuple(reasons) or ("its neighbours do not tell",)
+
+
+def _runs_alone(graph: HloGraph, row: int) -> bool:
+    """Whether an instruction is an op of its own: of the program, or of what a loop, a branch or a call runs."""
+    callers = [caller for _, caller in graph.chain(row) if caller is not None]
+    return all(graph.opcode(caller) in ("while", "conditional", "call") for caller in callers)
+
+
+def _is_entry(graph: HloGraph, row: int) -> bool:
+    return graph.computation(row) == graph.entry
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
