@@ -42,6 +42,7 @@ ORDERS = {
         "findings",
         "memory",
         "ops",
+        "graph",
         "inference",
         "hosts",
         "overview",

@@ -1,4 +1,4 @@
-"""Compiled modules without a profile: HLO files as a run of their own, which has only a memory page."""
+"""Compiled modules without a profile: HLO files as a run of their own, which has a memory page and graphs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
 from tpuprof.parsers.files.places import inside
 from tpuprof.parsers.files.recognise import HLO_ENDINGS
-from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file
+from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file, read_whole_module
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
 from tpuprof.parsers.memory.model import MemoryPage
+from tpuprof.parsers.pages.graph.programs import Programs
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
 
 _OF_TEXTS = (
@@ -62,7 +63,12 @@ def _holds_hlo(path: str) -> bool:
     """Whether a folder has files named like HLO modules, or a file of any name is one."""
     files = find_hlo_files(path)
     if os.path.isfile(path):
-        read_hlo_file(files[0])
+        try:
+            read_hlo_file(files[0])
+        except ProfileError as error:
+            if error.code != "no_buffers":
+                raise
+            read_whole_module(files[0])
     return bool(files)
 
 
@@ -80,7 +86,7 @@ def without_allocators() -> ProfileError:
 
 def no_page_of_modules(path: str, page: str) -> ProfileError:
     """For a page that compiled modules do not have."""
-    sentence = f"{printable(path)} holds compiled modules of XLA, no profile: they have the page memory, not {page}."
+    sentence = f"{printable(path)} holds compiled modules of XLA, no profile: they have memory and graph, not {page}."
     return ProfileError("only_hlo", sentence, f"tpuprof-tui report memory {printable(path)}", EXIT_NOT_FOUND)
 
 
@@ -104,7 +110,7 @@ def open_hlo(path: str) -> Logdir:
 
 
 class HloSession:
-    """Serves HLO files as `parsers.session.session.Session` serves a profile; only the memory page has figures.
+    """Serves HLO files as `parsers.session.session.Session` serves a profile; only memory and graphs are in them.
 
     Args:
         run: what `open_hlo` found.
@@ -125,6 +131,10 @@ class HloSession:
             self._compiled = CompiledModules([source], notes=(_OF_TEXTS.format(texts),) if texts else ())
         return self._compiled
 
+    def graphs(self, host: str | None = None) -> Programs:
+        """The modules as graphs, without times."""
+        return Programs(self.memory(host), None)
+
     def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
         """A page without allocators that says why."""
         return MemoryProfilePage((), (), NO_ALLOCATORS)
@@ -143,7 +153,7 @@ class HloSession:
 
 
 ONLY_HLO = (
-    "These are compiled modules, not a profile: the memory tab has all there is to show.",
+    "These are compiled modules, not a profile: the memory tab has what there is to show, and g there the graph.",
     "capture a profile for this page",
 )
 """Sentence and hint."""

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
     from tpuprof.parsers.pages.collectives.model import CollectivesPage
     from tpuprof.parsers.pages.counters import CountersPage
+    from tpuprof.parsers.pages.graph.programs import Programs
     from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.pages.input.model import InputPipelinePage
     from tpuprof.parsers.pages.memory import CompiledModules
@@ -67,6 +68,9 @@ class Pages(Protocol):
 
     def memory(self, host: str | None = None) -> CompiledModules:
         """The compiled modules."""
+
+    def graphs(self, host: str | None = None) -> Programs:
+        """The compiled modules as graphs."""
 
     def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
         """What the allocators reported."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: e
     from tpuprof.parsers.memory.model import Capacity
     from tpuprof.parsers.pages.collectives.model import CollectivesPage
     from tpuprof.parsers.pages.counters import CountersPage
+    from tpuprof.parsers.pages.graph.programs import Programs
     from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.pages.inference import InferencePage
     from tpuprof.parsers.pages.input.model import InputPipelinePage
@@ -389,6 +390,15 @@ class Session:
         from tpuprof.parsers.pages.memory import reported_capacity  # noqa: PLC0415
 
         return reported_capacity(allocator for part in self._memory_over_time(host)[0] for allocator in part.allocators)
+
+    def graphs(self, host: str | None = None) -> Programs:
+        """The compiled modules of one host, or of all, as graphs with the times of their ops; errors as for `overview`.
+
+        It parses none; `Programs.find` does.
+        """
+        from tpuprof.parsers.pages.graph.programs import Programs  # noqa: PLC0415
+
+        return Programs(self.memory(host), self.ops(host))
 
     def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
         """The memory that the allocators of one host, or of all hosts, reported; errors as for `overview`."""

@@ -139,6 +139,7 @@ ACTIONS: tuple[Action, ...] = (
     _command("compare_op", "c", "Mark the op; on another one: both side by side", "compare"),
     _command("same_op", "o", "The op, step or finding where there is more on it", "same op"),
     _command("on_timeline", "O", "The op's longest run on the timeline"),
+    _command("graph", "g", "The op's graph: operands, users, text of the HLO", "graph"),
     _command("buffers", "B", "The op's buffers in memory"),
     Action("search", ("slash",), "/", "Search; in a table, filter", "search", lambda now: now.has_page),
     Action("next_match(1)", ("n",), "n", "Next match", "next", lambda now: now.searching),

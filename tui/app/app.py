@@ -98,14 +98,14 @@ class MainScreen(AppScreen):
         self.tab_name = TAB_NAMES[options.tab]
         self.detail = LineCanvas(look, lambda width, _: [self.tab.detail_line(width)], id="detail")
         self.rule = LineCanvas(look, lambda _, height: gutter_lines(height, self.look.glyphs), id="rule")
-        self.jumps = Jumps(self)
         self.comparisons = Comparisons(self, options)
         self.shown = Shown(self, path, options, find, open_session)
+        self.jumps = Jumps(self, self.shown)
         self.captures = Captures(self, self.shown, options.demo, options.only_hlo)
         self.lists = Lists(self, self.shown, None if options.only_hlo else self.comparisons.compare, now)
         self.watcher = Watch(self, self.shown, options, self.captures, self.lists, now)
         self.shown.loaded = self.watcher.begin  # what was asked for is there: time to look for what comes
-        self.shown.compared = self.lists.show_hosts
+        self.shown.above = {"hosts": self.lists.show_hosts, "graph": self.jumps.show_graph}
         self._actions = self._named_actions()
         self._can_capture = not options.only_hlo
         self._is_filter = False
@@ -414,7 +414,9 @@ class MainScreen(AppScreen):
         return note_lines(self.shown.overview, self.shown.problems, note, verdict, unknown, width, glyphs)
 
     def _help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        return help_lines(self.situation, self.tab.motions, self.tab.help_lines(width, glyphs), width, glyphs)
+        motions = [(keys.replace("g G, Home", "Home G,"), words) for keys, words in self.tab.motions]
+        motions = motions if "graph" in self.tab.commands else list(self.tab.motions)
+        return help_lines(self.situation, motions, self.tab.help_lines(width, glyphs), width, glyphs)
 
 
 class TpuprofApp(ScreenApp):

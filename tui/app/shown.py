@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.text import printable
@@ -17,10 +17,11 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.stage import Stage
 from tpuprof.tui.pages import TAB_NAMES, tab_of
 from tpuprof.tui.widgets.states import Decoding, Failed, Searching, State, Stopped
+from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
-    from tpuprof.parsers.pages.hosts.model import HostsPage
+    from tpuprof.parsers.pages.graph.programs import Programs
     from tpuprof.parsers.pages.overview.model import Overview
 
 FIRST = TAB_NAMES[0]
@@ -37,7 +38,8 @@ class Shown:
         path, logdir: where runs are looked for, and the runs that it led to.
         run, host: what the tabs show; core: the one core or chip that they are narrowed to, ``host:2``.
         progress: how far the load under way is, where that is known.
-        loaded, compared: called when a load is done, and when the hosts of the run are compared.
+        loaded: called when a load is done.
+        above: what shows a page that has no tab, by its name.
     """
 
     def __init__(self, stage: Stage, path: str, options: AppOptions, find: FindRuns, open_session: OpenSession) -> None:
@@ -48,12 +50,12 @@ class Shown:
         self.core: str | None = options.core
         self.progress: LoadProgress | None = None
         self.loaded: Callable[[], object] = lambda: None
-        self.compared: Callable[[HostsPage], object] = lambda _: None
+        self.above: Mapping[str, Callable[[Any], object]] = {}
         self._stage = stage
         self._is_of_hlo = options.only_hlo
         self._overview: Overview | None = None
         first = ("memory",) if options.only_hlo else (FIRST,)
-        self._wanted = Request(path, options.run, options.host, pages=first, core=options.core)
+        self._asked = self._wanted = Request(path, options.run, options.host, pages=first, core=options.core)
         self._loader = loader.Loader(find, open_session, partial(stage.report, self))
 
     # --- what is there
@@ -100,7 +102,7 @@ class Shown:
         """Begins to load; what is being loaded is given up."""
         if request.pages == self._wanted.pages:  # else it is more of the run: r still loads what was asked for
             self._wanted = request
-        self.progress = None
+        self.progress, self._asked = None, request
         job = self._loader.begin(request)
         run = request.run_name if request.logdir else None
         self._show(Decoding(printable(run)) if run else Searching(shown(self.path)), waiting=True)
@@ -187,14 +189,21 @@ class Shown:
 
     def _show(self, state: State, *, late: bool = False, waiting: bool = False) -> None:
         """Shows a state in all tabs, in those that load when they are shown, or in those with nothing to show yet."""
+        if waiting and not self._loads_tab:
+            return
         for name, tab in self._stage.tabs.items():
             if not (late and name == FIRST) and not (waiting and tab.is_whole):
                 tab.show_state(state)
 
+    @property
+    def _loads_tab(self) -> bool:
+        """Whether what was asked for last is a tab's page, and not one that opens above the tabs."""
+        return any(page not in self.above for page in self._asked.pages)
+
     def _take_page(self, news: PageReady) -> None:
         name = tab_of(news.page)
         if name not in self._stage.tabs:
-            self.compared(news.payload)
+            self.above[news.page](news.payload)
             return
         if news.page == FIRST:
             self._settle(news)
@@ -219,6 +228,9 @@ class Shown:
     def _take_failure(self, news: LoadFailed) -> None:
         self._loader.settle()
         self.progress = None
+        if not self._loads_tab:
+            self._stage.flash = news.error.sentence
+            return
         if news.error.code in _NO_LOGDIR:
             self.logdir = None
         searched = self.logdir.searched if self.logdir else ()
@@ -237,22 +249,58 @@ class Shown:
 class Jumps:
     """Does what keys do on one tab alone, which may lead to where another one has more, and finds the way back."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, shown: Shown) -> None:
         self._stage = stage
+        self._shown = shown
         self._came_from = FIRST
+        self._wanted: Jump | None = None
+        self._graphs: tuple[object, Programs] | None = None
 
     def command(self, name: str, by: int = 1) -> None:
         """Does a command of the shown tab."""
-        stage, before = self._stage, self._stage.tab_name
-        jump = stage.tabs[before].jump(name)
+        tab = self._stage.tabs[self._stage.tab_name]
+        jump = tab.jump(name)
         if jump is None:
-            stage.flash = stage.tabs[before].command(name, by)
+            self._stage.flash = tab.command(name, by)
         else:
-            stage.show_tab(jump.tab)
-            if jump.what:
-                stage.flash = stage.tabs[jump.tab].go_to(jump.what, jump.name, jump.program)
+            self.follow(jump)
+
+    def follow(self, jump: Jump) -> None:
+        """Goes to where another tab, or the graph, has more."""
+        stage, before = self._stage, self._stage.tab_name
+        if jump.tab == "graph":
+            self._open_graph(jump)
+            return
+        stage.show_tab(jump.tab)
+        if jump.what:
+            stage.flash = stage.tabs[jump.tab].go_to(jump.what, jump.name, jump.program)
         if stage.tab_name != before:
             self._came_from = before
+
+    def _open_graph(self, jump: Jump) -> None:
+        """Opens the graph of an op; what it needs of the run is read the first time."""
+        self._wanted = jump
+        if self._graphs is not None and self._graphs[0] == self._of:
+            self.show_graph(self._graphs[1])
+        elif self._shown.is_loading:
+            self._stage.flash = "The profile is still being read: g again when it is"
+        else:
+            self._shown.load_page("graph")
+
+    @property
+    def _of(self) -> object:
+        """What the graphs are of: a run as it is, its host and core."""
+        return self._shown.run, self._shown.host, self._shown.core
+
+    def show_graph(self, programs: Programs) -> None:
+        """Shows the graph that was asked for last."""
+        self._graphs = (self._of, programs)
+        if self._wanted is not None:
+            self._stage.open_screen("graph", (programs, self._wanted, self._shown.run, self._return))
+
+    def _return(self, jump: Jump) -> None:
+        self.follow(jump)
+        self._stage.redraw()
 
     def forget(self) -> None:
         """A tab was shown that no jump led to, or a jump begins."""

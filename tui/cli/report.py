@@ -13,7 +13,7 @@ from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.common import PROGRAM, UsageParser
 from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
-from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Asked
+from tpuprof.tui.report.page import FORMATS, OF_SOME_PAGES, WITHOUT_WARNINGS, Asked
 
 if TYPE_CHECKING:  # imported when a page needs them
     from tpuprof.parsers.files.logdir import Logdir, Run
@@ -28,7 +28,6 @@ SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
 GROUPED_BY = ("source", "function", "stack", "device", "kind")
 """What live arrays can be grouped by, `parsers.memory.live_arrays.BY`."""
 
-_TIMELINE_FORMATS = (*FORMATS, "perfetto")
 _MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 
 
@@ -39,8 +38,9 @@ def report_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> 
     parser.add_argument("page", metavar="PAGE", help=", ".join(PAGE_NAMES))
     common.add_choice_of_profile(parser)
     common.add_reading(parser)
-    formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz"
-    parser.add_argument("--format", choices=_TIMELINE_FORMATS, default="text", help=formats)
+    formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz; "
+    formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto"
+    parser.add_argument("--format", choices=(*FORMATS, *OF_SOME_PAGES), default="text", help=formats)
     rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
     parser.add_argument("--limit", type=common.whole_number, metavar="N", help=rows)
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
@@ -56,6 +56,11 @@ def report_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> 
     timeline.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
     timeline.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="up to this instant")
     timeline.add_argument("--track", metavar="NAME", help="of tracks with NAME in their section / name")
+    graph = parser.add_argument_group("graph", "Of which op, in which module, how far around it:")
+    op = "name of an HLO op or framework op (default: the one that takes most time)"
+    graph.add_argument("--op", metavar="NAME", help=op)
+    around = "steps over operands and users (default: 1)"
+    graph.add_argument("--around", type=common.whole_number, metavar="N", help=around)
     memory = parser.add_argument_group("memory", "Which compiled module, and which memory:")
     module = "name, or name(program id) (default: the one with the largest HBM peak)"
     memory.add_argument("--module", metavar="MODULE", help=module)
@@ -107,11 +112,13 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
 
 def _check_options(args: argparse.Namespace, page: Page) -> None:
     """Sees, before any work, that the options go with the page."""
-    if args.format == "perfetto" and "perfetto" not in page.formats:
-        raise ProfileError("usage", f"--format perfetto is for the page timeline, not {args.page}.", HELP, EXIT_USAGE)
+    if args.format not in (*FORMATS, *page.formats):
+        its_page = next(one.name for one in PAGES if args.format in one.formats)
+        sentence = f"--format {args.format} is for the page {its_page}, not {args.page}."
+        raise ProfileError("usage", sentence, HELP, EXIT_USAGE)
     for owner in PAGES:
-        for name, option in owner.options.items() if owner is not page else ():
-            if getattr(args, name) not in (None, False):
+        for name, option in owner.options.items():
+            if name not in page.options and getattr(args, name) not in (None, False):
                 sentence = f"{option} is for the page {owner.name}, not {args.page}."
                 raise ProfileError("usage", sentence, HELP, EXIT_USAGE)
     options = {name: getattr(args, name) for name in page.options}
@@ -119,6 +126,9 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     if args.format == "perfetto" and common.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto is nothing to read on a terminal."
         raise ProfileError("usage", sentence, "--output trace.json.gz", EXIT_USAGE)
+    if args.format == "proto" and common.output_file(args) is None:
+        sentence = "A protocol buffer is nothing to print."
+        raise ProfileError("usage", sentence, "--output module.hlo_proto.pb", EXIT_USAGE)
     for name in ("host", "core"):
         if page.without_host and getattr(args, name) is not None:
             raise ProfileError("usage", page.without_host, f"leave --{name} out", EXIT_USAGE)

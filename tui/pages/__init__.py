@@ -52,6 +52,7 @@ class Page:
 
 _OF_TIMELINE = {"from_ps": "--from", "to_ps": "--to", "track": "--track"}
 _OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device"}
+_OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
 _OF_ALL_DEVICES = "A device memory profile is of one process, and of all its devices."
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
@@ -71,6 +72,7 @@ PAGES: tuple[Page, ...] = (
     Page("kernels", "ops.report.kernels", {}),
     Page("roofline", "ops.report.roofline", {}),
     Page("counters", "counters.report", {}),
+    Page("graph", "graph.report", _OF_GRAPH, ("dot", "hlo", "proto"), is_of_memory=True, takes_hlo=True),
     Page("memory", "memory.report.module", _OF_MEMORY, is_of_memory=True, takes_hlo=True),
     Page("memory-profile", "memory.report.profile", {}, is_of_memory=True),
     Page("live-arrays", "commands.live_arrays.report", {"by": "--by"}, is_of_arrays=True, without_host=_OF_ALL_DEVICES),
@@ -195,6 +197,7 @@ TAB_NAMES: tuple[str, ...] = tuple(tab.name for tab in TABS)
 _ABOVE = {
     "runs": "runs.popup:RunsPopup",
     "hosts": "hosts.popup:HostsPopup",
+    "graph": "graph.screen:GraphScreen",
     "oom": "commands.oom.screen:TriageScreen",
     "diff": "commands.diff.screen:DiffScreen",
     "live-arrays": "commands.live_arrays.screen:LiveArraysScreen",
@@ -206,6 +209,7 @@ _LOADS = {
     **{tab.name: tab.load for tab in TABS},
     **{view.name: view.load for tab in TABS for view in tab.views},
     "hosts": "hosts.load",
+    "graph": "graph.load",
 }
 
 Tell = Callable[[str, object], object]

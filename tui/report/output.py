@@ -27,6 +27,7 @@ Produce = Callable[[Write], None]
 """Makes a report: calls what it is given with piece after piece."""
 
 _COMPRESSION = 6
+_FOR_ME = 0o600
 _NAMES_LOOKED_AT = 20_000
 
 
@@ -95,11 +96,12 @@ def _in_run_folder(folder: str) -> bool:
     return ("plugins", "profile") in pairwise(folder.split(os.sep))
 
 
-def stream_file(path: str, produce: Produce, compressed: bool = False) -> None:
+def stream_file(path: str, produce: Produce, compressed: bool = False, *, is_private: bool = False) -> None:
     """Writes a file in one move: a reader sees the old one or the whole new one. Devices and pipes are written into.
 
     Args:
         compressed: with gzip, without time and name, so that the same report is the same file.
+        is_private: for this user's eyes alone.
 
     Raises:
         ProfileError: it can't be written; nothing is left behind, whatever goes wrong.
@@ -113,11 +115,13 @@ def stream_file(path: str, produce: Produce, compressed: bool = False) -> None:
     temporary = os.path.join(folder, f".{name[:100]}.{os.getpid()}.tmp")
     try:
         with _opened(temporary, "xb", shown) as file:
+            if is_private:
+                os.fchmod(file.fileno(), _FOR_ME)
             _fill(file, produce, compressed, shown)
             with _telling(shown):
                 os.fsync(file.fileno())
         with _telling(shown):
-            if os.path.exists(target):
+            if os.path.exists(target) and not is_private:
                 os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
             os.replace(temporary, target)
     except BaseException:

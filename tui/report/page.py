@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Figure, Table
     from tpuprof.tui.report.output import Produce
 
-Format = Literal["text", "json", "csv", "md", "perfetto"]
+Format = Literal["text", "json", "csv", "md", "perfetto", "dot", "hlo", "proto"]
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")
 """Formats that every page has."""
 
-WITHOUT_WARNINGS: tuple[Format, ...] = ("csv", "perfetto")
-"""Formats that hold rows or events alone; what there is to warn of goes to standard error."""
+OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "dot", "hlo", "proto")
+"""Formats that a page may have besides (`Page.formats` in the registry)."""
+
+WITHOUT_WARNINGS: tuple[Format, ...] = ("csv", *OF_SOME_PAGES)
+"""Formats that hold rows, events or a graph alone; what there is to warn of goes to standard error."""
 
 Content = TypeVar("Content")
 """What is read of a run to print a page: the page itself, or several."""

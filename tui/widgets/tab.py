@@ -42,12 +42,14 @@ class Jump:
         tab: name of the tab.
         what, name: what to go to there, such as "op" or "step", and its name; empty where the tab itself is all.
         program: id of the op's program; None where that is not known.
+        module: the program's name, or the file that it is in, where that tells it instead.
     """
 
     tab: str
     what: str = ""
     name: str = ""
     program: int | None = None
+    module: str = ""
 
 
 class Tab(LineCanvas):

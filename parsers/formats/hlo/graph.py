@@ -28,6 +28,7 @@ Rows = NDArray[np.int32]
 MISSING = -1
 """The row of an operand that the module lacks."""
 
+_MOST_ORDERED = 64
 _DEEPEST = 64  # calls within calls; a chain that returns to itself ends here
 
 
@@ -71,7 +72,7 @@ class HloGraph:
         module: the module; `proto` decodes one instruction of it.
         first: int32[c + 1]; the first row of each computation, and behind the last.
         operands, users: of each row; an operand as often as it is one, `MISSING` where the module lacks it; users once.
-        controls: rows that must run before, without a value that is needed (control predecessors).
+        controls, controlled: rows that must run before or after without a value that is needed (control dependencies).
         called: computations that each row calls, in the order in which it names them.
         callers: of each computation, the rows that call it.
         order: int32[n]; place in the schedule of its computation, as stored where it has none.
@@ -123,12 +124,14 @@ class HloGraph:
         self.controls = Lists.of(counts["controls"], ids["controls"])
         self.called = Lists.of(counts["called"], [number.get(each, MISSING) for each in ids["called"]])
         self.users = self.operands.turned(row)
+        self.controlled = self.controls.turned(row)
         self.callers = self.called.turned(len(self._computations))
         self.entry = number.get(proto.entry_computation_id, len(self._computations) - 1)
         self._row_of = dict(zip(reversed(names), range(row - 1, -1, -1), strict=True))
         self._names, self._opcodes, self._elements = names, opcodes, elements
         self._first: list[int] = self.first.tolist()
         self._parameters: dict[int, dict[int, int]] = {}
+        self._ordered: dict[int, list[int]] = {}
         self.order, self.is_scheduled = self._schedule()
 
     def __len__(self) -> int:
@@ -195,10 +198,16 @@ class HloGraph:
         """The computation of a name; None where there is none."""
         return next((at for at, one in enumerate(self._computations) if text(one.name) == name.removeprefix("%")), None)
 
-    def rows(self, number: int) -> list[int]:
+    def rows(self, number: int) -> Sequence[int]:
         """The rows of a computation in the order in which they run, as stored where the module does not say."""
-        begin, end = int(self.first[number]), int(self.first[number + 1])
-        return (begin + np.argsort(self.order[begin:end], kind="stable")).tolist()
+        known = self._ordered.get(number)
+        if known is None:
+            begin, end = self._first[number], self._first[number + 1]
+            known = (begin + np.argsort(self.order[begin:end], kind="stable")).tolist()
+            if len(self._ordered) >= _MOST_ORDERED:
+                self._ordered.clear()
+            self._ordered[number] = known
+        return known
 
     def size(self, number: int) -> int:
         """How many instructions a computation has."""

@@ -60,10 +60,9 @@ def instruction_line(graph: HloGraph, row: int, with_metadata: bool = True) -> s
     proto = graph.proto(row)
     root = "ROOT " if row == int(graph.root[graph.computation(row)]) else ""
     operands = ", ".join(f"%{graph.name(each)}" if each >= 0 else "?" for each in graph.operands[row].tolist())
-    shown = ", ".join([f"{shape_text(proto.shape)} {text(proto.opcode)}({operands or literal(proto)})"])
-    return f"{root}%{text(proto.name)} = {shown}" + "".join(
-        f", {one}" for one in _attributes(graph, row, proto, with_metadata)
-    )
+    shown = f"{shape_text(proto.shape)} {text(proto.opcode)}({operands or literal(proto)})"
+    attributes = "".join(f", {one}" for one in _attributes(graph, row, proto, with_metadata))
+    return f"{root}%{text(proto.name)} = {shown}{attributes}"
 
 
 def literal(proto: hlo_pb2.HloInstructionProto) -> str:
@@ -77,11 +76,27 @@ def literal(proto: hlo_pb2.HloInstructionProto) -> str:
     return str(values[0]) if len(values) == 1 and not proto.shape.dimensions else "{...}"
 
 
-def _attributes(
-    graph: HloGraph, row: int, proto: hlo_pb2.HloInstructionProto, with_metadata: bool
-) -> Iterator[str]:
+def _attributes(graph: HloGraph, row: int, proto: hlo_pb2.HloInstructionProto, with_metadata: bool) -> Iterator[str]:
     """The attributes of an instruction, in XLA's words."""
     opcode = text(proto.opcode)
+    yield from _of_shapes(proto, opcode)
+    if opcode == "dot":
+        yield from _of_dot(proto.dot_dimension_numbers)
+    if proto.fusion_kind:
+        yield f"kind={text(proto.fusion_kind)}"
+    yield from _called(graph, row, opcode)
+    yield from _of_collective(proto)
+    if proto.custom_call_target:
+        yield f'custom_call_target="{text(proto.custom_call_target)}"'
+    controls = [graph.name(each) for each in graph.controls[row].tolist() if each >= 0]
+    if controls:
+        yield f"control-predecessors={{{', '.join(f'%{name}' for name in controls)}}}"
+    if with_metadata:
+        yield from _metadata(graph, proto)
+
+
+def _of_shapes(proto: hlo_pb2.HloInstructionProto, opcode: str) -> Iterator[str]:
+    """Dimensions, slices, indices and windows."""
     if proto.dimensions or opcode in ("broadcast", "concatenate", "reduce", "reverse", "transpose"):
         yield f"dimensions={_braces(proto.dimensions)}"
     if proto.slice_dimensions:
@@ -95,17 +110,19 @@ def _attributes(
         yield f"direction={text(proto.comparison_direction)}"
     if proto.HasField("window"):
         yield from _window(proto.window)
-    if opcode == "dot":
-        numbers = proto.dot_dimension_numbers
-        for side, batch, contracting in (
-            ("lhs", numbers.lhs_batch_dimensions, numbers.lhs_contracting_dimensions),
-            ("rhs", numbers.rhs_batch_dimensions, numbers.rhs_contracting_dimensions),
-        ):
-            yield from [f"{side}_batch_dims={_braces(batch)}"] if batch else []
-            yield f"{side}_contracting_dims={_braces(contracting)}"
-    if proto.fusion_kind:
-        yield f"kind={text(proto.fusion_kind)}"
-    yield from _called(graph, row, opcode)
+
+
+def _of_dot(numbers: hlo_pb2.DotDimensionNumbers) -> Iterator[str]:
+    for side, batch, contracting in (
+        ("lhs", numbers.lhs_batch_dimensions, numbers.lhs_contracting_dimensions),
+        ("rhs", numbers.rhs_batch_dimensions, numbers.rhs_contracting_dimensions),
+    ):
+        yield from [f"{side}_batch_dims={_braces(batch)}"] if batch else []
+        yield f"{side}_contracting_dims={_braces(contracting)}"
+
+
+def _of_collective(proto: hlo_pb2.HloInstructionProto) -> Iterator[str]:
+    """Channel, and who takes part."""
     if proto.channel_id:
         yield f"channel_id={proto.channel_id}"
     groups = proto.replica_groups or proto.collective_device_list.replica_groups
@@ -119,15 +136,8 @@ def _attributes(
     if proto.source_target_pairs:
         pairs = (f"{{{pair.source},{pair.target}}}" for pair in proto.source_target_pairs[:_MOST_GROUPS])
         yield f"source_target_pairs={{{','.join(pairs)}}}"
-    if proto.custom_call_target:
-        yield f'custom_call_target="{text(proto.custom_call_target)}"'
     if proto.is_host_transfer:
         yield "is_host_transfer=true"
-    controls = [graph.name(each) for each in graph.controls[row].tolist() if each >= 0]
-    if controls:
-        yield f"control-predecessors={{{', '.join(f'%{name}' for name in controls)}}}"
-    if with_metadata:
-        yield from _metadata(graph, proto)
 
 
 def _called(graph: HloGraph, row: int, opcode: str) -> Iterator[str]:

@@ -17,6 +17,8 @@ from tpuprof.parsers.pages.graph.programs import Program
 _GIVEN = frozenset(("parameter", "constant", "iota", "partition-id", "replica-id", "rng-get-and-update-state"))
 """What needs no computing before."""
 
+_GIVEN_WORDS = {"parameter": "arguments of the program", "constant": "constants"}
+
 _NEVER_FUSED = frozenset(
     (
         *("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute", "ragged-all-to-all"),
@@ -42,8 +44,8 @@ def _waits(program: Program, op: Node, back: Reached) -> str:
     computed = [row for row in back.rows if graph.opcode(row) not in _GIVEN]
     if not computed:
         given = sorted({graph.opcode(row) for row in back.rows})
-        words = {"parameter": "arguments of the program", "constant": "constants"}
-        return f"waits for nothing: needs {_listed([words.get(one, one) for one in given])}" if given else "needs nothing"
+        kinds = [_GIVEN_WORDS.get(one, one) for one in given]
+        return f"waits for nothing: needs {_listed(kinds)}" if given else "needs nothing"
     last = _last(program, computed)
     rest = len(computed) - 1
     more = "" if back.is_all else " or more"
@@ -83,7 +85,9 @@ def _feeds(program: Program, op: Node, on: Reached) -> str:
     if not rows:
         at, caller = next(graph.chain(op.row))
         is_given = op.is_root and caller is not None
-        return f"is what {graph.computation_name(at)} returns to {graph.name(caller or 0)}" if is_given else "feeds no op"
+        return (
+            f"is what {graph.computation_name(at)} returns to {graph.name(caller or 0)}" if is_given else "feeds no op"
+        )
     more = "" if on.is_all else " or more"
     names = [graph.name(row) for row in rows[:_NAMED]]
     if len(rows) > _NAMED:
@@ -107,9 +111,7 @@ def _in_further_loops(graph: HloGraph, row: int, rows: Iterable[int]) -> int:
 
 
 def _loops(graph: HloGraph, row: int) -> frozenset[int]:
-    return frozenset(
-        caller for _, caller in graph.chain(row) if caller is not None and graph.opcode(caller) == "while"
-    )
+    return frozenset(caller for _, caller in graph.chain(row) if caller is not None and graph.opcode(caller) == "while")
 
 
 def _copies(op: Node) -> Iterable[str]:
@@ -153,7 +155,9 @@ def why_not_fused(program: Program, op: Node, back: Reached, on: Reached) -> tup
     if back.rows and makers <= {"parameter"}:
         reasons.append("what it takes are arguments of the program: there is no op before it to fuse with")
     elif makers & (_NEVER_FUSED | {"while", "conditional"}):
-        reasons.append(f"what it takes comes from {_listed(sorted(makers & (_NEVER_FUSED | {'while', 'conditional'})))}")
+        reasons.append(
+            f"what it takes comes from {_listed(sorted(makers & (_NEVER_FUSED | {'while', 'conditional'})))}"
+        )
     if not users:
         reasons.append("nothing uses its result but the program's caller, or the next pass of the loop")
     elif opcodes <= _NEVER_FUSED | {one for one in opcodes if one.endswith(_HALVES)}:

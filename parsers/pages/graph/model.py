@@ -85,7 +85,7 @@ class Called:
 
     Attributes:
         number: in the module's graph.
-        name, role: its name, and what it is to its caller: ``calls``, ``body``, ``condition``, ``branch``, ``to_apply``.
+        name, role: its name, and what it is to its caller: ``calls``, ``body``, ``condition``, ``branch 0``.
         instructions: how many it has.
         root: row of what it returns; None for an empty one.
         first: names of its instructions, parameters and constants left out, the last ones first; at most `MOST_INSIDE`.
@@ -132,8 +132,8 @@ class Neighbourhood:
         path: the computations from the program's own to that of the op.
         answers: sentences: what it waits for, what it feeds, what it is for.
         why_not_fused: why it is no part of a fusion, as far as its neighbours tell; empty where that is no question.
-        sources, sinks: names of what computes its operands, and of what uses its result, behind what only hands values
-            on.
+        sources, sinks: rows of what computes its operands, and of what uses its result, behind what only hands values
+            on; `is_all_sources` and `is_all_sinks` tell whether there are no more.
         in_loops: how many loops it is in.
         instructions, computations: of the module.
         unknown: dotted key to the reason why a figure is None.
@@ -148,8 +148,10 @@ class Neighbourhood:
     path: tuple[PathStep, ...]
     answers: tuple[str, ...]
     why_not_fused: tuple[str, ...]
-    sources: tuple[str, ...]
-    sinks: tuple[str, ...]
+    sources: tuple[int, ...]
+    sinks: tuple[int, ...]
+    is_all_sources: bool
+    is_all_sinks: bool
     in_loops: int
     instructions: int
     computations: int

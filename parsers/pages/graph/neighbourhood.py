@@ -41,13 +41,15 @@ def neighbourhood(program: Program, row: int) -> Neighbourhood:
         operands=operands,
         operand_controls=controls,
         users=tuple(graph.users[row].tolist()),
-        user_controls=tuple(_controlled(graph, row)),
+        user_controls=tuple(graph.controlled[row].tolist()),
         called=tuple(_called(graph, row)),
         path=tuple(_path(graph, chain)),
         answers=answers(program, op, back, on),
         why_not_fused=why_not_fused(program, op, back, on),
-        sources=tuple(map(graph.name, back.rows)),
-        sinks=tuple(map(graph.name, on.rows)),
+        sources=back.rows,
+        sinks=on.rows,
+        is_all_sources=back.is_all,
+        is_all_sinks=on.is_all,
         in_loops=sum(caller is not None and graph.opcode(caller) == "while" for _, caller in chain),
         instructions=len(graph),
         computations=graph.computation_count,
@@ -75,6 +77,14 @@ def user(program: Program, here: Neighbourhood, index: int) -> Neighbour:
     return _neighbour(program, every[index], places, is_user=True)
 
 
+def behind(program: Program, here: Neighbourhood, index: int, is_user: bool) -> Neighbour:
+    """One of the instructions that make its operands, or use its result, behind what only hands values on."""
+    row = (here.sinks if is_user else here.sources)[index]
+    lists = program.graph.operands[row if is_user else here.op.row].tolist()
+    wanted = here.op.row if is_user else row
+    return Neighbour(program.node(row), tuple(place for place, each in enumerate(lists) if each == wanted))
+
+
 def _neighbour(program: Program, row: int, places: tuple[int, ...], is_user: bool) -> Neighbour:
     graph, node = program.graph, program.node(row)
     if node.opcode not in reach.PLUMBING:
@@ -82,16 +92,6 @@ def _neighbour(program: Program, row: int, places: tuple[int, ...], is_user: boo
     found = reach.sinks(graph, row) if is_user else reach.maker(graph, row)
     names = tuple(graph.name(each) for each in found.rows if each != row)
     return Neighbour(node, places, names[:_MOST_BEHIND], found.is_all and len(names) <= _MOST_BEHIND)
-
-
-def _controlled(graph: HloGraph, row: int) -> Iterator[int]:
-    """Instructions that must wait for this one without needing its value."""
-    number = graph.computation(row)
-    begin, end = int(graph.first[number]), int(graph.first[number + 1])
-    low, high = int(graph.controls.begin[begin]), int(graph.controls.begin[end])
-    if low == high:
-        return
-    yield from (each for each in range(begin, end) if row in graph.controls[each])
 
 
 def _called(graph: HloGraph, row: int) -> Iterator[Called]:
@@ -155,8 +155,8 @@ def around(graph: HloGraph, row: int, steps: int, most: int = MOST_AROUND) -> Ar
         here = waiting.popleft()
         if distance[here] >= steps:
             continue
-        near = (*graph.operands[here].tolist(), *graph.controls[here].tolist(), *graph.users[here].tolist())
-        for each in (*near, *_controlled(graph, here)):
+        lists = graph.operands, graph.controls, graph.users, graph.controlled
+        for each in (near for listed in lists for near in listed[here].tolist()):
             if each >= 0 and each not in distance:
                 if len(distance) >= most:
                     is_all = False

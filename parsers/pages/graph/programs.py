@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
-from tpuprof.parsers.formats.hlo.graph import HloGraph
+from tpuprof.parsers.formats.hlo.graph import HloGraph, Lists
 from tpuprof.parsers.formats.hlo.shapes import Shape, shape_of_proto, shape_text
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.memory.model import ModuleLabel, space_name
@@ -303,7 +303,7 @@ def partner(graph: HloGraph, row: int) -> str:
     return ""
 
 
-def _half(graph: HloGraph, row: int, lists: Mapping[int, Iterable[int]], ends: tuple[str, ...]) -> str:
+def _half(graph: HloGraph, row: int, lists: Lists, ends: tuple[str, ...]) -> str:
     known: set[int] = set()
     while row not in known:
         known.add(row)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModulePeaks, SpaceMemory
+from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModuleLabel, ModulePeaks, SpaceMemory
 from tpuprof.parsers.memory.modules.landmarks import backward_from, next_peak, stays_of
 from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
@@ -136,6 +136,19 @@ class BuffersView:
         if buffer is None or buffer.opcode in (None, "parameter", "constant"):
             return None
         return buffer.name.partition("{")[0]
+
+    @property
+    def module(self) -> ModuleLabel | None:
+        """The module that is shown, or can't be; None where there is none."""
+        if self._shown is not None:
+            return self._shown.module
+        modules = self._pages.page.modules
+        return modules[0].module if modules else None
+
+    @property
+    def instruction(self) -> str:
+        """The instruction that defines the buffer under the cursor; empty on a group, and without one."""
+        return self.buffer.name.partition("{")[0] if self.buffer is not None else ""
 
     @property
     def source(self) -> str | None:

@@ -176,14 +176,25 @@ class MemoryTab(Tab):
         """What keys do here besides moving."""
         if self._pages is None:
             return ()
-        jumps = ("same_op", "on_timeline") if self.op_name is not None else ()
+        jumps: tuple[str, ...] = ("same_op", "on_timeline") if self.op_name is not None else ()
+        jumps += ("graph",) if self._graph_of is not None else ()
         arrays = ("live_arrays",) if self._arrays is not None and self._arrays.page is not None else ()
         return ("memory_view", *jumps, *arrays, *(self.view.commands if self.view is not None else ()))
 
     def jump(self, command: str) -> Jump | None:
         """From a buffer to the op that defines it, in the ops tab or on the timeline."""
+        if command == "graph":
+            return self._graph_of
         tab = {"same_op": "op-profile", "on_timeline": "timeline"}.get(command)
         return None if tab is None or self.op_name is None else Jump(tab, "op", self.op_name)
+
+    @property
+    def _graph_of(self) -> Jump | None:
+        """To the graph of what makes the buffer under the cursor; without one, of the module that is shown."""
+        label = self._buffers.module if self._buffers is not None and not self._is_profile else None
+        if label is None or self._buffers is None:
+            return None
+        return Jump("graph", "op", self._buffers.instruction, label.program_id, label.origin)
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:

@@ -258,6 +258,7 @@ class OpsTab(Tab):
             return ()
         other, of_op = self.views.other_view, self.views.op_row is not None
         jumps: tuple[str, ...] = ("buffers",) if of_op else ()
+        jumps += ("graph",) if self._graph_of is not None else ()
         if other is not None:
             op: tuple[str, ...] = ("same_op", "on_timeline") if of_op else ()
             return ("view", *dict.fromkeys((*op, *jumps, *other.jumps())), *other.commands)
@@ -267,17 +268,29 @@ class OpsTab(Tab):
         return ("view", "same_op", "compare_op", *jumps, *(self.view.commands if self.view is not None else ()))
 
     def jump(self, command: str) -> Jump | None:
-        """To the op's longest run on the timeline, to its buffers, or to where another page's view leads."""
+        """To the op's longest run on the timeline, its buffers, its graph, or to where another page's view leads."""
         other = self.views.other_view
         if other is not None and command in (jumps := other.jumps()):
             return jumps[command]
         if command == "on_timeline" and self.views.op_name is not None:
             return Jump("timeline", "op", self.views.op_name)
+        if command == "graph":
+            return self._graph_of
         row = self.views.op_row
         if command != "buffers" or row is None or self._pages is None:
             return None
         table = self._pages.ops.table
         return Jump("memory", "op", table.name[row], int(table.program_id[row]) or None)
+
+    @property
+    def _graph_of(self) -> Jump | None:
+        """To the graph of the op under the cursor, or of the instruction of a fusion; None where there is none."""
+        row = self.views.listed_row
+        if row is None or self._pages is None:
+            return None
+        table = self._pages.listed.table
+        name = self.selection if self.views.at == TREE else None  # there it may be one inside a fusion
+        return Jump("graph", "op", name or table.name[row], int(table.program_id[row]) or None)
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:

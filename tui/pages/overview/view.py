@@ -225,8 +225,10 @@ class OverviewTab(GraphTab[Overview]):
         if place is None or self._shows_latencies:
             return always
         if place.panel == "findings":
+            jump = self._jump_of(page, page.findings[place.index])
+            always = ("graph", *always) if jump.what == "op" else always
             return ("same_op", *always) if goes_somewhere(page.findings[place.index]) else always
-        return ("same_op", *(("on_timeline",) if place.panel == "ops" else ()), *always)
+        return ("same_op", *(("on_timeline", "graph") if place.panel == "ops" else ()), *always)
 
     def command(self, name: str, by: int = 1) -> str:
         """Shows latencies, or the overview with its graph again; or all figures."""
@@ -259,8 +261,11 @@ class OverviewTab(GraphTab[Overview]):
     def jump(self, command: str) -> Jump | None:
         """To where a finding points, to a step or an op's longest run on the timeline, to the op in the ops tab."""
         page, place, selected = self._page, self.place, self.selection
-        if page is None or place is None or selected is None or command not in ("same_op", "on_timeline"):
+        if page is None or place is None or selected is None or command not in ("same_op", "on_timeline", "graph"):
             return None
+        if command == "graph":
+            name = self._jump_of(page, page.findings[place.index]).name if place.panel == "findings" else selected
+            return Jump("graph", "op", name)
         if command == "same_op" and place.panel == "findings":
             return self._jump_of(page, page.findings[place.index])
         if command == "same_op" and place.panel == "ops":

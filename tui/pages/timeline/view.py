@@ -204,14 +204,15 @@ class TimelineTab(Tab):
 
         Before the timeline is there its keys do nothing, rather than what they mean on other tabs.
         """
-        return (*_COMMANDS, "same_op", "buffers") if self.op_name is not None else tuple(_COMMANDS)
+        return (*_COMMANDS, "same_op", "buffers", "graph") if self.op_name is not None else tuple(_COMMANDS)
 
     def jump(self, command: str) -> Jump | None:
         """To the op that the event ran in the ops tab, or to its buffers."""
-        op = self.op_name if command in ("same_op", "buffers") else None
+        op = self.op_name if command in ("same_op", "buffers", "graph") else None
         if op is None:
             return None
-        return Jump("op-profile", "op", op) if command == "same_op" else Jump("memory", "op", op, self.op_program)
+        tab = "graph" if command == "graph" else "memory"
+        return Jump("op-profile", "op", op) if command == "same_op" else Jump(tab, "op", op, self.op_program)
 
     @property
     def op_name(self) -> str | None:

@@ -1,0 +1,1 @@
+"""The graph of a compiled module around an op, and its text."""

@@ -1,0 +1,253 @@
+"""What the graph page tells of an op, its neighbours and what it calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.pages.graph.model import (
+    INSIDE,
+    NO_PROFILE,
+    NO_SIZE,
+    NOT_TIMED,
+    Called,
+    Neighbour,
+    Neighbourhood,
+    Node,
+    PathStep,
+)
+from tpuprof.parsers.pages.graph.neighbourhood import Around, operand, user
+from tpuprof.parsers.pages.graph.programs import Program
+from tpuprof.tui.report.fields import Figure, Table, attribute, object_table
+from tpuprof.tui.report.units import (
+    BYTES,
+    COUNT,
+    FLAG,
+    INTENSITY,
+    NUMBER,
+    SHARE,
+    SHARE_PERCENT,
+    TEXT,
+    TEXTS,
+    TIME_PS,
+    VERBATIM,
+    Unit,
+)
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.ops.ops import OpsPage
+
+_NO_TIME = f"{NOT_TIMED}; or {INSIDE}; or {NO_PROFILE}"
+_NO_RATE = "the profile has no time, FLOPs or bytes of it"
+_NO_PATH = "the compiler does not say"
+
+
+@dataclass(frozen=True)
+class GraphReport:
+    """An op with its neighbours decoded, and what lies around it.
+
+    Attributes:
+        program: the module.
+        here: the op, and the rows around it.
+        around: what lies within the steps that were asked for.
+        steps: how many these are.
+        hosts, warnings: where the modules come from, and what is wrong there.
+    """
+
+    program: Program
+    here: Neighbourhood
+    around: Around
+    steps: int
+    hosts: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @cached_property
+    def operands(self) -> list[Neighbour]:
+        """What the op takes."""
+        here = self.here
+        return [operand(self.program, here, at) for at in range(len(here.operands) + len(here.operand_controls))]
+
+    @cached_property
+    def users(self) -> list[Neighbour]:
+        """What uses its result."""
+        here = self.here
+        return [user(self.program, here, at) for at in range(len(here.users) + len(here.user_controls))]
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of what makes its operands."""
+        return [self.program.graph.name(row) for row in self.here.sources]
+
+    @property
+    def sinks(self) -> list[str]:
+        """Names of what uses its result."""
+        return [self.program.graph.name(row) for row in self.here.sinks]
+
+    @cached_property
+    def nodes(self) -> list[Placed]:
+        """The instructions around it, itself first."""
+        pairs = zip(self.around.rows, self.around.distances, strict=True)
+        return [Placed(self.program.node(row), distance) for row, distance in pairs]
+
+    @cached_property
+    def edges(self) -> list[Edge]:
+        """What leads from one of these to another."""
+        name = self.program.graph.name
+        return [Edge(name(begin), name(end), is_control) for begin, end, is_control in self.around.edges]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An instruction, and how many steps it is away."""
+
+    node: Node
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From an operand to its user."""
+
+    operand: str
+    user: str
+    is_control: bool
+
+
+def _node(prefix: str, inside: str = "") -> tuple[Figure[Any], ...]:
+    """The figures of an instruction that is an attribute of the source.
+
+    Args:
+        prefix: of the keys.
+        inside: the dotted name of the instruction in the source, with a dot.
+    """
+
+    def figure(key: str, unit: Unit, meaning: str, heading: str = "", null: str = "", name: str = "") -> Figure[Any]:
+        return attribute(prefix + key, unit, meaning, heading, null=null, name=inside + (name or key))
+
+    return (
+        figure("name", TEXT, "the instruction, unique in its module", "op"),
+        figure("opcode", TEXT, "what it does, in XLA's words", "opcode"),
+        figure("computation", TEXT, "the computation that it is in", "computation"),
+        figure("shape", VERBATIM, "of its result, with layout and tiling as XLA writes them", "shape"),
+        figure(
+            "size_bytes", BYTES, "of its result with the padding of its tiles; of a tuple together", "size", NO_SIZE
+        ),
+        figure("self_time_ps", TIME_PS, "of all its runs and cores together", "time", _NO_TIME, "self_ps"),
+        figure("self_time_percent", SHARE_PERCENT, "of the cores' whole time", "share", _NO_TIME, "fraction"),
+        figure("occurrences", COUNT, "how often it ran, on all cores together", "runs", _NO_TIME),
+        figure("moves", VERBATIM, "what a copy changes: layout, tiles, or the memory; empty for what is none", "moves"),
+        figure("partner", VERBATIM, "the other half of an asynchronous pair; empty for what is none", "pair"),
+        figure("inside", COUNT, "instructions of the computations that it calls", "inside"),
+        figure("is_root", FLAG, "whether its computation returns it"),
+        figure("framework_op", TEXT, "where it comes from in the framework", "framework op", _NO_PATH),
+        figure("source", TEXT, "the line that it comes from", "source", _NO_PATH),
+    )
+
+
+_NUMBERS = Unit(
+    "list of counts", lambda values: [list(value) for value in values], lambda value, _: ", ".join(map(str, value))
+)
+_PLACES = "which operand it is, from 0, or as which one it takes the op; none where it only has to run before or after"
+_NEIGHBOUR = (
+    *_node("", "node."),
+    attribute("places", _NUMBERS, _PLACES, "operand"),
+    attribute("is_control", FLAG, "whether it is an order without a value (a control dependency)"),
+    attribute("behind", TEXTS, "what makes or uses the value where it only hands it on, as a tuple", "behind it"),
+)
+_SHOWN = ("name", "opcode", "shape", "size_bytes", "self_time_ps", "self_time_percent", "moves", "behind")
+OPERANDS: Table[Sequence[Neighbour]] = object_table("operands", _NEIGHBOUR, markdown=_SHOWN)
+USERS: Table[Sequence[Neighbour]] = object_table("users", _NEIGHBOUR, markdown=_SHOWN)
+
+CALLED: Table[Sequence[Called]] = object_table(
+    "called",
+    (
+        attribute("name", TEXT, "the computation", "computation"),
+        attribute("role", TEXT, "what it is to the op: calls, body, condition, branch, to_apply", "as"),
+        attribute("instructions", COUNT, "how many it has", "instructions"),
+        attribute("first", TEXTS, "its last instructions, without parameters and constants", "last ones"),
+    ),
+    markdown=("name", "role", "instructions", "first"),
+)
+PATH: Table[Sequence[PathStep]] = object_table(
+    "path",
+    (
+        attribute("computation", TEXT, "a computation on the way from the program's own to the op's"),
+        attribute("caller", TEXT, "the instruction that calls it", null="it is the program's own computation"),
+        attribute("role", VERBATIM, "what it is to that: body, calls; empty for the program's own"),
+    ),
+)
+NODES: Table[Sequence[Placed]] = object_table(
+    "nodes",
+    (attribute("distance", COUNT, "steps from the op over operands and users"), *_node("", "node.")),
+)
+EDGES: Table[Sequence[Edge]] = object_table(
+    "edges",
+    (
+        attribute("operand", TEXT, "the instruction whose result is taken"),
+        attribute("user", TEXT, "the instruction that takes it"),
+        attribute("is_control", FLAG, "whether it is an order without a value"),
+    ),
+)
+
+
+def _of_op(
+    key: str, read: Callable[[OpsPage, int], float | str | None], unit: Unit, meaning: str, heading: str
+) -> Figure[GraphReport]:
+    """A figure that the table of the profile's ops has of the op; None where no event is of it."""
+
+    def known(report: GraphReport) -> float | str | None:
+        page, row = report.program.times.page, report.here.op.op
+        value = None if page is None or row is None else read(page, row)
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return Figure(f"op.{key}", unit, known, meaning, _NO_RATE, heading)
+
+
+def _bound_by(page: OpsPage, row: int) -> str | None:
+    bound = page.rates.bound_name(row)
+    return None if bound == "unknown" else bound
+
+
+RATES: tuple[Figure[GraphReport], ...] = (
+    _of_op("category", lambda page, row: page.table.category[row], TEXT, "HLO category of the profile", "category"),
+    _of_op(
+        "operational_intensity",
+        lambda page, row: float(page.rates.operational_intensity[row]),
+        INTENSITY,
+        "FLOPs by byte that it moves",
+        "FLOP/byte",
+    ),
+    _of_op("bound_by", _bound_by, TEXT, "what limits it by the roofline", "bound by"),
+    _of_op(
+        "roofline_efficiency",
+        lambda page, row: float(page.rates.efficiency[row]),
+        SHARE,
+        "how near it comes to that roof",
+        "of the roof",
+    ),
+)
+"""What the profile's op table has of the op."""
+
+OP: tuple[Figure[GraphReport], ...] = (*_node("op.", "here.op."), *RATES)
+MODULE: tuple[Figure[GraphReport], ...] = (
+    attribute("module", TEXT, "the compiled module", "module", name="program.label.name"),
+    attribute("program_id", NUMBER, "its id", null="the file does not tell it", name="program.label.program_id"),
+    attribute("origin", TEXT, "the host or the file that it comes from", name="program.label.origin"),
+    attribute("instruction_count", COUNT, "instructions of the module", "instructions", name="here.instructions"),
+    attribute("computation_count", COUNT, "computations of the module", name="here.computations"),
+    attribute("in_loops", COUNT, "how many loops the op is in", "in loops", name="here.in_loops"),
+    attribute("answers", TEXTS, "sentences: what the op waits for, what it feeds, what it is for", name="here.answers"),
+    attribute(
+        "why_not_fused",
+        TEXTS,
+        "why it is in no fusion, as far as its neighbours tell; the compiler does not write it down",
+        name="here.why_not_fused",
+    ),
+    attribute("sources", TEXTS, "what computes its operands, behind what only hands values on", name="sources"),
+    attribute("sinks", TEXTS, "what uses its result, behind what only hands values on", name="sinks"),
+    attribute("around", COUNT, "steps over operands and users that nodes and edges reach", name="steps"),
+    attribute("is_all_around", FLAG, "whether nodes holds all within these steps", name="around.is_all"),
+)

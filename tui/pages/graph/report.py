@@ -1,0 +1,135 @@
+"""The report on the graph around an op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
+from tpuprof.parsers.session.hlo import HloSession
+from tpuprof.tui.draw.layout import fit, note_lines, wrap
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.graph import export
+from tpuprof.tui.pages.graph.drawing import sections
+from tpuprof.tui.pages.graph.fields import CALLED, EDGES, MODULE, NODES, OP, OPERANDS, PATH, USERS, GraphReport
+from tpuprof.tui.report.csv import table_csv
+from tpuprof.tui.report.fields import (
+    Table,
+    figure_reasons,
+    figure_rows,
+    figure_values,
+    first,
+    reasons,
+    table_records,
+)
+from tpuprof.tui.report.json import document, head
+from tpuprof.tui.report.markdown import escaped, figures_table, joined, main_table, page_head
+from tpuprof.tui.report.output import Produce
+from tpuprof.tui.report.page import Asked, Report
+from tpuprof.tui.report.text import heading, page_text
+
+
+def read(asked: Asked) -> GraphReport:
+    """Finds the op and what is around it."""
+    options, run = asked.options, asked.run
+    programs = HloSession(run).graphs() if asked.only_hlo else asked.session(run).graphs(asked.host)
+    found = programs.find(options.get("op"), None, options.get("module"))
+    steps = options.get("around")
+    steps = 1 if steps is None else steps
+    graph = found.program.graph
+    here, near = neighbourhood(found.program, found.row), around(graph, found.row, steps)
+    return GraphReport(found.program, here, near, steps, programs.hosts, programs.warnings)
+
+
+def _tables(report: GraphReport) -> tuple[tuple[Table[Any], Any], ...]:
+    here = report.here
+    return (
+        (PATH, here.path),
+        (OPERANDS, report.operands),
+        (USERS, report.users),
+        (CALLED, here.called),
+        (NODES, report.nodes),
+        (EDGES, report.edges),
+    )
+
+
+def json(report: GraphReport, asked: Asked) -> str:
+    """The op, its neighbours, and what lies within the steps that were asked for."""
+    body: dict[str, object] = {**figure_values(MODULE, report), **figure_values(OP, report)}
+    why = {**figure_reasons((*MODULE, *OP)), **report.here.unknown}
+    for table, rows in _tables(report):
+        shown = first(len(rows), asked.most_rows) if table in (NODES, EDGES) else range(len(rows))
+        body[table.key] = table_records(table, rows, shown)
+        why |= reasons(table.fields, f"{table.key}[]", {})
+    return document(head("graph", asked.run, report.hosts, report.warnings), body, why)
+
+
+def csv(report: GraphReport, asked: Asked) -> str:
+    """The instructions around the op, itself first."""
+    return table_csv(NODES, report.nodes, first(len(report.nodes), asked.most_rows))
+
+
+def markdown(report: GraphReport, asked: Asked) -> str:
+    """Answers, figures, operands and users."""
+    op, here = report.here.op, report.here
+    lines = page_head(f"Graph around {op.name} of {asked.run.name}", report.hosts, warnings=report.warnings)
+    lines += ["", *(escaped(sentence) for sentence in here.answers)]
+    lines += [f"- not fused: {escaped(reason)}" for reason in here.why_not_fused]
+    lines += figures_table([*figure_rows(MODULE, report), *figure_rows(OP, report)])
+    for title, table, rows in (
+        ("Operands", OPERANDS, report.operands),
+        ("Users", USERS, report.users),
+    ):
+        lines += main_table(f"{title} ({len(rows)})", table, rows, first(len(rows), asked.most_rows), len(rows))
+    every = range(len(here.called))
+    return joined([*lines, *main_table("Inside", CALLED, here.called, every, len(every))])
+
+
+def text(report: GraphReport, asked: Asked) -> str:
+    """The answers, then the op between its operands and its users, as on the screen."""
+    glyphs, here = asked.look.glyphs, report.here
+
+    def lines(width: int) -> list[Line]:
+        title = f"Graph around {here.op.name} of {asked.run.name}"
+        drawn = [heading(title, str(report.program.label), width, glyphs)]
+        for sentence in here.answers:
+            drawn += wrap(sentence, width, "text", glyphs, [(" ", "text")])
+        drawn += sections(report.program, here, width, glyphs, asked.most_rows)
+        if report.steps != 1:
+            words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv, json or dot has them"
+            drawn.append(fit([(words, "dim")], width, glyphs))
+        return [*drawn, *note_lines(report.warnings, here.unknown.items(), width, glyphs)]
+
+    return page_text(lines, asked.look)
+
+
+def dot(report: GraphReport, asked: Asked) -> Iterable[str]:
+    """What lies around the op, for Graphviz."""
+    return export.dot(report.program, report.here.op.row, report.around)
+
+
+def hlo(report: GraphReport, asked: Asked) -> Iterable[str]:
+    """The computation of the op as HLO text; the whole module where no op was asked for."""
+    if asked.options.get("op") is None:
+        return export.module_text(report.program)
+    return export.computation_text(report.program, report.here.op.row)
+
+
+def proto(report: GraphReport, asked: Asked) -> Produce:
+    """The module as an HloProto."""
+    return export.proto(report.program)
+
+
+_WRITERS: Mapping[str, Any] = {
+    **{"json": json, "csv": csv, "md": markdown, "text": text},
+    **{"dot": dot, "hlo": hlo, "proto": proto},
+}
+
+REPORT = Report(
+    read=read,
+    writers=_WRITERS,
+    tables=(OPERANDS, USERS, CALLED, PATH, NODES, EDGES),
+    figures=(*MODULE, *OP),
+    csv_table=NODES,
+    warnings=lambda report: report.warnings,
+)

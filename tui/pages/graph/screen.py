@@ -1,0 +1,476 @@
+"""The screen of the graph: one walks from op to op, into computations and out again, and finds the way back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from textual import work
+from textual.message import Message
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.folders import state_folder
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.pages.graph.model import Called, Neighbour, Neighbourhood
+from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
+from tpuprof.parsers.pages.graph.programs import Program, Programs
+from tpuprof.tui.draw.format import count
+from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.graph import drawing, export, words
+from tpuprof.tui.pages.graph.drawing import Composed, Side, View
+from tpuprof.tui.report.output import check_output, stream_file
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.asking import Asker
+from tpuprof.tui.widgets.choosing import Choice, Chooser
+from tpuprof.tui.widgets.chrome import pad
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader, meanings
+from tpuprof.tui.widgets.screen import PageScreen
+from tpuprof.tui.widgets.tab import Jump
+
+WRITTEN_STEPS = 3
+"""Steps around the op that are written for Graphviz."""
+
+_MOST_NAME = 60
+_ABOUT_CALLED = meanings(*words.ABOUT_CALLED)
+_ABOUT_WRITING = meanings(*words.ABOUT_WRITING)
+
+
+@dataclass(frozen=True)
+class GraphContent:
+    """What the screen is opened with.
+
+    Attributes:
+        programs: the modules of a run.
+        wanted: where it begins: the op, as another tab calls it, and its program.
+        run: the run; nothing is written among its files.
+        go: goes to where another tab has more on an op.
+    """
+
+    programs: Programs
+    wanted: Jump
+    run: Run | None
+    go: Callable[[Jump], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A place on the trail: the op, and where the cursors were."""
+
+    row: int
+    view: View
+
+
+class Opened(Message):
+    """The module is read, or can't be."""
+
+    def __init__(self, found: tuple[Program, int] | ProfileError) -> None:
+        super().__init__()
+        self.found = found
+
+
+class Written(Message):
+    """A file is written, or could not be; `said` tells."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__()
+        self.said = said
+
+
+class GraphScreen(PageScreen):
+    """Shows an op between its operands and its users, or in the text of its computation.
+
+    Args:
+        content: what a `GraphContent` is made of.
+
+    Attributes:
+        program, here: the module and the op in the middle; None until the module is read.
+        trail: where one has been.
+        problem: why there is no graph.
+    """
+
+    def __init__(
+        self,
+        content: tuple[Programs, Jump, Run | None, Callable[[Jump], object]],
+        look: Look,
+        *,
+        environ: Mapping[str, str] | None = None,
+        note: str = "",
+        is_alone: bool = False,
+    ) -> None:
+        super().__init__(look, environ, note, is_alone)
+        self.content = GraphContent(*content)
+        self.view: View = View()
+        self.composed: Composed | None = None
+        self.program: Program | None = None
+        self.here: Neighbourhood | None = None
+        self.trail: list[Stop] = []
+        self.problem: ProfileError | None = None
+        self._matches: tuple[int, ...] = ()
+
+    # --- opening
+
+    def on_mount(self) -> None:
+        """Draws the first frame and begins to read the module."""
+        super().on_mount()
+        self._read()
+
+    @work(thread=True, exclusive=True, group="graph", description="graph")
+    def _read(self) -> None:
+        wanted = self.content.wanted
+        found: tuple[Program, int] | ProfileError
+        try:
+            there = self.content.programs.find(wanted.name or None, wanted.program, wanted.module or None)
+            found = there.program, there.row
+        except ProfileError as error:
+            found = error
+        self.post_message(Opened(found))
+        if not isinstance(found, ProfileError):
+            found[0].graph.prepare()  # for a search, while the user looks
+
+    def on_opened(self, message: Opened) -> None:
+        """Shows the op, or why there is none."""
+        message.stop()
+        if isinstance(message.found, ProfileError):
+            self.problem = message.found
+        else:
+            self.program, row = message.found
+            self._stand_on(row)
+        self.redraw()
+
+    # --- drawing
+
+    @property
+    def rows(self) -> Sequence[object]:
+        """What the cursor moves over: neighbours on its side, or lines of the text."""
+        if self.program is None or self.here is None:
+            return ()
+        if self.view.is_text:
+            return range(drawing.text_length(self.program, self.here))
+        return range(drawing.number_of(self.here, self.view.side, self.view.is_direct))
+
+    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+        """The op and its module."""
+        left = " GRAPH  "
+        if self.program is None or self.here is None:
+            return pad(
+                [(left, "bar.dim"), (clean(self.content.wanted.name, glyphs.is_ascii), "bar.strong")], width, "bar"
+            )
+        op, label = self.here.op, clean(str(self.program.label.name), glyphs.is_ascii)
+        facts = f"  {glyphs.dot}  {clean(op.opcode, glyphs.is_ascii)}  {glyphs.dot}  {label}"
+        return pad([(left, "bar.dim"), (clean(op.name, glyphs.is_ascii), "bar.strong"), (facts, "bar")], width, "bar")
+
+    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+        """The columns or the text; or that the module is read, or why it can't be."""
+        if self.program is None or self.here is None:
+            return self._without_graph(width, glyphs)
+        trail = [self.program.graph.name(stop.row) for stop in self.trail]
+        made = drawing.compose(self.program, self.here, trail, self.view, width, height, glyphs)
+        self.composed = made
+        self.view = replace(self.view, first=made.top[0]) if self.view.is_text else replace(self.view, top=made.top)
+        return made.lines
+
+    def _without_graph(self, width: int, glyphs: Glyphs) -> list[Line]:
+        blank = fit([], width, glyphs)
+        if self.problem is None:
+            return [blank, fit([("  Reading the compiled module", "title")], width, glyphs)]
+        lines = [blank, fit([("  No graph to show", "title")], width, glyphs), blank]
+        lines += wrap(self.problem.sentence, width - 2, "text", glyphs, [("  ", "text")])
+        if self.problem.hint:
+            lines += [blank, *wrap(self.problem.hint, width - 2, "text", glyphs, [("  try: ", "key")])]
+        return lines
+
+    def foot_keys(self) -> Sequence[tuple[str, str]]:
+        """The keys of what is shown."""
+        return words.foot_keys(self.here, self.view, bool(self._matches), bool(self.trail))
+
+    @property
+    def actions(self) -> Mapping[str, Callable[[], None]]:
+        """The keys of this screen."""
+        return {
+            "enter": self.enter,
+            "h": partial(self._across, -1),
+            "left": partial(self._across, -1),
+            "l": partial(self._across, 1),
+            "right": partial(self._across, 1),
+            "f": self._go_in,
+            "F": self._go_out,
+            "p": self._look_behind,
+            "v": self._swap_text,
+            "i": self._tell_all,
+            "slash": self.begin_filter,
+            "n": partial(self._next_match, 1),
+            "N": partial(self._next_match, -1),
+            "o": partial(self._leave_for, "op-profile"),
+            "O": partial(self._leave_for, "timeline"),
+            "B": partial(self._leave_for, "memory"),
+            "W": self._ask_where,
+            "y": self._copy,
+            "T": self.swap_background,
+            "question_mark": self._help,
+            "escape": self._back,
+            "q": self.leave,
+        }
+
+    def number(self, number: int) -> None:
+        """Nothing is numbered here."""
+
+    # --- walking
+
+    def _stand_on(self, row: int, view: View | None = None) -> None:
+        """Puts an instruction in the middle."""
+        if self.program is None:
+            return
+        self.here = neighbourhood(self.program, row)
+        now = self.view
+        fresh = View(side=now.side, is_direct=now.is_direct, is_text=now.is_text, words=now.words)
+        self.view = view if view is not None else replace(fresh, line=drawing.line_of(self.program, row))
+
+    def walk(self, row: int) -> None:
+        """Goes to an instruction; Escape leads back."""
+        if self.here is not None and row != self.here.op.row:
+            self.trail.append(Stop(self.here.op.row, self.view))
+            self._stand_on(row)
+
+    def _marked(self) -> Neighbour | None:
+        if self.program is None or self.here is None:
+            return None
+        view = self.view
+        return drawing.neighbour_at(self.program, self.here, view.side, view.at[view.number], view.is_direct)
+
+    def enter(self) -> None:
+        """Goes to what is under the cursor."""
+        if self.program is None or self.here is None:
+            return
+        if self.view.is_text:
+            row = drawing.row_at(self.program, self.here, self.view.line)
+            if row is not None and row != self.here.op.row:
+                self.walk(row)
+            self.view = replace(self.view, is_text=row is None)
+            return
+        marked = self._marked()
+        if marked is not None:
+            self.walk(marked.node.row)
+        else:
+            self.flash = f"It has no {self.view.side}."
+
+    def _across(self, by: int) -> None:
+        """To the other column; from the outer one on, to the op under the cursor. In the text: other cells of it."""
+        view = self.view
+        if view.is_text:
+            self.view = replace(view, shift=max(0, view.shift + 16 * by))
+            return
+        side: Side = "operands" if by < 0 else "users"
+        if view.side == side:
+            self.enter()
+        else:
+            self.view = replace(view, side=side)
+
+    def move(self, rows: int, screens: float) -> None:
+        """Moves the cursor over the neighbours of its side, or over the lines of the text."""
+        made = self.composed
+        room = 1 if made is None else max(1, made.room // made.entry[self.view.number])
+        by = rows + round(screens * room)
+        here = self.view.line if self.view.is_text else self.view.at[self.view.number]
+        self.point(here + by)
+
+    def point(self, row: int) -> None:
+        """Puts the cursor on a neighbour, or a line of the text."""
+        view, row = self.view, max(0, min(row, len(self.rows) - 1))
+        if view.is_text:
+            self.view = replace(view, line=row)
+        else:
+            self.view = replace(view, at=(row, view.at[1]) if view.number == 0 else (view.at[0], row))
+
+    def _look_behind(self) -> None:
+        """Shows who makes the operands and uses the result, behind tuples, loops and calls; or the neighbours again."""
+        is_direct = not self.view.is_direct
+        self.view = replace(self.view, is_direct=is_direct, at=(0, 0), top=(0, 0), is_text=False)
+        behind = "What makes and uses the values, behind tuples, bitcasts, loops and calls."
+        self.flash = "Operands and users themselves." if is_direct else behind
+
+    def _go_in(self) -> None:
+        """Goes into what the op calls: to what that returns."""
+        called = [one for one in self.here.called if one.root is not None] if self.here is not None else []
+        if not called:
+            self.flash = "It calls no computation: f goes into fusions, loops and calls."
+        elif len(called) == 1:
+            self._into(called[0])
+        else:
+            choices = [Choice((one.role, one.name, count(one.instructions)), one) for one in called]
+            columns = ("as", "computation", "instructions")
+            self.open(Chooser(self.look, "Into which computation", columns, choices, self._into, _ABOUT_CALLED))
+
+    def _into(self, one: Called) -> None:
+        if one.root is not None:
+            self.walk(one.root)
+            self.redraw()
+
+    def _go_out(self) -> None:
+        """Goes out to the instruction that calls the op's computation."""
+        caller = self.here.path[-1].caller_row if self.here is not None else None
+        if caller is None:
+            self.flash = "It is in the program's own computation: nothing calls that."
+        else:
+            self.walk(caller)
+
+    def _swap_text(self) -> None:
+        """The text of the computation with the op's line, or the columns again."""
+        if self.program is not None and self.here is not None:
+            line = drawing.line_of(self.program, self.here.op.row)
+            self.view = replace(self.view, is_text=not self.view.is_text, line=line, shift=0)
+
+    def _back(self) -> None:
+        """One level back: out of the text, along the trail, at last to the tab."""
+        if self.view.is_text:
+            self._swap_text()
+        elif self.trail:
+            stop = self.trail.pop()
+            self._stand_on(stop.row, stop.view)
+        else:
+            self.leave()
+
+    # --- finding
+
+    def filter(self, words: str) -> None:
+        """Finds instructions by name, opcode or framework op, and stands on the first."""
+        self.view = replace(self.view, words=words)
+        found = self.program.graph.find(words.strip()) if self.program is not None else ()
+        self._matches = tuple(int(row) for row in found)
+
+    def search(self, text: str) -> str:
+        """Looks for a text while it is typed; says how many instructions have it."""
+        self.filter(text)
+        return f"{count(len(self._matches))} found" if text else ""
+
+    def begin_filter(self) -> None:
+        """Begins to take keys into the search."""
+        self.open_prompt("", "")
+
+    def keep_search(self, text: str) -> bool:
+        """Goes to the first that has the text, from the op on."""
+        if text and not self._matches:
+            return False
+        if text:
+            self._next_match(1)
+        return True
+
+    def _next_match(self, by: int) -> None:
+        matches = self._matches
+        if not matches or self.here is None:
+            self.flash = (
+                "Nothing is searched for: / begins." if not self.view.words else "Nothing in the module has that."
+            )
+            return
+        own = self.here.op.row
+        later = [at for at, row in enumerate(matches) if (row > own if by > 0 else row < own)]
+        at = (later[0] if by > 0 else later[-1]) if later else (0 if by > 0 else len(matches) - 1)
+        self.walk(matches[at])
+        self.flash = (
+            f"{count(at + 1)} of {count(len(matches))} with {clean(self.view.words, self.look.glyphs.is_ascii)}"
+        )
+
+    # --- other pages, files
+
+    def _leave_for(self, tab: str) -> None:
+        """Goes to where another tab has more on the op."""
+        if self.program is None or self.here is None:
+            return
+        op = self.here.op
+        if tab != "memory" and op.op is None:
+            self.flash = f"No tab has its time: {clean(op.why_untimed, self.look.glyphs.is_ascii)}."
+            return
+        jump = Jump(tab, "op", op.name, self.program.label.program_id)
+        self.app.call_later(self.content.go, jump)
+        self.dismiss()
+
+    def _copy(self) -> None:
+        if self.program is not None and self.here is not None:
+            line = drawing.text_line(self.program, self.here, self.view.line).strip()
+            self.copy(line if self.view.is_text else self.here.op.name)
+
+    def _tell_all(self) -> None:
+        if self.program is not None and self.here is not None:
+            lines = partial(words.all_lines, self.program, self.here)
+            self.open(Reader(self.look, printable(self.here.op.name), lines, meanings(*words.MEANINGS)))
+
+    def _help(self) -> None:
+        self.open(Reader(self.look, "Help", partial(words.help_lines, self.view), ABOUT_HELP))
+
+    def _ask_where(self) -> None:
+        """Asks which file to write; its name says what."""
+        if self.program is None or self.here is None:
+            return
+        name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in self.here.op.name)
+        path = os.path.join(state_folder(), "graph", f"{name[:_MOST_NAME]}.{'txt' if self.view.is_text else 'dot'}")
+        self.open(Asker(self.look, "Write to a file", words.WRITING, path, self._begin_writing, _ABOUT_WRITING))
+
+    def _begin_writing(self, answer: str) -> str:
+        """Begins to write; says what is wrong with the name."""
+        if self.program is None or self.here is None:
+            return ""
+        path = os.path.expanduser(answer.strip())
+        kind = export.ENDINGS.get(os.path.splitext(path)[1].lower())
+        if kind is None:
+            return f"The name must end in one of {', '.join(export.ENDINGS)}: that says what is written."
+        if os.path.exists(path):
+            return "There is such a file already: give another name."
+        try:
+            folder = os.path.dirname(path)
+            if folder == os.path.join(state_folder(), "graph"):
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+            runs = (self.content.run,) if self.content.run is not None else ()
+            check_output(path, Logdir("", runs, (), ()))
+        except ProfileError as error:
+            return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
+        except OSError as error:
+            return f"The folder can't be made: {(error.strerror or str(error)).lower()}."
+        self._write(path, kind, self.program, self.here.op.row)
+        return ""
+
+    @work(thread=True, group="write", description="write")
+    def _write(self, path: str, kind: str, program: Program, row: int) -> None:
+        near = around(program.graph, row, WRITTEN_STEPS)
+        try:
+            stream_file(path, export.made(kind, program, row, near), is_private=True)
+            said = f"Written to {printable(path)}, {counted(os.path.getsize(path), 'byte')}"
+        except (ProfileError, OSError) as error:
+            said = (
+                error.sentence if isinstance(error, ProfileError) else f"{printable(path)} can't be written: {error}."
+            )
+        self.post_message(Written(said))
+
+    def on_written(self, message: Written) -> None:
+        """Says where it went."""
+        message.stop()
+        self.flash = message.said
+        self.redraw()
+
+    def point_at(self, x: int, y: int) -> None:
+        """A click on a neighbour marks it, a second one goes there; on a line of the text the same."""
+        made = self.composed
+        if made is None or self.popups.popup is not None or not 0 <= y - made.first_row_line < made.room:
+            return
+        if self.view.is_text:
+            self._click_on(made.top[0] + y - made.first_row_line, self.view.line)
+            return
+        is_left = x < made.widths[0] + 1
+        if is_left or x >= made.widths[0] + made.widths[1] + 2 * drawing.GAP - 1:
+            side: Side = "operands" if is_left else "users"
+            number = 0 if is_left else 1
+            was = self.view.at[number] if self.view.side == side else -1
+            self.view = replace(self.view, side=side)
+            self._click_on(made.top[number] + (y - made.first_row_line) // made.entry[number], was)
+
+    def _click_on(self, at: int, was: int) -> None:
+        if at >= len(self.rows):
+            return
+        self.point(at)
+        if at == was:
+            self.enter()
+        self.redraw()

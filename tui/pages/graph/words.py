@@ -1,0 +1,93 @@
+"""Keys of the graph, what its figures mean, and all that is known of an op in one text."""
+
+from __future__ import annotations
+
+from tpuprof.parsers.formats.hlo.printing import instruction_line
+from tpuprof.parsers.pages.graph.model import Neighbourhood
+from tpuprof.parsers.pages.graph.programs import Program
+from tpuprof.tui.draw.layout import fit, label_span, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.graph.drawing import View, centre_lines, path_lines
+
+MEANINGS = (
+    ("operands", "what the op takes; users: what takes its result. Operands stand in their order, users as they run."),
+    ("< >", "behind a tuple, an element of one, a bitcast, a loop or a call: what makes, or uses, the value itself."),
+    ("%", "self time of all its runs, of the cores' whole time; where that is next to nothing, or unknown, its size."),
+    ("!", "a copy that only changes the layout: its array in another order of dimensions, or in other tiles."),
+    ("order", "no value goes over: one has to run before the other (a control dependency)."),
+    ("waits for", "what computes the operands, the one that the schedule runs last. A done's time is waiting."),
+    ("in the loop", "users in the body of a loop that the op itself is not in."),
+    ("alone", "why it is in no fusion, as its neighbours tell: the compiler does not write its reasons down."),
+    ("size", "of the result in memory, with the padding of its tiles; of a start what its done gives."),
+    ("path", "the computations from the program's own to the op's; been: where you have been, Esc goes back."),
+)
+WRITING = (
+    "The end of the name says what is written: .dot the graph three steps around the op, for Graphviz; .txt the text "
+    "of its computation; .hlo the text of the module; .pb the module as an HloProto.",
+)
+ABOUT_WRITING = (
+    ("", "The file is for you alone (0600). Nothing is written among profiles, nor over a file that is there."),
+    ("text", "is to read: what this program does not decode, and large constants, are left out of it."),
+    (".pb", "is the whole proto; of a dump of texts it is what these tell."),
+)
+ABOUT_CALLED = (("", "The computations that the op calls. Choosing one goes to what it returns; F comes out."),)
+
+
+def foot_keys(here: Neighbourhood | None, view: View, is_searching: bool, has_trail: bool) -> list[tuple[str, str]]:
+    """Keys for the footer and what they do, the most useful first; the last one always shows."""
+    if here is None:
+        return [("q", "back")]
+    back = ("Esc", "back")
+    if view.is_text:
+        return [("j k", "line"), ("Enter", "go there"), ("h l", "shift"), ("v", "graph"), ("W", "write"), back]
+    keys = [("h l", "side"), ("j k", "op"), ("Enter", "go")]
+    keys += [("f", "into")] if here.called else []
+    keys += [("F", "out")] if here.path[-1].caller is not None else []
+    keys += [("n", "next")] if is_searching else []
+    keys += [
+        ("v", "text"),
+        ("?", "help"),
+        ("p", "behind" if view.is_direct else "direct"),
+        ("/", "find"),
+        ("W", "write"),
+    ]
+    return [*keys, back]
+
+
+def help_lines(view: View, width: int, glyphs: Glyphs) -> list[Line]:
+    """The keys, and what the figures mean."""
+    rows = (
+        ("h l, left right", "Operands, users; again: go to the op under the cursor"),
+        ("j k, down up", "Next, previous op of the side, or line of the text"),
+        ("PgDn PgUp, Home End", "One screen down, up; first, last"),
+        ("Enter", "Go to the op under the cursor"),
+        ("Esc", "Back along the trail, at last to the tab"),
+        ("f F", "Into what the op calls (fusion, loop, call); out to its caller"),
+        ("p", "Who makes and uses the values behind tuples, loops and calls; or direct"),
+        ("/ n N", "Find by name, opcode or framework op; next, previous"),
+        ("v", "The computation's text with the op's line, and back"),
+        ("i", "All that is known of the op"),
+        ("o O B", "The op in the ops tab, on the timeline, its buffers in memory"),
+        ("W", "Write graph (dot), text (txt, hlo) or proto (pb) to a file"),
+        ("y", "Copy the op's name; in the text its line"),
+        ("T", "Light or dark background"),
+        ("q", "Back to the tab"),
+    )
+    lines = [fit([("Keys", "title")], width, glyphs)]
+    for keys, sentence in rows:
+        lines += wrap(sentence, width, "text", glyphs, [label_span(keys, 20, "key")])
+    lines += [fit([], width, glyphs), fit([("What this is", "title")], width, glyphs)]
+    for name, meaning in MEANINGS:
+        lines += wrap(meaning, width, "text", glyphs, [(f"{name:<13} ", "strong")])
+    return lines
+
+
+def all_lines(program: Program, here: Neighbourhood, width: int, glyphs: Glyphs) -> list[Line]:
+    """Everything that is known of an op."""
+    blank = fit([], width, glyphs)
+    lines: list[Line] = []
+    for sentence in here.answers:
+        lines += wrap(sentence, width, "text", glyphs)
+    lines += [blank, *centre_lines(program, here, width, glyphs, is_whole=True), blank]
+    lines += path_lines(program, here, (), width, glyphs)
+    return [*lines, blank, *wrap(instruction_line(program.graph, here.op.row), width, "text", glyphs)]
