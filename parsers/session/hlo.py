@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
@@ -15,8 +15,10 @@ from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file, rea
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
 from tpuprof.parsers.memory.model import MemoryPage
-from tpuprof.parsers.pages.graph.programs import Programs
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.graph.programs import Programs
 
 _OF_TEXTS = (
     "{} of the modules are put together from texts of the dump, the heap from their live ranges; "
@@ -133,6 +135,8 @@ class HloSession:
 
     def graphs(self, host: str | None = None) -> Programs:
         """The modules as graphs, without times."""
+        from tpuprof.parsers.pages.graph.programs import Programs  # noqa: PLC0415 - the memory page does without
+
         return Programs(self.memory(host), None)
 
     def memory_profile(self, host: str | None = None) -> MemoryProfilePage:

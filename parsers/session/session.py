@@ -392,10 +392,7 @@ class Session:
         return reported_capacity(allocator for part in self._memory_over_time(host)[0] for allocator in part.allocators)
 
     def graphs(self, host: str | None = None) -> Programs:
-        """The compiled modules of one host, or of all, as graphs with the times of their ops; errors as for `overview`.
-
-        It parses none; `Programs.find` does.
-        """
+        """The compiled modules as graphs with the times of their ops, none parsed yet; errors as for `overview`."""
         from tpuprof.parsers.pages.graph.programs import Programs  # noqa: PLC0415
 
         return Programs(self.memory(host), self.ops(host))

@@ -43,7 +43,7 @@ def test_the_tabs_and_the_readme_name_the_same_pages() -> None:
     assert f"are the tabs: {', '.join(tab.title.lower() for tab in TABS)}." in words
     views = [tab.view for tab in TABS] + [view.view for tab in TABS for view in tab.views]
     folders = {view.partition(".")[0] for view in views}
-    above = {"runs", "hosts", "commands"}  # their popups and screens open above the tabs
+    above = {"runs", "hosts", "graph", "commands"}  # their popups and screens open above the tabs
     assert {page.report.partition(".")[0] for page in PAGES} == folders | above
 
 
@@ -54,7 +54,7 @@ def test_every_view_and_what_it_loads_are_there() -> None:
         assert [tab_of(view.name) for view in views_of(tab.name)] == [tab.name] * len(tab.views)
         for view in tab.views:
             assert view.name in PAGE_NAMES and callable(view.load_view()) and callable(load_of(view.name))
-    for name in ("runs", "hosts", "oom", "diff", "live-arrays"):
+    for name in ("runs", "hosts", "graph", "oom", "diff", "live-arrays"):
         assert isinstance(load_above(name), type)
     for page in COMMAND_PAGES:
         assert command_named(page.name) is page

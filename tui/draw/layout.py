@@ -165,15 +165,27 @@ def rule(title: str, width: int, glyphs: Glyphs, right: str = "") -> Line:
 
 
 def wrap(
-    text: str, width: int, key: StyleKey, glyphs: Glyphs, first: Sequence[Span] = (), indent: int | None = None
+    text: str,
+    width: int,
+    key: StyleKey,
+    glyphs: Glyphs,
+    first: Sequence[Span] = (),
+    indent: int | None = None,
+    *,
+    keeps_names: bool = False,
 ) -> list[Line]:
-    """A paragraph; `first` stands before its first line, the others are indented by `indent` or by that much."""
+    """A paragraph; `first` stands before its first line, the others are indented by `indent` or by that much.
+
+    Args:
+        keeps_names: a name with hyphens in it is not parted at one.
+    """
     lead = line_width(tuple(first))
     pieces = textwrap.wrap(
         clean(text, glyphs.is_ascii),
         max(lead + 8, width),
         initial_indent=" " * lead,
         subsequent_indent=" " * (lead if indent is None else indent),
+        break_on_hyphens=not keeps_names,
     )
     head = pieces[0][lead:] if pieces else ""
     return [fit([*first, (head, key)], width, glyphs), *(fit([(piece, key)], width, glyphs) for piece in pieces[1:])]

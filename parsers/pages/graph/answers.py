@@ -144,9 +144,9 @@ def why_not_fused(program: Program, op: Node, back: Reached, on: Reached) -> tup
     """Why an op stands on its own, as far as its neighbours tell; nothing where that is no question."""
     graph = program.graph
     is_plumbing = op.opcode in PLUMBING or op.opcode in _GIVEN
-    if is_plumbing or op.opcode == "fusion" or not _runs_alone(graph, op.row):
+    if is_plumbing or op.opcode == "fusion" or op.opcode.endswith(_HALVES) or not _runs_alone(graph, op.row):
         return ()
-    if op.opcode in _NEVER_FUSED or op.opcode.endswith(_HALVES):
+    if op.opcode in _NEVER_FUSED:
         return (f"XLA keeps every {op.opcode} as an op of its own",)
     reasons = []
     makers = {graph.opcode(row) for row in back.rows}

@@ -63,20 +63,17 @@ class Neighbour:
 
     Attributes:
         node: the instruction.
-        places: which operand it is, or as which operand it takes the op, from 0; () for an order without a value.
+        places: which operand it is, or as which operand it takes the op, from 0; () where no value goes over directly.
         behind: where the instruction only hands values on, as a tuple does: what makes or uses the value behind it.
         is_all_behind: whether there are no more of these.
+        is_control: whether it only has to run before or after (a control dependency).
     """
 
     node: Node
     places: tuple[int, ...]
     behind: tuple[str, ...] = ()
     is_all_behind: bool = True
-
-    @property
-    def is_control(self) -> bool:
-        """Whether it only has to run before or after (a control dependency)."""
-        return not self.places
+    is_control: bool = False
 
 
 @dataclass(frozen=True, slots=True)

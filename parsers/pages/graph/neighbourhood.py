@@ -88,10 +88,10 @@ def behind(program: Program, here: Neighbourhood, index: int, is_user: bool) -> 
 def _neighbour(program: Program, row: int, places: tuple[int, ...], is_user: bool) -> Neighbour:
     graph, node = program.graph, program.node(row)
     if node.opcode not in reach.PLUMBING:
-        return Neighbour(node, places)
+        return Neighbour(node, places, is_control=not places)
     found = reach.sinks(graph, row) if is_user else reach.maker(graph, row)
     names = tuple(graph.name(each) for each in found.rows if each != row)
-    return Neighbour(node, places, names[:_MOST_BEHIND], found.is_all and len(names) <= _MOST_BEHIND)
+    return Neighbour(node, places, names[:_MOST_BEHIND], found.is_all and len(names) <= _MOST_BEHIND, not places)
 
 
 def _called(graph: HloGraph, row: int) -> Iterator[Called]:

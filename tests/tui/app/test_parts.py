@@ -133,7 +133,7 @@ def test_a_load_that_is_cancelled_shows_nothing() -> None:
 def test_a_jump_leads_to_a_tab_and_back(what: str, gone_to: str) -> None:
     stage = PlainStage(Jump("memory", what, "fusion.1"))
     stage.tab_name = "timeline"
-    jumps = Jumps(stage)
+    jumps = Jumps(stage, shown_on(stage))
     jumps.command("buffers")
     assert (stage.tab_name, stage.flash, stage.tabs["memory"].gone_to) == ("memory", gone_to, gone_to)
     jumps.back()

@@ -82,7 +82,7 @@ def test_other_pages_of_a_dump_say_which_page_it_has(capsys: pytest.CaptureFixtu
     folder = dumped(tmp_path / "dump", *TEXTS)
     for path in (folder, DUMP):
         sentence, hint = expect_error(capsys, ["report", "overview", str(path)], EXIT_NOT_FOUND)
-        assert sentence.endswith("holds compiled modules of XLA, no profile: they have the page memory, not overview.")
+        assert sentence.endswith("holds compiled modules of XLA, no profile: they have memory and graph, not overview.")
         assert hint.startswith("try: tpuprof-tui report memory ")
 
 

@@ -212,7 +212,9 @@ def _heads(here: Neighbourhood, view: View | None, widths: tuple[int, int, int],
 def answer_lines(here: Neighbourhood, width: int, most: int, glyphs: Glyphs) -> list[Line]:
     """What the graph answers, in sentences."""
     words = " ".join(here.answers)
-    return cut_after(wrap(words, width - 1, "text", glyphs, [(" ", "text")]), most, width - 1, glyphs, "i")
+    return cut_after(
+        wrap(words, width - 1, "text", glyphs, [(" ", "text")], keeps_names=True), most, width - 1, glyphs, "i"
+    )
 
 
 def neighbour_lines(
@@ -293,7 +295,9 @@ def centre_lines(
 
     def entry(label: str, words: str, key: Literal["text", "dim", "strong", "warn"] = "text", most: int = 99) -> None:
         nonlocal lines
-        lines += cut_after(wrap(words, width, key, glyphs, [label_span(label, LABEL)]), most, width, glyphs)
+        lines += cut_after(
+            wrap(words, width, key, glyphs, [label_span(label, LABEL)], keeps_names=True), most, width, glyphs
+        )
 
     category = page.table.category[op.op] if page is not None and op.op is not None else None
     kind = op.opcode if category in (None, op.opcode) else f"{category} {glyphs.dot} {op.opcode}"
@@ -321,7 +325,9 @@ def centre_lines(
         inside = ", ".join(one.first)
         more = f" and {count(one.more)} more" if one.more else ""
         entry(
-            one.role if one.role != "calls" else "inside", f"{inside}{more}" if inside else one.name, most=99 if is_whole else _INSIDE_LINES,
+            one.role if one.role != "calls" else "inside",
+            f"{inside}{more}" if inside else one.name,
+            most=99 if is_whole else _INSIDE_LINES,
         )
     for number, reason in enumerate(here.why_not_fused):
         entry("" if number else "alone", reason)
@@ -370,7 +376,9 @@ def _detail_lines(one: Neighbour | None, side: Side, width: int, glyphs: Glyphs)
         parts.append(f"{made} {', '.join(one.behind)}{more}")
     dot = f" {glyphs.dot} "
     words = f"{dot.join(parts)}{dot}{node.shape}" + (f"{dot}{node.source}" if node.source else "")
-    lines = wrap(words, width - 1, "dim", glyphs, [(f" {clean(node.name, glyphs.is_ascii)}  ", "strong")], indent=2)
+    lines = wrap(
+        words, width - 1, "dim", glyphs, [(f" {clean(node.name, glyphs.is_ascii)}  ", "strong")], 2, keeps_names=True
+    )
     return filled(cut_after(lines, _DETAIL_LINES, width - 1, glyphs), width, _DETAIL_LINES)
 
 

@@ -93,7 +93,7 @@ def text(report: GraphReport, asked: Asked) -> str:
         title = f"Graph around {here.op.name} of {asked.run.name}"
         drawn = [heading(title, str(report.program.label), width, glyphs)]
         for sentence in here.answers:
-            drawn += wrap(sentence, width, "text", glyphs, [(" ", "text")])
+            drawn += wrap(sentence, width, "text", glyphs, [(" ", "text")], keeps_names=True)
         drawn += sections(report.program, here, width, glyphs, asked.most_rows)
         if report.steps != 1:
             words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv, json or dot has them"

@@ -42,7 +42,16 @@ def test_bash_offers_what_goes_there(tmp_path: Path) -> None:
     assert set(asked(tmp_path, "")) == {"demo", "memory", *cli.COMMANDS}
     assert asked(tmp_path, "report", "over") == ["overview"]
     assert asked(tmp_path, "report", "") == list(PAGE_NAMES)
-    assert asked(tmp_path, "report", "ops", "--format", "") == ["text", "json", "csv", "md", "perfetto"]
+    assert asked(tmp_path, "report", "ops", "--format", "") == [
+        "text",
+        "json",
+        "csv",
+        "md",
+        "perfetto",
+        "dot",
+        "hlo",
+        "proto",
+    ]
     assert asked(tmp_path, "diff", "--fail") == ["--fail-on-regression"]
     assert asked(tmp_path, "--color", "2") == ["256"]
     assert asked(tmp_path, "completion", "") == list(SHELLS)
