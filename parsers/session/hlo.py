@@ -137,7 +137,7 @@ class HloSession:
         """The modules as graphs, without times."""
         from tpuprof.parsers.pages.graph.programs import Programs  # noqa: PLC0415 - the memory page does without
 
-        return Programs(self.memory(host), None)
+        return Programs(CompiledModules(self.memory(host).sources), None)
 
     def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
         """A page without allocators that says why."""

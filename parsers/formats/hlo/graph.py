@@ -213,6 +213,10 @@ class HloGraph:
         """How many instructions a computation has."""
         return int(self.first[number + 1] - self.first[number])
 
+    def count(self, number: int, opcode: str) -> int:
+        """How many instructions of an opcode a computation has."""
+        return self._opcodes[self._first[number] : self._first[number + 1]].count(opcode.encode())
+
     def parameter(self, number: int, index: int) -> int | None:
         """The row of a computation's parameter; None where it has none of that number."""
         known = self._parameters.get(number)

@@ -24,6 +24,7 @@ _NUMBER = re.compile(r" (index|channel_id)=(\d{1,9})")
 _TARGET = re.compile(r'custom_call_target="([^"]{0,4096})"')
 _KIND = re.compile(r" kind=(k\w{1,30})")
 _DIMENSIONS = re.compile(r" dimensions=\{([0-9,]{0,2048})\}")
+_COMMENT = re.compile(r"/\*index=\d{1,9}\*/")
 _METADATA = re.compile(r", (?:metadata|backend_config|frontend_attributes)=")
 _LITERAL = re.compile(r"-?\d{1,18}")
 _INT64 = (4, 5, 8, 9)  # S32, S64, U32, U64
@@ -56,7 +57,7 @@ def read_module_text(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
             computation = None
         elif match := _INSTRUCTION.match(line):
             made = computation.instructions.add()
-            operands, rest = _read(made, match[3])
+            operands, rest = _read(made, _COMMENT.sub("", match[3]) if "/*" in match[3] else match[3])
             made.id, made.name = len(ids) + 1, _bytes(match[2])
             ids.setdefault(match[2], made.id)
             computation.root_id = made.id if match[1] or not computation.root_id else computation.root_id

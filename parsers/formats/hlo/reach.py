@@ -36,35 +36,38 @@ class Reached:
 
 def sources(graph: HloGraph, row: int) -> Reached:
     """What computes the operands of an instruction, arguments and constants of the program among them."""
-    return _reach(graph, [(int(each), ()) for each in graph.operands[row] if each >= 0], _before)
+    return _reach(graph, ((int(each), ()) for each in graph.operands[row] if each >= 0), _before)
 
 
 def maker(graph: HloGraph, row: int) -> Reached:
     """What computes the value that an instruction hands on; the instruction itself where it does not."""
-    return _reach(graph, [(row, ())], _before)
+    return _reach(graph, iter([(row, ())]), _before)
 
 
 def sinks(graph: HloGraph, row: int) -> Reached:
     """What uses the result of an instruction; the root of the program where its result is the program's."""
-    return _reach(graph, list(_after(graph, row, ())), _through)
+    return _reach(graph, _after(graph, row, ()), _through)
 
 
-def _reach(graph: HloGraph, begin: list[_Value], steps: _Steps) -> Reached:
+def _reach(graph: HloGraph, begin: Iterator[_Value], steps: _Steps) -> Reached:
+    """Goes on depth first; of the ways from each value it looks at one after the other, and at no more than it may."""
     found: dict[int, None] = {}
-    known, waiting = set(begin), begin[::-1]
-    for _ in range(MOST_STEPS):
-        if not waiting:
-            return Reached(tuple(found), True)
-        row, index = waiting.pop()
-        further = steps(graph, row, index)
-        if further is None:
-            found[row] = None
-            continue
-        for value in list(further)[::-1]:
-            if value not in known:
-                known.add(value)
-                waiting.append(value)
-    return Reached(tuple(found), not waiting)
+    known: set[_Value] = set()
+    ways = [begin]
+    while ways:
+        value = next(ways[-1], None)
+        if value is None:
+            ways.pop()
+        elif value not in known:
+            if len(known) >= MOST_STEPS:
+                return Reached(tuple(found), False)
+            known.add(value)
+            further = steps(graph, *value)
+            if further is None:
+                found[value[0]] = None
+            else:
+                ways.append(further)
+    return Reached(tuple(found), True)
 
 
 def _before(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_Value] | None:

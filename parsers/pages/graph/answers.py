@@ -46,6 +46,8 @@ def _waits(program: Program, op: Node, back: Reached) -> str:
         given = sorted({graph.opcode(row) for row in back.rows})
         kinds = [_GIVEN_WORDS.get(one, one) for one in given]
         return f"waits for nothing: needs {_listed(kinds)}" if given else "needs nothing"
+    if op.opcode.endswith("-done") and op.partner:
+        return f"waits for what {op.partner} started{_time_words(op)}"
     last = _last(program, computed)
     rest = len(computed) - 1
     more = "" if back.is_all else " or more"
@@ -89,7 +91,7 @@ def _feeds(program: Program, op: Node, on: Reached) -> str:
             f"is what {graph.computation_name(at)} returns to {graph.name(caller or 0)}" if is_given else "feeds no op"
         )
     more = "" if on.is_all else " or more"
-    names = [graph.name(row) for row in rows[:_NAMED]]
+    names = ["itself in the next pass" if row == op.row else graph.name(row) for row in rows[:_NAMED]]
     if len(rows) > _NAMED:
         names.append(f"{len(rows) - _NAMED} more")
     inside = _in_further_loops(graph, op.row, rows)
@@ -133,11 +135,10 @@ def _pair(program: Program, op: Node) -> Iterable[str]:
     begin, end = (op.row, other) if op.opcode.endswith("-start") or op.opcode in ("send", "recv") else (other, op.row)
     between = graph.position(end) - graph.position(begin) - 1
     is_known = graph.is_scheduled and graph.computation(begin) == graph.computation(end)
-    apart = f", with {counted(between, 'instruction')} between them" if is_known else ""
     if op.row == begin:
-        yield f"It starts what {op.partner} waits for{apart}."
-    else:
-        yield f"It waits for what {op.partner} started{apart}."
+        yield f"It starts what {op.partner} waits for{_time_words(program.node(other))}."
+    if is_known:
+        yield f"Between the two the schedule has {counted(between, 'instruction')}."
 
 
 def why_not_fused(program: Program, op: Node, back: Reached, on: Reached) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo import reach
@@ -98,8 +99,10 @@ def _called(graph: HloGraph, row: int) -> Iterator[Called]:
     for place, number in enumerate(graph.called[row].tolist()):
         if number < 0:
             continue
-        rows = graph.rows(number)[::-1]
-        names = [graph.name(each) for each in rows if graph.opcode(each) not in _UNTOLD]
+        rows = graph.rows(number)
+        told = len(rows) - sum(graph.count(number, opcode) for opcode in _UNTOLD)
+        last = (each for each in reversed(rows) if graph.opcode(each) not in _UNTOLD)
+        names = tuple(graph.name(each) for each in islice(last, MOST_INSIDE))
         root = int(graph.root[number])
         yield Called(
             number,
@@ -107,8 +110,8 @@ def _called(graph: HloGraph, row: int) -> Iterator[Called]:
             role(graph, row, place),
             len(rows),
             root if root >= 0 else None,
-            tuple(names[:MOST_INSIDE]),
-            max(0, len(names) - MOST_INSIDE),
+            names,
+            told - len(names),
         )
 
 

@@ -98,7 +98,7 @@ def text(report: GraphReport, asked: Asked) -> str:
         if report.steps != 1:
             words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv, json or dot has them"
             drawn.append(fit([(words, "dim")], width, glyphs))
-        return [*drawn, *note_lines(report.warnings, here.unknown.items(), width, glyphs)]
+        return [*drawn, *note_lines(report.warnings, (), width, glyphs)]  # what is unknown says so in its place
 
     return page_text(lines, asked.look)
 

@@ -1,0 +1,74 @@
+"""How long the graph of a module of a hundred thousand instructions takes to open, to walk, to draw and to search.
+
+    python tests/bench/graph.py [instructions]
+
+Opening is on a worker; a walk is what a key does, the decoding of what shows and its drawing. Times are CPU seconds of
+this process, the best of five, and for walks the median and the worst of two hundred.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.support.files.hlo_graphs import deep_module, program_of
+from tpuprof.parsers.formats.hlo.graph import HloGraph
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.pages.graph.neighbourhood import neighbourhood
+from tpuprof.tui.draw.spans import BLOCK
+from tpuprof.tui.pages.graph.drawing import View, compose, line_of
+
+WIDTH, HEIGHT = 120, 38
+WALKS = 200
+
+
+def spent(work: Callable[[], object], times: int = 5) -> float:
+    """CPU seconds of the cheapest run."""
+    best = float("inf")
+    for _ in range(times):
+        begin = time.process_time()
+        work()
+        best = min(best, time.process_time() - begin)
+    return best
+
+
+def main() -> None:
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    data = deep_module(number).SerializeToString()
+    proto = hlo_pb2.HloProto.FromString(data)
+    module = HloModule(proto)
+    print(f"{len(data):,} bytes; parsed {spent(lambda: hlo_pb2.HloProto.FromString(data)) * 1e3:.0f} ms")
+    print(f"indexed {spent(lambda: HloModule(proto), 3) * 1e3:.0f} ms")
+    print(f"graph {spent(lambda: HloGraph(module), 3) * 1e3:.0f} ms")
+    graph = HloGraph(module)
+    print(f"search made ready {spent(graph.prepare, 1) * 1e3:.0f} ms")
+    program = program_of(graph)
+    rows = random.Random(1).sample(range(len(graph)), WALKS - 4)
+    rows += [0, 1, int(graph.root[0]), int(graph.root[graph.entry])]  # those with the longest lists
+
+    def walked(row: int, view: View) -> float:
+        begin = time.process_time()
+        here = neighbourhood(program, row)
+        compose(program, here, (), view, WIDTH, HEIGHT, BLOCK)
+        return time.process_time() - begin
+
+    for title, view in (("walk", View()), ("walk, direct", View(is_direct=True))):
+        times = sorted(walked(row, view) for row in rows)
+        print(f"{title}: median {times[WALKS // 2] * 1e3:.2f} ms, worst {times[-1] * 1e3:.2f} ms")
+    middle = len(graph) // 2
+    here = neighbourhood(program, middle)
+    view = View(is_text=True, line=line_of(program, middle))
+    print(f"text redrawn {spent(lambda: compose(program, here, (), view, WIDTH, HEIGHT, BLOCK)) * 1e3:.2f} ms")
+    for words in ("copy.5", "tanh", "a"):
+        print(f"/{words}: {len(graph.find(words)):,} in {spent(lambda text=words: graph.find(text)) * 1e3:.2f} ms")
+
+
+if __name__ == "__main__":
+    main()
