@@ -22,6 +22,8 @@ _CALLED = re.compile(
 _CONTROLS = re.compile(r"control-predecessors=\{([^{}]*)\}")
 _NUMBER = re.compile(r" (index|channel_id)=(\d{1,9})")
 _TARGET = re.compile(r'custom_call_target="([^"]{0,4096})"')
+_DIRECTION = re.compile(r" direction=([A-Z]{2})")
+_GROUPS = re.compile(r" replica_groups=\{((?:\{[0-9,]*\},?)*)\}")
 _KIND = re.compile(r" kind=(k\w{1,30})")
 _DIMENSIONS = re.compile(r" dimensions=\{([0-9,]{0,2048})\}")
 _COMMENT = re.compile(r"/\*index=\d{1,9}\*/")
@@ -83,13 +85,7 @@ def _read(made: hlo_pb2.HloInstructionProto, line: str) -> tuple[list[str], str]
     opcode, rest = made.opcode, line[end:]
     cut = _METADATA.search(rest)
     rest = rest[: cut.start()] if cut else rest
-    for key, number in _NUMBER.findall(rest):
-        setattr(made, "tuple_index" if key == "index" else key, int(number))
-    for field, pattern in (("custom_call_target", _TARGET), ("fusion_kind", _KIND)):
-        if match := pattern.search(rest):
-            setattr(made, field, _bytes(match[1]))
-    if match := _DIMENSIONS.search(rest):
-        made.dimensions.extend(int(one) for one in match[1].split(",") if one)
+    _read_attributes(made, rest)
     if opcode == b"parameter":
         made.parameter_number = int(inside) if inside.isdecimal() and len(inside) < 10 else 0
         return [], rest
@@ -99,6 +95,24 @@ def _read(made: hlo_pb2.HloInstructionProto, line: str) -> tuple[list[str], str]
         return [], rest
     operands = [match[1] for part in _parts(inside) if (match := _OPERAND.search(part.strip()))]
     return operands, rest
+
+
+def _read_attributes(made: hlo_pb2.HloInstructionProto, rest: str) -> None:
+    """Fills in what stands behind the operands, as far as it is read here."""
+    for key, number in _NUMBER.findall(rest):
+        setattr(made, "tuple_index" if key == "index" else key, int(number))
+    for field, pattern in (
+        ("custom_call_target", _TARGET),
+        ("fusion_kind", _KIND),
+        ("comparison_direction", _DIRECTION),
+    ):
+        if match := pattern.search(rest):
+            setattr(made, field, _bytes(match[1]))
+    if match := _DIMENSIONS.search(rest):
+        made.dimensions.extend(int(one) for one in match[1].split(",") if one)
+    if match := _GROUPS.search(rest):
+        for group in re.findall(r"[0-9,]+", match[1].replace("},{", "} {")):
+            made.replica_groups.add(replica_ids=[int(one) for one in group.split(",") if one])
 
 
 def _brackets(line: str, begin: int) -> tuple[str, int]:

@@ -84,8 +84,8 @@ def _attributes(graph: HloGraph, row: int, proto: hlo_pb2.HloInstructionProto, w
         yield from _of_dot(proto.dot_dimension_numbers)
     if proto.fusion_kind:
         yield f"kind={text(proto.fusion_kind)}"
-    yield from _called(graph, row, opcode)
     yield from _of_collective(proto)
+    yield from _called(graph, row, opcode)
     if proto.custom_call_target:
         yield f'custom_call_target="{text(proto.custom_call_target)}"'
     controls = [graph.name(each) for each in graph.controls[row].tolist() if each >= 0]

@@ -14,6 +14,9 @@ from tpuprof.parsers.formats.hlo.graph import HloGraph
 PLUMBING = frozenset(("tuple", "get-tuple-element", "bitcast", "opt-barrier", "parameter", "while", "conditional"))
 """Opcodes of what hands values on."""
 
+_CALLS = frozenset(("call", "fusion", "async-start"))
+"""Opcodes of what gives its operands to the parameters of what it calls, in their order."""
+
 MOST_STEPS = 200
 """It looks at so many values; what lies further is not named, and `Reached.is_all` is False."""
 
@@ -47,6 +50,11 @@ def maker(graph: HloGraph, row: int) -> Reached:
 def sinks(graph: HloGraph, row: int) -> Reached:
     """What uses the result of an instruction; the root of the program where its result is the program's."""
     return _reach(graph, _after(graph, row, ()), _through)
+
+
+def sinks_through(graph: HloGraph, row: int, user: int) -> Reached:
+    """The same by way of one user that hands the result on."""
+    return _reach(graph, (value for value in _after(graph, row, ()) if value[0] == user), _through)
 
 
 def _reach(graph: HloGraph, begin: Iterator[_Value], steps: _Steps) -> Reached:
@@ -105,7 +113,7 @@ def _arguments(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_V
             branch = branches.index(number) + 1
             if branch < len(operands) and operands[branch] >= 0:
                 yield operands[branch], index
-        elif place < len(operands) and operands[place] >= 0:
+        elif opcode in _CALLS and place < len(operands) and operands[place] >= 0:
             yield operands[place], index
 
 
@@ -129,7 +137,7 @@ def _after(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_Value
         if opcode == "while":
             if number in _computations(graph, caller):
                 yield from _uses_of_call(graph, caller, index)
-        elif opcode in ("conditional", "call", "fusion", "async-start"):
+        elif opcode == "conditional" or opcode in _CALLS:
             yield from _after(graph, caller, index)
 
 

@@ -17,8 +17,6 @@ from tpuprof.parsers.pages.graph.programs import Program
 _GIVEN = frozenset(("parameter", "constant", "iota", "partition-id", "replica-id", "rng-get-and-update-state"))
 """What needs no computing before."""
 
-_GIVEN_WORDS = {"parameter": "arguments of the program", "constant": "constants"}
-
 _NEVER_FUSED = frozenset(
     (
         *("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute", "ragged-all-to-all"),
@@ -43,9 +41,8 @@ def _waits(program: Program, op: Node, back: Reached) -> str:
         return "is an argument of the program" if _is_entry(graph, op.row) else "stands for what its callers give"
     computed = [row for row in back.rows if graph.opcode(row) not in _GIVEN]
     if not computed:
-        given = sorted({graph.opcode(row) for row in back.rows})
-        kinds = [_GIVEN_WORDS.get(one, one) for one in given]
-        return f"waits for nothing: needs {_listed(kinds)}" if given else "needs nothing"
+        kinds = sorted({_given_word(graph, row) for row in back.rows})
+        return f"waits for nothing: needs {_listed(kinds)}" if kinds else "needs nothing"
     if op.opcode.endswith("-done") and op.partner:
         return f"waits for what {op.partner} started{_time_words(op)}"
     last = _last(program, computed)
@@ -56,6 +53,13 @@ def _waits(program: Program, op: Node, back: Reached) -> str:
         which = "last" if graph.is_scheduled else ""
         words += f" {which}".rstrip() + f" of {len(computed)}{more}"
     return words + _time_words(program.node(last))
+
+
+def _given_word(graph: HloGraph, row: int) -> str:
+    opcode = graph.opcode(row)
+    if opcode == "parameter":
+        return "arguments of the program" if _is_entry(graph, row) else "what its caller gives"
+    return "constants" if opcode == "constant" else opcode
 
 
 def _last(program: Program, rows: Sequence[int]) -> int:

@@ -65,7 +65,7 @@ def operand(program: Program, here: Neighbourhood, index: int) -> Neighbour:
     if index < len(here.operands):
         listed = program.graph.operands[here.op.row].tolist()
         places = tuple(place for place, each in enumerate(listed) if each == every[index])
-    return _neighbour(program, every[index], places, is_user=False)
+    return _neighbour(program, every[index], places)
 
 
 def user(program: Program, here: Neighbourhood, index: int) -> Neighbour:
@@ -75,7 +75,7 @@ def user(program: Program, here: Neighbourhood, index: int) -> Neighbour:
     if index < len(here.users):
         listed = program.graph.operands[every[index]].tolist()
         places = tuple(place for place, each in enumerate(listed) if each == here.op.row)
-    return _neighbour(program, every[index], places, is_user=True)
+    return _neighbour(program, every[index], places, here.op.row)
 
 
 def behind(program: Program, here: Neighbourhood, index: int, is_user: bool) -> Neighbour:
@@ -86,11 +86,12 @@ def behind(program: Program, here: Neighbourhood, index: int, is_user: bool) -> 
     return Neighbour(program.node(row), tuple(place for place, each in enumerate(lists) if each == wanted))
 
 
-def _neighbour(program: Program, row: int, places: tuple[int, ...], is_user: bool) -> Neighbour:
+def _neighbour(program: Program, row: int, places: tuple[int, ...], of: int | None = None) -> Neighbour:
+    """An operand, or a user `of` an instruction."""
     graph, node = program.graph, program.node(row)
     if node.opcode not in reach.PLUMBING:
         return Neighbour(node, places, is_control=not places)
-    found = reach.sinks(graph, row) if is_user else reach.maker(graph, row)
+    found = reach.maker(graph, row) if of is None else reach.sinks_through(graph, of, row)
     names = tuple(graph.name(each) for each in found.rows if each != row)
     return Neighbour(node, places, names[:_MOST_BEHIND], found.is_all and len(names) <= _MOST_BEHIND, not places)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
@@ -46,10 +48,12 @@ StackFrames
   %w = f32[8,128]{1,0:T(8,128)} get-tuple-element(%state), index=2
   %one = s32[] constant(1)
   %next = s32[] add(%i, %one)
-  %all-reduce-start = (f32[8,128]{1,0:T(8,128)}, f32[8,128]{1,0:T(8,128)}) all-reduce-start(%x), channel_id=1, replica_groups={{0,1}}, to_apply=%add
+  %all-reduce-start = (f32[8,128]{1,0:T(8,128)}, f32[8,128]{1,0:T(8,128)}) all-reduce-start(%x), \
+channel_id=1, replica_groups={{0,1}}, to_apply=%add
   %copy.7 = f32[8,128]{0,1:T(8,128)} copy(%w)
   %all-reduce-done = f32[8,128]{1,0:T(8,128)} all-reduce-done(%all-reduce-start)
-  %fusion.3 = f32[8,128]{1,0:T(8,128)} fusion(%all-reduce-done, /*index=1*/%copy.7), kind=kLoop, calls=%fused, control-predecessors={%next}, metadata={op_name="jit(step)/add" stack_frame_id=1}
+  %fusion.3 = f32[8,128]{1,0:T(8,128)} fusion(%all-reduce-done, /*index=1*/%copy.7), kind=kLoop, calls=%fused, \
+control-predecessors={%next}, metadata={op_name="jit(step)/add" stack_frame_id=1}
   ROOT %tuple.1 = (s32[], f32[8,128]{1,0:T(8,128)}, f32[8,128]{1,0:T(8,128)}) tuple(%next, %fusion.3, %w)
 }
 
@@ -67,7 +71,8 @@ ENTRY %main (arg: f32[8,128]) -> f32[8,128] {
   %negate.2 = f32[8,128]{1,0:T(8,128)} negate(%arg)
   %copy-done = f32[8,128]{1,0:T(8,128)S(1)} copy-done(%copy-start)
   %tuple.2 = (s32[], f32[8,128]{1,0:T(8,128)}, f32[8,128]{1,0:T(8,128)S(1)}) tuple(%zero, %negate.2, %copy-done)
-  %while.1 = (s32[], f32[8,128]{1,0:T(8,128)}, f32[8,128]{1,0:T(8,128)}) while(%tuple.2), condition=%condition, body=%body
+  %while.1 = (s32[], f32[8,128]{1,0:T(8,128)}, f32[8,128]{1,0:T(8,128)}) while(%tuple.2), \
+condition=%condition, body=%body
   %x.1 = f32[8,128]{1,0:T(8,128)} get-tuple-element(%while.1), index=1
   ROOT %exponential.4 = f32[8,128]{1,0:T(8,128)} exponential(%x.1)
 }
@@ -93,7 +98,7 @@ def programs_of(*protos: hlo_pb2.HloProto) -> Programs:
     return Programs(CompiledModules([ModuleSource("host0", modules)]), None)
 
 
-def _given(proto: hlo_pb2.HloProto):  # type: ignore[no-untyped-def]
+def _given(proto: hlo_pb2.HloProto) -> Callable[[str], HloModule | str]:
     return lambda _: HloModule(proto)
 
 
