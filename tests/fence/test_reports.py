@@ -60,6 +60,7 @@ PAGES = (
     "counters",
     "roofline",
     "collectives",
+    "graph",
     "memory",
     "memory-profile",
 )
@@ -83,6 +84,11 @@ EXTRA = (
     ("timeline", "--from", "0", "--to", "40", "--limit", "60", "--format", "md"),
     ("timeline", "--track", "XLA Ops", "--limit", "30", "--format", "json"),
     ("timeline", "--from", "0", "--to", "20", "--format", "perfetto"),
+    ("graph", "--format", "dot"),
+    ("graph", "--format", "hlo"),
+    ("graph", "--op", "no_such"),
+    ("graph", "--op", "copy-done.4", "--around", "2", "--format", "json"),
+    ("graph", "--op", "while.97", "--around", "3", "--format", "csv"),
     ("overview", "--core", "1", "--width", "80"),
     ("op-profile", "--core", "0", "--width", "80", "--format", "json"),
     ("timeline", "--core", "1", "--limit", "5", "--format", "md"),
@@ -187,7 +193,7 @@ def test_reports_of_compiled_modules(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """The memory page without a profile."""
     copied(MODULES, tmp_path / "modules")
     monkeypatch.chdir(tmp_path)
-    pages = [("memory", *options) for options in (*LOOKS, *TABLES)]
+    pages = [(page, *options) for page in ("memory", "graph") for options in (*LOOKS, *TABLES)]
     spaces = [("memory", "--module", "jit_train_step", "--device", "v6e", "--format", form) for form in ("json", "md")]
     check("modules", reports("modules", [*pages, *spaces]), tmp_path)
 

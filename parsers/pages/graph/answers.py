@@ -45,7 +45,7 @@ def _waits(program: Program, op: Node, back: Reached) -> str:
         return f"waits for nothing: needs {_listed(kinds)}" if kinds else "needs nothing"
     if op.opcode.endswith("-done") and op.partner:
         return f"waits for what {op.partner} started{_time_words(op)}"
-    last = _last(program, computed)
+    last = _last(program, op, computed)
     rest = len(computed) - 1
     more = "" if back.is_all else " or more"
     words = f"waits for {graph.name(last)}"
@@ -62,16 +62,20 @@ def _given_word(graph: HloGraph, row: int) -> str:
     return "constants" if opcode == "constant" else opcode
 
 
-def _last(program: Program, rows: Sequence[int]) -> int:
-    """Of several instructions the one that runs last, as far as the module says; else the one that takes longest."""
+def _last(program: Program, op: Node, rows: Sequence[int]) -> int:
+    """Of several instructions the one that ran last before an op, as far as the module says; else the longest.
+
+    What is in a computation around that of the op ran before its call; what stands behind the op ran a pass before.
+    """
     graph = program.graph
     if graph.is_scheduled:
-        depth = max(graph.computation(row) for row in rows) if rows else 0
-        own = [row for row in rows if graph.computation(row) == depth]
-        same = {graph.computation(row) for row in rows}
-        if len(same) == 1:
-            return max(rows, key=graph.position)
-        return max(own, key=graph.position)
+        before, own = op.row, set(rows)
+        for number, caller in graph.chain(op.row):
+            begin, end = int(graph.first[number]), int(graph.first[number + 1])
+            here = [row for row in own if begin <= row < end and graph.position(row) < graph.position(before)]
+            if here:
+                return max(here, key=graph.position)
+            before = before if caller is None else caller
     return max(rows, key=lambda row: program.node(row).self_ps or 0)
 
 

@@ -27,6 +27,7 @@ _ONLY_MOVES = frozenset(("parameter", "bitcast", "copy", "transpose", "reshape")
 _PLAIN_SPACES = (0, 1, 4, 5)  # the others have names that do not tell what they are on every chip
 _MOST_MOVING = 8
 _MOST_KEPT = 20_000
+_AGAIN = "capture it again, or dump it with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto"
 
 
 class OpTimes:
@@ -166,10 +167,10 @@ class Programs:
                 source, number = self.compiled.places[label]
                 module = source.modules.whole(number)
                 if isinstance(module, str):
-                    raise ProfileError("damaged_module", module, "capture it again, or dump it with --xla_dump_to")
+                    raise ProfileError("damaged_module", module, _AGAIN)
                 graph = HloGraph(module)
                 if not len(graph):
-                    raise ProfileError("damaged_module", f"{printable(str(label))} holds no instructions.")
+                    raise ProfileError("damaged_module", f"{printable(str(label))} holds no instructions.", _AGAIN)
                 known = self._known[label] = Program(label, graph, self.times)
             return known
 

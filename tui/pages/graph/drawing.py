@@ -361,7 +361,10 @@ def _detail_lines(one: Neighbour | None, side: Side, width: int, glyphs: Glyphs)
     if one is None:
         return filled([], width, _DETAIL_LINES)
     node = one.node
-    role = "runs before" if side == "operands" else "runs after"
+    made = "makes what it takes" if side == "operands" else "uses its result"
+    role = f"{made}, through a tuple, loop or call"
+    if one.is_control:
+        role = "only runs before it" if side == "operands" else "only runs after it"
     if one.places:
         numbers = ", ".join(str(place) for place in one.places[:8]) + (", ..." if len(one.places) > 8 else "")
         role = f"operand {numbers}" if side == "operands" else f"takes it as operand {numbers}"
@@ -371,9 +374,9 @@ def _detail_lines(one: Neighbour | None, side: Side, width: int, glyphs: Glyphs)
     parts += [f"copies {node.moves}"] if node.moves else []
     parts += [f"{count(node.inside)} inside"] if node.inside else []
     if one.behind:
-        made = "made by" if side == "operands" else "used by"
+        by = "made by" if side == "operands" else "used by"
         more = "" if one.is_all_behind else " and more"
-        parts.append(f"{made} {', '.join(one.behind)}{more}")
+        parts.append(f"{by} {', '.join(one.behind)}{more}")
     dot = f" {glyphs.dot} "
     words = f"{dot.join(parts)}{dot}{node.shape}" + (f"{dot}{node.source}" if node.source else "")
     lines = wrap(

@@ -1,0 +1,439 @@
+"""The screen of the graph, key by key: walking, in and out, finding, the text, files; and who opens it."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.app.stage import (
+    ENVIRONMENT,
+    check_cells,
+    check_golden,
+    demo_session,
+    make_demo_app,
+    on_stage,
+    settled,
+    until,
+)
+from tests.support.app.stage import frame as app_frame
+from tests.support.app.stand import frame, on_stand
+from tests.support.files.dumps import TEXTS, dumped
+from tests.support.files.hlo_graphs import SMALL, programs_of
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.formats.hlo.parse import read_module_text
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.pages.graph.programs import Programs
+from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.loader import find_hlo, open_hlo_session
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.pages import TAB_NAMES
+from tpuprof.tui.pages.graph.screen import GraphScreen
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.asking import Asker
+from tpuprof.tui.widgets.choosing import Chooser
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.tab import Jump
+
+NAMES = {"/": "slash", "?": "question_mark", "Enter": "enter", "Esc": "escape", ">": "greater_than_sign"}
+ENVIRONS = {
+    "": {"COLORTERM": "truecolor"},
+    "16": {"TERM": "screen"},
+    "ascii": {"LANG": "C"},
+}
+
+
+@cache
+def demo() -> Programs:
+    return demo_session().graphs()
+
+
+def small() -> Programs:
+    return programs_of(read_module_text("small", SMALL.splitlines()))
+
+
+class Scene:
+    """A screen, what its keys make of it, and where it went."""
+
+    def __init__(self, name: str, programs: Programs | None = None, look: str = "", run: Run | None = None) -> None:
+        self.jumps: list[Jump] = []
+        environ = {**ENVIRONMENT, **ENVIRONS[look]}
+        content = (programs or small(), Jump("graph", "op", name), run, self.jumps.append)
+        self.screen = GraphScreen(content, Look.of(detect(environ)), environ=environ)
+
+    def play(self, act: Callable[[Pilot[None]], object], width: int = 80, height: int = 24) -> None:
+        async def run() -> None:
+            async with on_stand(self.screen, width, height) as pilot:
+                await ready(self.screen, pilot)
+                await act(pilot)  # type: ignore[misc]
+
+        asyncio.run(run())
+
+    @property
+    def at(self) -> str:
+        """The op in the middle."""
+        assert self.screen.here is not None
+        return self.screen.here.op.name
+
+
+async def ready(screen: GraphScreen, pilot: Pilot[None]) -> None:
+    while screen.here is None and screen.problem is None:
+        await asyncio.sleep(0.005)
+        await pilot.pause()
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+async def press(pilot: Pilot[None], keys: Sequence[str]) -> None:
+    await pilot.press(*(NAMES.get(key, key) for key in keys))
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("look", ENVIRONS)
+def test_golden_frames(size: tuple[int, int], look: str) -> None:
+    scene = Scene("fusion.397", demo(), look)
+    suffix = f"{size[0]}x{size[1]}{'-' * bool(look)}{look}"
+
+    async def act(pilot: Pilot[None]) -> None:
+        assert look != "ascii" or frame(pilot).isascii()
+        if look != "16":
+            check_golden(f"graph-{suffix}", frame(pilot))
+        await press(pilot, ["l", "j", "Enter"])
+        if look == "":
+            check_golden(f"graph-walked-{suffix}", frame(pilot))
+        await press(pilot, ["p"])
+        await press(pilot, ["x"])
+        assert "operands " in frame(pilot)
+        if look == "":
+            check_golden(f"graph-direct-{suffix}", frame(pilot))
+        await press(pilot, ["v"])
+        if look != "16":
+            check_golden(f"graph-text-{suffix}", frame(pilot))
+        await press(pilot, ["v", "i"])
+        assert frame(pilot).isascii() or look != "ascii"
+
+    scene.play(act, *size)
+
+
+def test_golden_help() -> None:
+    async def act(pilot: Pilot[None]) -> None:
+        await press(pilot, ["?"])
+        check_golden("graph-help-80x40", frame(pilot))
+
+    Scene("copy.7").play(act, 80, 48)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 60)])
+def test_every_op_can_be_stood_on(size: tuple[int, int]) -> None:
+    scene = Scene("copy.7")
+
+    async def act(pilot: Pilot[None]) -> None:
+        program = scene.screen.program
+        assert program is not None
+        for row in range(len(program.graph)):
+            scene.screen.walk(row)
+            for key in ("p", "v"):
+                await press(pilot, [key])
+                assert program.graph.name(row) in frame(pilot)
+
+    scene.play(act, *size)
+
+
+def test_walking_and_the_way_back() -> None:
+    scene = Scene("fusion.3")
+
+    async def act(pilot: Pilot[None]) -> None:
+        await press(pilot, ["j", "Enter"])
+        assert scene.at == "copy.7" and "been  fusion.3 ▸ copy.7" in frame(pilot)
+        await press(pilot, ["left"])
+        assert scene.at == "copy-done", "left again goes there: what makes the operand, before the loop"
+        await press(pilot, ["l"])
+        assert scene.at == "copy-done"
+        await press(pilot, ["l"])
+        assert scene.at == "copy.7"
+        await press(pilot, ["Esc", "Esc"])
+        assert scene.at == "copy.7" and scene.screen.view.side == "operands"
+        await press(pilot, ["Esc"])
+        assert scene.at == "fusion.3" and scene.screen.view.at == (1, 0), "the cursor is where it was"
+        await press(pilot, ["p", "end", "Enter"])
+        assert scene.at == "next", "an operand that only has to run before"
+        await press(pilot, ["home", "G", "g", "pagedown", "pageup"])
+        await press(pilot, ["Esc", "Esc"])
+        assert not scene.screen.is_current, "at last to the tab"
+
+    scene.play(act)
+
+
+def test_an_end_says_so() -> None:
+    scene = Scene("arg")
+
+    async def act(pilot: Pilot[None]) -> None:
+        await press(pilot, ["Enter"])
+        assert "It has no operands." in frame(pilot)
+        await press(pilot, ["f"])
+        assert "It calls no computation" in frame(pilot)
+        await press(pilot, ["F"])
+        assert "nothing calls that" in frame(pilot)
+        await press(pilot, ["o"])
+        assert "No tab has its time" in frame(pilot) and scene.screen.is_current
+
+    scene.play(act)
+
+
+def test_into_computations_and_out() -> None:
+    scene = Scene("while.1")
+
+    async def act(pilot: Pilot[None]) -> None:
+        await press(pilot, ["f"])
+        assert isinstance(scene.screen.popup, Chooser)
+        await press(pilot, ["j", "Enter"])
+        assert scene.at == "less" and "path  main ▸ while.1/condition ▸ less" in frame(pilot)
+        await press(pilot, ["F"])
+        assert scene.at == "while.1"
+        await press(pilot, ["/", *"fusion.3", "Enter", "f"])
+        assert scene.at == "add.1" and "while.1/body ▸ fusion.3/calls ▸ add.1" in frame(pilot)
+        await press(pilot, ["F"])
+        assert scene.at == "fusion.3"
+
+    scene.play(act)
+
+
+def test_find() -> None:
+    scene = Scene("arg")
+
+    async def act(pilot: Pilot[None]) -> None:
+        await press(pilot, ["n"])
+        assert "/ begins" in frame(pilot)
+        await press(pilot, ["/", *"copy"])
+        assert "3 found" in frame(pilot) and scene.at == "arg"
+        await press(pilot, ["Enter"])
+        first = scene.at
+        await press(pilot, ["n", "n", "n"])
+        assert scene.at == first, "round the module"
+        await press(pilot, ["N"])
+        assert scene.at != first and "of 3 with copy" in frame(pilot)
+        await press(pilot, ["/", *"nosuch", "Enter"])
+        assert scene.screen.prompt is not None
+        await press(pilot, ["Esc"])
+        assert scene.screen.prompt is None
+
+    scene.play(act)
+
+
+def test_the_text_and_back() -> None:
+    scene = Scene("copy.7")
+
+    async def act(pilot: Pilot[None]) -> None:
+        await press(pilot, ["v"])
+        text = frame(pilot)
+        assert "▸  %copy.7 = f32[8,128]{0,1:T(8,128)} copy(%w)" in text and "line 9 of 13" in text
+        await press(pilot, ["j", "j", "l"])
+        assert "line 11 of 13" in frame(pilot)
+        await press(pilot, ["h", "Enter"])
+        assert scene.at == "fusion.3" and not scene.screen.view.is_text
+        await press(pilot, ["v", "home", "Enter"])
+        assert scene.screen.view.is_text, "the head is no op"
+        await press(pilot, ["Esc", "Esc"])
+        assert scene.at == "copy.7"
+
+    scene.play(act)
+
+
+def test_mouse() -> None:
+    scene = Scene("fusion.3")
+
+    async def act(pilot: Pilot[None]) -> None:
+        made = scene.screen.composed
+        assert made is not None
+        left, right = (3, 1 + made.first_row_line), (made.widths[0] + made.widths[1] + 9, 1 + made.first_row_line)
+        await pilot.click(offset=right)
+        assert scene.screen.view.side == "users" and scene.at == "fusion.3"
+        await pilot.click(offset=left)
+        await pilot.click(offset=left)
+        assert scene.at == "all-reduce-done"
+
+    scene.play(act)
+
+
+@pytest.mark.parametrize(
+    ("ending", "begin"), [("dot", b"// jit_step"), ("txt", b"%body"), ("hlo", b"HloModule jit_step")]
+)
+def test_written_files(ending: str, begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    scene = Scene("copy.7")
+
+    async def act(pilot: Pilot[None]) -> None:
+        await press(pilot, ["W"])
+        asker = scene.screen.popup
+        assert isinstance(asker, Asker) and asker.editor.text == str(tmp_path / "state/tpuprof-tui/graph/copy.7.dot")
+        asker.editor.text = asker.editor.text.replace("dot", ending)
+        await press(pilot, ["Enter"])
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "Written to" in frame(pilot)
+
+    scene.play(act)
+    (path,) = (tmp_path / "state" / "tpuprof-tui" / "graph").iterdir()
+    assert path.read_bytes().startswith(begin) and stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_may_not_be_written(tmp_path: Path) -> None:
+    folder = tmp_path / "plugins" / "profile" / "run"
+    folder.mkdir(parents=True)
+    (tmp_path / "there.dot").write_text("mine")
+    scene = Scene("copy.7", run=Run("run", str(folder), (), ()))
+
+    async def act(pilot: Pilot[None]) -> None:
+        await press(pilot, ["W"])
+        asker = scene.screen.popup
+        assert isinstance(asker, Asker)
+        for text, why in (
+            ("graph.png", "The name must end in"),
+            (str(folder / "x.dot"), "lies in a folder of profiles"),
+            (str(tmp_path / "there.dot"), "There is such a file already"),
+            (str(tmp_path / "no" / "x.dot"), "is not there"),
+        ):
+            asker.editor.text = text
+            await press(pilot, ["Enter"])
+            assert why in " ".join(frame(pilot).replace("│", " ").split()), frame(pilot)
+        await press(pilot, ["Esc"])
+
+    scene.play(act)
+    assert (tmp_path / "there.dot").read_text() == "mine" and not list(folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("programs", "name", "words"),
+    [
+        (Programs(CompiledModules([]), None), "x", "This profile holds no compiled HLO"),
+        (
+            Programs(
+                CompiledModules([ModuleSource("host0", HloModules({1: ("jit_a", lambda _: "It is damaged.")}))]), None
+            ),
+            "x",
+            "It is damaged.",
+        ),
+        (programs_of(hlo_pb2.HloProto()), "x", "holds no instructions"),
+        (small(), "nosuch", "has no instruction nosuch"),
+    ],
+)
+def test_why_there_is_no_graph(programs: Programs, name: str, words: str) -> None:
+    scene = Scene(name, programs)
+
+    async def act(pilot: Pilot[None]) -> None:
+        assert words in " ".join(frame(pilot).split()) and "try:" in frame(pilot)
+        await press(pilot, ["j", "Enter", "h", "p", "v", "f", "F", "i", "W", "y", "n", "o", "pagedown", "?"])
+        await press(pilot, ["Esc", "Esc"])
+        assert not scene.screen.is_current
+
+    scene.play(act)
+
+
+# --- from the tabs
+
+
+def on_app(keys: Sequence[str], act: Callable[[TpuprofApp, Pilot[None]], object]) -> None:
+    async def run() -> None:
+        app = make_demo_app(AppOptions())
+        async with on_stage(app) as pilot:
+            for key in keys:
+                await pilot.press(NAMES.get(key, key))
+                await settled(pilot)
+            await act(app, pilot)  # type: ignore[misc]
+
+    asyncio.run(run())
+
+
+async def graph_of(app: TpuprofApp, pilot: Pilot[None]) -> GraphScreen:
+    await until(pilot, lambda: isinstance(app.screen, GraphScreen))
+    screen = app.screen
+    assert isinstance(screen, GraphScreen)
+    await ready(screen, pilot)
+    return screen
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("j", "g"),
+        ("3", "v", "g"),
+        ("3", "l", "j", "l", "j", "g"),
+        ("3", "v", "v", "g"),
+        ("3", "v", "v", "v", "g"),
+        ("5", "g"),
+    ],
+    ids=["overview", "hlo ops", "tree", "framework ops", "roofline", "memory"],
+)
+def test_g_opens_the_graph_of_the_op_under_the_cursor(keys: Sequence[str]) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        screen = await graph_of(app, pilot)
+        assert screen.problem is None and screen.here is not None
+        check_cells(app)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert app.screen is app.main
+
+    on_app(keys, act)
+
+
+def test_from_the_timeline_and_to_other_tabs() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        screen = await graph_of(app, pilot)
+        assert screen.here is not None and screen.here.op.name == "fusion.397"
+        for key, tab in (("o", "op-profile"), ("O", "timeline"), ("B", "memory")):
+            await pilot.press(key)
+            await settled(pilot)
+            assert app.screen is app.main and app.main.tab_name == tab
+            await pilot.press("g")
+            await graph_of(app, pilot)
+        await pilot.press("q")
+
+    on_app(["4", "/", *"fusion.397", "Enter", "g"], act)
+
+
+def test_g_is_first_where_no_op_can_be() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "graph" not in app.main.situation.commands
+        await pilot.press("g")
+        await settled(pilot)
+        assert app.screen is app.main
+
+    on_app(["2"], act)
+
+
+def test_help_names_the_key() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        text = app_frame(app)
+        assert "Home G, End" in text and "g G, Home End" not in text
+        await pilot.press("G")
+        await settled(pilot)
+
+    on_app(["3", "v", "?"], act)
+
+
+def test_compiled_modules_alone_have_graphs(tmp_path: Path) -> None:
+    folder = dumped(tmp_path / "dump", *TEXTS)
+
+    async def run() -> None:
+        options = AppOptions(tab=TAB_NAMES.index("memory"), only_hlo=True)
+        app = TpuprofApp(
+            str(folder), options, detect(ENVIRONMENT), find=find_hlo, open_session=open_hlo_session, environ=ENVIRONMENT
+        )
+        async with on_stage(app) as pilot:
+            await pilot.press("g")
+            screen = await graph_of(app, pilot)
+            assert screen.here is not None and "n/a: compiled" in app_frame(app)
+            check_golden("graph-dump-80x24", app_frame(app))
+            await pilot.press("escape")
+            await settled(pilot)
+            assert app.main.tab.has_page, "the memory tab is as it was"
+
+    asyncio.run(run())
