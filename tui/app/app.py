@@ -235,11 +235,12 @@ class MainScreen(AppScreen):
             return message_line(words, width, glyphs)
         if self.shown.is_loading and progress is not None:
             return progress_line(progress.progress, progress.seconds_left, width, glyphs)
-        situation, names = self.situation, ("cancel_load", "graph", "next_match", "search", "runs", "reload", "yank")
+        situation, names = self.situation, ("cancel_load", "next_match", "search", "runs", "reload", "yank")
         possible = [action for action in map(by_name, names) if action.possible(situation)]
         keys = [*self.tab.foot_keys, *(FootKey(key_of(action, situation), action.short) for action in possible)]
         most = max(5, len(self.tab.foot_keys))
-        keys = [*keys[:most], FootKey("?", "help"), FootKey("q", "quit")]
+        graph = [FootKey("g", "graph")] if "graph" in situation.commands else []
+        keys = [*keys[:most], *graph, FootKey("?", "help"), FootKey("q", "quit")]
         return keys_line(self.look.keys.shown_pairs(keys), width, always=2)
 
     # --- what is possible

@@ -30,6 +30,7 @@ from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRun
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.parsers.pages.collectives.page import collectives_page
 from tpuprof.parsers.pages.counters import CountersPage, counters_page
+from tpuprof.parsers.pages.graph.programs import Programs
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.pages.input.model import InputPipelinePage
@@ -134,6 +135,10 @@ class OpsSession:
     def memory(self, host: str | None = None) -> CompiledModules:
         """The demo's compiled modules."""
         return compiled_modules()
+
+    def graphs(self, host: str | None = None) -> Programs:
+        """The same as graphs, without times."""
+        return Programs(self.memory(host), None)
 
     def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
         """One device, whose memory is in use in full once."""

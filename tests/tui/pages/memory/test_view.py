@@ -99,7 +99,7 @@ def test_in_ascii() -> None:
 @pytest.mark.parametrize(("width", "height"), [(60, 15), (72, 18), (104, 28), (160, 48)])
 def test_every_key_on_every_size(width: int, height: int) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        for keys in ("jjlh", "sssb", "bbba", "a{}p", "GgGt", "ttttt", "vljhkGgv"):
+        for keys in ("jjlh", "sssb", "bbba", "a{}p", "GGt", "ttttt", "vljhkGv"):
             await press(pilot, tuple(keys))
             check_cells(app)
         await pilot.resize_terminal(80, 24)

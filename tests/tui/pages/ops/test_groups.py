@@ -71,7 +71,7 @@ def test_groups_of_ops_are_sorted_and_left() -> None:
         await pilot.press("b")  # single ops have no such column
         assert view.sort == "self"
         single = int((op_groups(pages.ops).op_count == 1).argmax())
-        await pilot.press("b", "g", *["j"] * single, "enter")
+        await pilot.press("b", "home", *["j"] * single, "enter")
         assert app.main.popups.popup is not None  # of one op the card
         await pilot.press("escape", "o", "o")
         assert len(view.rows) == len(pages.ops)  # the op itself is shown, not its group

@@ -144,17 +144,17 @@ def test_on_a_small_screen_a_step_shows_its_graph_with_what_stands_below_it() ->
     scene(act, 60, 15)
 
 
-def test_g_goes_back_to_the_top_of_the_page() -> None:
+def test_home_goes_back_to_the_top_of_the_page() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("G")
         assert "STEP TIME" not in frame(app)
-        await pilot.press("g")
+        await pilot.press("home")
         assert "STEP TIME" in frame(app) and "▸1 an op" in frame(app)
         await pilot.press("2")
         await settled(pilot)
         await pilot.press("G")
         assert "STEP TIME" not in frame(app)
-        await pilot.press("g", "j")
+        await pilot.press("home", "j")
         assert app.main.look.glyphs.mark in frame(app)
 
     scene(act, 60, 15)

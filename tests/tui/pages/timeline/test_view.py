@@ -203,7 +203,7 @@ def test_in_sixteen_colours_classes_stay_apart() -> None:
 def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, STEP)
-        await press(pilot, ["g", "m", ".", ".", ".", "m"])
+        await press(pilot, ["home", "m", ".", ".", ".", "m"])
         assert isinstance(app.main.popups.popup, Measured)
         check_golden("timeline-measured-80x24", frame(app))
         assert "2 tracks, XLA Ops" in frame(app)
@@ -223,7 +223,7 @@ def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
 
 def test_the_ends_of_a_measured_interval_move_with_keys() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, [*STEP, "g", "m", ".", "m", "escape", ".", ")"])
+        await press(pilot, [*STEP, "home", "m", ".", "m", "escape", ".", ")"])
         check_golden("timeline-interval-80x24", frame(app))
         await press(pilot, ["M"])
         assert isinstance(app.main.popups.popup, Measured) and "What ran in 148 ms" in frame(app)
@@ -306,7 +306,7 @@ def test_search_marks_what_it_finds_and_a_filter_hides_tracks() -> None:
 
 def test_arrows_lead_from_the_launch_to_the_module_and_back() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, ["j", "g", "."])
+        await press(pilot, ["j", "home", "."])
         assert timeline_tab(app).selection == "jit_step(7)"
         await press(pilot, ["<"])
         assert timeline_tab(app).selection == "Execute" and "launch" in frame(app)
