@@ -271,7 +271,7 @@ def _changed(before: Shape, after: Shape) -> str:
         return f"{_space(before.memory_space)} to {_space(after.memory_space)}"
     if before.tiles != after.tiles:
         return f"tiles {_tiles(before)} to {_tiles(after)}"
-    return "nothing of the layout"
+    return "as it is"
 
 
 def _space(number: int) -> str:

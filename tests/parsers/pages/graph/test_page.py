@@ -16,8 +16,8 @@ from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.pages.graph.model import INSIDE, NO_PROFILE
-from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, around, neighbourhood, operand, user
+from tpuprof.parsers.pages.graph.model import INSIDE, NO_PROFILE, Neighbourhood
+from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood, operand, user
 from tpuprof.parsers.pages.graph.programs import Programs
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
 from tpuprof.parsers.session.session import Session
