@@ -283,7 +283,7 @@ class Jumps:
         if self._graphs is not None and self._graphs[0] == self._of:
             self.show_graph(self._graphs[1])
         elif self._shown.is_loading:
-            self._stage.flash = "The profile is still being read: g again when it is"
+            self._stage.flash = "The profile is still being read: ask again when it is"
         else:
             self._shown.load_page("graph")
 

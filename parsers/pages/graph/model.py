@@ -27,7 +27,7 @@ class Node:
         fraction: self time as a fraction (0-1) of that of the cores; None where unknown.
         framework_op, source: where it comes from; None where the compiler does not say.
         is_root: whether it is what its computation returns.
-        moves: what a copy changes: ``layout {1,0} to {0,1}``, ``HBM to VMEM`` or nothing, ``as it is``; empty for others.
+        moves: what a copy changes: ``layout {1,0} to {0,1}``, ``HBM to VMEM`` or ``as it is``; empty for others.
         partner: the other half of an asynchronous pair; empty where it is none.
         inside: how many instructions a fusion or another call holds, without parameters; 0 for what holds none.
         why_untimed: why `self_ps` is unknown; empty where it is known.

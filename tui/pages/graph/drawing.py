@@ -71,7 +71,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class Drawn:
     """The page in lines.
 
     Attributes:
@@ -117,7 +117,7 @@ def neighbour_at(
 
 def compose(
     program: Program, here: Neighbourhood, trail: Sequence[str], view: View, width: int, height: int, glyphs: Glyphs
-) -> Composed:
+) -> Drawn:
     """The page; only what shows is decoded."""
     head = answer_lines(here, width, _MOST_ANSWER_LINES if height >= 20 else 2, glyphs)
     foot = path_lines(program, here, trail, width, glyphs)
@@ -150,7 +150,7 @@ def compose(
     )
     heads = [*head, _heads(here, view, widths, glyphs)]
     lines = filled([*heads, *body, *foot, *detail], width, height)
-    return Composed(
+    return Drawn(
         tuple(fit(line, width, glyphs) for line in lines),
         len(heads),
         rows,
@@ -422,7 +422,7 @@ def _text_page(
     width: int,
     height: int,
     glyphs: Glyphs,
-) -> Composed:
+) -> Drawn:
     total, ascii_only = text_length(program, here), glyphs.is_ascii
     under = clean(text_line(program, here, view.line).strip(), ascii_only)
     detail = cut_after(wrap(under, width - 1, "text", glyphs, [(" ", "text")]), max(2, height // 4), width - 1, glyphs)
@@ -439,6 +439,6 @@ def _text_page(
         lines.append(fit([(mark, "mark"), (shown[: width - 1], key)], width, glyphs))
     lines = filled(lines, width, len(head) + 1 + rows)
     lines += [((glyphs.horizontal * width, "rule"),), *detail, *foot]
-    return Composed(
+    return Drawn(
         tuple(fit(one, width, glyphs) for one in filled(lines, width, height)), len(head) + 1, rows, top=(first, first)
     )

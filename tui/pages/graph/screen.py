@@ -22,7 +22,7 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.graph import drawing, export, words
-from tpuprof.tui.pages.graph.drawing import Composed, Side, View
+from tpuprof.tui.pages.graph.drawing import Drawn, Side, View
 from tpuprof.tui.report.output import check_output, stream_file
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.asking import Asker
@@ -82,7 +82,7 @@ class Written(Message):
         self.said = said
 
 
-class GraphScreen(PageScreen):
+class GraphScreen(PageScreen[int]):
     """Shows an op between its operands and its users, or in the text of its computation.
 
     Args:
@@ -106,7 +106,7 @@ class GraphScreen(PageScreen):
         super().__init__(look, environ, note, is_alone)
         self.content = GraphContent(*content)
         self.view: View = View()
-        self.composed: Composed | None = None
+        self.drawn: Drawn | None = None
         self.program: Program | None = None
         self.here: Neighbourhood | None = None
         self.trail: list[Stop] = []
@@ -146,7 +146,7 @@ class GraphScreen(PageScreen):
     # --- drawing
 
     @property
-    def rows(self) -> Sequence[object]:
+    def rows(self) -> Sequence[int]:
         """What the cursor moves over: neighbours on its side, or lines of the text."""
         if self.program is None or self.here is None:
             return ()
@@ -171,7 +171,7 @@ class GraphScreen(PageScreen):
             return self._without_graph(width, glyphs)
         trail = [self.program.graph.name(stop.row) for stop in self.trail]
         made = drawing.compose(self.program, self.here, trail, self.view, width, height, glyphs)
-        self.composed = made
+        self.drawn = made
         self.view = replace(self.view, first=made.top[0]) if self.view.is_text else replace(self.view, top=made.top)
         return made.lines
 
@@ -273,7 +273,7 @@ class GraphScreen(PageScreen):
 
     def move(self, rows: int, screens: float) -> None:
         """Moves the cursor over the neighbours of its side, or over the lines of the text."""
-        made = self.composed
+        made = self.drawn
         room = 1 if made is None else max(1, made.room // made.entry[self.view.number])
         by = rows + round(screens * room)
         here = self.view.line if self.view.is_text else self.view.at[self.view.number]
@@ -298,7 +298,7 @@ class GraphScreen(PageScreen):
         """Goes into what the op calls: to what that returns."""
         called = [one for one in self.here.called if one.root is not None] if self.here is not None else []
         if not called:
-            self.flash = "It calls no computation: f goes into fusions, loops and calls."
+            self.flash = "It calls no computation, as fusions, loops and calls do."
         elif len(called) == 1:
             self._into(called[0])
         else:
@@ -363,9 +363,7 @@ class GraphScreen(PageScreen):
     def _next_match(self, by: int) -> None:
         matches = self._matches
         if not matches or self.here is None:
-            self.flash = (
-                "Nothing is searched for: / begins." if not self.view.words else "Nothing in the module has that."
-            )
+            self.flash = "Nothing is searched for." if not self.view.words else "Nothing in the module has that."
             return
         own = self.here.op.row
         later = [at for at, row in enumerate(matches) if (row > own if by > 0 else row < own)]
@@ -453,7 +451,7 @@ class GraphScreen(PageScreen):
 
     def point_at(self, x: int, y: int) -> None:
         """A click on a neighbour marks it, a second one goes there; on a line of the text the same."""
-        made = self.composed
+        made = self.drawn
         if made is None or self.popups.popup is not None or not 0 <= y - made.first_row_line < made.room:
             return
         if self.view.is_text:

@@ -30,7 +30,7 @@ ABOUT_WRITING = (
     ("text", "is to read: what this program does not decode, and large constants, are left out of it."),
     (".pb", "is the whole proto; of a dump of texts it is what these tell."),
 )
-ABOUT_CALLED = (("", "The computations that the op calls. Choosing one goes to what it returns; F comes out."),)
+ABOUT_CALLED = (("", "The computations that the op calls. Choosing one goes to what it returns."),)
 
 
 def foot_keys(here: Neighbourhood | None, view: View, is_searching: bool, has_trail: bool) -> list[tuple[str, str]]:

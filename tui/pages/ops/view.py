@@ -258,7 +258,7 @@ class OpsTab(Tab):
             return ()
         other, of_op = self.views.other_view, self.views.op_row is not None
         jumps: tuple[str, ...] = ("buffers",) if of_op else ()
-        jumps += ("graph",) if self._graph_of is not None else ()
+        jumps += ("graph",) if self.views.listed_row is not None else ()
         if other is not None:
             op: tuple[str, ...] = ("same_op", "on_timeline") if of_op else ()
             return ("view", *dict.fromkeys((*op, *jumps, *other.jumps())), *other.commands)
@@ -274,23 +274,12 @@ class OpsTab(Tab):
             return jumps[command]
         if command == "on_timeline" and self.views.op_name is not None:
             return Jump("timeline", "op", self.views.op_name)
-        if command == "graph":
-            return self._graph_of
-        row = self.views.op_row
-        if command != "buffers" or row is None or self._pages is None:
+        row = self.views.listed_row if command == "graph" else self.views.op_row
+        if command not in ("buffers", "graph") or row is None or self._pages is None:
             return None
-        table = self._pages.ops.table
-        return Jump("memory", "op", table.name[row], int(table.program_id[row]) or None)
-
-    @property
-    def _graph_of(self) -> Jump | None:
-        """To the graph of the op under the cursor, or of the instruction of a fusion; None where there is none."""
-        row = self.views.listed_row
-        if row is None or self._pages is None:
-            return None
-        table = self._pages.listed.table
-        name = self.selection if self.views.at == TREE else None  # there it may be one inside a fusion
-        return Jump("graph", "op", name or table.name[row], int(table.program_id[row]) or None)
+        table, tab = self._pages.listed.table, "memory" if command == "buffers" else "graph"
+        name = self.selection if tab == "graph" and self.views.at == TREE else None  # it may be one inside a fusion
+        return Jump(tab, "op", name or table.name[row], int(table.program_id[row]) or None)
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:

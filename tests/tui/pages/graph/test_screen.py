@@ -211,7 +211,7 @@ def test_find() -> None:
 
     async def act(pilot: Pilot[None]) -> None:
         await press(pilot, ["n"])
-        assert "/ begins" in frame(pilot)
+        assert "Nothing is searched for" in frame(pilot)
         await press(pilot, ["/", *"copy"])
         assert "3 found" in frame(pilot) and scene.at == "arg"
         await press(pilot, ["Enter"])
@@ -251,7 +251,7 @@ def test_mouse() -> None:
     scene = Scene("fusion.3")
 
     async def act(pilot: Pilot[None]) -> None:
-        made = scene.screen.composed
+        made = scene.screen.drawn
         assert made is not None
         left, right = (3, 1 + made.first_row_line), (made.widths[0] + made.widths[1] + 9, 1 + made.first_row_line)
         await pilot.click(offset=right)
