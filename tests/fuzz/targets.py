@@ -20,6 +20,7 @@ from tests.support.build import tpu_plane
 from tests.support.files.chrome import packed, xprof_trace
 from tests.support.files.counters import with_custom_calls, with_instructions, with_periodic, with_readings
 from tests.support.files.dumps import DUMP, STEM
+from tests.support.files.hlo_graphs import SMALL
 from tests.support.files.pprof import pprof, training
 from tests.support.files.riegeli import written
 from tests.support.made.op_pages import op_space
@@ -195,6 +196,12 @@ def _texts() -> tuple[bytes, ...]:
 
 
 @cache
+def _hlo_texts() -> tuple[bytes, ...]:
+    with zipfile.ZipFile(DUMP) as archive:
+        return (archive.read(f"dump/{STEM}.txt"), SMALL.encode())
+
+
+@cache
 def _files() -> tuple[bytes, ...]:
     """Beginnings of all kinds: which of them one is must never break anything."""
     return (*_profiles()[:1], *_protos()[:1], *_logs()[:1], *_texts()[:1], *_archives()[-1:])
@@ -267,6 +274,15 @@ TARGETS = (
         _commands("host0.trace.json.gz", *_reports("overview", "ops", "timeline"), "doctor {}", "doctor {} --json"),
     ),
     Target("hlo", _protos, _commands("module_1.jit_step.hlo_proto.pb", *_reports("memory"))),
+    Target("trace", _traces, _commands("host0.trace.json.gz", *_reports("overview", "ops", "timeline"), "doctor {}")),
+    Target("hlo", _protos, _commands("module_1.jit_step.hlo_proto.pb", *_reports("memory", "graph"))),
+    Target(
+        "hlo-text",
+        _hlo_texts,
+        _commands(
+            f"{STEM}.txt", *_reports("graph"), *(f"report graph {{}} --format {form}" for form in ("hlo", "dot"))
+        ),
+    ),
     Target("pprof", _arrays, _memory),
     Target("texts", _texts, _commands(f"{STEM}-buffer-assignment.txt", *_reports("memory"), "{}")),
     Target(
