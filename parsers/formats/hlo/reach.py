@@ -54,7 +54,7 @@ def sinks(graph: HloGraph, row: int) -> Reached:
 
 def sinks_through(graph: HloGraph, row: int, user: int) -> Reached:
     """The same by way of one user that hands the result on."""
-    return _reach(graph, (value for value in _after(graph, row, ()) if value[0] == user), _through)
+    return _reach(graph, _given_to(graph, user, row, ()), _through)
 
 
 def _reach(graph: HloGraph, begin: Iterator[_Value], steps: _Steps) -> Reached:
@@ -120,15 +120,7 @@ def _arguments(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_V
 def _after(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_Value]:
     """The users of a value, each with the index that the value has in it; callers where it is a computation's root."""
     for user in graph.users[row].tolist():
-        opcode = graph.opcode(user)
-        if opcode == "tuple":
-            yield from ((user, (place, *index)) for place, each in enumerate(graph.operands[user]) if each == row)
-        elif opcode == "get-tuple-element":
-            element = graph.element(user)
-            if not index or index[0] == element:
-                yield user, index[1:]
-        else:
-            yield user, index
+        yield from _given_to(graph, user, row, index)
     number = graph.computation(row)
     if int(graph.root[number]) != row or number == graph.entry:
         return
@@ -139,6 +131,19 @@ def _after(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_Value
                 yield from _uses_of_call(graph, caller, index)
         elif opcode == "conditional" or opcode in _CALLS:
             yield from _after(graph, caller, index)
+
+
+def _given_to(graph: HloGraph, user: int, row: int, index: tuple[int, ...]) -> Iterator[_Value]:
+    """A value as one user has it."""
+    opcode = graph.opcode(user)
+    if opcode == "tuple":
+        yield from ((user, (place, *index)) for place, each in enumerate(graph.operands[user]) if each == row)
+    elif opcode == "get-tuple-element":
+        element = graph.element(user)
+        if not index or index[0] == element:
+            yield user, index[1:]
+    else:
+        yield user, index
 
 
 def _uses_of_call(graph: HloGraph, loop: int, index: tuple[int, ...]) -> Iterator[_Value]:
