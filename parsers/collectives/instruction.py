@@ -25,6 +25,7 @@ KINDS = (
     *("collective-broadcast", "send", "recv"),
 )
 
+_SUMMED_AND_CUT = "all-reduce-scatter"
 _OPCODE = re.compile(r" ([a-z][a-z0-9-]*)\(")
 _OPERAND = re.compile(r"%([^\s,)]+)")
 _HALF = re.compile(r"-(start|done|update)(\.|\Z)")
@@ -92,7 +93,12 @@ def read_instruction(category: str, name: str, text: str, module: HloModule | No
     shape = rest[: match.start()] if match is not None and role != "start" else ""
     if inner is not None and not role and opcode == "fusion":
         shape = shape_text(inner.shape)
-    return Instruction(kind, role, waits_for, groups, _bytes(shape))
+    result = _bytes(shape)
+    if category.startswith(_SUMMED_AND_CUT):
+        # an all-reduce of which each device keeps its part; it is carried out as a reduce-scatter
+        size = groups.size if groups is not None and groups.count else 0
+        kind, result = "reduce-scatter", result // size if result is not None and inner is not None and size else None
+    return Instruction(kind, role, waits_for, groups, result)
 
 
 @lru_cache(maxsize=1024)

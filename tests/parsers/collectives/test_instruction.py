@@ -73,6 +73,22 @@ def test_fused_halves_are_looked_up_in_the_compiled_hlo() -> None:
     assert (start.kind, start.role) == ("all-gather", "start")
 
 
+def test_an_all_reduce_that_is_cut_is_a_reduce_scatter() -> None:
+    proto = hlo_pb2.HloProto()
+    inside = proto.hlo_module.computations.add(name=b"all-reduce-scatter.1", id=2)
+    reduce = inside.instructions.add(name=b"all-reduce.9", opcode=b"all-reduce", id=21)
+    reduce.shape.element_type = 11  # f32
+    reduce.shape.dimensions.append(64)
+    reduce.replica_groups.add(replica_ids=(0, 1, 2, 3))
+    main = proto.hlo_module.computations.add(name=b"main", id=1)
+    main.instructions.add(name=b"fusion.1", opcode=b"fusion", id=1, called_computation_ids=[2])
+    text = "%fusion.1 = f32[18]{0} fusion(f32[64] %p), kind=kCustom, calls=%all-reduce-scatter.1"
+    read = read_instruction("all-reduce-scatter fusion", "fusion.1", text, HloModule(proto))
+    assert (read.kind, read.payload) == ("reduce-scatter", 256)  # the result is padded, the sum is not
+    alone = read_instruction("all-reduce-scatter fusion", "fusion.1", text, None)
+    assert (alone.kind, alone.payload) == ("reduce-scatter", None)
+
+
 def test_transfers_between_slices_from_hlo_and_from_text() -> None:
     module = HloModule(hlo_pb2.HloProto.FromString(hlo_module()))
     known = read_slice_transfer("", module.instruction_proto("recv-done.1"))
