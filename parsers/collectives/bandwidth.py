@@ -12,8 +12,10 @@ from tpuprof.parsers.collectives.groups import Groups
 _TWICE = ("all-reduce",)
 _ONCE = ("all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-broadcast")
 
+_TO_ONE = ("collective-permute", "send", "recv")
+
 NO_SIZE = "neither the op's text nor the compiled HLO tells the shape of its result"
-NO_GROUPS = "neither the op's text nor the compiled HLO tells how many devices take part"
+NO_GROUPS = "neither the op's text nor the compiled HLO tells what it does, or how many devices take part"
 NO_DCN_PEAK = "the profile does not tell what a core can send over the data centre's network"
 NO_PEAK = "no published bandwidth of the links is known for this device"
 
@@ -57,15 +59,17 @@ def payload_bytes(kind: str, result_bytes: int, size: int) -> int:
 
 
 def bus_factor(kind: str, groups: Groups | None, devices: int) -> float | None:
-    """What a device sends at least over the size of the data; None where the number of devices is unknown.
+    """What a device sends at least over the size of the data; None where the kind or the number of devices is unknown.
 
     ``2(n-1)/n`` for an all-reduce, ``(n-1)/n`` for gathers, scatters and all-to-alls, 1 for what goes to one other.
 
     Args:
         devices: of the program, 0 where unknown: a collective without groups is over all of them.
     """
-    if kind not in _TWICE and kind not in _ONCE:
+    if kind in _TO_ONE:
         return 1.0
+    if kind not in _TWICE and kind not in _ONCE:
+        return None
     n = groups.size if groups is not None and groups.count else devices if groups is not None else 0
     if n < 1:
         return None

@@ -328,8 +328,8 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False, fram
 
 def kind_by_name(category: str, name: str) -> str:
     """What a collective does: ``all-gather``, whether it is a fusion or the end of an asynchronous one."""
-    words = (name if category.startswith(("async", "custom")) else category).removeprefix("async-collective-")
-    return _ENDING.sub("", words.removesuffix(" fusion")) or "collective"
+    words = name if category.startswith(("async", "custom")) else category
+    return _ENDING.sub("", words.removesuffix(" fusion")).removeprefix("async-") or "collective"
 
 
 def is_across_slices(category: str, text: str, framework_op: str, attributes: Mapping[str, bytes] | None) -> bool:

@@ -83,6 +83,7 @@ def test_bytes_on_the_bus() -> None:
     assert bus_factor("all-gather", ALL, 32) == pytest.approx(31 / 32)
     assert bus_factor("collective-permute", None, 0) == 1
     assert bus_factor("all-gather", None, 32) is None
+    assert bus_factor("collective", eight, 32) is None
     assert payload_bytes("reduce-scatter", 100, 8) == 800
     assert payload_bytes("all-gather", 100, 8) == 100
 

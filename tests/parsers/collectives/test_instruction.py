@@ -46,6 +46,9 @@ def test_without_its_text_the_names_tell() -> None:
     assert (read.kind, read.role, read.waits_for) == ("all-reduce", "done", "all-reduce-start.7")
     assert (read.groups, read.result_bytes) == (None, None)
     assert read_instruction("all-gather fusion", "fusion.3", "", None).kind == "all-gather"
+    fused = read_instruction("custom fusion", "async-collective-done.3", "", None)
+    assert (fused.kind, fused.waits_for) == ("collective", "async-collective-start.3")
+    assert read_instruction("async-start", "async-collective-permute-start", "", None).kind == "collective-permute"
 
 
 def fused_module() -> HloModule:
