@@ -23,6 +23,9 @@ _LABEL = 12
 
 _LEAST_NAME = 16
 
+MOST_OBJECTS = 32
+"""Rows of a table of SparseCores, or of ops that wait; JSON and Markdown have them all."""
+
 _SEEN = 25
 """Percent of a cell's time from which on waiting shows, whatever else there is."""
 
@@ -219,11 +222,11 @@ def _strip_title(page: SparseCorePage) -> str:
 
 
 def object_lines(table: Table[Any], rows: Sequence[Any], width: int, glyphs: Glyphs) -> list[Line]:
-    """A table of objects with those columns of Markdown that fit; the first one gets the room that is left."""
+    """The first rows of a table of objects with those columns of Markdown that fit; the first one gets what is left."""
     fields = table.chosen(table.markdown)
     words = [
         [clean(text, glyphs.is_ascii) for text in row_words(table, table.markdown, rows, row, glyphs.is_ascii)]
-        for row in range(len(rows))
+        for row in range(min(len(rows), MOST_OBJECTS))
     ]
     widths = [
         max(len(line[place]) for line in (*words, [field.heading for field in fields])) for place in range(len(fields))
@@ -232,13 +235,14 @@ def object_lines(table: Table[Any], rows: Sequence[Any], width: int, glyphs: Gly
         widths.pop()
     widths[0] = max(_LEAST_NAME, min(widths[0], width - sum(widths[1:]) - len(widths)))
     lines = []
+    rest = len(rows) - len(words)
     for place, line in enumerate([[field.heading for field in fields], *words]):
         cells = [
             f"{cut_middle(text, room, glyphs):<{room}}" if field.unit.is_text else f"{text:>{room}}"
             for text, room, field in zip(line, widths, fields, strict=False)
         ]
         lines.append(fit([(" " + " ".join(cells), "text" if place else "dim")], width, glyphs))
-    return lines
+    return [*lines, fit([(f"  + {count(rest)} more", "dim")], width, glyphs)] if rest else lines
 
 
 def op_lines(page: SparseCorePage, width: int, glyphs: Glyphs, most: int) -> list[Line]:

@@ -71,6 +71,13 @@ def test_a_limit_cuts_the_ops_only() -> None:
     assert "+ 2 more" in printed(REPORT, made("bound"), run_of(("demo-vm",)), "text", LOOK, 2)
 
 
+def test_text_has_some_of_many_sparse_cores_and_markdown_all() -> None:
+    page = made("bound")
+    page = replace(page, sparse_cores=page.sparse_cores * 100)
+    assert "+ 368 more" in printed(REPORT, page, run_of(("demo-vm",)), "text", LOOK)
+    assert printed(REPORT, page, run_of(("demo-vm",)), "md").count("| demo-vm:1 SparseCore 1 |") == 100
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("name", NAMES)
 def test_text_fits_and_is_ascii_where_it_shall(name: str, width: int) -> None:
