@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder
-from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
+from tests.support.composed.slices import HOSTS, STEPS, host_space
+from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, add_beside_all, sparse_profile
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -128,6 +129,19 @@ def test_the_session_takes_the_steps_of_the_overview(tmp_path: Path) -> None:
     assert not session.has_sparse_cores("host1") and session.sparse_core("host1").verdict is None
     one = session.of_core("0", "host0").sparse_core()
     assert [core.name for core in one.sparse_cores] == ["host0:0 SparseCore 0"]
+
+
+def test_two_slices_with_sparse_cores(tmp_path: Path) -> None:
+    """The slices' own ops wait for no SparseCore; each host has two cores, and every other SparseCore does nothing."""
+    for host in HOSTS:
+        space = host_space(host)
+        add_beside_all(space, (HEALTHY, UNUSED))
+        (tmp_path / f"{host}.xplane.pb").write_bytes(space.SerializeToString())
+    page = Session(open_logdir(str(tmp_path)).find_run(None)).sparse_core()
+    assert page.hosts == HOSTS and (page.cores, len(page.sparse_cores)) == (8, 16)
+    assert page.verdict == "not_bottleneck" and page.waits == () and len(page.steps) == STEPS
+    assert page.statement.endswith("8 of 16 SparseCores ran no op.")
+    assert page.mean is not None and page.mean.percent("sparse") == pytest.approx(31.0, abs=0.1)
 
 
 def test_a_file_cut_before_its_sparse_cores_says_so(tmp_path: Path) -> None:
