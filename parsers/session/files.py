@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TypeVar
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.files.logdir import HostFile
+from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.progress import Meter
 from tpuprof.parsers.ops.device import open_host, shortcoming
@@ -52,3 +52,10 @@ def each_host(
 def left_out(failures: Iterable[ProfileError]) -> list[str]:
     """A sentence for each host that can't be read."""
     return [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]
+
+
+def nothing_to_read(run: Run) -> ProfileError:
+    """The error for a run of which no host can be read."""
+    reasons = " ".join(problem.sentence for problem in run.problems)
+    hint = next((problem.hint for problem in run.problems if problem.hint), "capture a profile first")
+    return ProfileError("no_hosts", f"Run {run.name} holds no readable profile. {reasons}".rstrip(), hint)

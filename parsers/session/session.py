@@ -14,7 +14,7 @@ from tpuprof.parsers.files.places import only_shown
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
-from tpuprof.parsers.session.files import best_first, each_host, left_out, opened
+from tpuprof.parsers.session.files import best_first, each_host, left_out, nothing_to_read, opened
 
 if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: each report starts with its own alone
     from concurrent.futures import Executor
@@ -246,8 +246,8 @@ class Session:
         """What moves between cores, and what compute hides of it; errors as for `overview`."""
         from tpuprof.parsers.session.collectives import read_collectives  # noqa: PLC0415
 
-        meter = Meter(self.run.files(host), self._on_progress, self._is_cancelled)
-        return read_collectives(self.run.files(host), self.summaries(host), meter)
+        files = self.run.files(host)
+        return read_collectives(files, self.summaries(host), Meter(files, self._on_progress, self._is_cancelled))
 
     def has_sparse_cores(self, host: str | None = None) -> bool:
         """Whether a profile of one host, or of any, has SparseCores; reads what the pages of ops need."""
@@ -314,7 +314,7 @@ class Session:
             made = replace(made, warnings=(*made.warnings, *self._of_core))
             self._timelines[file, with_steps] = made
             return made
-        raise failures[0] if failures else self._nothing_to_read()
+        raise failures[0] if failures else nothing_to_read(self.run)
 
     def _step_spans(self, host: str) -> tuple[tuple[StepSpan, ...], bool]:
         """The steps of a host's overview, and whether they are inferred."""
@@ -341,9 +341,8 @@ class Session:
         from tpuprof.parsers.session.counters import read_counters  # noqa: PLC0415
 
         if host not in self._counters:
-            files = self.run.files(host)
-            meter = Meter(files, self._on_progress, self._is_cancelled)
-            self._counters[host] = read_counters(files, meter, self._of_core, self._nothing_to_read)
+            meter = Meter(files := self.run.files(host), self._on_progress, self._is_cancelled)
+            self._counters[host] = read_counters(files, meter, self._of_core, partial(nothing_to_read, self.run))
         return self._counters[host]
 
     def has_counters(self, host: str | None = None) -> bool:
@@ -370,7 +369,7 @@ class Session:
             beside = files_in_run(self.run.path)
             sources += [beside] if beside is not None else []
             if not sources:
-                raise failures[0] if failures else self._nothing_to_read()
+                raise failures[0] if failures else nothing_to_read(self.run)
             notes = (*left_out(failures), *self._of_core)
             known = CompiledModules(sources, lambda: self._reported_capacity(host), lambda: self._poll(0, 0), notes)
             self._compiled[host] = known
@@ -393,7 +392,7 @@ class Session:
 
     def graphs(self, host: str | None = None) -> Programs:
         """The compiled modules as graphs with the times of their ops, none parsed yet; errors as for `overview`."""
-        from tpuprof.parsers.pages.graph.programs import Programs  # noqa: PLC0415
+        from tpuprof.parsers.pages.graph.programs import Programs  # noqa: PLC0415 - when asked for
 
         return Programs(self.memory(host), self.ops(host))
 
@@ -419,7 +418,7 @@ class Session:
         meter = Meter(files, self._on_progress, self._is_cancelled)
         parts, failures = each_host(files, meter, self._allocators_of)
         if not parts:
-            raise failures[0] if failures else self._nothing_to_read()
+            raise failures[0] if failures else nothing_to_read(self.run)
         return parts, [*left_out(failures), *self._of_core]
 
     def _allocators_of(self, file: HostFile, meter: Meter) -> HostMemory:
@@ -507,20 +506,14 @@ class Session:
         reader.read(files, on_host or (lambda _: None))
         summaries, failed = reader.readable(files), reader.unreadable(files)
         if not summaries:
-            raise next((error for _, error in failed), self._nothing_to_read())
+            raise next((error for _, error in failed), nothing_to_read(self.run))
         notes = left_out(error for _, error in failed)
         return summaries, [*notes, *(problem.sentence for problem in self.run.problems)]
-
-    def _nothing_to_read(self) -> ProfileError:
-        reasons = " ".join(problem.sentence for problem in self.run.problems)
-        hint = next((problem.hint for problem in self.run.problems if problem.hint), "capture a profile first")
-        return ProfileError("no_hosts", f"Run {self.run.name} holds no readable profile. {reasons}".rstrip(), hint)
 
     def _host_modules(self, file: HostFile) -> HloModules:
         from tpuprof.parsers.formats.hlo.programs import HloModules  # noqa: PLC0415
 
-        known = self._modules.get(file.path)
-        if known is None:
+        if (known := self._modules.get(file.path)) is None:
             with closing(Trace.open(file.path)) as trace:
                 known = HloModules.of(trace)
             self._programs[file.path] = tuple(known.names)

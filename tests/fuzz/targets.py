@@ -273,8 +273,6 @@ TARGETS = (
         _traces,
         _commands("host0.trace.json.gz", *_reports("overview", "ops", "timeline"), "doctor {}", "doctor {} --json"),
     ),
-    Target("hlo", _protos, _commands("module_1.jit_step.hlo_proto.pb", *_reports("memory"))),
-    Target("trace", _traces, _commands("host0.trace.json.gz", *_reports("overview", "ops", "timeline"), "doctor {}")),
     Target("hlo", _protos, _commands("module_1.jit_step.hlo_proto.pb", *_reports("memory", "graph"))),
     Target(
         "hlo-text",
