@@ -90,7 +90,8 @@ def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, width: int
     if int(rows.collectives[row]) > 1:
         title += f", {int(rows.collectives[row]):,} ops"
     lines = [fit([(title, "strong"), (f"  {clean(_where(rows, row, glyphs), glyphs.is_ascii)}", "dim")], width, glyphs)]
-    parts = f"{time(rows.span_ps)} a step: hidden {time(rows.hidden_ps)} ({share(float(rows.hidden_share[row]))}), "
+    per = "a step" if page.has_steps else "in all"
+    parts = f"{time(rows.span_ps)} {per}: hidden {time(rows.hidden_ps)} ({share(float(rows.hidden_share[row]))}), "
     parts += f"exposed {time(rows.exposed_ps)}, neither {time(rows.beside_ps)}"
     lines += line("transfer", parts)
     if rows.waiting_ps[row] > 0:
@@ -100,7 +101,7 @@ def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, width: int
             number = f"{int(rows.late_steps[row]):,} of {counted(steps, 'step')}" if steps > 1 else "this step"
             words += f": {late} is late by {time(rows.late_ps)} in {number}"
         lines += line("waiting", words, "warn" if late is not None else "text")
-    data = f"{PAYLOAD.words(float(rows.payload[row]), glyphs.is_ascii)} a step; "
+    data = f"{PAYLOAD.words(float(rows.payload[row]), glyphs.is_ascii)} {per}; "
     rates = (RATE.words(float(of[row]), glyphs.is_ascii) for of in (rows.algorithm_rate, rows.bus_rate))
     data += "at least " if rows.is_async[row] else ""
     data += "algbw {}, busbw {} GB/s".format(*rates)

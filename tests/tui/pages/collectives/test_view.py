@@ -201,6 +201,19 @@ def test_bars_and_strips(page: CollectivesPage) -> None:
     assert strip_lines(page, 0, 20, BLOCK) == []
 
 
+def test_without_steps_it_speaks_of_none(tmp_path: Path) -> None:
+    space = slices.host_space("host0", steps=1)
+    for plane in space.planes:
+        for line in [line for line in plane.lines if line.name in (b"Steps", b"XLA Modules")]:
+            plane.lines.remove(line)
+    (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
+    view = CollectivesView(session_of(tmp_path / "host0.xplane.pb").collectives())
+    view.move(1, 0)  # there is no step to go to
+    text = "\n".join(map(plain, view.card(80, BLOCK)))
+    assert " in all: hidden" in text and "a step" not in text and " profile " in text
+    assert view.headline.startswith("Exposed") and "of the profile's time" in view.headline
+
+
 def test_moving_makes_no_rows_anew(page: CollectivesPage, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step of the cursor draws the rows that show, whatever there are."""
     view, made = CollectivesView(page), []
