@@ -186,9 +186,33 @@ def test_it_is_offered_where_there_are_some(run: Path, tmp_path: Path) -> None:
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
     alone = session_of(tmp_path / "host0.xplane.pb")
     assert not [view.name for view in views_there("op-profile", alone, None) if view.name == "collectives"]
+    assert _offered(_only(tmp_path / "across", b"send", b"recv"))  # between slices alone
+    sent = _only(tmp_path / "sent", b"send", module=False)  # to the host, for all that is known
+    assert not _offered(sent)
     told: list[str] = []
     load_of("collectives")(session_of(run), session_of(run).run, None, lambda part, _: told.append(part))
     assert told == ["collectives"]
+
+
+def _offered(session: Session) -> bool:
+    return "collectives" in {view.name for view in views_there("op-profile", session, None)}
+
+
+def _only(folder: Path, *beginnings: bytes, module: bool = True) -> Session:
+    """A host that runs only the ops whose names begin so."""
+    space = slices.host_space("host0")
+    for plane in space.planes:
+        if plane.name.startswith(b"/device"):
+            for line in plane.lines:
+                names = ((event, plane.event_metadata[event.metadata_id].display_name) for event in line.events)
+                kept = [event for event, name in names if not name or name.startswith(beginnings)]
+                del line.events[:]
+                line.events.extend(kept)
+    if not module:
+        space.planes.remove(next(plane for plane in space.planes if plane.name == b"/host:metadata"))
+    folder.mkdir()
+    (folder / "host0.xplane.pb").write_bytes(space.SerializeToString())
+    return session_of(folder / "host0.xplane.pb")
 
 
 def test_bars_and_strips(page: CollectivesPage) -> None:
