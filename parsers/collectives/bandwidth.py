@@ -25,8 +25,10 @@ _PEAKS = {
     "v5p": 600e9,
     "v6e": 400e9,
 }
-"""What a chip can send over all its ICI links at once, in bytes/s: the inter-chip interconnect bandwidths per chip of
-Cloud TPU's documents (cloud.google.com/tpu/docs/v4, v5e, v5p, v6e): 2,400, 1,600, 4,800 and 3,200 Gbit/s."""
+"""What a chip can send over all its ICI links at once, in bytes/s.
+
+Half of the bidirectional bandwidth per chip of Cloud TPU's documents (cloud.google.com/tpu/docs/v5e, v5p, v6e): 400, 1,200
+and 800 GB/s. For v4 six links of 50 GB/s: N. Jouppi et al., TPU v4: An Optically Reconfigurable Supercomputer, 2023."""
 
 _NAMES = {
     "TPU v4": "v4",
