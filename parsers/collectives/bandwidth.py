@@ -27,8 +27,10 @@ _PEAKS = {
 }
 """What a chip can send over all its ICI links at once, in bytes/s.
 
-Half of the bidirectional bandwidth per chip of Cloud TPU's documents (cloud.google.com/tpu/docs/v5e, v5p, v6e): 400, 1,200
-and 800 GB/s. For v4 six links of 50 GB/s: N. Jouppi et al., TPU v4: An Optically Reconfigurable Supercomputer, 2023."""
+Half of the bidirectional bandwidth per chip of Cloud TPU's documents (cloud.google.com/tpu/docs/v5e, v5p, v6e): 400,
+1,200 and 800 GB/s. For v4 six links of 50 GB/s, as N. Jouppi et al. tell in "TPU v4: An Optically Reconfigurable
+Supercomputer", 2023.
+"""
 
 _NAMES = {
     "TPU v4": "v4",

@@ -165,8 +165,9 @@ class GraphScreen(PageScreen[int]):
         facts = f"  {glyphs.dot}  {clean(op.opcode, glyphs.is_ascii)}  {glyphs.dot}  {label}"
         page = self.program.times.page
         badge = " SIMULATED TIMES " if page is not None and page.simulated else ""
-        title = pad([(left, "bar.dim"), (clean(op.name, glyphs.is_ascii), "bar.strong"), (facts, "bar")], width, "bar")
-        return (*fit(title, width - len(badge), glyphs), (badge, "badge")) if badge else title
+        name = clean(op.name, glyphs.is_ascii)
+        title = pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], width - len(badge), "bar")
+        return (*title, (badge, "badge")) if badge else title
 
     def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
         """The columns or the text; or that the module is read, or why it can't be."""
