@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.counters import CounterRow, CountersPage, UnitRow
     from tpuprof.tui.draw.spans import Glyphs, Line
 
+_KEYS = (
+    ("b", "shows the counters themselves, or the units of a core again."),
+    ("O", "leads to the track of what was sampled over time."),
+)
+"""What keys mean here that mean something else in other views."""
+
 
 class UnitsView(RowsView):
     """The page of counters: rows of one core's units, or of all counters."""
@@ -54,10 +60,8 @@ class UnitsView(RowsView):
         """What XProf and the compiler count, and what of it was never seen on hardware."""
         from tpuprof.tui.pages.counters.fields import SOURCES  # noqa: PLC0415 - not at start
 
-        return (
-            *((name, f"{words}.") for name, words in SOURCES.items()),
-            *(("note", note) for note in self._page.notes),
-        )
+        known = ((name, f"{words}.") for name, words in SOURCES.items())
+        return (*_KEYS, *known, *(("note", note) for note in self._page.notes))
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and the rows."""
