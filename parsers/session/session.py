@@ -74,8 +74,7 @@ class Session:
         self.run = run
         self._on_progress = on_progress
         self._is_cancelled = is_cancelled
-        self._executor = executor
-        self._scheduler = scheduler
+        self._where = executor, scheduler
         self.cache = cache
         self._narrowed: Session | None = None
         self._readers: list[HostReader[Any]] = []
@@ -93,10 +92,9 @@ class Session:
     def _reader_of(self, kind: type[_Summary], work: Callable[..., _Summary]) -> HostReader[_Summary]:
         from tpuprof.parsers.hosts.reader import HostReader  # noqa: PLC0415
 
-        where = self._executor, self._scheduler
         core = next((file.core for file in self.run.hosts if file.core), "")
         of_core = partial(work, core=core) if core else work
-        reader = HostReader(kind, of_core, self._on_progress, self._is_cancelled, *where, self.cache)
+        reader = HostReader(kind, of_core, self._on_progress, self._is_cancelled, *self._where, self.cache)
         self._readers.append(reader)
         return reader
 
@@ -125,7 +123,8 @@ class Session:
         run = self.run.of_core(core, host)
         if self._narrowed is None or self._narrowed.run != run:
             tell, poll, cache = self._on_progress, self._is_cancelled, self.cache
-            one = Session(run, tell, poll, executor=self._executor, scheduler=self._scheduler, cache=cache)
+            executor, scheduler = self._where
+            one = Session(run, tell, poll, executor=executor, scheduler=scheduler, cache=cache)
             one._modules, one._programs = self._modules, self._programs  # of all cores
             one._timelines = self._timelines  # of which only one is kept
             self._narrowed = one
@@ -240,7 +239,8 @@ class Session:
         """The roofline; errors as for `overview`."""
         from tpuprof.parsers.pages.ops.roofline import roofline_page  # noqa: PLC0415
 
-        return roofline_page(self.ops(host), self._summarised(host)[0], with_infeed)
+        summaries = self._summarised(host)[0]  # before the ops: what can't be read any more is in neither
+        return roofline_page(self.ops(host), summaries, with_infeed)
 
     def collectives(self, host: str | None = None) -> CollectivesPage:
         """What moves between cores, and what compute hides of it; errors as for `overview`."""

@@ -12,7 +12,7 @@ from tpuprof.parsers.collectives.slices import SliceCollective
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.tui.pages.collectives.fields import RATE
 from tpuprof.tui.report.fields import Figure, Table, attribute, in_order, object_table
-from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TIME_MS
+from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TEXTS, TIME_MS, VERBATIM
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,9 @@ SLICES: Table[Sequence[SliceCollective]] = object_table(
 _NONE = "no collective ran in a step"
 
 FIGURES: tuple[Figure[CollectivesPage], ...] = (
+    attribute("log_line", VERBATIM, "how much is hidden and exposed, in a line for logs"),
+    attribute("statement", VERBATIM, "the same, and who waits for whom, in a sentence or two"),
+    attribute("notes", TEXTS, "what to know of these figures"),
     Figure(
         "hidden_percent",
         SHARE_PERCENT,

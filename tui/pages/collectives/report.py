@@ -60,13 +60,11 @@ def _taken(rows: Rows, places: np.ndarray) -> Rows:
 def json(page: CollectivesPage, asked: Asked) -> str:
     """Figures, groups, single collectives, those between slices, and steps."""
     groups, each, steps, slices = groups_of(page), single_of(page), steps_of(page), slice_table(page)
-    body: dict[str, object] = {"log_line": page.log_line, "statement": page.statement}
-    body |= figure_values(FIGURES, page)
+    body: dict[str, object] = dict(figure_values(FIGURES, page))
     body["groups"] = table_records(GROUPS, groups, range(len(groups)))
     body["collectives"] = table_records(SINGLE, each, first(len(each), asked.most_rows))
     body["slices"] = table_records(SLICES, slices, range(len(slices)))
     body["steps"] = table_records(STEPS, steps, range(len(steps)))
-    body["notes"] = list(page.notes)
     why = figure_reasons(FIGURES)
     if page.why_none:
         why |= {figure.key: page.why_none for figure in FIGURES if figure.null and figure.read(page) is None}
