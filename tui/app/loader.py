@@ -5,6 +5,7 @@ numpy, protobuf and the parsers are imported here, on the thread, when the first
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -187,6 +188,7 @@ class Loader:
         self._generation = 0
         self._job: Job | None = None
         self._kept: _OpenRun | None = None
+        self._replaced = False
 
     @property
     def is_loading(self) -> bool:
@@ -247,6 +249,9 @@ class Loader:
 
             load_of(name)(pages, looked_at, host, tell)
         self._tell(job, LoadDone(job.generation))
+        if self._replaced:
+            self._replaced = False
+            gc.collect()  # a session and its pages know each other: with --latest, old ones would pile up for long
 
     def _opened(self, job: Job, run: Run) -> _OpenRun:
         """The session of a run: the kept one where it is the same run and no other thread still uses it."""
@@ -254,6 +259,7 @@ class Loader:
         if kept is not None and kept.run == run and kept.job.finished.is_set():
             kept.serve(job)
             return kept
+        self._replaced = kept is not None
         opened = _OpenRun(run, job, self._tell, self._clock)
         opened.pages = self._open_pages(run, opened.on_progress, opened.is_cancelled)
         self._kept = opened

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -354,3 +356,23 @@ def test_errors_of_the_profile_are_posted() -> None:
     loader.work(loader.begin(Request("x")))
     assert isinstance(posted[-1], LoadFailed)
     assert posted[-1].error is error
+
+
+def test_the_session_of_another_run_goes_with_it() -> None:
+    """Sessions and pages know each other, so that only the garbage collector ends them: with --latest all day long."""
+    opened: list[weakref.ref[ReadyPages]] = []
+
+    def open_session(*_: object) -> ReadyPages:
+        pages = ReadyPages(training_overview())
+        vars(pages)["itself"] = pages
+        opened.append(weakref.ref(pages))
+        return pages
+
+    loader = Loader(lambda _: LOGDIR, open_session, lambda _: None)
+    gc.disable()
+    try:
+        for name in ("train_b", "train_a"):
+            loader.work(loader.begin(Request("x", run_name=name)))
+        assert [ref() is None for ref in opened] == [True, False]
+    finally:
+        gc.enable()
