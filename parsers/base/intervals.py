@@ -208,6 +208,11 @@ def covered(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
     return out
 
 
+def overlap(start: Int64s, end: Int64s, other_start: Int64s, other_end: Int64s) -> Int64s:
+    """int64[n]: how much of each interval others cover, which are disjoint and in order."""
+    return covered(end, other_start, other_end) - covered(start, other_start, other_end)
+
+
 def place(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
     """int64[n]: index of the interval that holds each time, -1 for none. Intervals are in order and do not overlap.
 

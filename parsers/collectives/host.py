@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -46,9 +45,6 @@ from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.grid import StepGrid
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.formats.proto import hlo_pb2
 
 ICI, DCN = "ICI", "DCN"
 """Links between the chips of a slice; the data centre's network between slices."""
@@ -304,7 +300,7 @@ def _transfers(ops: CoreOps, of_row: Int64s, roles: dict[int, str]) -> tuple[Tra
 
 def _slice_ops(table: OpTable, modules: HloModules) -> dict[int, SliceOp]:
     """The rows of a core's table that send to other slices or receive from them."""
-    found = [row for row, category in enumerate(table.category) if category and category.startswith("host ")]
+    found = [row for row in range(len(table)) if table.is_across_slices(row, lambda: [modules])]
     if not found:
         return {}
     chosen = np.array(found, np.intp)
@@ -312,13 +308,8 @@ def _slice_ops(table: OpTable, modules: HloModules) -> dict[int, SliceOp]:
     out: dict[int, SliceOp] = {}
     for row, info in zip(found, infos, strict=True):
         module = modules.module(int(table.program_id[row]))
-        proto: hlo_pb2.HloInstructionProto | None = (
-            None if module is None else module.instruction_proto(table.name[row])
-        )
-        text = table.expression(row)
-        attributes = None if proto is None else proto.frontend_attributes.map
-        if devices.is_across_slices(table.category[row] or "", text, table.framework_op[row], attributes):
-            out[row] = SliceOp(table.name[row], read_slice_transfer(text, proto), group_size(info))
+        proto = None if module is None else module.instruction_proto(table.name[row])
+        out[row] = SliceOp(table.name[row], read_slice_transfer(table.expression(row), proto), group_size(info))
     return out
 
 

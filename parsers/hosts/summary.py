@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, subtract, union
+from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, overlap, subtract, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
@@ -351,7 +351,7 @@ def _input_source(table: OpTable, waits: Intervals, cores: Sequence[CoreSteps]) 
     steps = next((steps for steps in cores if len(steps)), None)
     if steps is None:
         return None
-    inside = covered(steps.end_ps, *waits) - covered(steps.start_ps, *waits)
+    inside = overlap(steps.start_ps, steps.end_ps, *waits)
     return "host" if 2 * np.count_nonzero(inside) >= len(steps) else None
 
 
@@ -424,7 +424,7 @@ def _at_barriers(plane: Plane, steps: CoreSteps) -> int | None:
 
 def _outside(gaps: Intervals, spans: Intervals) -> int:
     """The part of some gaps that lies in none of some disjoint spans in order; 0 where there are no spans."""
-    inside = covered(gaps[1], *spans) - covered(gaps[0], *spans)
+    inside = overlap(*gaps, *spans)
     return int((gaps[1] - gaps[0] - inside).sum()) if len(spans[0]) else 0
 
 

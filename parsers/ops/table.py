@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.ops.device import op_class
+from tpuprof.parsers.ops.device import HOST_TRANSFER, is_across_slices, op_class
 from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.hlo.programs import HloModules
 
 _NUMBER = re.compile(r"\d+")
 _TRANSFER = re.compile(r"send|recv")
@@ -121,6 +124,17 @@ class OpTable:
             return False  # nothing else has that mark, and its text need not be looked up
         expression = self.expression(row)
         return "send-done" in expression and "is_host_transfer=true" in expression
+
+    def is_across_slices(self, row: int, modules: Callable[[], Iterable[HloModules]]) -> bool:
+        """Whether an op sends to other slices or receives from them; asks for compiled HLO only of such as may."""
+        category = self.category[row] or ""
+        if not HOST_TRANSFER.search(category):
+            return False
+        found = (each.module(int(self.program_id[row])) for each in modules())
+        module = next((each for each in found if each is not None), None)
+        proto = None if module is None else module.instruction_proto(self.name[row])
+        attributes = None if proto is None else proto.frontend_attributes.map
+        return is_across_slices(category, self.expression(row), self.framework_op[row], attributes)
 
     def expression(self, row: int) -> str:
         """The op's full HLO text (``%fusion.7 = f32[8] fusion(…)``); empty where the profile has lost it."""

@@ -20,6 +20,7 @@ from tpuprof.parsers.base.intervals import (
     distinct,
     intersect,
     no_ints,
+    overlap,
     subtract,
     union,
 )
@@ -40,7 +41,7 @@ from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.duty import union_of
 from tpuprof.parsers.steps.markers import marked_steps
-from tpuprof.parsers.steps.sparse_core import SPARSE_STEPS_LINE, SparseSpans, sparse_spans
+from tpuprof.parsers.steps.sparse_core import SPARSE_STEPS_LINE, SparseSpans, sparse_spans, step_ends
 
 SYNCS_LINE = "Sparse Core Syncs"
 
@@ -292,8 +293,7 @@ def _waiting(plane: Plane, ids: Int64s, starters: Int64s) -> dict[int, tuple[str
 
 def steps_of(names: Sequence[str], start_ps: Int64s, duration_ps: Int64s, source: str) -> Steps:
     """Steps in order of time, cut where the next one begins."""
-    end_ps = start_ps + duration_ps
-    return Steps(tuple(names), start_ps, np.minimum(end_ps, np.append(start_ps[1:], end_ps[-1:])), source)
+    return Steps(tuple(names), start_ps, step_ends(start_ps, duration_ps), source)
 
 
 def _own_steps(planes: Sequence[Plane]) -> Steps | None:
@@ -317,7 +317,7 @@ def _whole(tensors: Sequence[_Tensor | None], sparse: Sequence[SparseSpans]) -> 
 
 def _within(spans: Intervals, steps: Steps) -> Int64s:
     """int64[steps]: the part of each step that disjoint times cover."""
-    return covered(steps.end_ps, *spans) - covered(steps.start_ps, *spans)
+    return overlap(steps.start_ps, steps.end_ps, *spans)
 
 
 def _times(tensor: _Tensor | None, sparse: Intervals, steps: Steps) -> Int64s:
@@ -336,9 +336,7 @@ def _wait_rows(tensors: Sequence[_Tensor | None], sparse: Sequence[Intervals], s
         if tensor is None or not len(tensor.wait_of):
             continue
         working = intersect(*busy, *inside)
-        long, beside = (
-            covered(tensor.wait_end, *spans) - covered(tensor.wait_start, *spans) for spans in (inside, working)
-        )
+        long, beside = (overlap(tensor.wait_start, tensor.wait_end, *spans) for spans in (inside, working))
         for place, key in enumerate(zip(tensor.wait_names, tensor.started_by, strict=True)):
             mine = (tensor.wait_of == place) & (long > 0)
             row = rows.setdefault(key, [0, 0, 0])

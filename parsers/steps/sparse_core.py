@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, covered, distinct, is_among, place
+from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, distinct, is_among, overlap, place
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.core.ops import CATEGORY, SPARSE_OPS_LINE, event_spans
@@ -59,8 +59,7 @@ def sparse_core_times(trace: Trace, names: Sequence[str], start_ps: Int64s, dura
     Returns:
         The times; None where no SparseCore has steps.
     """
-    end_ps = start_ps + duration_ps
-    end_ps = np.minimum(end_ps, np.append(start_ps[1:], end_ps[-1:]))
+    end_ps = step_ends(start_ps, duration_ps)
     rows = []
     for plane in trace.planes:
         steps = marked_steps(plane, line_name=SPARSE_STEPS_LINE) if is_sparse_core(plane) else None
@@ -68,6 +67,13 @@ def sparse_core_times(trace: Trace, names: Sequence[str], start_ps: Int64s, dura
             rows_of_steps = _same_steps(steps, names, start_ps, end_ps)
             rows.append(np.where(rows_of_steps >= 0, _times(plane, steps)[:, rows_of_steps], np.nan))
     return together(rows)
+
+
+def step_ends(start_ps: Int64s, duration_ps: Int64s) -> Int64s:
+    """int64[steps]: where steps in order of time end, the next one's begin at the latest."""
+    end_ps = start_ps + duration_ps
+    cut: Int64s = np.minimum(end_ps, np.append(start_ps[1:], end_ps[-1:]))
+    return cut
 
 
 def together(parts: Sequence[Floats]) -> Floats | None:
@@ -85,10 +91,8 @@ def together(parts: Sequence[Floats]) -> Floats | None:
 def _times(plane: Plane, steps: CoreSteps) -> Floats:
     """float64[3, steps]: time, compute and idle time of one SparseCore in its own steps."""
     spans = sparse_spans(plane)
-    busy, infeed, outfeed = (
-        covered(steps.end_ps, *part) - covered(steps.start_ps, *part)
-        for part in (spans.busy, spans.infeed, spans.outfeed)
-    )
+    parts = spans.busy, spans.infeed, spans.outfeed
+    busy, infeed, outfeed = (overlap(steps.start_ps, steps.end_ps, *part) for part in parts)
     return np.stack([steps.duration_ps, np.maximum(busy - infeed - outfeed, 0), steps.duration_ps - busy]).astype(
         np.float64
     )

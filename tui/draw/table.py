@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import cut, cut_middle, fit
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 
@@ -109,3 +110,18 @@ def row_lines(
             spans.append((f"{text} ", "cursor" if is_selected and not column.keeps_style else key))
         lines.append(fit(spans, width, glyphs))
     return lines
+
+
+def first_rows(
+    columns: Sequence[Column], rows: Sequence[int], most: int, width: int, glyphs: Glyphs, sort: str = "self"
+) -> list[Line]:
+    """The heading and at most so many rows, 0 for all, in the columns that fit; then how many more there are."""
+    shown = chosen_columns(columns, width)
+    kept = rows[:most] if most else rows
+    lines = [header_line(shown, width, glyphs, sort), *row_lines(shown, kept, None, width, glyphs)]
+    return lines + more_lines(len(rows) - len(kept), width, glyphs)
+
+
+def more_lines(number: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """How many rows are left out, if any."""
+    return [fit([(f"  + {count(number)} more", "dim")], width, glyphs)] if number > 0 else []

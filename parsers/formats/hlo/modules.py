@@ -163,7 +163,7 @@ class HloModule:
     def _read(self, proto: hlo_pb2.HloInstructionProto) -> Instruction:
         operands = tuple(text(operand.name) for operand in self.operand_protos(proto) if operand is not None)
         name, opcode, shape = text(proto.name), text(proto.opcode), shape_text(proto.shape)
-        inside = ", ".join(f"%{operand}" for operand in operands) or _literal(proto)
+        inside = ", ".join(f"%{operand}" for operand in operands) or literal(proto)
         expression = f"%{name} = {shape} {opcode}({inside}){self._attributes(proto)}"
         origin = (text(proto.metadata.op_name) or None, self.source(proto))
         return Instruction(name, opcode, shape, operands, expression, *origin, is_fusion=opcode == "fusion")
@@ -172,7 +172,7 @@ class HloModule:
         """The attributes that the expression needs to be understood, each behind a comma."""
         attributes: list[str] = []
         if proto.opcode in _WITH_DIMENSIONS:
-            attributes.append(f"dimensions={_braces(proto.dimensions)}")
+            attributes.append(f"dimensions={braces(proto.dimensions)}")
         elif proto.opcode == b"get-tuple-element":
             attributes.append(f"index={proto.tuple_index}")
         elif proto.opcode == b"compare":
@@ -181,8 +181,8 @@ class HloModule:
             attributes.append(f'custom_call_target="{text(proto.custom_call_target)}"')
         elif proto.opcode == b"dot":
             numbers = proto.dot_dimension_numbers
-            attributes.append(f"lhs_contracting_dims={_braces(numbers.lhs_contracting_dimensions)}")
-            attributes.append(f"rhs_contracting_dims={_braces(numbers.rhs_contracting_dimensions)}")
+            attributes.append(f"lhs_contracting_dims={braces(numbers.lhs_contracting_dimensions)}")
+            attributes.append(f"rhs_contracting_dims={braces(numbers.rhs_contracting_dimensions)}")
         if proto.opcode == b"fusion" and proto.fusion_kind:
             attributes.append(f"kind={text(proto.fusion_kind)}")
         if proto.opcode in _WRAPPERS:
@@ -191,14 +191,14 @@ class HloModule:
         return "".join(f", {attribute}" for attribute in attributes)
 
 
-def _literal(proto: hlo_pb2.HloInstructionProto) -> str:
+def literal(proto: hlo_pb2.HloInstructionProto) -> str:
     """The text in the brackets of an instruction without operands."""
     if proto.opcode == b"parameter":
         return str(proto.parameter_number)
     if proto.opcode != b"constant":
         return ""
-    literal = proto.literal
-    values = [*literal.s32s[:2], *literal.s64s[:2], *literal.u32s[:2], *literal.u64s[:2]]
+    held = proto.literal
+    values = [*held.s32s[:2], *held.s64s[:2], *held.u32s[:2], *held.u64s[:2]]
     return str(values[0]) if len(values) == 1 and not proto.shape.dimensions else "{...}"
 
 
@@ -211,5 +211,6 @@ def _at_line(file: str, line: int) -> str:
     return f"{file}:{line}" if line > 0 else file
 
 
-def _braces(numbers: Iterable[int]) -> str:
+def braces(numbers: Iterable[int]) -> str:
+    """Numbers as XLA writes them, ``{0,1}``."""
     return f"{{{','.join(map(str, numbers))}}}"

@@ -5,10 +5,11 @@ It is text to read: attributes that this project does not decode are left out, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.formats.hlo.graph import HloGraph
+from tpuprof.parsers.formats.hlo.modules import braces, literal
 from tpuprof.parsers.formats.hlo.shapes import shape_text
 from tpuprof.parsers.formats.xspace.walk import text
 
@@ -65,17 +66,6 @@ def instruction_line(graph: HloGraph, row: int, with_metadata: bool = True) -> s
     return f"{root}%{text(proto.name)} = {shown}{attributes}"
 
 
-def literal(proto: hlo_pb2.HloInstructionProto) -> str:
-    """The text in the brackets of an instruction without operands."""
-    if proto.opcode == b"parameter":
-        return str(proto.parameter_number)
-    if proto.opcode != b"constant":
-        return ""
-    held = proto.literal
-    values = [*held.s32s[:2], *held.s64s[:2], *held.u32s[:2], *held.u64s[:2]]
-    return str(values[0]) if len(values) == 1 and not proto.shape.dimensions else "{...}"
-
-
 def _attributes(graph: HloGraph, row: int, proto: hlo_pb2.HloInstructionProto, with_metadata: bool) -> Iterator[str]:
     """The attributes of an instruction, in XLA's words."""
     opcode = text(proto.opcode)
@@ -98,12 +88,12 @@ def _attributes(graph: HloGraph, row: int, proto: hlo_pb2.HloInstructionProto, w
 def _of_shapes(proto: hlo_pb2.HloInstructionProto, opcode: str) -> Iterator[str]:
     """Dimensions, slices, indices and windows."""
     if proto.dimensions or opcode in ("broadcast", "concatenate", "reduce", "reverse", "transpose"):
-        yield f"dimensions={_braces(proto.dimensions)}"
+        yield f"dimensions={braces(proto.dimensions)}"
     if proto.slice_dimensions:
         parts = (f"[{one.start}:{one.limit}" + f":{one.stride}]".replace(":1]", "]") for one in proto.slice_dimensions)
         yield f"slice={{{', '.join(parts)}}}"
     if proto.dynamic_slice_sizes:
-        yield f"dynamic_slice_sizes={_braces(proto.dynamic_slice_sizes)}"
+        yield f"dynamic_slice_sizes={braces(proto.dynamic_slice_sizes)}"
     if opcode == "get-tuple-element":
         yield f"index={proto.tuple_index}"
     if proto.comparison_direction:
@@ -117,8 +107,8 @@ def _of_dot(numbers: hlo_pb2.DotDimensionNumbers) -> Iterator[str]:
         ("lhs", numbers.lhs_batch_dimensions, numbers.lhs_contracting_dimensions),
         ("rhs", numbers.rhs_batch_dimensions, numbers.rhs_contracting_dimensions),
     ):
-        yield from [f"{side}_batch_dims={_braces(batch)}"] if batch else []
-        yield f"{side}_contracting_dims={_braces(contracting)}"
+        yield from [f"{side}_batch_dims={braces(batch)}"] if batch else []
+        yield f"{side}_contracting_dims={braces(contracting)}"
 
 
 def _of_collective(proto: hlo_pb2.HloInstructionProto) -> Iterator[str]:
@@ -127,7 +117,7 @@ def _of_collective(proto: hlo_pb2.HloInstructionProto) -> Iterator[str]:
         yield f"channel_id={proto.channel_id}"
     groups = proto.replica_groups or proto.collective_device_list.replica_groups
     if groups:
-        yield f"replica_groups={{{','.join(_braces(group.replica_ids) for group in groups[:_MOST_GROUPS])}}}"
+        yield f"replica_groups={{{','.join(braces(group.replica_ids) for group in groups[:_MOST_GROUPS])}}}"
     elif proto.HasField("iota_collective_device_list"):
         iota = proto.iota_collective_device_list
         over = ",".join(map(str, iota.iota_reshape_dims))
@@ -179,7 +169,3 @@ def _without_layout(proto: hlo_pb2.ShapeProto) -> str:
             out.append(letter)
         depth -= letter == "}"
     return "".join(out)
-
-
-def _braces(numbers: Iterable[int]) -> str:
-    return f"{{{','.join(map(str, numbers))}}}"

@@ -9,7 +9,7 @@ from dataclasses import field
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, in_nesting_order, union
+from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, in_nesting_order, overlap, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
@@ -98,12 +98,12 @@ def activities(host: HostEvents, gaps: Intervals) -> tuple[Activity, ...]:
 
 
 def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals) -> list[Activity]:
-    overlap = covered(thread.end_ps, *gaps) - covered(thread.start_ps, *gaps)
-    chosen = np.flatnonzero(overlap > 0)
+    in_gaps = overlap(thread.start_ps, thread.end_ps, *gaps)
+    chosen = np.flatnonzero(in_gaps > 0)
     start, end, chosen = in_nesting_order(thread.start_ps[chosen], thread.end_ps[chosen], chosen)
-    overlap, parent = overlap[chosen], nest(start, end).parent
+    in_gaps, parent = in_gaps[chosen], nest(start, end).parent
     inside = parent >= 0
-    alone = overlap - sum_by_key(parent[inside], overlap[inside], len(chosen))
+    alone = in_gaps - sum_by_key(parent[inside], in_gaps[inside], len(chosen))
     ids, key = np.unique(thread.metadata_id[chosen], return_inverse=True)
     times = sum_by_key(key, np.maximum(alone, 0), len(ids))
     counts = np.bincount(key, minlength=len(ids))
@@ -147,6 +147,6 @@ def flying(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Intervals) 
         names, starts, ends: name and span of each event.
     """
     times: Counter[str] = Counter()
-    for name, time in zip(names, (covered(ends, *gaps) - covered(starts, *gaps)).tolist(), strict=True):
+    for name, time in zip(names, overlap(starts, ends, *gaps).tolist(), strict=True):
         times[name] += time
     return {name: time for name, time in sorted(times.items(), key=lambda pair: (-pair[1], pair[0])) if time > 0}

@@ -129,8 +129,8 @@ class Neighbourhood:
         path: the computations from the program's own to that of the op.
         answers: sentences: what it waits for, what it feeds, what it is for.
         why_not_fused: why it is no part of a fusion, as far as its neighbours tell; empty where that is no question.
-        sources, sinks: rows of what computes its operands, and of what uses its result, behind what only hands values
-            on; `is_all_sources` and `is_all_sinks` tell whether there are no more.
+        sources, sinks: rows of what computes its operands, and of what uses its result, behind what only hands
+            values on.
         in_loops: how many loops it is in.
         instructions, computations: of the module.
         unknown: dotted key to the reason why a figure is None.
@@ -147,8 +147,6 @@ class Neighbourhood:
     why_not_fused: tuple[str, ...]
     sources: tuple[int, ...]
     sinks: tuple[int, ...]
-    is_all_sources: bool
-    is_all_sinks: bool
     in_loops: int
     instructions: int
     computations: int

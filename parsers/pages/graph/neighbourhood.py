@@ -49,8 +49,6 @@ def neighbourhood(program: Program, row: int) -> Neighbourhood:
         why_not_fused=why_not_fused(program, op, back, on),
         sources=back.rows,
         sinks=on.rows,
-        is_all_sources=back.is_all,
-        is_all_sinks=on.is_all,
         in_loops=sum(caller is not None and graph.opcode(caller) == "while" for _, caller in chain),
         instructions=len(graph),
         computations=graph.computation_count,

@@ -14,10 +14,10 @@ import numpy as np
 from tpuprof.parsers.base.intervals import (
     Columns,
     Int64s,
-    covered,
     distinct,
     median,
     no_ints,
+    overlap,
     union,
 )
 from tpuprof.parsers.base.record import dataclass
@@ -135,7 +135,7 @@ def _core_runs(
     launch = np.where(launch == NEVER, NEVER, launch - lead_ps)
     launch = np.where(launch > start, NEVER, launch)  # what comes later did not launch it
     busy = union(start, end)
-    queued = covered(start, *busy) - covered(np.minimum(launch, start), *busy)
+    queued = overlap(np.minimum(launch, start), start, *busy)
     return _CoreRuns(module, start, end, duration, run_id, launch, queued).take(end > start)
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from tpuprof.parsers.base.intervals import (
     Columns,
     Int64s,
-    covered,
     in_nesting_order,
     is_among,
     no_ints,
     numbered,
     opens,
+    overlap,
     place,
     positions,
     ranges,
@@ -242,7 +242,7 @@ def exclusive(start: Int64s, end: Int64s, kinds: Sequence[Spans]) -> list[Int64s
         begins.append(base[of] + np.clip(spans.start - start[of], 0, room[of]))
         ends.append(base[of] + np.clip(spans.end - start[of], 0, room[of]))
         both = union(np.concatenate(begins), np.concatenate(ends))
-        time = covered(base + room, *both) - covered(base, *both)
+        time = overlap(base, base + room, *both)
         out.append(time - before)
         before = time
     return out

@@ -8,10 +8,10 @@ from typing import Any
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow, core_of
-from tpuprof.tui.draw.format import UNKNOWN, count, duration, share
-from tpuprof.tui.draw.layout import clean, fit, label_span, note_lines, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span
-from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
+from tpuprof.tui.draw.format import UNKNOWN, duration, share
+from tpuprof.tui.draw.layout import clean, labelled, note_lines, rule, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.counters.fields import SOURCES, UNITS, amount_words, on_screen, value_words
 from tpuprof.tui.report.fields import Source, Table, screen_columns
 
@@ -38,13 +38,6 @@ def text_lines(page: CountersPage, width: int, glyphs: Glyphs, most: int) -> lis
     return [*lines, *note_lines((*page.warnings, *page.notes), reasons, width, glyphs)]
 
 
-def rule(title: str, width: int, glyphs: Glyphs) -> Line:
-    """A title over what belongs to it."""
-    line = f"{glyphs.horizontal} "
-    end = f" {glyphs.horizontal * max(1, width - len(title) - 3)}"
-    return fit([(line, "rule"), (title, "title"), (end, "rule")], width, glyphs)
-
-
 def core_title(row: UnitRow, glyphs: Glyphs) -> str:
     """Which core's units these are, how they are known, and for how long they were sampled."""
     use = row.use
@@ -67,12 +60,7 @@ def table_lines(
 ) -> list[Line]:
     """Some rows of a table as far as its columns fit, with how many more there are."""
     looks: dict[str, dict[str, Any]] = {key: {} for key in table.screen if key not in without}
-    columns = chosen_columns(screen_columns(table, source, glyphs, looks), width)
-    shown = list(rows)[:most] if most else list(rows)
-    lines = [header_line(columns, width, glyphs, ""), *row_lines(columns, shown, None, width, glyphs)]
-    if len(shown) < len(rows):
-        lines.append(fit([(f"  + {count(len(rows) - len(shown))} more", "dim")], width, glyphs))
-    return lines
+    return first_rows(screen_columns(table, source, glyphs, looks), rows, most, width, glyphs, "")
 
 
 def kernel_lines(rows: Sequence[KernelRow], width: int, glyphs: Glyphs) -> list[Line]:
@@ -91,35 +79,26 @@ def kernel_lines(rows: Sequence[KernelRow], width: int, glyphs: Glyphs) -> list[
     return lines
 
 
-class Card:
-    """A card's lines while they are made."""
-
-    def __init__(self, width: int, glyphs: Glyphs, title: str) -> None:
-        self.width, self.glyphs = width, glyphs
-        self.lines: list[Line] = wrap(title, width, "strong", glyphs)
-
-    def entry(self, label: str, text: str) -> None:
-        """A paragraph with its label before it."""
-        head: list[Span] = [label_span(label, LABEL)]
-        self.lines += wrap(text, self.width, "text", self.glyphs, head)
+def _card(title: str, entries: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
+    return [*wrap(title, width, "strong", glyphs), *labelled(entries, width, glyphs, LABEL)]
 
 
 def unit_card(page: CountersPage, row: UnitRow, width: int, glyphs: Glyphs) -> list[Line]:
     """What a unit's figure means, and how it is known."""
-    use, card = row.use, Card(width, glyphs, row.use.name)
-    card.entry("use", share(use.use) if use.use is not None else UNKNOWN)
+    use = row.use
+    card = [("use", share(use.use) if use.use is not None else UNKNOWN)]
     achieved, peak = (amount_words(value, use.measure) for value in (use.achieved, use.peak))
     measure = "" if use.measure == "ps" else f" {use.measure}"
-    card.entry("achieved", f"{achieved}{measure} of {peak}" if use.peak is not None else f"{achieved}{measure}")
+    card.append(("achieved", f"{achieved}{measure} of {peak}" if use.peak is not None else f"{achieved}{measure}"))
     if use.use is None:
-        card.entry("", "none of its counters was sampled" if use.achieved is None else "its cycles were not sampled")
-    card.entry("means", use.meaning)
-    card.entry("core", f"{row.core} of {row.host}")
-    card.entry("sampled", _sampled_words(use.sampled_ps, page.captured_ps))
-    card.entry("known by", SOURCES[use.source] + (f", reading {use.sample}" if use.source == "reading" else ""))
+        card.append(("", "none of its counters was sampled" if use.achieved is None else "its cycles were not sampled"))
+    card.append(("means", use.meaning))
+    card.append(("core", f"{row.core} of {row.host}"))
+    card.append(("sampled", _sampled_words(use.sampled_ps, page.captured_ps)))
+    card.append(("known by", SOURCES[use.source] + (f", reading {use.sample}" if use.source == "reading" else "")))
     if use.kernel:
-        card.entry("kernel", use.kernel)
-    return card.lines
+        card.append(("kernel", use.kernel))
+    return _card(use.name, card, width, glyphs)
 
 
 def _sampled_words(sampled: int | None, captured: int | None) -> str:
@@ -129,23 +108,23 @@ def _sampled_words(sampled: int | None, captured: int | None) -> str:
 
 def counter_card(page: CountersPage, row: CounterRow, width: int, glyphs: Glyphs) -> list[Line]:
     """All about one counter."""
-    counter, card = row.counter, Card(width, glyphs, row.counter.name)
-    card.entry("value", value_words(counter.value, counter.unit))
+    counter = row.counter
+    card = [("value", value_words(counter.value, counter.unit))]
     if counter.is_reading and isinstance(counter.value, int):
-        card.entry("", hex(counter.value))
+        card.append(("", hex(counter.value)))
     if counter.samples > 1:
         low, mean, high = (value_words(value) for value in (counter.minimum, counter.mean, counter.maximum))
-        card.entry("least", f"{low}, mean {mean}, greatest {high} {counter.unit}".rstrip())
-    card.entry("samples", counted(counter.samples, "value"))
+        card.append(("least", f"{low}, mean {mean}, greatest {high} {counter.unit}".rstrip()))
+    card.append(("samples", counted(counter.samples, "value")))
     at = duration(counter.first_ps)
-    card.entry("when", at if counter.samples == 1 else f"{at} to {duration(counter.last_ps)} on the trace's clock")
+    card.append(("when", at if counter.samples == 1 else f"{at} to {duration(counter.last_ps)} on the trace's clock"))
     words = "since the capture began" if counter.is_reading else _sampled_words(counter.sampled_ps, page.captured_ps)
     if counter.is_reading or counter.sampled_ps is not None:
-        card.entry("sampled", words)
+        card.append(("sampled", words))
     for label, text in (("means", counter.description), ("set", counter.sets), ("kernel", counter.kernel)):
         if text:
-            card.entry(label, text)
+            card.append((label, text))
     if counter.number is not None:
-        card.entry("register", f"{counter.register or 'not known'}, number {counter.number} ({counter.number:#x})")
-    card.entry("device", f"{row.device} of {row.host}")
-    return card.lines
+        card.append(("register", f"{counter.register or 'not known'}, number {counter.number} ({counter.number:#x})"))
+    card.append(("device", f"{row.device} of {row.host}"))
+    return _card(counter.name, card, width, glyphs)

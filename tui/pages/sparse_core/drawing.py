@@ -12,7 +12,7 @@ from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, rule, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
-from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
+from tpuprof.tui.draw.table import first_rows, more_lines
 from tpuprof.tui.pages.sparse_core.fields import CORES, OPS, SPLIT, WAITS
 from tpuprof.tui.report.fields import Table, in_order, row_words, screen_columns
 
@@ -235,22 +235,17 @@ def object_lines(table: Table[Any], rows: Sequence[Any], width: int, glyphs: Gly
         widths.pop()
     widths[0] = max(_LEAST_NAME, min(widths[0], width - sum(widths[1:]) - len(widths)))
     lines = []
-    rest = len(rows) - len(words)
     for place, line in enumerate([[field.heading for field in fields], *words]):
         cells = [
             f"{cut_middle(text, room, glyphs):<{room}}" if field.unit.is_text else f"{text:>{room}}"
             for text, room, field in zip(line, widths, fields, strict=False)
         ]
         lines.append(fit([(" " + " ".join(cells), "text" if place else "dim")], width, glyphs))
-    return [*lines, fit([(f"  + {count(rest)} more", "dim")], width, glyphs)] if rest else lines
+    return lines + more_lines(len(rows) - len(words), width, glyphs)
 
 
 def op_lines(page: SparseCorePage, width: int, glyphs: Glyphs, most: int) -> list[Line]:
     """The ops by self time."""
     if not len(page.ops):
         return [fit([(" no SparseCore ran an op", "dim")], width, glyphs)]
-    shown = chosen_columns(screen_columns(OPS, page.ops, glyphs), width)
-    rows = range(len(page.ops))[: most or None]
-    lines = [header_line(shown, width, glyphs, "self"), *row_lines(shown, rows, None, width, glyphs)]
-    more = len(page.ops) - len(rows)
-    return [*lines, fit([(f"  + {count(more)} more", "dim")], width, glyphs)] if more else lines
+    return first_rows(screen_columns(OPS, page.ops, glyphs), range(len(page.ops)), most, width, glyphs)

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short, size, time
-from tpuprof.parsers.ops.device import HOST_TRANSFER, is_across_slices, kind_by_name
+from tpuprof.parsers.ops.device import kind_by_name
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows
 from tpuprof.parsers.pages.findings.finding import Finding, Place
 from tpuprof.parsers.pages.findings.ops.groups import Group, Told, groups_of, module_of, named, of_pass, told
@@ -229,15 +229,15 @@ def pipeline_bubbles(budget: Budget) -> Claim:
 
 # --- other slices --------------------------------------------------------------------------------------------------
 
-LEAST_DCN = 0.01
-
 
 def across_slices(budget: Budget) -> Told:
     """Collectives between slices, which the hosts carry over the data centre's network: sends and receives.
 
     The compiler names the runtime that carries them (``xla_megascale_runtime``); without HLO their framework op does.
     """
-    rows = np.array([row for row in budget.rows["host"].tolist() if _is_across(budget, row)], np.intp)
+    known = budget.evidence
+    sent = budget.rows["host"].tolist()
+    rows = np.array([row for row in sent if known.table.is_across_slices(row, lambda: known.modules)], np.intp)
     times = budget.op_ps(rows, "host")
 
     def make(groups: list[Group], worth: float) -> Finding | None:
@@ -245,7 +245,7 @@ def across_slices(budget: Budget) -> Told:
         count = len(rows)
         return budget.finding(
             "dcn",
-            f"The cores wait for other slices in {short(budget.evidence.table.name[first.first])}"
+            f"The cores wait for other slices in {short(known.table.name[first.first])}"
             + (f" and {count - 1} more" if count > 1 else ""),
             worth,
             "Mean time in sends to and receives from other slices on the cores' line of ops.",
@@ -254,20 +254,10 @@ def across_slices(budget: Budget) -> Told:
                 budget.largest(first.first, float(times[rows == first.first][0])),
                 "The hosts carry them: they are slower than those within a slice (ICI) by far.",
             ],
-            Place("timeline", budget.evidence.table.name[first.first]),
+            Place("timeline", known.table.name[first.first]),
         )
 
     return told(budget, rows, times, times, make)
-
-
-def _is_across(budget: Budget, row: int) -> bool:
-    table = budget.evidence.table
-    if not HOST_TRANSFER.search(table.category[row] or ""):
-        return False
-    module = module_of(budget.evidence, row)
-    proto = module.instruction_proto(table.name[row]) if module is not None else None
-    attributes = proto.frontend_attributes.map if proto is not None else None
-    return is_across_slices(table.category[row] or "", table.expression(row), table.framework_op[row], attributes)
 
 
 # --- SparseCores ---------------------------------------------------------------------------------------------------

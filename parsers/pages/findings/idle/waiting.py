@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, covered, median, union
+from tpuprof.parsers.base.intervals import Floats, median, overlap, union
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import ordinal, sentence_name, share, short, time
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_program
@@ -294,7 +294,7 @@ def compiling(budget: Budget) -> Claim:
         stalls = [stall for stall in stalls if first.min() <= stall.start_ps < last.max()]
         spans = union(first, last)
         begins, ends = (np.array([getattr(stall, name) for stall in stalls]) for name in ("start_ps", "end_ps"))
-        shared = (covered(ends, *spans) - covered(begins, *spans)).tolist()
+        shared = overlap(begins, ends, *spans).tolist()
         inside = sum(min(stall.idle_ps, of_steps) for stall, of_steps in zip(stalls, shared, strict=True))
     idle = sum(stall.idle_ps for stall in stalls)
     if not stalls or idle / parts < LEAST_COMPILING * budget.whole_ps:

@@ -12,6 +12,7 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, size, times
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
+from tpuprof.parsers.ops.device import HOST_TRANSFER
 from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
@@ -37,7 +38,6 @@ MOST_TEXT = 20_000
 
 _MOST_READ = 200  # copies whose text is read for the host's memory: the rest of them take no time
 _LAYOUT = re.compile(r"^(copy|transpose|reshape|bitcast-convert)( fusion)?$|data formatting")
-_HOST_TRANSFER = re.compile(r"^host (send|recv)")
 
 
 def op_shapes(table: OpTable, row: int) -> tuple[Shape, ...]:
@@ -175,7 +175,7 @@ def host_offload(budget: Budget, offloaded: Rows, claimed_ps: float) -> Finding 
         claimed_ps: time of host transfers that another finding counts; their ops are not in the budget.
     """
     table, steps = budget.evidence.table, budget.steps
-    sent_rows = _of_categories(table, budget.rows["host"], _HOST_TRANSFER)
+    sent_rows = _of_categories(table, budget.rows["host"], HOST_TRANSFER)
     copy_ps, sent_ps = budget.op_ps(offloaded, "copy"), budget.op_ps(sent_rows, "host")
     sent = float(sent_ps.sum()) if steps is None else float(steps.host_transfer_ps.mean())
     sent = max(0.0, sent - claimed_ps)

@@ -9,7 +9,6 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
 from tpuprof.tui.draw.layout import fit, note_lines
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.ops.fields.device import DEVICE, machine_line
 from tpuprof.tui.report.fields import figure_rows
 from tpuprof.tui.report.markdown import page_head
@@ -59,16 +58,6 @@ def text_head(title: str, ops: OpsPage, width: int, glyphs: Glyphs, machine: boo
         lines.append(machine_line(ops, width, glyphs))
     if ops.simulated:
         lines.append(fit([("SIMULATED: the times of this profile are composed, not measured", "warn")], width, glyphs))
-    return lines
-
-
-def text_table(columns: Sequence[Column], rows: Sequence[int], limit: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """The columns that fit and at most `limit` rows, 0 for all, with how many more there are."""
-    shown = chosen_columns(columns, width)
-    kept = rows[:limit] if limit else rows
-    lines = [header_line(shown, width, glyphs, "self"), *row_lines(shown, kept, None, width, glyphs)]
-    if len(kept) < len(rows):
-        lines.append(fit([(f"  + {count(len(rows) - len(kept))} more", "dim")], width, glyphs))
     return lines
 
 

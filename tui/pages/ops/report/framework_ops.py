@@ -14,6 +14,7 @@ from tpuprof.parsers.pages.ops.framework_types import framework_types
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.common import WORK_RATES
 from tpuprof.tui.pages.ops.fields.device import DEVICE, whole_and_idle
 from tpuprof.tui.pages.ops.fields.framework_ops import (
@@ -140,12 +141,12 @@ def text(source: FrameworkOps, asked: Asked) -> str:
                 words += f", {duration(idle, glyphs.is_ascii)} idle ({percent(100 * idle / whole)})"
             lines.append(fit([(words, "title")], width, glyphs))
             if rows:
-                lines += common.text_table(shown, rows, asked.most_rows, width, glyphs)
+                lines += first_rows(shown, rows, asked.most_rows, width, glyphs)
         types = types_of(source)
         if len(types.types):
             lines.append(fit([(f"By type: {counted(len(types.types), 'type')}", "title")], width, glyphs))
             by_type = screen_columns(FRAMEWORK_TYPES, types, glyphs)
-            lines += common.text_table(by_type, range(len(types.types)), asked.most_rows, width, glyphs)
+            lines += first_rows(by_type, range(len(types.types)), asked.most_rows, width, glyphs)
         return [*lines, *common.text_notes(page.warnings, page.unknown, width, glyphs)]
 
     return page_text(lines, asked.look)

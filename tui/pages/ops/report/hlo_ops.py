@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.report import common
@@ -57,7 +58,7 @@ def text(page: OpsPage, asked: Asked) -> str:
         columns = screen_columns(HLO_OPS, page, glyphs)
         return [
             *common.text_head(f"HLO ops of {asked.run.name}", page, width, glyphs),
-            *common.text_table(columns, range(len(page)), asked.most_rows, width, glyphs),
+            *first_rows(columns, range(len(page)), asked.most_rows, width, glyphs),
             *common.text_notes(page.warnings, page.unknown, width, glyphs),
         ]
 

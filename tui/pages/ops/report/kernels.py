@@ -7,6 +7,7 @@ from tpuprof.parsers.pages.ops.kernels import KernelsPage, kernels_page
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.kernels import KERNEL_COUNT, KERNEL_TIME, KERNELS, TENSOR_TIME
 from tpuprof.tui.pages.ops.report import common
@@ -69,7 +70,7 @@ def text(page: KernelsPage, asked: Asked) -> str:
             words += f"; {percent(100 * tensor)} of it uses tensor cores" if tensor is not None else ""
             lines.append(fit([(words, "title")], width, glyphs))
         shown = screen_columns(KERNELS, page, glyphs)
-        lines += common.text_table(shown, range(len(page)), asked.most_rows, width, glyphs)
+        lines += first_rows(shown, range(len(page)), asked.most_rows, width, glyphs)
         return [*lines, *common.text_notes(page.ops.warnings, page.unknown, width, glyphs)]
 
     return page_text(lines, asked.look)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS, ROOFLINE_POINTS
 from tpuprof.tui.pages.ops.report import common
@@ -103,7 +104,7 @@ def text(page: RooflinePage, asked: Asked) -> str:
             *common.text_head(f"Roofline of {asked.run.name}", ops, width, glyphs, machine=False),
             *figures(page, width, glyphs),
             *plot(page, width, PLOT_HEIGHT, glyphs),
-            *common.text_table(shown, range(len(ops)), asked.most_rows, width, glyphs),
+            *first_rows(shown, range(len(ops)), asked.most_rows, width, glyphs),
             *common.text_notes(ops.warnings, page.unknown, width, glyphs),
         ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpuprof.parsers.pages.ops.sources import SourcesPage, sources_page
 from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.sources import HEADLINE, LINE_COUNT, SOURCES, UNSOURCED
 from tpuprof.tui.pages.ops.report import common
@@ -59,7 +60,7 @@ def text(page: SourcesPage, asked: Asked) -> str:
         return [
             *common.text_head(f"{TITLE} of {asked.run.name}", page.ops, width, glyphs),
             *wrap(page.headline, width, "strong", glyphs),
-            *common.text_table(screen_columns(SOURCES, page, glyphs), range(len(page)), asked.most_rows, width, glyphs),
+            *first_rows(screen_columns(SOURCES, page, glyphs), range(len(page)), asked.most_rows, width, glyphs),
             *common.text_notes(page.ops.warnings, page.unknown, width, glyphs),
         ]
 

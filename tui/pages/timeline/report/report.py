@@ -35,7 +35,7 @@ from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, note_lines, rule, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, more_lines, row_lines
 from tpuprof.tui.pages.timeline.report import fields
 from tpuprof.tui.report.csv import row_texts
 from tpuprof.tui.report.csv import table as csv_table
@@ -229,7 +229,7 @@ def _tracks_text(content: Content, asked: Asked) -> str:
         first = shown.stop
         if shown:
             lines += [header_line(columns, width, glyphs), *row_lines(columns, shown, None, width, glyphs)]
-        lines += _more(len(section.tracks) - len(shown), width, glyphs)
+        lines += more_lines(len(section.tracks) - len(shown), width, glyphs)
         own = ((figure.name, spans) for figure, spans in figures if figure.section is section)
         lines += [_figure_line(name, spans, width, glyphs) for name, spans in own]
     return render(lines, asked.look.color)
@@ -257,7 +257,7 @@ def _events_text(content: Content, asked: Asked) -> Iterator[str]:
         if not page:
             yield render([header_line(columns, width, glyphs)], color)
         yield from (render([line], color) for line in row_lines(columns, range(len(events)), None, width, glyphs))
-    yield from (render([line], color) for line in _more(number - content.shown, width, glyphs))
+    yield from (render([line], color) for line in more_lines(number - content.shown, width, glyphs))
 
 
 def _columns(
@@ -276,11 +276,6 @@ def _head_lines(content: Content, asked: Asked, width: int, glyphs: Glyphs) -> l
     lines = [heading(f"Timeline of {asked.run.name}", content.part.timeline.host, width, glyphs)]
     lines += wrap(covered(content), width, "strong", glyphs, [(" ", "text")])
     return lines + note_lines(content.warnings, (), width, glyphs)
-
-
-def _more(number: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """How many rows are left out, if any."""
-    return [fit([(f"  + {count(number)} more", "dim")], width, glyphs)] if number > 0 else []
 
 
 def _figure_line(name: str, spans: Sequence[Span], width: int, glyphs: Glyphs) -> Line:
