@@ -18,6 +18,7 @@ from tpuprof.parsers.base.intervals import (
     nesting_order,
     numbered,
     opens,
+    overlap,
     place,
     ranges,
     shared,
@@ -119,8 +120,10 @@ def test_distinct_and_shared_values_are_those_of_sets(ones: list[int], others: l
 @given(SPANS, st.lists(st.integers(-25, 80), max_size=20))
 def test_covered_counts_the_cells_before_each_time(spans: list[tuple[int, int]], times: list[int]) -> None:
     start, end = disjoint(spans)
-    found = covered(np.array(times, np.int64), start, end)
-    assert found.tolist() == [sum(cell < time for cell in cells(start, end)) for time in times]
+    at = np.array(times, np.int64)
+    assert covered(at, start, end).tolist() == [sum(cell < time for cell in cells(start, end)) for time in times]
+    within = [sum(time <= cell < time + 9 for cell in cells(start, end)) for time in times]
+    assert overlap(at, at + 9, start, end).tolist() == within
 
 
 @given(st.lists(st.tuples(st.integers(-9, 30), st.integers(-9, 30)), max_size=15))
