@@ -6,6 +6,7 @@ Sentences and hints are masked here, whoever writes them: no password or token o
 from __future__ import annotations
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
 
 EXIT_OK = 0
 EXIT_USAGE = 2
@@ -36,6 +37,15 @@ class ProfileError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:  # processes exchange it
         return ProfileError, (self.code, self.sentence, self.hint, self.exit_code)
+
+
+def unreadable(path: str, error: OSError | ValueError) -> ProfileError:
+    """Why a file can't be opened: it is not there, or not to be read."""
+    shown = printable(path)
+    if isinstance(error, FileNotFoundError | NotADirectoryError | ValueError):
+        return ProfileError("not_found", f"{shown} does not exist.", "check the path", EXIT_NOT_FOUND)
+    why = (error.strerror or str(error)).lower()
+    return ProfileError("unreadable", f"{shown} cannot be read: {why}.", f"check its permissions: ls -l {shown}")
 
 
 class Cancelled(Exception):

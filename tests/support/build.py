@@ -1,10 +1,15 @@
-"""Builds small profiles with known contents."""
+"""Builds small profiles with known contents, and opens them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace, XStat
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.session.session import Session
 
 StatInput = int | float | str | bytes
 
@@ -97,3 +102,21 @@ def tpu_plane(
             stats["tf_op"] = framework_ops[name]
         plane.event(line, plane.event_id(f"%{name} = f32[8] {name}()", name, **stats), offset, duration)
     return plane
+
+
+def host_bytes(step_ps: int = 100, count: int = 4) -> bytes:
+    """A host with one core and some steps, of one op each."""
+    space = XSpace()
+    ops = [("fusion.1", "loop fusion", n * step_ps, step_ps // 2) for n in range(count)]
+    tpu_plane(space, 0, ops, steps=[(str(n), n * step_ps, (n + 1) * step_ps) for n in range(count)])
+    return space.SerializeToString()
+
+
+def summary_of(space: XSpace, host: str = "host0") -> HostSummary:
+    """What a host adds to the pages."""
+    return summarise(Trace.from_bytes(space.SerializeToString()), host)
+
+
+def session_at(path: Path | str) -> Session:
+    """The newest run of a logdir."""
+    return Session(open_logdir(str(path)).find_run(None))

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
+
+from tpuprof.tui.draw.spans import Line, plain
+
+
+def frame(lines: Iterable[Line]) -> str:
+    """Lines as text."""
+    return "".join(plain(line).rstrip() + "\n" for line in lines)
 
 
 def check_golden(path: Path, text: str) -> None:

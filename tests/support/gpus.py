@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.files.logdir import open_logdir
+from tests.support.build import PlaneBuilder, StatInput, session_at
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session.session import Session
@@ -105,4 +104,4 @@ def session_of(space: XSpace, folder: Path) -> Session:
     path = folder / "plugins" / "profile" / "run" / "host0.xplane.pb"
     path.parent.mkdir(parents=True)
     path.write_bytes(space.SerializeToString())
-    return Session(open_logdir(str(folder)).find_run(None))
+    return session_at(folder)

@@ -21,12 +21,13 @@ from tpuprof.tui.app.runs import Comparisons, Lists
 from tpuprof.tui.app.shown import FIRST, Jumps, Shown
 from tpuprof.tui.app.stage import N, Part, Report
 from tpuprof.tui.app.watch import Watch
+from tpuprof.tui.draw.layout import gutter_lines
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages import TAB_NAMES, TABS, load_above
 from tpuprof.tui.terminal.detect import Terminal, detect
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice, Chooser
-from tpuprof.tui.widgets.chrome import FootKey, gutter_lines, is_too_small, keys_line, message_line, progress_line
+from tpuprof.tui.widgets.chrome import FootKey, is_too_small, keys_line, message_line, progress_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, PopupKey, Reader, meanings
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp

@@ -148,6 +148,11 @@ def beside(blocks: Sequence[Sequence[Line]], widths: Sequence[int]) -> list[Line
     return [tuple(chain.from_iterable(row)) for row in zip(*whole, strict=True)]
 
 
+def gutter_lines(height: int, glyphs: Glyphs) -> list[Line]:
+    """The rule between a list and what stands beside it."""
+    return [((f" {glyphs.vertical} ", "rule"),)] * height
+
+
 def filled(lines: Sequence[Line], width: int, height: int) -> list[Line]:
     """Exactly so many lines: cut, or filled up with blank ones."""
     blank: Line = ((" " * width, "text"),)

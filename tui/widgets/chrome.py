@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import clean, cut_middle, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 
 if TYPE_CHECKING:
@@ -31,11 +31,6 @@ def too_small_lines(width: int, height: int, glyphs: Glyphs) -> list[AnyLine]:
     """What stands in the place of a page then."""
     words = f"{APP_NAME} needs {SMALLEST[0]}x{SMALLEST[1]} cells; this terminal has {width}x{height}. `q` quits."
     return list(wrap(glyphs.keyed(words), width, "text", glyphs))
-
-
-def gutter_lines(height: int, glyphs: Glyphs) -> list[Line]:
-    """The rule between a list and what stands beside it."""
-    return [((f" {glyphs.vertical} ", "rule"),)] * height
 
 
 class FootKey(NamedTuple):

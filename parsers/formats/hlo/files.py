@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from google.protobuf.message import DecodeError
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -87,7 +87,7 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     if stat.S_ISDIR(status.st_mode):
         return _in_folder(path)
     if not stat.S_ISREG(status.st_mode):
@@ -178,7 +178,7 @@ def _in_folder(path: str) -> tuple[HloFile, ...]:
                         file, group = _named(entry.path, entry.stat().st_size)
                         groups.setdefault(group or entry.name, []).append(file)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     for stem in texts.values():
         with contextlib.suppress(OSError):
             best = _best_text(stem)
@@ -264,13 +264,13 @@ def _opened(path: str) -> Iterator[int]:
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ProfileError("not_a_file", f"{printable(path)} is not a regular file.", _DUMP_HINT)
         yield descriptor
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     finally:
         os.close(descriptor)
 
@@ -334,14 +334,6 @@ def _is_module(module: hlo_pb2.HloModuleProto) -> bool:
     return any(
         _OPCODE.fullmatch(instruction.opcode) for part in module.computations for instruction in part.instructions
     )
-
-
-def _unreadable(path: str, error: OSError | ValueError) -> ProfileError:
-    shown = printable(path)
-    if isinstance(error, FileNotFoundError | NotADirectoryError | ValueError):
-        return ProfileError("not_found", f"{shown} does not exist.", "check the path", EXIT_NOT_FOUND)
-    why = (error.strerror or str(error)).lower()
-    return ProfileError("unreadable", f"{shown} cannot be read: {why}.", f"check its permissions: ls -l {shown}")
 
 
 def _too_large(name: str, how: str) -> ProfileError:

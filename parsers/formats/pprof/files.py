@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from itertools import chain
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import shown
@@ -67,7 +67,7 @@ def read_pprof(path: str) -> Pprof:
             what = "ends early" if stopped.stop == "cut" else "is damaged"
             notes.append(f"the file's gzip stream {what}, after {stopped.given:,} bytes of the profile")
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise unreadable(path, error) from error
     profile = read_messages(MemorySource(out, name), name)
     return Pprof(profile.types, profile.samples, profile.time_ns, (*notes, *profile.notes))
 
@@ -114,18 +114,10 @@ def _opened(path: str, is_far: bool = False) -> Iterator[int]:
         else:
             descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ProfileError("not_a_file", f"{printable(path)} is not a regular file.", "name a file, or its folder")
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _unreadable(path: str, error: OSError | ValueError) -> ProfileError:
-    where = printable(path)
-    if isinstance(error, FileNotFoundError | NotADirectoryError | ValueError):
-        return ProfileError("not_found", f"{where} does not exist.", "check the path", EXIT_NOT_FOUND)
-    why = (error.strerror or str(error)).lower()
-    return ProfileError("unreadable", f"{where} cannot be read: {why}.", f"check its permissions: ls -l {where}")

@@ -12,10 +12,9 @@ import pytest
 
 from tests.parity.oracle.fields import Comparison, Difference, Value, compare
 from tests.parity.oracle.live import PYTHON, ask, has_xprof
+from tests.support.build import session_at
 from tests.support.files.counters import with_readings
-from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.counters import CountersPage
-from tpuprof.parsers.session.session import Session
 
 Record = Callable[[str, object], None]
 
@@ -33,7 +32,7 @@ def case(
     folder = tmp_path_factory.mktemp("counters")
     path = folder / "host0.xplane.pb"
     path.write_bytes(with_readings(request.param))
-    page = Session(open_logdir(str(path)).find_run(None)).counters()
+    page = session_at(path).counters()
     return ask(path.read_bytes(), folder / "answers", ("perf_counters", "utilization_viewer")), page
 
 

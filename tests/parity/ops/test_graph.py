@@ -12,12 +12,11 @@ import pytest
 
 from tests.parity.oracle.live import PYTHON, has_xprof
 from tests.parity.oracle.live_graph import ask_texts, instructions_of, neighbourhood_of
-from tpuprof.parsers.files.logdir import open_logdir
+from tests.support.build import session_at
 from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.graph.neighbourhood import around
-from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
 Record = Callable[[str, object], None]
@@ -30,7 +29,7 @@ def graphs_of(path: Path, folder: Path) -> list[tuple[HloGraph, str]]:
     if not has_xprof():
         pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
     texts = ask_texts(path.read_bytes(), folder)
-    programs = Session(open_logdir(str(path)).find_run(None)).graphs()
+    programs = session_at(path).graphs()
     labels = {str(label): label for label in programs.compiled.places}
     assert labels.keys() == texts.keys()
     return [(programs.program(label).graph, texts[name]) for name, label in labels.items()]

@@ -12,10 +12,9 @@ import pytest
 
 from tests.parity.oracle.fields import Comparison, Difference, Value, compare
 from tests.parity.oracle.live import PYTHON, ask_of_slices, has_xprof
+from tests.support.build import session_at
 from tests.support.composed.slices import HOSTS, host_bytes, write_run
 from tpuprof.parsers.collectives.slices import SliceCollective
-from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.session.session import Session
 
 Record = Callable[[str, object], None]
 
@@ -55,7 +54,7 @@ def test_slices(tmp_path: Path, record_property: Record) -> None:
     theirs = {
         row["rendezvous_name"]: row for row in ask_of_slices({h: host_bytes(h) for h in HOSTS}, tmp_path / "xprof")
     }
-    page = Session(open_logdir(str(write_run(tmp_path / "ours"))).find_run(None)).collectives()
+    page = session_at(write_run(tmp_path / "ours")).collectives()
     ours = {row.rendezvous: our_row(row) for row in page.slices}
     assert ours.keys() == theirs.keys() and len(ours) == 2
     result = Comparison()

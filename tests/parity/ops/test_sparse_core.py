@@ -15,11 +15,10 @@ import pytest
 from tests.parity.ops.test_ops import compare_ops
 from tests.parity.oracle.live import PYTHON, ask, has_xprof
 from tests.parity.oracle.op_fields import summary_of
+from tests.support.build import session_at
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
-from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
-from tpuprof.parsers.session.session import Session
 
 Record = Callable[[str, object], None]
 
@@ -56,7 +55,7 @@ def test_steps_of_sparse_cores(name: str, tmp_path: Path, record_property: Recor
     content = sparse_profile(shapes, chips).SerializeToString()
     path = tmp_path / "host0.xplane.pb"
     path.write_bytes(content)
-    page = Session(open_logdir(str(tmp_path)).find_run(None)).sparse_core()
+    page = session_at(tmp_path).sparse_core()
     theirs = properties(ask(content, tmp_path / "answers")["input_pipeline_analyzer"])
     ours = figures(page)
     assert set(theirs) == set(ours) and len(ours) == 6

@@ -18,10 +18,9 @@ from pathlib import Path
 import pytest
 
 from tests.parsers.hosts.jobs import ends_itself, looks_up, never_begins, takes_forever
-from tests.support.build import tpu_plane
+from tests.support.build import host_bytes
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import plan as host_plan
 from tpuprof.parsers.hosts import pool as host_pool
@@ -33,14 +32,6 @@ from tpuprof.parsers.hosts.work import Board, do_work
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session import partials
 from tpuprof.parsers.session.session import Session
-
-
-def host_bytes(step_ps: int, count: int = 4) -> bytes:
-    """A host with one core and some steps, of one op each."""
-    space = XSpace()
-    ops = [("fusion.1", "loop fusion", n * step_ps, step_ps // 2) for n in range(count)]
-    tpu_plane(space, 0, ops, steps=[(str(n), n * step_ps, (n + 1) * step_ps) for n in range(count)])
-    return space.SerializeToString()
 
 
 def logdir(folder: Path, hosts: int = 4, *broken: str) -> Path:

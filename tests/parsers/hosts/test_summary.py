@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
+from tests.support.build import OpSpec, PlaneBuilder, summary_of, tpu_plane
 from tpuprof.parsers.base.intervals import union
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, summarise_core
-from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
 from tpuprof.parsers.ops.device import device_info
 from tpuprof.parsers.pages.overview.overview import overview
@@ -43,10 +43,6 @@ def add_host(space: XSpace, *threads: Sequence[HostEvent]) -> None:
         line = plane.line(f"thread {at}")
         for name, start, end in events:
             plane.event(line, plane.event_id(name), start * US, (end - start) * US)
-
-
-def summary(space: XSpace) -> HostSummary:
-    return summarise(Trace.from_bytes(space.SerializeToString()), "host0")
 
 
 # --- one core ------------------------------------------------------------------------------------------------------
@@ -128,7 +124,7 @@ def test_idle_time_is_that_of_the_core_that_is_idle_most_without_input_waits() -
         ("save", 1550, 1700),
     ]
     add_host(space, host)
-    found = summary(space)
+    found = summary_of(space)
     idle = found.idle
     assert idle is not None
     assert (idle.core, idle.count, idle.gap_ps) == (3, 3, (100 + 100 + 200) * US)
@@ -146,7 +142,7 @@ def test_cores_that_only_wait_for_input_have_no_idle_time() -> None:
     space = XSpace()
     busy_core(space, 0, [(n * 100 + 40, n * 100 + 100) for n in range(4)], [(n * 100, n * 100 + 100) for n in range(4)])
     add_host(space, [("$loader.py:1 __next__", n * 100, n * 100 + 40) for n in range(4)])
-    found = summary(space)
+    found = summary_of(space)
     assert found.idle is None
     assert found.steps is not None
     assert found.steps.input_source == "host"
@@ -155,12 +151,12 @@ def test_cores_that_only_wait_for_input_have_no_idle_time() -> None:
 def test_idle_time_without_a_host_plane_names_no_activity() -> None:
     space = XSpace()
     busy_core(space, 0, [(0, 100), (300, 400)], [(0, 400)])
-    found = summary(space)
+    found = summary_of(space)
     assert found.idle is not None
     assert (found.idle.gap_ps, found.idle.activities, found.compilations) == (200 * US, (), ())
     host_alone = XSpace()
     add_host(host_alone, [("backend_compile", 0, 10)])
-    assert (summary(host_alone).idle, summary(host_alone).compilations) == (None, ())
+    assert (summary_of(host_alone).idle, summary_of(host_alone).compilations) == (None, ())
 
 
 def test_compilations_count_the_idle_time_of_the_core_that_is_idle_most() -> None:
@@ -168,7 +164,7 @@ def test_compilations_count_the_idle_time_of_the_core_that_is_idle_most() -> Non
     busy_core(space, 0, [(0, 300), (500, 1000)], [(0, 1000)])
     busy_core(space, 1, [(0, 990)], [(0, 1000)])
     add_host(space, [("PjitFunction(f)", 200, 600), ("backend_compile", 250, 450)], [("XlaCompile", 950, 1100)])
-    times = [(one.name, one.duration_ps // US, one.idle_ps // US) for one in summary(space).compilations]
+    times = [(one.name, one.duration_ps // US, one.idle_ps // US) for one in summary_of(space).compilations]
     assert times == [("backend_compile", 200, 150), ("XlaCompile", 150, 0)]
 
 
@@ -191,7 +187,7 @@ def test_sparse_cores_have_mean_times_and_the_least_compute_of_each_step() -> No
     first = [("0", 0, 90), ("1", 100, 190), ("9", 300, 400)]
     sparse_core(space, 0, first, [(0, 40), (30, 50), (80, 120), (150, 160)])
     sparse_core(space, 1, [("0", 0, 100), ("1", 100, 200), ("2", 200, 280)], [(0, 100), (150, 300)])
-    steps = summary(space).steps
+    steps = summary_of(space).steps
     assert steps is not None
     assert steps.sparse_core is not None
     # step 0: 60 of 90 and 100 of 100 busy; step 1: 30 of 90 and 50 of 100; step 2: no marker on one, 80 of 80
@@ -202,13 +198,13 @@ def test_sparse_core_steps_of_other_names_are_matched_by_time() -> None:
     space = XSpace()
     busy_core(space, 0, [(0, 300)], [(0, 100), (100, 200), (200, 300)])
     sparse_core(space, 0, [("1", 0, 90), ("2", 100, 190)], [(0, 40), (100, 120)])
-    grid = summary(space).steps
+    grid = summary_of(space).steps
     assert grid is not None
     assert grid.names == ("0", "1", "2")
     assert grid.sparse_core is not None
     assert (grid.sparse_core[:, :2] / US).tolist() == [[90, 90], [40, 20], [50, 70]]
     assert np.isnan(grid.sparse_core[:, 2]).all()
-    beside = [step.sparse_core for step in overview([summary(space)]).steps]
+    beside = [step.sparse_core for step in overview([summary_of(space)]).steps]
     assert beside == [SparseCoreTime(90 * US, 40 * US, 50 * US), SparseCoreTime(90 * US, 20 * US, 70 * US), None]
 
 
@@ -216,7 +212,7 @@ def test_sparse_cores_without_steps_are_none() -> None:
     space = XSpace()
     busy_core(space, 0, [(0, 300)], [(0, 100), (100, 200), (200, 300)])
     sparse_core(space, 0, [], [(0, 40)])
-    steps = summary(space).steps
+    steps = summary_of(space).steps
     assert steps is not None
     assert steps.sparse_core is None
 
@@ -236,7 +232,7 @@ def test_the_host_tells_the_time_for_input_with_an_event_in_every_other_step(
     busy_core(space, 0, [(n * 100 + 50, n * 100 + 100) for n in range(4)], [(n * 100, n * 100 + 100) for n in range(4)])
     before: list[HostEvent] = [("batched_device_put", -100 + n, -99 + n) for n in range(0, 90, 2)]
     add_host(space, before + [("batched_device_put", n * 100 + 10, n * 100 + 30) for n in waiting])
-    steps = summary(space).steps
+    steps = summary_of(space).steps
     assert steps is not None
     assert steps.input_source == expected
 
@@ -245,7 +241,7 @@ def test_infeed_ops_tell_the_time_for_input_whatever_the_host_does() -> None:
     space = XSpace()
     tpu_plane(space, 0, [("infeed.1", "infeed", 0, 5)], steps=[("0", 0, 10)])
     add_host(space, [("batched_device_put", 0, 9)])
-    steps = summary(space).steps
+    steps = summary_of(space).steps
     assert steps is not None
     assert steps.input_source == "infeed"
 
@@ -255,7 +251,7 @@ def test_inferred_steps_may_wait_for_the_host_too() -> None:
     ops: list[OpSpec] = [("f", "loop fusion", (n * 100 + 50) * US, 50 * US) for n in range(4)]
     tpu_plane(space, 0, ops, modules=[("jit_f(1)", (n * 100 + 50) * US, (n * 100 + 100) * US) for n in range(4)])
     add_host(space, [("batched_device_put", n * 100, n * 100 + 50) for n in range(4)])
-    steps = summary(space).steps
+    steps = summary_of(space).steps
     assert steps is not None
     assert (steps.source, steps.input_source) == ("modules", "host")
     assert union(steps.start_ps, steps.start_ps + steps.longest_ps)[0].tolist() == [50 * US]
@@ -266,7 +262,7 @@ def test_several_lines_of_steps_are_one() -> None:
     plane = busy_core(space, 0, [(0, 400)], [(100, 200)])
     line = plane.line(STEPS_LINE)
     plane.event(line, plane.event_id("before"), 0, 100 * US)
-    steps = summary(space).steps
+    steps = summary_of(space).steps
     assert steps is not None
     assert steps.names == ("before", "0")
 
@@ -300,7 +296,7 @@ def test_whatever_the_numbers_nothing_is_negative(
         stats = {key: value for key, value in {"step_num": number, "_r": root}.items() if value is not None}
         for name in ("train", "batched_device_put", "XlaCompile"):
             threads.event(line, threads.event_id(name), start, length, **stats)
-    found = summary(space)
+    found = summary_of(space)
     assert found.self_ps >= 0 and found.total_ps >= found.self_ps
     if found.steps is not None:
         assert (found.steps.duration_ps > 0).all()

@@ -12,24 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import grid
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, summary_of, tpu_plane
 from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.common import NO_DEVICE, NO_OPS, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.steps import common_steps, step_time
 from tpuprof.parsers.steps.grid import StepGrid
 
 
-def summary(space: XSpace, host: str = "host0") -> HostSummary:
-    return summarise(Trace.from_bytes(space.SerializeToString()), host)
-
-
 def host_alone(host: str = "idle") -> HostSummary:
     space = XSpace()
     PlaneBuilder(space, "/host:CPU").line("python")
-    return summary(space, host)
+    return summary_of(space, host)
 
 
 def with_steps(steps: StepGrid | None, host: str, note: str = "") -> HostSummary:
@@ -51,12 +46,12 @@ def steps_of(first: int, count: int, host: str, **fields: object) -> StepGrid:
 def test_why_there_are_no_ops() -> None:
     space = XSpace()
     PlaneBuilder(space, "/device:TPU:0").line("Steps")
-    no_ops = summary(space)
+    no_ops = summary_of(space)
     space = XSpace()
     tpu_plane(space, 0, [("f", "copy", 0, 5)])
     assert why_no_ops([host_alone()]) == NO_DEVICE
     assert why_no_ops([host_alone(), no_ops]) == NO_OPS
-    assert why_no_ops([no_ops, summary(space)]) == ""
+    assert why_no_ops([no_ops, summary_of(space)]) == ""
 
 
 def test_markers_of_one_host_beat_inferred_steps_of_another() -> None:
@@ -125,7 +120,7 @@ def test_each_figure_of_the_device_is_the_first_hosts_that_has_it() -> None:
         if kind:
             plane.stat("device_type_string", kind)
         plane.line("XLA Ops")
-        summaries.append(summary(space, f"host{at}"))
+        summaries.append(summary_of(space, f"host{at}"))
     device = device_of([host_alone(), *summaries])
     assert device is not None
     assert (device.device_type, device.peaks.flops_per_second) == ("TPU v5p", 459e12)
@@ -138,7 +133,7 @@ def test_each_figure_of_the_device_is_the_first_hosts_that_has_it() -> None:
 def test_warnings_are_said_once_each() -> None:
     space = XSpace(warnings=[b"dropped events"], errors=[b"no disk"])
     tpu_plane(space, 0, [("f", "copy", 0, 5)])
-    hosts = [summary(space, "a"), summary(space, "b"), host_alone("c"), host_alone("d")]
+    hosts = [summary_of(space, "a"), summary_of(space, "b"), host_alone("c"), host_alone("d")]
     found = warnings_of(hosts, ("1 step was left out", "1 step was left out"))
     assert found == (
         "the profiler reports: no disk",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, session_at, tpu_plane
 from tests.support.made.many_hosts import (
     GAP,
     REDUCE,
@@ -24,11 +24,9 @@ from tests.support.made.many_hosts import (
     write_run,
 )
 from tpuprof.parsers.base.errors import Problem
-from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut
-from tpuprof.parsers.session.session import Session
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.hosts.drawing import SORTS, HostsState, compose_hosts, sorted_hosts
 from tpuprof.tui.pages.hosts.drawing import hosts as draw_hosts
@@ -151,7 +149,7 @@ def test_hosts_of_one_name_are_two() -> None:
 def test_the_session_compares_hosts_and_names_broken_ones(tmp_path: Path) -> None:
     made = profiles({"a": steady(1000), "b": steady(1200)})
     folder = write_run(tmp_path, {**made, "broken": b"\xff" * 300})
-    page = Session(open_logdir(str(folder)).find_run(None)).hosts()
+    page = session_at(folder).hosts()
     assert page.straggler == 1
     assert [out.host for out in page.left_out] == ["broken"]
 
@@ -212,7 +210,7 @@ def test_input_is_compared_where_it_is_known_only() -> None:
 def test_a_file_that_is_no_profile_is_a_host_left_out(tmp_path: Path) -> None:
     made = profiles({"a": steady(1000), "b": steady(1000)})
     folder = write_run(tmp_path, {**made, "empty": b"", "broken": b"\xff" * 300})
-    page = Session(open_logdir(str(folder)).find_run(None)).hosts()
+    page = session_at(folder).hosts()
     assert [out.host for out in page.left_out] == ["broken", "empty"]
     assert "holds 0 bytes" in page.left_out[1].reason
     assert not any("holds 0 bytes" in warning for warning in page.warnings)

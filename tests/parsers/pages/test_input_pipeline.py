@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
+from tests.support.build import OpSpec, PlaneBuilder, summary_of, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.ops.host.input_events import TRANSFER, WAIT, InputRows, merge_input_rows
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
 from tpuprof.parsers.pages.input.advice import NO_EVENTS, NO_HOST_EVENTS
@@ -23,10 +21,6 @@ from tpuprof.parsers.pages.overview.overview import overview
 
 US = 1_000_000
 HostSpec = tuple[str, int, int]
-
-
-def summary(space: XSpace, host: str = "host0") -> HostSummary:
-    return summarise(Trace.from_bytes(space.SerializeToString()), host)
 
 
 def profile(ops: Sequence[Sequence[OpSpec]], host: Sequence[Sequence[HostSpec]] = (), steps: int = 4) -> XSpace:
@@ -46,7 +40,7 @@ def profile(ops: Sequence[Sequence[OpSpec]], host: Sequence[Sequence[HostSpec]] 
 
 
 def page(*spaces: XSpace) -> InputPipelinePage:
-    summaries = [summary(space, f"host{at}") for at, space in enumerate(spaces)]
+    summaries = [summary_of(space, f"host{at}") for at, space in enumerate(spaces)]
     return input_pipeline_page(summaries, overview(summaries))
 
 
@@ -160,8 +154,8 @@ def host_ops(rows: Sequence[tuple[str, str, int, int, int]], enqueue: tuple[int,
     )
 
 
-BOUND = overview([summary(profile([with_infeed([40, 40, 40, 40])]))])
-GRID = summary(profile([with_infeed([40, 40, 40, 40])])).steps
+BOUND = overview([summary_of(profile([with_infeed([40, 40, 40, 40])]))])
+GRID = summary_of(profile([with_infeed([40, 40, 40, 40])])).steps
 
 
 def of(ops: HostOps, rows: Sequence[tuple[str, str, int]] = ()) -> InputPipelinePage:

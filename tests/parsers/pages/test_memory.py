@@ -7,17 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import MODULES, Module
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, session_at, tpu_plane
 from tests.support.made.compiled import add_modules, compiled_modules, demo_modules, memory_over_time
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
-from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.hlo.files import find_hlo_files
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.model import HBM, VMEM, Capacity, ModuleLabel
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource, files_in_run, first_space, reported_capacity
-from tpuprof.parsers.session.session import Session
 
 TRAIN = "jit_train_step(1)"
 
@@ -165,7 +163,7 @@ def test_files_beside_a_profile_join_in_without_repeating_it(tmp_path: Path) -> 
     (folder / "host0.xplane.pb").write_bytes(space.SerializeToString())
     (folder / "jit_eval_step(1).hlo_proto.pb").write_bytes(Module("jit_eval_step").proto_bytes)
     (folder / "jit_train_step(5).hlo_proto.pb").write_bytes(Module("jit_train_step").proto_bytes)
-    page = Session(open_logdir(str(tmp_path)).find_run()).memory().page()
+    page = session_at(tmp_path).memory().page()
     assert [(str(module.module), module.module.origin) for module in page.modules] == [
         ("jit_train_step(5)", "jit_train_step(5).hlo_proto.pb"),
         ("jit_eval_step(1)", "host0"),

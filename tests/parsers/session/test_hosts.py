@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import tpu_plane
-from tpuprof.parsers.files.logdir import open_logdir
+from tests.support.build import session_at, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.steps import common_steps
-from tpuprof.parsers.session.session import Session
 
 US = 1_000_000
 STEP = 1000 * US
@@ -47,7 +45,7 @@ def page(folder: Path, **hosts: bytes) -> Overview:
     run.mkdir(parents=True)
     for name, data in hosts.items():
         (run / f"{name}.xplane.pb").write_bytes(data)
-    return Session(open_logdir(str(folder)).find_run(None)).overview()
+    return session_at(folder).overview()
 
 
 def test_a_late_host_shares_the_steps_that_it_has(tmp_path: Path) -> None:

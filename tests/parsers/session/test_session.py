@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, host_bytes, session_at, tpu_plane
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -14,13 +14,6 @@ from tpuprof.parsers.formats.xspace import trace as trace_module
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
-
-
-def host_bytes(step_ps: int, count: int = 4) -> bytes:
-    space = XSpace()
-    ops = [("fusion.1", "loop fusion", n * step_ps, step_ps // 2) for n in range(count)]
-    tpu_plane(space, 0, ops, steps=[(str(n), n * step_ps, (n + 1) * step_ps) for n in range(count)])
-    return space.SerializeToString()
 
 
 def run_folder(tmp_path: Path, **hosts: bytes) -> Path:
@@ -31,18 +24,14 @@ def run_folder(tmp_path: Path, **hosts: bytes) -> Path:
     return tmp_path
 
 
-def session(path: Path) -> Session:
-    return Session(open_logdir(str(path)).find_run(None))
-
-
 def test_hosts_are_merged_and_each_can_be_asked_for(tmp_path: Path) -> None:
     logdir = run_folder(tmp_path, host0=host_bytes(100), host1=host_bytes(200))
-    both = session(logdir).overview()
+    both = session_at(logdir).overview()
     assert both.hosts == ("host0", "host1")
     assert (both.environment.host_count, both.environment.device_core_count) == (2, 2)
     assert [step.duration_ps for step in both.steps] == [200] * 4  # the slower host
     assert both.performance.device_idle_percent == pytest.approx(50.0, abs=20)
-    one = session(logdir).overview("host0")
+    one = session_at(logdir).overview("host0")
     assert [step.duration_ps for step in one.steps] == [100] * 4
     assert one.op_event_count * 2 == both.op_event_count
 
@@ -50,7 +39,7 @@ def test_hosts_are_merged_and_each_can_be_asked_for(tmp_path: Path) -> None:
 def test_a_broken_host_is_named_and_the_others_are_shown(tmp_path: Path) -> None:
     good = host_bytes(100)
     logdir = run_folder(tmp_path, host0=good, host1=b"\xff" * 300, host2=b"", host3=good[: len(good) * 2 // 3])
-    page = session(logdir).overview()
+    page = session_at(logdir).overview()
     assert page.hosts == ("host0", "host3")
     text = "\n".join(page.warnings)
     assert "host1" in text and "left out" in text
@@ -60,14 +49,14 @@ def test_a_broken_host_is_named_and_the_others_are_shown(tmp_path: Path) -> None
 
 def test_a_run_without_any_readable_host_is_one_plain_error(tmp_path: Path) -> None:
     with pytest.raises(ProfileError) as caught:
-        session(run_folder(tmp_path, host0=b"\xff" * 300)).overview()
+        session_at(run_folder(tmp_path, host0=b"\xff" * 300)).overview()
     assert caught.value.exit_code == EXIT_UNREADABLE
     assert "not a profile" in caught.value.sentence
 
 
 def test_an_unknown_host_is_an_error_that_lists_the_hosts(tmp_path: Path) -> None:
     with pytest.raises(ProfileError) as caught:
-        session(run_folder(tmp_path, host0=host_bytes(100))).overview("host7")
+        session_at(run_folder(tmp_path, host0=host_bytes(100))).overview("host7")
     assert caught.value.exit_code == EXIT_NOT_FOUND
     assert "host0" in caught.value.hint
 
@@ -76,7 +65,7 @@ def test_a_host_without_a_device_is_said_and_does_not_hide_the_others(tmp_path: 
     space = XSpace()
     PlaneBuilder(space, "/host:CPU").line("python")
     logdir = run_folder(tmp_path, coordinator=space.SerializeToString(), host0=host_bytes(100))
-    page = session(logdir).overview()
+    page = session_at(logdir).overview()
     assert (page.environment.host_count, page.environment.task_count) == (2, 1)
     assert len(page.steps) == 4
     assert any("no device plane on coordinator" in warning for warning in page.warnings)
@@ -146,9 +135,9 @@ def test_a_page_of_ops_alone_reads_the_ops_alone(tmp_path: Path) -> None:
 
 def test_a_host_that_breaks_between_two_pages_is_in_neither_half_of_the_second(tmp_path: Path) -> None:
     logdir = run_folder(tmp_path, host0=host_bytes(100), host1=host_bytes(200))
-    opened = session(logdir)
+    opened = session_at(logdir)
     assert opened.ops().hosts == ("host0", "host1")
     next(logdir.rglob("host1.xplane.pb")).write_bytes(b"\xff" * 300)
-    assert opened.roofline().program.total_ps.tolist() == session(logdir).roofline().program.total_ps.tolist()
+    assert opened.roofline().program.total_ps.tolist() == session_at(logdir).roofline().program.total_ps.tolist()
     assert opened.ops().hosts == ("host0",)
     assert any("host1" in warning and "left out" in warning for warning in opened.ops().warnings)

@@ -142,3 +142,8 @@ def deep_module(instructions: int) -> hlo_pb2.HloProto:
         ids = [instruction.id for instruction in computation.instructions]
         module.schedule.sequences[computation.id].instruction_ids.extend(ids)
     return proto
+
+
+def small_programs() -> Programs:
+    """The small module alone."""
+    return programs_of(read_module_text("small", SMALL.splitlines()))

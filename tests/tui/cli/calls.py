@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.build import tpu_plane
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tests.support.build import host_bytes
 from tpuprof.tui.cli import main as cli
 
 RUN = "2026_11_21_03_00_00"
@@ -46,13 +45,6 @@ class Done(NamedTuple):
     code: int
     out: bytes
     modules: frozenset[str]
-
-
-def host_bytes(step_ps: int = 100, count: int = 4) -> bytes:
-    space = XSpace()
-    ops = [("fusion.1", "loop fusion", n * step_ps, step_ps // 2) for n in range(count)]
-    tpu_plane(space, 0, ops, steps=[(str(n), n * step_ps, (n + 1) * step_ps) for n in range(count)])
-    return space.SerializeToString()
 
 
 def write_logdir(path: Path) -> Path:

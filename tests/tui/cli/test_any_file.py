@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.build import host_bytes
 from tests.support.files.dumps import DUMP, STEM, TEXTS, dumped
 from tests.support.files.pprof import pprof, training
-from tests.tui.cli.calls import expect_error, host_bytes
+from tests.tui.cli.calls import expect_error
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli

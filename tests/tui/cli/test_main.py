@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tui.cli.calls import PROGRAM, RUN, Done, Terminal, expect_error, host_bytes, modules_of, run, write_logdir
+from tests.support.build import host_bytes
+from tests.tui.cli.calls import PROGRAM, RUN, Done, Terminal, expect_error, modules_of, run, write_logdir
 from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
     EXIT_NO_TERMINAL,

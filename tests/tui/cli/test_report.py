@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import Module
-from tests.tui.cli.calls import RUN, Terminal, content, expect_error, host_bytes, modules_of
+from tests.support.build import host_bytes
+from tests.tui.cli.calls import RUN, Terminal, content, expect_error, modules_of
 from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
     EXIT_NOT_FOUND,

@@ -23,6 +23,7 @@ from tpuprof.tui.draw.layout import (
     cut_middle,
     filled,
     fit,
+    gutter_lines,
     label_span,
     rule,
     shown_top,
@@ -142,7 +143,7 @@ def compose(
         )
         columns.append(drawn)
     middle = cut_after(centre_lines(program, here, widths[1], glyphs), rows, widths[1], glyphs, "i")
-    edge = _edges(rows, glyphs)
+    edge = gutter_lines(rows, glyphs)
     body = beside(
         [filled(part, size, rows) for part, size in ((columns[0], widths[0]), (edge, GAP), (middle, widths[1]))]
         + [filled(edge, GAP, rows), filled(columns[1], widths[2], rows)],
@@ -174,7 +175,7 @@ def sections(program: Program, here: Neighbourhood, width: int, glyphs: Glyphs, 
         columns.append(column)
     middle = centre_lines(program, here, widths[1], glyphs)
     rows = max(len(middle), *map(len, columns))
-    edge = _edges(rows, glyphs)
+    edge = gutter_lines(rows, glyphs)
     body = beside((columns[0], edge, middle, edge, columns[1]), (widths[0], GAP, widths[1], GAP, widths[2]))
     return [_heads(here, None, widths, glyphs), *body, *path_lines(program, here, (), width, glyphs)]
 
@@ -186,10 +187,6 @@ def _widths(width: int) -> tuple[int, int, int]:
     room = width - 2 * GAP
     side = min(44, room * 31 // 100) if width >= 100 else room * 32 // 100
     return side, room - 2 * side, side
-
-
-def _edges(rows: int, glyphs: Glyphs) -> list[Line]:
-    return [((f" {glyphs.vertical} ", "rule"),)] * rows
 
 
 def _heads(here: Neighbourhood, view: View | None, widths: tuple[int, int, int], glyphs: Glyphs) -> Line:

@@ -13,14 +13,14 @@ from textual.timer import Timer
 
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.layout import beside, clean, filled, fit, shortened, wrap
+from tpuprof.tui.draw.layout import beside, clean, filled, fit, gutter_lines, shortened, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
 from tpuprof.tui.pages.ops.card import CARD
 from tpuprof.tui.pages.ops.shelf import Fetchable, Key, OpPages, fetch
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import FootKey, gutter_lines
+from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Reader, meanings
 from tpuprof.tui.widgets.rows import Filtering

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, session_at
 from tests.support.files.counters import (
     US,
     add_reading,
@@ -17,13 +17,11 @@ from tests.support.files.counters import (
     with_periodic,
     with_readings,
 )
-from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.counters.host import host_counters
 from tpuprof.parsers.pages.counters import CountersPage, counters_page
-from tpuprof.parsers.session.session import Session
 
 
 def page_of(*files: bytes) -> CountersPage:
@@ -108,9 +106,9 @@ def test_why_there_are_none() -> None:
 
 def test_a_session_reads_it_once(tmp_path: Path) -> None:
     (tmp_path / "host0.xplane.pb").write_bytes(with_custom_calls())
-    session = Session(open_logdir(str(tmp_path)).find_run(None))
+    session = session_at(tmp_path)
     assert session.has_counters() and session.counters() is session.counters()
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "host0.xplane.pb").write_bytes(XSpace(hostnames=[b"host0"]).SerializeToString())
-    none = Session(open_logdir(str(tmp_path / "none")).find_run(None))
+    none = session_at(tmp_path / "none")
     assert not none.has_counters()

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.build import session_at
 from tests.support.composed import slices
 from tests.support.made import many_hosts
 from tpuprof.parsers.base.op_class import OP_CLASSES
-from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.collectives.model import GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import BYS, rows_by, single, why_unknown
 from tpuprof.parsers.session.session import Session
@@ -19,19 +19,15 @@ from tpuprof.tui.demo import demo_path
 US = slices.US
 
 
-def session_of(path: Path | str) -> Session:
-    return Session(open_logdir(str(path)).find_run(None))
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> CollectivesPage:
     """Two slices."""
-    return session_of(slices.write_run(tmp_path_factory.mktemp("slices"))).collectives()
+    return session_at(slices.write_run(tmp_path_factory.mktemp("slices"))).collectives()
 
 
 @pytest.fixture(scope="module")
 def demo() -> Session:
-    return session_of(demo_path())
+    return session_at(demo_path())
 
 
 def test_times_of_two_slices(page: CollectivesPage) -> None:
@@ -106,7 +102,7 @@ def test_exposed_is_what_the_findings_call_time_in_collectives(demo: Session) ->
 
 def test_the_last_core_may_be_on_another_host(tmp_path: Path) -> None:
     made = many_hosts.profiles({"host0": [1000] * 4, "host1": [1300] * 4})
-    page = session_of(many_hosts.write_run(tmp_path, made)).collectives()
+    page = session_at(many_hosts.write_run(tmp_path, made)).collectives()
     rows = rows_by(page, "all")
     assert rows.waiting_ps.tolist() == [2 * 300 * many_hosts.US / 4]
     assert rows.late_steps.tolist() == [4]
@@ -115,7 +111,7 @@ def test_the_last_core_may_be_on_another_host(tmp_path: Path) -> None:
 
 
 def test_one_host_of_several_and_one_core(tmp_path: Path, page: CollectivesPage) -> None:
-    session = session_of(slices.write_run(tmp_path))
+    session = session_at(slices.write_run(tmp_path))
     one = session.collectives("slice0-host0")
     assert one.cores == ("slice0-host0:0", "slice0-host0:1")
     assert [each.name for each in one.collectives] == [each.name for each in page.collectives]
@@ -131,7 +127,7 @@ def test_without_steps_the_whole_time_counts(tmp_path: Path) -> None:
         for line in [line for line in plane.lines if line.name in (b"Steps", b"XLA Modules")]:
             plane.lines.remove(line)
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    page = session_of(tmp_path / "host0.xplane.pb").collectives()
+    page = session_at(tmp_path / "host0.xplane.pb").collectives()
     assert not page.has_steps
     assert page.log_line.endswith("% of the time")
     assert rows_by(page, "all").exposed_ps.sum() == pytest.approx(page.exposed_ps)
@@ -146,7 +142,7 @@ def test_a_lost_half_is_left_out_and_said(tmp_path: Path) -> None:
                 first = next(event for event in line.events if event.metadata_id in dones)
                 line.events.remove(first)
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    page = session_of(tmp_path / "host0.xplane.pb").collectives()
+    page = session_at(tmp_path / "host0.xplane.pb").collectives()
     assert "2 halves of asynchronous collectives left out: the other is lost" in page.notes
     counts = dict(zip(rows_by(page, "all").kind, rows_by(page, "all").count.tolist(), strict=True))
     assert counts["reduce-scatter"] == 1
@@ -160,7 +156,7 @@ def test_why_there_are_none(tmp_path: Path) -> None:
             del line.events[:]
             line.events.extend(kept)
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    page = session_of(tmp_path / "host0.xplane.pb").collectives()
+    page = session_at(tmp_path / "host0.xplane.pb").collectives()
     assert page.why_none == NO_COLLECTIVE
     assert page.exposed_ps is None and page.hidden_share is None and page.waiting_ps is None
     assert page.statement == f"No collectives: {NO_COLLECTIVE}."

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, session_at
 from tests.support.composed.slices import HOSTS, STEPS, host_space
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, add_beside_all, sparse_profile
 from tpuprof.parsers.files.logdir import open_logdir
@@ -33,7 +33,7 @@ def page_of(*spaces: XSpace) -> SparseCorePage:
 def session_of(folder: Path, spaces: Sequence[XSpace]) -> Session:
     for number, space in enumerate(spaces):
         (folder / f"host{number}.xplane.pb").write_bytes(space.SerializeToString())
-    return Session(open_logdir(str(folder)).find_run(None))
+    return session_at(folder)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_two_slices_with_sparse_cores(tmp_path: Path) -> None:
         space = host_space(host)
         add_beside_all(space, (HEALTHY, UNUSED))
         (tmp_path / f"{host}.xplane.pb").write_bytes(space.SerializeToString())
-    page = Session(open_logdir(str(tmp_path)).find_run(None)).sparse_core()
+    page = session_at(tmp_path).sparse_core()
     assert page.hosts == HOSTS and (page.cores, len(page.sparse_cores)) == (8, 16)
     assert page.verdict == "not_bottleneck" and page.waits == () and len(page.steps) == STEPS
     assert page.statement.endswith("8 of 16 SparseCores ran no op.")
@@ -147,7 +147,7 @@ def test_two_slices_with_sparse_cores(tmp_path: Path) -> None:
 def test_a_file_cut_before_its_sparse_cores_says_so(tmp_path: Path) -> None:
     content = sparse_profile().SerializeToString()
     (tmp_path / "host0.xplane.pb").write_bytes(content[: len(content) // 3])
-    page = Session(open_logdir(str(tmp_path)).find_run(None)).sparse_core()
+    page = session_at(tmp_path).sparse_core()
     assert page.verdict is None and "is cut off after" in " ".join(page.warnings)
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.parsers.files.logdir import open_logdir
+from tests.support.build import session_at
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.generic.moments import GenericStep, GenericSummary
 from tpuprof.parsers.steps.model import GenericBreakdown
 
@@ -22,7 +21,7 @@ MS = 1_000_000_000
 
 
 def opened(path: Path) -> tuple[Overview, InputPipelinePage]:
-    session = Session(open_logdir(str(path)).find_run(None))
+    session = session_at(path)
     return session.overview(), session.input_pipeline()
 
 

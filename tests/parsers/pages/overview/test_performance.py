@@ -9,22 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import modules
-from tests.support.build import OpSpec, PlaneBuilder, StatInput, tpu_plane
+from tests.support.build import OpSpec, PlaneBuilder, StatInput, summary_of, tpu_plane
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.overview.model import Overview, Performance
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.pages.overview.performance import NO_EAGER, NO_HOST_OPS
 
 HostEvent = tuple[str, int, int, dict[str, StatInput]]
 """Name, start, end and stats."""
-
-
-def summary_of(space: XSpace, host: str = "host0") -> HostSummary:
-    return summarise(Trace.from_bytes(space.SerializeToString()), host)
 
 
 def page(

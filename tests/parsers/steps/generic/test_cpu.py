@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, summary_of
 from tests.support.gpus import US, cpu_profile
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
 from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.overview.overview import overview
-
-
-def summary_of(space: XSpace) -> HostSummary:
-    return summarise(Trace.from_bytes(space.SerializeToString()), "host0")
 
 
 def test_steps_are_the_annotations_and_ops_come_first() -> None:

@@ -11,8 +11,8 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.app.stage import check_cells, check_golden, frame, make_demo_app, on_stage, ops_tab, settled
+from tests.support.build import session_at
 from tests.support.composed import slices
-from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.app import TpuprofApp
@@ -26,10 +26,6 @@ from tpuprof.tui.pages.collectives.view import CollectivesView
 from tpuprof.tui.widgets.tab import Jump
 
 
-def session_of(path: Path | str) -> Session:
-    return Session(open_logdir(str(path)).find_run(None))
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two slices."""
@@ -38,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(run: Path) -> CollectivesPage:
-    return session_of(run).collectives()
+    return session_at(run).collectives()
 
 
 def play(app: TpuprofApp, scene: Callable[[TpuprofApp, Pilot[None]], Awaitable[None]], width: int, height: int) -> None:
@@ -174,7 +170,7 @@ def test_the_timeline_is_one_key_away(run: Path) -> None:
 
 
 def test_it_is_offered_where_there_are_some(run: Path, tmp_path: Path) -> None:
-    assert [view.name for view in views_there("op-profile", session_of(run), None) if view.name == "collectives"]
+    assert [view.name for view in views_there("op-profile", session_at(run), None) if view.name == "collectives"]
     space = slices.host_space("host0")
     for plane in space.planes:
         for line in plane.lines:
@@ -184,13 +180,13 @@ def test_it_is_offered_where_there_are_some(run: Path, tmp_path: Path) -> None:
             del line.events[:]
             line.events.extend(kept)
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    alone = session_of(tmp_path / "host0.xplane.pb")
+    alone = session_at(tmp_path / "host0.xplane.pb")
     assert not [view.name for view in views_there("op-profile", alone, None) if view.name == "collectives"]
     assert _offered(_only(tmp_path / "across", b"send", b"recv"))  # between slices alone
     sent = _only(tmp_path / "sent", b"send", module=False)  # to the host, for all that is known
     assert not _offered(sent)
     told: list[str] = []
-    load_of("collectives")(session_of(run), session_of(run).run, None, lambda part, _: told.append(part))
+    load_of("collectives")(session_at(run), session_at(run).run, None, lambda part, _: told.append(part))
     assert told == ["collectives"]
 
 
@@ -212,7 +208,7 @@ def _only(folder: Path, *beginnings: bytes, module: bool = True) -> Session:
         space.planes.remove(next(plane for plane in space.planes if plane.name == b"/host:metadata"))
     folder.mkdir()
     (folder / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    return session_of(folder / "host0.xplane.pb")
+    return session_at(folder / "host0.xplane.pb")
 
 
 def test_bars_and_strips(page: CollectivesPage) -> None:
@@ -231,7 +227,7 @@ def test_without_steps_it_speaks_of_none(tmp_path: Path) -> None:
         for line in [line for line in plane.lines if line.name in (b"Steps", b"XLA Modules")]:
             plane.lines.remove(line)
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    view = CollectivesView(session_of(tmp_path / "host0.xplane.pb").collectives())
+    view = CollectivesView(session_at(tmp_path / "host0.xplane.pb").collectives())
     view.move(1, 0)  # there is no step to go to
     text = "\n".join(map(plain, view.card(80, BLOCK)))
     assert " in all: hidden" in text and "a step" not in text and " profile " in text
@@ -252,6 +248,6 @@ def test_moving_makes_no_rows_anew(page: CollectivesPage, monkeypatch: pytest.Mo
 def test_steps_without_figures_are_no_zeros(tmp_path: Path) -> None:
     space = slices.host_space("host0")
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    one = session_of(tmp_path / "host0.xplane.pb").collectives()
+    one = session_at(tmp_path / "host0.xplane.pb").collectives()
     assert np.isfinite(one.step_ps).all() and one.waiting_ps == 0
-    assert session_of(demo_path()).collectives().log_line == "hidden 77.8 %, exposed 14.4 % of the step"
+    assert session_at(demo_path()).collectives().log_line == "hidden 77.8 %, exposed 14.4 % of the step"

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.app.stage import demo_session
 from tests.support.documents import nulls
-from tests.support.files.hlo_graphs import SMALL, programs_of
+from tests.support.files.hlo_graphs import SMALL, programs_of, small_programs
 from tests.support.golden import check_golden
 from tests.support.reports import printed
 from tpuprof.parsers.files.logdir import Run
@@ -47,10 +47,6 @@ def report_of(name: str | None, programs: Programs | None = None, steps: int = 1
     return GraphReport(found.program, here, near, steps, programs.hosts, programs.warnings)
 
 
-def small() -> Programs:
-    return programs_of(read_module_text("small", SMALL.splitlines()))
-
-
 def document(report: GraphReport) -> dict[str, Any]:
     read: dict[str, Any] = json.loads(printed(REPORT, report, RUN, "json"))
     return read
@@ -67,7 +63,7 @@ def test_golden_texts(name: str, look: str) -> None:
 
 def test_every_null_has_a_reason() -> None:
     for name in ("fusion.397", "all-reduce.65", "arg"):
-        body = document(report_of(name, small() if name == "arg" else None, steps=2))
+        body = document(report_of(name, small_programs() if name == "arg" else None, steps=2))
         assert set(nulls(body)) == set(body["unknown"]) and "" not in body["unknown"].values()
     assert "open the profile of a run" in body["unknown"]["op.self_time_ps"]
 
@@ -87,19 +83,19 @@ def test_json_has_op_neighbours_and_what_lies_around() -> None:
 
 
 def test_csv_is_what_lies_around() -> None:
-    rows = list(csv.DictReader(io.StringIO(printed(REPORT, report_of("copy.7", small()), RUN, "csv"))))
+    rows = list(csv.DictReader(io.StringIO(printed(REPORT, report_of("copy.7", small_programs()), RUN, "csv"))))
     assert [(row["name"], row["distance"]) for row in rows] == [("copy.7", "0"), ("fusion.3", "1"), ("w", "1")]
     assert rows[0]["moves"] == "layout {1,0} to {0,1}" and rows[0]["self_time_ps"] == ""
 
 
 def test_markdown_answers_first() -> None:
-    text = printed(REPORT, report_of("copy.7", small()), RUN, "md")
+    text = printed(REPORT, report_of("copy.7", small_programs()), RUN, "md")
     assert text.startswith("# Graph around copy.7") and "It only lays an array out anew" in text
     assert text.index("Waits for copy-done") < text.index("## Figures") < text.index("## Operands (1)")
 
 
 def test_dot_has_a_box_a_node_and_a_dash_for_an_order() -> None:
-    report = report_of("fusion.3", small())
+    report = report_of("fusion.3", small_programs())
     text = "".join(dot(report.program, report.here.op.row, report.around))
     boxes = re.findall(r'n\d+ \[label="([^\\]+)', text)
     assert sorted(boxes) == ["all-reduce-done", "copy.7", "fusion.3", "next", "tuple.1"]
@@ -108,7 +104,7 @@ def test_dot_has_a_box_a_node_and_a_dash_for_an_order() -> None:
 
 
 def test_hlo_text_and_proto_read_back() -> None:
-    report = report_of("copy.7", small())
+    report = report_of("copy.7", small_programs())
     whole = "".join(written("hlo", report))
     again = HloGraph(HloModule(read_module_text("again", whole.splitlines())))
     assert len(again) == len(report.program.graph) and "\n%body (state" in whole and "\nENTRY %main" in whole

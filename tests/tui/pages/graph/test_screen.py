@@ -24,9 +24,8 @@ from tests.support.app.stage import (
 from tests.support.app.stage import frame as app_frame
 from tests.support.app.stand import frame, on_stand
 from tests.support.files.dumps import TEXTS, dumped
-from tests.support.files.hlo_graphs import SMALL, programs_of
+from tests.support.files.hlo_graphs import programs_of, small_programs
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.pages.graph.programs import Programs
@@ -55,17 +54,13 @@ def demo() -> Programs:
     return demo_session().graphs()
 
 
-def small() -> Programs:
-    return programs_of(read_module_text("small", SMALL.splitlines()))
-
-
 class Scene:
     """A screen, what its keys make of it, and where it went."""
 
     def __init__(self, name: str, programs: Programs | None = None, look: str = "", run: Run | None = None) -> None:
         self.jumps: list[Jump] = []
         environ = {**ENVIRONMENT, **ENVIRONS[look]}
-        content = (programs or small(), Jump("graph", "op", name), run, self.jumps.append)
+        content = (programs or small_programs(), Jump("graph", "op", name), run, self.jumps.append)
         self.screen = GraphScreen(content, Look.of(detect(environ)), environ=environ)
 
     def play(self, act: Callable[[Pilot[None]], object], width: int = 80, height: int = 24) -> None:
@@ -322,7 +317,7 @@ def test_what_may_not_be_written(tmp_path: Path) -> None:
             "It is damaged.",
         ),
         (programs_of(hlo_pb2.HloProto()), "x", "holds no instructions"),
-        (small(), "nosuch", "has no instruction nosuch"),
+        (small_programs(), "nosuch", "has no instruction nosuch"),
     ],
 )
 def test_why_there_is_no_graph(programs: Programs, name: str, words: str) -> None:

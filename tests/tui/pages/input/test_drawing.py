@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.golden import check_golden
+from tests.support.golden import check_golden, frame
 from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import StepWait
 from tpuprof.tui.draw.columns import AXIS, Cursor
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.input.drawing import (
     axis_top,
     compose_input,
@@ -30,10 +30,6 @@ from tpuprof.tui.pages.input.drawing import (
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
 SIZES = {"80x21": (80, 21), "120x36": (120, 36)}
-
-
-def frame(lines: list[Line]) -> str:
-    return "".join(plain(line).rstrip() + "\n" for line in lines)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_space, without_trace
-from tests.support.golden import check_golden
+from tests.support.golden import check_golden, frame
 from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
 from tpuprof.tui.draw.buffers.words import expansion_words, short_shape
 from tpuprof.tui.draw.layout import cut_begin, shown_top
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at, point_columns, scale_of
 from tpuprof.tui.pages.memory.draw.header import header_lines, headroom_style
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory
@@ -24,10 +24,6 @@ from tpuprof.tui.pages.memory.fields.module import short_op, short_source
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
-
-
-def frame(lines: tuple[Line, ...]) -> str:
-    return "".join(plain(line).rstrip() + "\n" for line in lines)
 
 
 def drawn(page: SpaceMemory, width: int, height: int, glyphs: Glyphs, state: MemoryState) -> ComposedMemory:

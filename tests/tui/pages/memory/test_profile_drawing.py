@@ -12,12 +12,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests.parsers.memory.allocators.made import GIB, MIB, MS, given, host_space, profiles_of, training_space
-from tests.support.golden import check_golden
+from tests.support.golden import check_golden, frame
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.parsers.memory.allocators.profile import host_memory
 from tpuprof.parsers.pages.memory import memory_profile_page
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.memory.draw.profile import (
     ComposedMemoryProfile,
     MemoryProfileState,
@@ -51,10 +51,6 @@ def composed(
 
 def text_of(found: ComposedMemoryProfile) -> list[str]:
     return [plain(line) for line in found.lines]
-
-
-def frame(lines: tuple[Line, ...]) -> str:
-    return "".join(plain(line).rstrip() + "\n" for line in lines)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.golden import check_golden
+from tests.support.golden import check_golden, frame
 from tests.support.made.pages import MS, device_less_overview, inference_overview, training_overview
 from tests.support.made.serving import five_requests, read_requests, serving_profile
 from tpuprof.parsers.base.op_class import OP_CLASSES
@@ -18,7 +18,7 @@ from tpuprof.parsers.pages.overview.model import Bottleneck, Overview, Share, St
 from tpuprof.parsers.steps.model import GenericBreakdown, StepBreakdown
 from tpuprof.tui.draw.bars import small_bar, whole_cells
 from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.overview.drawing import (
     class_bar,
     compose,
@@ -33,10 +33,6 @@ GOLDEN = Path(__file__).parent / "golden"
 PAGES = {"training": training_overview, "inference": inference_overview, "no-device": device_less_overview}
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
 SIZES = {"80x21": (80, 21), "120x36": (120, 36)}
-
-
-def frame(lines: list[Line]) -> str:
-    return "".join(plain(line).rstrip() + "\n" for line in lines)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.golden import check_golden
+from tests.support.golden import check_golden, frame
 from tests.support.made.pages import MS, device_less_overview, training_overview, two_findings
 from tpuprof.parsers.pages.findings.finding import Finding, Place
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.columns import Cursor
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.overview.drawing import compose
 from tpuprof.tui.pages.overview.findings import finding_details, findings_table, goes_somewhere
 
@@ -51,17 +51,13 @@ def page_with_findings() -> Overview:
     return dataclasses.replace(training_overview(), findings=several_findings())
 
 
-def text_of(lines: list[Line]) -> str:
-    return "".join(plain(line).rstrip() + "\n" for line in lines)
-
-
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("glyphs", GLYPHS)
 def test_frames(glyphs: str, width: int) -> None:
     page = page_with_findings()
     table = findings_table(page, width, GLYPHS[glyphs], cursor=2, with_evidence=width != 80)
     details = finding_details(page.findings[2], page, width, GLYPHS[glyphs])
-    check_golden(GOLDEN / f"findings-{glyphs}-{width}.txt", text_of(table) + "\n" + text_of(details))
+    check_golden(GOLDEN / f"findings-{glyphs}-{width}.txt", frame(table) + "\n" + frame(details))
 
 
 @given(
@@ -97,15 +93,15 @@ def test_a_row_says_where_to_look_only_where_there_is_more() -> None:
     assert [goes_somewhere(finding) for finding in page.findings] == [True] * 6
     assert not goes_somewhere(dataclasses.replace(page.findings[0], place=Place("overview")))
     for finding in page.findings:
-        said = "o shows" in text_of(finding_details(finding, page, 100, BLOCK))
+        said = "o shows" in frame(finding_details(finding, page, 100, BLOCK))
         assert said == goes_somewhere(finding)
 
 
 def test_the_details_of_a_finding_say_whether_the_timeline_shows_a_step_or_an_op() -> None:
     idle = several_findings()[2]
     assert idle.place == Place("timeline", "104")
-    assert "shows step 104 in tab 4" in text_of(finding_details(idle, page_with_findings(), 100, BLOCK))
-    assert "shows 104 in tab 4" in text_of(finding_details(idle, device_less_overview(), 100, BLOCK))
+    assert "shows step 104 in tab 4" in frame(finding_details(idle, page_with_findings(), 100, BLOCK))
+    assert "shows 104 in tab 4" in frame(finding_details(idle, device_less_overview(), 100, BLOCK))
 
 
 def test_a_narrow_row_gives_its_cells_to_the_title() -> None:
@@ -129,7 +125,7 @@ def test_ascii_has_ascii_only() -> None:
     lines = findings_table(page, 80, ASCII, with_evidence=True)
     for finding in page.findings:
         lines += finding_details(finding, page, 80, ASCII)
-    assert text_of(lines).isascii()
+    assert frame(lines).isascii()
 
 
 def test_the_graph_says_where_it_ends_so_that_it_is_scrolled_to_as_a_whole() -> None:

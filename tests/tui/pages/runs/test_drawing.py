@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.golden import check_golden
+from tests.support.golden import check_golden, frame
 from tests.support.made.runs import NOW, RUNS, facts_of, known
 from tpuprof.parsers.files.logdir import Run, newest_first
 from tpuprof.parsers.session.run_facts import RunFacts, nothing_known
@@ -39,32 +39,28 @@ def drawn(rows: list[RunRow], cursor: int, width: int, glyphs: Glyphs, order: Ru
     return lines + detail_lines(rows[cursor] if rows else None, width, glyphs)
 
 
-def text_of(lines: list[Line]) -> str:
-    return "".join(plain(line).rstrip() + "\n" for line in lines)
-
-
 @pytest.mark.parametrize("width", [56, 76, 96, 140])
 @pytest.mark.parametrize("name", ["block", "ascii"])
 def test_frames(name: str, width: int) -> None:
-    check_golden(GOLDEN / f"runs-{name}-{width}.txt", text_of(drawn(rows_of(), 1, width, GLYPHS[name])))
+    check_golden(GOLDEN / f"runs-{name}-{width}.txt", frame(drawn(rows_of(), 1, width, GLYPHS[name])))
 
 
 def test_before_anything_is_known() -> None:
     lines = drawn(rows_of(False), 0, 96, BLOCK)
     assert plain(lines[1]).count(NOT_YET) == 3
-    assert "reading what it holds..." in text_of(lines)
-    assert "n/a" not in text_of(lines)
+    assert "reading what it holds..." in frame(lines)
+    assert "n/a" not in frame(lines)
 
 
 def test_what_is_unknown_says_why() -> None:
     row = RunRow(RUNS[0], nothing_known("the disk is on fire"))
-    assert "no step time: the disk is on fire" in text_of(detail_lines(row, 80, BLOCK))
+    assert "no step time: the disk is on fire" in frame(detail_lines(row, 80, BLOCK))
     assert plain(list_lines([row], 0, 0, 1, "time", NOW, 96, BLOCK)[1]).count("n/a") == 3
 
 
 def test_versions_of_the_software_stand_with_the_capture() -> None:
     row = RunRow(RUNS[1], known(device_type="TPU v5", core_count=1, versions=("libtpu_version 0.0.21",)))
-    assert f"TPU v5 {BLOCK.dot} libtpu_version 0.0.21" in text_of(detail_lines(row, 80, BLOCK))
+    assert f"TPU v5 {BLOCK.dot} libtpu_version 0.0.21" in frame(detail_lines(row, 80, BLOCK))
 
 
 def test_orders() -> None:
@@ -95,7 +91,7 @@ def test_the_filter(words: str, found: list[int]) -> None:
 
 
 def test_no_row_matches() -> None:
-    assert "no run has all these words" in text_of(drawn([], 0, 60, BLOCK))
+    assert "no run has all these words" in frame(drawn([], 0, 60, BLOCK))
 
 
 @pytest.mark.parametrize(
@@ -136,4 +132,4 @@ def test_every_line_fits_whatever_the_names(
 
 
 def test_facts_of_no_host() -> None:
-    assert "v5" not in text_of(drawn([RunRow(RUNS[2], RunFacts())], 0, 140, ASCII))
+    assert "v5" not in frame(drawn([RunRow(RUNS[2], RunFacts())], 0, 140, ASCII))

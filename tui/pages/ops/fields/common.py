@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
-from tpuprof.parsers.ops.roofline import AT_THE_PEAK, BOUNDS, UNKNOWN_BOUND, Rates
+from tpuprof.parsers.ops.roofline import AT_THE_PEAK, BOUNDS, UNKNOWN_BOUND, WORK, Rates
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import share
@@ -19,7 +19,18 @@ from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import Field, OnScreen, Reader, column, in_order
 from tpuprof.tui.report.quantities import RANK
-from tpuprof.tui.report.units import COUNT, GFLOPS, GIGABYTES, INTENSITY, SHARE, SHARE_PERCENT, TEXT, TIME_PS, Unit
+from tpuprof.tui.report.units import (
+    COUNT,
+    GFLOPS,
+    GIGABYTES,
+    INTENSITY,
+    SHARE,
+    SHARE_PERCENT,
+    TEXT,
+    TIME_PS,
+    WHOLE,
+    Unit,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -174,6 +185,11 @@ def ratio(above: str, below: str, factor: int = 1) -> Reader[Any]:
         return quotient
 
     return read
+
+
+def work_field(key: str, name: str, meaning: str, null: str) -> Field[Any]:
+    """A column of `roofline.WORK`."""
+    return Field(key, WHOLE, column("work", WORK.index(name)), meaning, null)
 
 
 def _letters(op_class: str) -> Callable[[Any, Glyphs], Cells]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.ops.roofline import WORK, above_peak
+from tpuprof.parsers.ops.roofline import above_peak
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.layout import clean, cut_middle
@@ -251,20 +251,16 @@ ROOFLINE_OPS: Table[OpsPage] = Table(
 _WHOLE_TIME = "time over all cores"
 
 
-def _of_points(key: str, name: str, meaning: str, null: str) -> Field[RooflinePoints]:
-    return Field(key, WHOLE, column("work", WORK.index(name)), meaning, null)
-
-
 ROOFLINE_POINTS: Table[RooflinePoints] = Table(
     "steps",
     (
         Field("name", TEXT, column("name"), "the program, or the step's name"),
         Field("total_time_ps", TIME_PS, common.not_zero("total_ps"), _WHOLE_TIME, common.NO_TIME, _WHOLE_TIME),
-        _of_points("flops", "flops", "FLOPs of all its ops", common.NO_FLOPS),
-        _of_points(
+        common.work_field("flops", "flops", "FLOPs of all its ops", common.NO_FLOPS),
+        common.work_field(
             "bytes_accessed", "bytes_accessed", "bytes that its ops read and write in all memories", common.NO_BYTES
         ),
-        _of_points("hbm_bytes", "hbm", "bytes that its ops read from and write to HBM", common.NO_HBM_BYTES),
+        common.work_field("hbm_bytes", "hbm", "bytes that its ops read from and write to HBM", common.NO_HBM_BYTES),
         *common.rate_fields("rates"),
     ),
     len,

@@ -6,7 +6,6 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.ops.roofline import WORK
 from tpuprof.parsers.pages.ops.op_profile import place_of
 from tpuprof.parsers.pages.ops.sources import SourcesPage, short_names
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
@@ -16,7 +15,7 @@ from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, column, in_order, picked
 from tpuprof.tui.report.quantities import RANK
-from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, SHARE_PERCENT, TEXT, TIME_PS, WHOLE
+from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, SHARE_PERCENT, TEXT, TIME_PS
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
@@ -58,10 +57,6 @@ _NAME_CELLS = 30
 
 def _stacks(page: SourcesPage, rows: Rows) -> list[str]:
     return [BETWEEN.join(page.stacks[row][0].calls) if page.stacks[row] else "" for row in rows]
-
-
-def _work(key: str, name: str, meaning: str, null: str) -> Field[SourcesPage]:
-    return Field(key, WHOLE, column("work", WORK.index(name)), meaning, null)
 
 
 _FIELDS: tuple[Field[SourcesPage], ...] = (
@@ -154,9 +149,9 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
         "self time, of the cores' whole time, idle time included",
         common.NO_TIME,
     ),
-    _work("flops", "flops", "FLOPs over all occurrences", common.NO_FLOPS),
-    _work("bytes_accessed", "bytes_accessed", "bytes read and written in all memories", common.NO_BYTES),
-    _work("hbm_bytes", "hbm", "bytes read from and written to HBM", common.NO_HBM_BYTES),
+    common.work_field("flops", "flops", "FLOPs over all occurrences", common.NO_FLOPS),
+    common.work_field("bytes_accessed", "bytes_accessed", "bytes read and written in all memories", common.NO_BYTES),
+    common.work_field("hbm_bytes", "hbm", "bytes read from and written to HBM", common.NO_HBM_BYTES),
     *(replace(quantity, filter=()) for quantity in common.rate_fields("rates")),
     Field(
         "longest_op",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.golden import check_golden
+from tests.support.golden import check_golden, frame
 from tests.support.made.oom import (
     ADVICE,
     BUFFERS,
@@ -29,7 +29,7 @@ from tpuprof.parsers.memory.model import CATEGORIES, Buffer
 from tpuprof.parsers.memory.oom.model import Advice, Need, OomKind, OomReport
 from tpuprof.parsers.memory.oom.triage import NO_BUFFERS, Triage, part_of, parts_of_report, triage_of_report
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.commands.oom.draw.advice import nothing_known, toggle_lines, why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.bars import composition, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
@@ -40,10 +40,6 @@ from tpuprof.tui.pages.commands.oom.draw.table import SORTS, rows_of, table_line
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "ascii": ASCII}
 SIZES = ("60x15", "80x24", "120x40", "200x50")
-
-
-def frame(lines: list[Line]) -> str:
-    return "".join(plain(line).rstrip() + "\n" for line in lines)
 
 
 def page(triage: Triage, view: View, size: str, glyphs: Glyphs, chosen: frozenset[str] | None = None) -> str:
