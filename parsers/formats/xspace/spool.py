@@ -23,8 +23,8 @@ class Spool:
         self._bytes = bytearray()
         self._descriptor = -1
 
-    def append(self, data: bytes | bytearray) -> None:
-        """Puts bytes behind those that are there.
+    def append(self, data: bytes | bytearray) -> tuple[int, int]:
+        """Puts bytes behind those that are there; returns where they begin and end.
 
         Raises:
             ProfileError: `disk_full` or `cache`: the file can't be written.
@@ -39,7 +39,8 @@ class Spool:
                 raise ProfileError(
                     "disk_full", sentence, "free some room, or set XDG_CACHE_HOME to a folder on a larger disk"
                 ) from error
-        self.size += len(data)
+        begin, self.size = self.size, self.size + len(data)
+        return begin, self.size
 
     def _write(self, data: bytes | bytearray) -> None:
         if self._descriptor < 0:

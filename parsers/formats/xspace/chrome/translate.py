@@ -105,7 +105,7 @@ class _Space:
     """Writes planes into a spool."""
 
     def __init__(self, spool: Spool, threads: Threads) -> None:
-        self._spool = spool
+        self.spool = spool
         self._threads = threads
         self.keys = threads.keys
         self.texts = threads.texts
@@ -163,12 +163,6 @@ class _Space:
             self._ops[key] = body, ids
         return self._ops[key]
 
-    def written(self, data: bytes) -> Span:
-        """Puts bytes into the spool."""
-        begin = self._spool.size
-        self._spool.append(data)
-        return begin, self._spool.size
-
 
 class _Plane:
     """Writes one process."""
@@ -189,13 +183,13 @@ class _Plane:
         body: list[Span] = []
         for tid, name, thread in lines:
             body += self._line(tid, name, thread, runs)
-        metadata = self._space.written(self._metadata())
+        metadata = self._space.spool.append(self._metadata())
         pid = self._members[0][0]
         is_device = isinstance(pid, int) and 0 < pid <= _LARGEST_DEVICE and self._name.startswith("/device:")
         head = wire.number(_PLANE_ID, pid - 1 if is_device and isinstance(pid, int) else 0)
         head += wire.message(_PLANE_NAME, _bytes(self._name))
         size = len(head) + sum(end - begin for begin, end in (*body, metadata))
-        return [self._space.written(wire.header(_PLANES, size) + head), *body, metadata]
+        return [self._space.spool.append(wire.header(_PLANES, size) + head), *body, metadata]
 
     def _kept_lines(self) -> list[tuple[object, str, Thread]]:
         """Id, name and events of each thread; without rows that are derived from a TPU's ops."""
@@ -238,9 +232,9 @@ class _Plane:
         number = tid if isinstance(tid, int) else 0
         head = wire.number(_LINE_ID, number) + wire.message(_LINE_NAME, _bytes(name))
         head += wire.number(_DISPLAY_ID, number)
-        events = [self._space.written(data) for data in wire.events(ids, start, duration, columns)]
+        events = [self._space.spool.append(data) for data in wire.events(ids, start, duration, columns)]
         size = len(head) + sum(end - begin for begin, end in events)
-        return [self._space.written(wire.header(_LINES, size) + head), *events]
+        return [self._space.spool.append(wire.header(_LINES, size) + head), *events]
 
     def _columns(self, values: dict[str, Values], row: Int64s) -> Iterator[wire.Column]:
         """The arguments of a line's events, as stats of the events in their order."""

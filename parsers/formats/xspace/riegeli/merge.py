@@ -255,7 +255,7 @@ class _PlaneMerge:
             message = known
         new = message.SerializeToString()
         head = b"\x08" + encoded(key & (1 << 64) - 1) + b"\x12" + encoded(len(new))
-        entry = self._written(_tagged(table.number, len(head) + len(new)) + head + new)
+        entry = self._spool.append(_tagged(table.number, len(head) + len(new)) + head + new)
         table.added.append(entry)
         table.put(key, name, (entry[1] - len(new), entry[1]))
 
@@ -266,7 +266,7 @@ class _PlaneMerge:
         if stats:
             _rename(stat, stats)
             body = stat.SerializeToString()
-            span = self._written(_tagged(_STATS, len(body)) + body)
+            span = self._spool.append(_tagged(_STATS, len(body)) + body)
         self._stats[stat.metadata_id] = span
 
     def _line_head(self, line: _Field) -> tuple[dict[int, int], bool]:
@@ -282,12 +282,6 @@ class _PlaneMerge:
             has_events |= bool((window.number == _EVENTS).any())
         return numbers, has_events
 
-    def _written(self, data: bytes) -> Span:
-        """Puts new bytes into the spool."""
-        begin = self._spool.size
-        self._spool.append(data)
-        return begin, self._spool.size
-
     def spans(self) -> list[Span]:
         """Spans of the spool that are the plane, its tag and length included."""
         body = [*self._kept, *self._stats.values()]
@@ -295,9 +289,9 @@ class _PlaneMerge:
         for parts in self._lines.values():
             spans = self._line_spans(parts)
             size = sum(end - begin for begin, end in spans)
-            body += [self._written(_tagged(_LINES, size)), *spans]
+            body += [self._spool.append(_tagged(_LINES, size)), *spans]
         size = sum(end - begin for begin, end in body)
-        return [self._written(_tagged(_PLANES, size)), *body]
+        return [self._spool.append(_tagged(_PLANES, size)), *body]
 
     def _line_spans(self, parts: list[_LinePart]) -> list[Span]:
         """The body of a line. A row of bodies is a body: events follow each other, and of other fields the last counts.
@@ -331,7 +325,7 @@ class _PlaneMerge:
                     event.offset_ps += shift
                 for stat in event.stats if part.stats else ():
                     _rename(stat, part.stats)
-            spans.append(self._written(line.SerializeToString()))
+            spans.append(self._spool.append(line.SerializeToString()))
         return spans
 
 

@@ -135,7 +135,7 @@ def sight(
     is_match: Bools | None,
     match_cells: Bools | None,
 ) -> Sight:
-    """What lies in the cells of a lane that has any events in the window; see `rows.lane_line`."""
+    """What lies in the cells of a lane that has any events in the window; see `lanes.lane_line`."""
     count = window.last - window.first
     busy = window.busy_ps.sum(axis=1)
     low, high = window.edges[:-1], window.edges[1:]
