@@ -285,17 +285,18 @@ class PopupLayer(LineCanvas):
         """Draws what a key has changed; a popup that opened another one is gone already."""
         if popup is not self.popup:
             return
-        self._turned()
-        if not popup.is_open and self.below is not None:
-            below, self.below = self.below, None
-            self._show(below, popup.screen_size)
-        elif popup.is_open:
+        if popup.is_open:
+            self._turned()
             self.redraw()
             if popup.resizes:
                 self.fit(popup.screen_size)
-        else:
-            self.popup = None
-            self.styles.offset = (0, -self.size.height)
+            return
+        below, self.below, self.popup = self.below, None, None
+        if below is not None:
+            self._show(below, popup.screen_size)
+            return
+        self.styles.offset = (0, -self.size.height)
+        self._turned()  # now that nothing is open: the footer has the page's keys again
 
 
 MOVES: dict[str, tuple[int, float]] = {

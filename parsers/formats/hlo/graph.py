@@ -78,7 +78,6 @@ class HloGraph:
         order: int32[n]; place in the schedule of its computation, as stored where it has none.
         root: int32[c]; the row of each computation's root.
         entry: number of the program's own computation.
-        is_scheduled: whether the module says in which order its instructions run.
     """
 
     def __init__(self, module: HloModule) -> None:
@@ -132,7 +131,7 @@ class HloGraph:
         self._first: list[int] = self.first.tolist()
         self._parameters: dict[int, dict[int, int]] = {}
         self._ordered: dict[int, list[int]] = {}
-        self.order, self.is_scheduled = self._schedule()
+        self.order, self._has_order = self._schedule()
 
     def __len__(self) -> int:
         return int(self.first[-1])
@@ -142,10 +141,10 @@ class HloGraph:
         """How many computations the module has."""
         return len(self._computations)
 
-    def _schedule(self) -> tuple[Rows, bool]:
-        """Each row's place in its computation's schedule, and whether there is one at all."""
+    def _schedule(self) -> tuple[Rows, list[bool]]:
+        """Each row's place in its computation's schedule, and which computations have one."""
         sequences = self.module.proto.hlo_module.schedule.sequences
-        order = np.arange(len(self), dtype=np.int32)
+        order, has_order = np.arange(len(self), dtype=np.int32), [False] * len(self._computations)
         for at, computation in enumerate(self._computations):
             begin, end = int(self.first[at]), int(self.first[at + 1])
             order[begin:end] -= begin
@@ -155,7 +154,17 @@ class HloGraph:
                 mine = [place.get(instruction.id, MISSING) for instruction in computation.instructions]
                 if MISSING not in mine:
                     order[begin:end] = mine
-        return order, len(sequences) > 0
+                    has_order[at] = True
+        return order, has_order
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the module says in which order its instructions run."""
+        return any(self._has_order)
+
+    def has_order(self, number: int) -> bool:
+        """Whether it says so of a computation: a fusion's inside has no order of its own."""
+        return self._has_order[number]
 
     # --- an instruction
 

@@ -69,7 +69,10 @@ def read_module_text(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
         made.operand_ids.extend(ids.get(each, 0) for each in operands)
         made.called_computation_ids.extend(computations[each] for each in called if each in computations)
         made.control_predecessor_ids.extend(ids[each] for each in controls if each in ids)
+    fused = {computations.get(name) for made, _, called, _ in waiting if made.opcode == b"fusion" for name in called}
     for one in module.computations if is_scheduled else ():
+        if one.id in fused:
+            continue  # a fusion's inside has no order of its own
         module.schedule.sequences[one.id].instruction_ids.extend(each.id for each in one.instructions)
     module.name = _bytes(tables.name or name)
     module.stack_frame_index.CopyFrom(tables.frames)

@@ -20,6 +20,9 @@ _CALLS = frozenset(("call", "fusion", "async-start"))
 MOST_STEPS = 200
 """It looks at so many values; what lies further is not named, and `Reached.is_all` is False."""
 
+_RETURNED = (-1,)
+"""Index of what a loop that is the program's root returns: as no element has it, it leads no further into the loop."""
+
 _Value = tuple[int, tuple[int, ...]]
 _Steps = Callable[[HloGraph, int, tuple[int, ...]], "Iterator[_Value] | None"]
 
@@ -38,7 +41,12 @@ class Reached:
 
 
 def sources(graph: HloGraph, row: int) -> Reached:
-    """What computes the operands of an instruction, arguments and constants of the program among them."""
+    """What computes the operands of an instruction, arguments and constants of the program among them.
+
+    Of a tuple of which it takes one element, what computes that element.
+    """
+    if graph.opcode(row) == "get-tuple-element":
+        return maker(graph, row)
     return _reach(graph, ((int(each), ()) for each in graph.operands[row] if each >= 0), _before)
 
 
@@ -147,18 +155,21 @@ def _given_to(graph: HloGraph, user: int, row: int, index: tuple[int, ...]) -> I
 
 
 def _uses_of_call(graph: HloGraph, loop: int, index: tuple[int, ...]) -> Iterator[_Value]:
-    """What a value that a loop's body returns is used for: in the next pass, and behind the loop."""
+    """What a value that a loop's body returns is used for: in the next pass, and behind the loop, or as the result."""
     for number in _computations(graph, loop):
         parameter = graph.parameter(number, 0)
         if parameter is not None:
             yield from _after(graph, parameter, index)
     yield from _after(graph, loop, index)
+    if _is_result(graph, loop):
+        yield loop, _RETURNED
 
 
 def _through(graph: HloGraph, row: int, index: tuple[int, ...]) -> Iterator[_Value] | None:
     """Where a value goes that an instruction has been handed, by one step on; None where it is used there."""
     opcode = graph.opcode(row)
-    if opcode not in PLUMBING or (not graph.users[row].size and _is_result(graph, row)):
+    is_unused = not graph.users[row].size and _is_result(graph, row)
+    if opcode not in PLUMBING or index == _RETURNED or (is_unused and opcode != "while"):
         return None
     if opcode == "while":
         return _into(graph, _computations(graph, row), 0, index)

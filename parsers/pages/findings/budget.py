@@ -17,7 +17,7 @@ from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import sentence_name, share, tail, time
-from tpuprof.parsers.pages.findings.finding import ADVICE, Evidence, Finding, Kind, Place
+from tpuprof.parsers.pages.findings.finding import ADVICE, NEVER_SEEN, UNSEEN, Evidence, Finding, Kind, Place
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
 
@@ -150,7 +150,7 @@ class Budget:
             worth / self.whole_ps,
             self.whole_ps - worth,
             is_estimate,
-            basis,
+            f"{basis} {NEVER_SEEN}" if kind in UNSEEN else basis,
             tuple(filter(None, evidence)),
             advice or ADVICE[kind],
             place,

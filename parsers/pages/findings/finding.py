@@ -91,6 +91,11 @@ ADVICE: Mapping[Kind, str] = {
 }
 """What to try, by kind."""
 
+UNSEEN: frozenset[Kind] = frozenset(("debug-print", "sparse-core"))
+"""Kinds that were found in composed profiles alone: no profile of hardware that has them was at hand."""
+
+NEVER_SEEN = "Never seen on hardware: such ops are told as XProf's source tells them."
+
 Tab = Literal["overview", "input", "op-profile", "timeline", "memory"]
 
 

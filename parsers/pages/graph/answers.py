@@ -17,7 +17,7 @@ from tpuprof.parsers.pages.graph.programs import Program
 _GIVEN = frozenset(("parameter", "constant", "iota", "partition-id", "replica-id", "rng-get-and-update-state"))
 """What needs no computing before."""
 
-_NEVER_FUSED = frozenset(
+_RARELY_FUSED = frozenset(
     (
         *("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute", "ragged-all-to-all"),
         *("collective-broadcast", "infeed", "outfeed", "send", "recv", "custom-call", "sort", "rng", "fft", "call"),
@@ -45,14 +45,17 @@ def _waits(program: Program, op: Node, back: Reached) -> str:
         return f"waits for nothing: needs {_listed(kinds)}" if kinds else "needs nothing"
     if op.opcode.endswith("-done") and op.partner:
         return f"waits for what {op.partner} started{_time_words(op)}"
-    last = _last(program, op, computed)
-    rest = len(computed) - 1
     more = "" if back.is_all else " or more"
-    words = f"waits for {graph.name(last)}"
-    if rest:
-        which = "last" if graph.is_scheduled else ""
-        words += f" {which}".rstrip() + f" of {len(computed)}{more}"
-    return words + _time_words(program.node(last))
+    before = _last_before(graph, op.row, computed)
+    if before is None:
+        longest = sorted(computed, key=lambda row: -(program.node(row).self_ps or 0))
+        named = [graph.name(row) + _time_words(program.node(row)) for row in longest[:_NAMED]]
+        return f"needs {_some(named, len(computed))}{more}"
+    last, is_pass_before = before
+    words = f"waits for {'itself' if last == op.row else graph.name(last)}"
+    words += ", in the pass before," if is_pass_before else ""
+    words += f" last of {len(computed)}{more}" if len(computed) > 1 else ""
+    return words.removesuffix(",") + _time_words(program.node(last))
 
 
 def _given_word(graph: HloGraph, row: int) -> str:
@@ -62,21 +65,34 @@ def _given_word(graph: HloGraph, row: int) -> str:
     return "constants" if opcode == "constant" else opcode
 
 
-def _last(program: Program, op: Node, rows: Sequence[int]) -> int:
-    """Of several instructions the one that ran last before an op, as far as the module says; else the longest.
+def _last_before(graph: HloGraph, op: int, rows: Sequence[int]) -> tuple[int, bool] | None:
+    """Of several instructions the one that ran last before an op, and whether it ran in the loop's pass before.
 
-    What is in a computation around that of the op ran before its call; what stands behind the op ran a pass before.
+    It is looked for from the inside out, in the computation of the op and in those around it. What a call holds runs
+    when that does. Of two that the same call holds the later one in it counts, as far as both are in one computation.
+
+    Returns:
+        None where the module does not tell the order: the inside of a fusion has none.
     """
-    graph = program.graph
-    if graph.is_scheduled:
-        before, own = op.row, set(rows)
-        for number, caller in graph.chain(op.row):
-            begin, end = int(graph.first[number]), int(graph.first[number + 1])
-            here = [row for row in own if begin <= row < end and graph.position(row) < graph.position(before)]
-            if here:
-                return max(here, key=graph.position)
-            before = before if caller is None else caller
-    return max(rows, key=lambda row: program.node(row).self_ps or 0)
+    ways = {row: {number: place for number, place, _ in _places(graph, row)} for row in rows}
+    for number, place, caller in _places(graph, op):
+        at = {row: graph.position(ways[row][number]) for row in rows if number in ways[row]}
+        if at and not graph.has_order(number):
+            return None
+        own = graph.position(place)
+        ahead = [row for row in at if at[row] < own]
+        around = [row for row in at if at[row] == own and graph.opcode(place) == "while"]  # seen from its condition
+        is_pass_before = bool(around) or not ahead
+        if ahead or around or (at and caller is not None and graph.opcode(caller) == "while"):
+            return max(around or ahead or at, key=lambda row: (at[row], graph.position(row))), is_pass_before
+    return None
+
+
+def _places(graph: HloGraph, row: int) -> Iterable[tuple[int, int, int | None]]:
+    """The computations from that of a row out to the program's own, with the row or call in each, and its caller."""
+    for number, caller in graph.chain(row):
+        yield number, row, caller
+        row = row if caller is None else caller
 
 
 def _time_words(node: Node) -> str:
@@ -100,11 +116,9 @@ def _feeds(program: Program, op: Node, on: Reached) -> str:
         )
     more = "" if on.is_all else " or more"
     names = ["itself in the next pass" if row == op.row else graph.name(row) for row in rows[:_NAMED]]
-    if len(rows) > _NAMED:
-        names.append(f"{len(rows) - _NAMED} more")
     inside = _in_further_loops(graph, op.row, rows)
     where = f", {inside} in the loop" if inside and len(rows) > 1 else ", in the loop" if inside else ""
-    words = f"feeds {counted(len(rows), 'op')}{more}{where}: {_listed(names)}"
+    words = f"feeds {counted(len(rows), 'op')}{more}{where}: {_some(names, len(rows))}"
     return f"{words}; the program returns it too" if is_result else words
 
 
@@ -142,7 +156,8 @@ def _pair(program: Program, op: Node) -> Iterable[str]:
         return
     begin, end = (op.row, other) if op.opcode.endswith("-start") or op.opcode in ("send", "recv") else (other, op.row)
     between = graph.position(end) - graph.position(begin) - 1
-    is_known = graph.is_scheduled and graph.computation(begin) == graph.computation(end)
+    at = graph.computation(begin)
+    is_known = graph.has_order(at) and at == graph.computation(end)
     if op.row == begin:
         yield f"It starts what {op.partner} waits for{_time_words(program.node(other))}."
     if is_known:
@@ -155,21 +170,21 @@ def why_not_fused(program: Program, op: Node, back: Reached, on: Reached) -> tup
     is_plumbing = op.opcode in PLUMBING or op.opcode in _GIVEN
     if is_plumbing or op.opcode == "fusion" or op.opcode.endswith(_HALVES) or not _runs_alone(graph, op.row):
         return ()
-    if op.opcode in _NEVER_FUSED:
-        return (f"XLA keeps every {op.opcode} as an op of its own",)
+    if op.opcode in _RARELY_FUSED:
+        return (f"XLA rarely fuses {op.opcode} ops with others",)
     reasons = []
     makers = {graph.opcode(row) for row in back.rows}
     users = _users(graph, on)
     opcodes = {graph.opcode(row) for row in users}
     if back.rows and makers <= {"parameter"}:
         reasons.append("what it takes are arguments of the program: there is no op before it to fuse with")
-    elif makers & (_NEVER_FUSED | {"while", "conditional"}):
+    elif makers & (_RARELY_FUSED | {"while", "conditional"}):
         reasons.append(
-            f"what it takes comes from {_listed(sorted(makers & (_NEVER_FUSED | {'while', 'conditional'})))}"
+            f"what it takes comes from {_listed(sorted(makers & (_RARELY_FUSED | {'while', 'conditional'})))}"
         )
     if not users:
         reasons.append("nothing uses its result but the program's caller, or the next pass of the loop")
-    elif opcodes <= _NEVER_FUSED | {one for one in opcodes if one.endswith(_HALVES)}:
+    elif opcodes <= _RARELY_FUSED | {one for one in opcodes if one.endswith(_HALVES)}:
         reasons.append(f"its users take arrays from memory: {_listed(sorted(opcodes))}")
     elif len(users) > 1:
         reasons.append(f"{len(users)} ops use its result: fused, each would compute it again")
@@ -186,6 +201,11 @@ def _runs_alone(graph: HloGraph, row: int) -> bool:
 
 def _is_entry(graph: HloGraph, row: int) -> bool:
     return graph.computation(row) == graph.entry
+
+
+def _some(first: Sequence[str], count: int) -> str:
+    """The first of so many names, and how many more there are."""
+    return _listed([*first, f"{count - len(first)} more"] if count > len(first) else first)
 
 
 def _listed(words: Sequence[str]) -> str:

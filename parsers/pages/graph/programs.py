@@ -27,6 +27,7 @@ _ONLY_MOVES = frozenset(("parameter", "bitcast", "copy", "transpose", "reshape")
 _PLAIN_SPACES = (0, 1, 4, 5)  # the others have names that do not tell what they are on every chip
 _MOST_MOVING = 8
 _MOST_KEPT = 20_000
+_LEAST_ALIKE, _MOST_ALIKE = 4, 100
 _AGAIN = "capture it again, or dump it with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto"
 
 
@@ -232,9 +233,17 @@ class Programs:
     def _why_no_op(self, labels: list[ModuleLabel], name: str) -> tuple[str, str]:
         where = f"{printable(str(labels[0]))} has" if len(labels) == 1 else f"None of the {len(labels)} modules has"
         no = "no" if len(labels) == 1 else "an"
-        alike = (self._known[label].graph for label in labels if label in self._known)
-        names = [graph.name(row) for graph in alike for row in graph.find(name.removeprefix("%"))[:10].tolist()]
-        hint = f"one of: {examples(names, 5)}" if names else "tpuprof-tui report ops lists the ops that ran"
+        known = [self._known[label].graph for label in labels if label in self._known]
+        part, names = name.removeprefix("%"), list[str]()
+        while not names and len(part) >= _LEAST_ALIKE:  # the longest beginning that some names have
+            rows = ((graph, row) for graph in known for row in graph.find(part)[:_MOST_ALIKE].tolist())
+            names = list(dict.fromkeys(graph.name(row) for graph, row in rows))
+            names.sort(key=lambda each: (not each.startswith(part), len(each), each))
+            part = part[:-1]
+        every = "tpuprof-tui report ops lists the ops that ran"
+        if self.times.page is None:
+            every = "--format hlo without --op prints a module, with the names of all its instructions"
+        hint = f"one of: {examples(names, 5)}" if names else every
         return f"{where} {no} instruction {printable(name)}.", hint
 
 

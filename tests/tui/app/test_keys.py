@@ -363,6 +363,18 @@ def test_footer_follows_what_there_is() -> None:
     play(act, make_app(ReadyPages(device_less_overview())))
 
 
+def test_footer_has_the_pages_keys_again_when_a_panel_closes() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        before = frame(app).splitlines()[-1]
+        await pilot.press("question_mark")
+        assert "Esc close" in frame(app).splitlines()[-1]
+        await pilot.press("escape")
+        await settled(pilot)
+        assert frame(app).splitlines()[-1] == before
+
+    play(act, make_app())
+
+
 # --- copying
 
 

@@ -310,7 +310,8 @@ def sparse_core_waits(budget: Budget, claimed_ps: float) -> tuple[Claim, Rows]:
             f"The ends of what SparseCores do take {budget.amount(float(times.sum()))} on the TensorCores: "
             f"{named(groups)}.",
             budget.largest(first, float(times[rows == first][0])),
-            "The compiler counted on less: it put too little work between their start and their end.",
+            "What runs between their start and their end is too short to hide them.",
+            "" if budget.evidence.offloaders else "No run on a SparseCore was traced: the names of these ops tell it.",
             room,
         ],
         Place("timeline", table.name[first]),

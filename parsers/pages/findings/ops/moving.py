@@ -238,7 +238,7 @@ def debug_prints(budget: Budget) -> Told:
                 f"{counted(count, 'op')} of debugging callbacks hold the device up {budget.amount(worth)}: "
                 f"{named(groups)}.",
                 budget.largest(first.first, float(times[rows == first.first][0])),
-                "On several cores all others wait too for the one that prints.",
+                "What other cores wait for the one that prints is not in it." if budget.evidence.core_count > 1 else "",
             ],
             Place("timeline", table.name[first.first]),
         )

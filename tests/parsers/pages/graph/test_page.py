@@ -69,10 +69,41 @@ def demo() -> Programs:
         ("exponential.4", ["Waits for fusion.3; its result is what the program returns."]),
         ("arg", ["Is an argument of the program; feeds 2 ops: copy-start and negate.2."]),
         ("sum", ["Waits for nothing: needs what its caller gives; is what add returns to all-reduce-start."]),
+        ("x", ["Waits for fusion.3, in the pass before, last of 2; feeds 1 op: all-reduce-start."]),
+        ("next", ["Waits for itself, in the pass before; feeds 1 op: itself in the next pass."]),
+        ("less", ["Waits for next, in the pass before; is what condition returns to while.1."]),
+        ("w", ["Waits for copy-done; feeds 1 op: copy.7."]),
+        ("add.1", ["Needs multiply.1 and copy.7; feeds 2 ops: all-reduce-start and exponential.4."]),
     ],
 )
 def test_what_an_op_waits_for_and_feeds(name: str, answers: list[str]) -> None:
     assert list(around_op(name).answers) == answers
+
+
+def test_what_a_loop_computes_is_ready_when_the_loop_ends() -> None:
+    root = "  ROOT %exponential.4 = f32[8,128]{1,0:T(8,128)} exponential(%x.1)"
+    after = root.replace("exponential(%x.1)", "add(%negate.2, %x.1)")
+    program = program_of(HloGraph(HloModule(read_module_text("a", SMALL.replace(root, after).splitlines()))))
+    here = neighbourhood(program, program.graph.row("exponential.4") or 0)
+    assert here.answers[0].startswith("Waits for fusion.3 last of 2; ")
+
+
+def test_a_loop_may_be_what_the_program_returns() -> None:
+    lines = [line for line in SMALL.splitlines() if "%x.1 =" not in line and "exponential" not in line]
+    text = "\n".join(lines).replace("  %while.1 =", "  ROOT %while.1 =")
+    program = program_of(HloGraph(HloModule(read_module_text("a", text.splitlines()))))
+    said = {name: neighbourhood(program, program.graph.row(name) or 0).answers[0] for name in ("negate.2", "fusion.3")}
+    said["copy-done"] = neighbourhood(program, program.graph.row("copy-done") or 0).answers[0]
+    assert said["negate.2"].endswith("; feeds 1 op, in the loop: all-reduce-start.")
+    assert said["fusion.3"].endswith("; feeds 1 op: all-reduce-start; the program returns it too.")
+    assert said["copy-done"].endswith("; feeds 1 op, in the loop: copy.7; the program returns it too.")
+
+
+def test_without_a_schedule_nothing_is_last() -> None:
+    text = SMALL.replace("is_scheduled=true, ", "")
+    program = program_of(HloGraph(HloModule(read_module_text("a", text.splitlines()))))
+    here = neighbourhood(program, program.graph.row("fusion.3") or 0)
+    assert here.answers[0].startswith("Needs all-reduce-done and copy.7; ")
 
 
 def test_why_an_op_stands_alone() -> None:
@@ -155,6 +186,16 @@ def test_what_is_not_there_is_said(demo: Programs) -> None:
     with pytest.raises(ProfileError) as caught:
         demo.find("fusion.39x")
     assert caught.value.exit_code == EXIT_NOT_FOUND
+    assert (
+        caught.value.hint
+        == "one of: fusion.390, fusion.393, fusion.394, fusion.397, bitcast_dynamic-update-slice_fusion.39"
+    )
+    with pytest.raises(ProfileError, match=r"has an instruction nosuch") as caught:
+        demo.find("nosuch")
+    assert "report ops" in caught.value.hint
+    with pytest.raises(ProfileError, match=r"has no instruction nosuch") as caught:
+        programs_of(read_module_text("small", SMALL.splitlines())).find("nosuch")
+    assert "--format hlo" in caught.value.hint, "without a profile no op ran"
     with pytest.raises(ProfileError, match="There is no module nothing") as caught:
         demo.find("fusion.397", module="nothing")
     assert "jit_train_step" in caught.value.hint
