@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 LEAST_WIDTH = 60
 """Narrower than this no table makes sense; lines are left to the terminal to wrap."""
 
+SIMULATED = "SIMULATED: the times of this profile are composed, not measured"
+
 # Of the terminal's own 16 colours: they follow its theme, light or dark.
 _SGR: dict[StyleKey, str] = {
     "dim": "2",

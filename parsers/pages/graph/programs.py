@@ -141,13 +141,14 @@ class Programs:
 
     Attributes:
         compiled: the modules, as the memory page reads them.
-        warnings: what is wrong with the places that they come from.
+        warnings: what is wrong with the places that they, and the times, come from.
     """
 
     def __init__(self, compiled: CompiledModules, ops: OpsPage | None) -> None:
         self.compiled = compiled
         self.times = OpTimes(ops)
-        self.warnings = compiled.warnings() if compiled.places else ()
+        own = compiled.warnings() if compiled.places else ()
+        self.warnings = tuple(dict.fromkeys((*own, *(() if ops is None else ops.warnings))))
         self._known: dict[ModuleLabel, Program] = {}
         self._lock = threading.Lock()
 

@@ -55,6 +55,7 @@ class GraphReport:
         around: what lies within the steps that were asked for.
         steps: how many these are.
         hosts, warnings: where the modules come from, and what is wrong there.
+        chosen_of: how many modules there were to choose from, where none was asked for; else 1.
     """
 
     program: Program
@@ -63,6 +64,13 @@ class GraphReport:
     steps: int
     hosts: tuple[str, ...]
     warnings: tuple[str, ...]
+    chosen_of: int = 1
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the profile says of itself that its times were composed, not measured."""
+        page = self.program.times.page
+        return page is not None and page.simulated
 
     @cached_property
     def operands(self) -> list[Neighbour]:

@@ -26,7 +26,7 @@ from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, figures_table, joined, main_table, page_head
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.text import heading, page_text
+from tpuprof.tui.report.text import SIMULATED, heading, page_text
 
 
 def read(asked: Asked) -> GraphReport:
@@ -38,7 +38,16 @@ def read(asked: Asked) -> GraphReport:
     steps = 1 if steps is None else steps
     graph = found.program.graph
     here, near = neighbourhood(found.program, found.row), around(graph, found.row, steps)
-    return GraphReport(found.program, here, near, steps, programs.hosts, programs.warnings)
+    chosen_of = len(programs.compiled.places) if options.get("module") is None else 1
+    return GraphReport(found.program, here, near, steps, programs.hosts, programs.warnings, chosen_of)
+
+
+def _which(report: GraphReport) -> str:
+    """How the module was chosen, where there are several; empty where there is but one to take."""
+    if report.chosen_of == 1:
+        return ""
+    why = "the first that has the op" if report.here.op.self_ps is None else "that in which the op takes most time"
+    return f"of {report.chosen_of} modules {why}: --module takes another"
 
 
 def _tables(report: GraphReport) -> tuple[tuple[Table[Any], Any], ...]:
@@ -72,7 +81,9 @@ def csv(report: GraphReport, asked: Asked) -> str:
 def markdown(report: GraphReport, asked: Asked) -> str:
     """Answers, figures, operands and users."""
     op, here = report.here.op, report.here
-    lines = page_head(f"Graph around {op.name} of {asked.run.name}", report.hosts, warnings=report.warnings)
+    title = f"Graph around {op.name} of {asked.run.name}"
+    lines = page_head(title, report.hosts, "", report.is_simulated, report.warnings)
+    lines += [f"- {which}"] if (which := _which(report)) else []
     lines += ["", *(escaped(sentence) for sentence in here.answers)]
     lines += [f"- not fused: {escaped(reason)}" for reason in here.why_not_fused]
     lines += figures_table([*figure_rows(MODULE, report), *figure_rows(OP, report)])
@@ -92,12 +103,16 @@ def text(report: GraphReport, asked: Asked) -> str:
     def lines(width: int) -> list[Line]:
         title = f"Graph around {here.op.name} of {asked.run.name}"
         drawn = [heading(title, str(report.program.label), width, glyphs)]
+        if report.is_simulated:
+            drawn.append(fit([(SIMULATED, "warn")], width, glyphs))
         for sentence in here.answers:
             drawn += wrap(sentence, width, "text", glyphs, [(" ", "text")], keeps_names=True)
         drawn += sections(report.program, here, width, glyphs, asked.most_rows)
         if report.steps != 1:
             words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv, json or dot has them"
             drawn.append(fit([(words, "dim")], width, glyphs))
+        if which := _which(report):
+            drawn.append(fit([(f" {which}", "dim")], width, glyphs))
         return [*drawn, *note_lines(report.warnings, (), width, glyphs)]  # what is unknown says so in its place
 
     return page_text(lines, asked.look)

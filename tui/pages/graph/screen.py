@@ -253,7 +253,9 @@ class GraphScreen(PageScreen[int]):
             return
         if self.view.is_text:
             row = drawing.row_at(self.program, self.here, self.view.line)
-            if row is not None and row != self.here.op.row:
+            if row is None:
+                self.flash = "No op stands on this line."
+            elif row != self.here.op.row:
                 self.walk(row)
             self.view = replace(self.view, is_text=row is None)
             return

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,22 @@ def report_of(name: str | None, programs: Programs | None = None, steps: int = 1
     found = programs.find(name)
     here, near = neighbourhood(found.program, found.row), around(found.program.graph, found.row, steps)
     return GraphReport(found.program, here, near, steps, programs.hosts, programs.warnings)
+
+
+def test_simulated_times_and_warnings_of_the_profile_are_told() -> None:
+    report = report_of("all-reduce.65")
+    assert "SIMULATED: the times" in printed(REPORT, report, RUN, "text", LOOKS["80"])
+    assert "the times of this profile are simulated" in printed(REPORT, report, RUN, "md")
+    page = demo().times.page
+    assert page is not None and set(page.warnings) <= set(report.warnings) and page.warnings
+
+
+def test_which_of_several_modules_it_is() -> None:
+    several = replace(report_of("all-reduce.65"), chosen_of=2)
+    words = "of 2 modules that in which the op takes most time: --module takes another"
+    assert words in printed(REPORT, several, RUN, "text", LOOKS["120"]) and words in printed(REPORT, several, RUN, "md")
+    untimed = replace(report_of("copy.7", small()), chosen_of=9)
+    assert "of 9 modules the first that has the op" in printed(REPORT, untimed, RUN, "text", LOOKS["120"])
 
 
 def document(report: GraphReport) -> dict[str, Any]:

@@ -236,6 +236,7 @@ def test_the_text_and_back() -> None:
         assert scene.at == "fusion.3" and not scene.screen.view.is_text
         await press(pilot, ["v", "home", "Enter"])
         assert scene.screen.view.is_text, "the head is no op"
+        assert "No op stands on this line" in frame(pilot)
         await press(pilot, ["Esc", "Esc"])
         assert scene.at == "copy.7"
 

@@ -12,7 +12,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, machine_line
 from tpuprof.tui.report.fields import figure_rows
 from tpuprof.tui.report.markdown import page_head
-from tpuprof.tui.report.text import page_heading
+from tpuprof.tui.report.text import SIMULATED, page_heading
 
 NOT_WORTH_SAYING = frozenset({"time_scale"})
 """Keys of what is unknown that text and Markdown pass over: most devices do not scale their clock."""
@@ -57,7 +57,7 @@ def text_head(title: str, ops: OpsPage, width: int, glyphs: Glyphs, machine: boo
     if machine:
         lines.append(machine_line(ops, width, glyphs))
     if ops.simulated:
-        lines.append(fit([("SIMULATED: the times of this profile are composed, not measured", "warn")], width, glyphs))
+        lines.append(fit([(SIMULATED, "warn")], width, glyphs))
     return lines
 
 

@@ -68,6 +68,8 @@ def test_collectives_on_a_sparse_core_are_no_others() -> None:
     finding = the("sparse-core", offloaded(12))
     assert finding.title == "TensorCores wait for SparseCores: all-gather.3"
     assert finding.worth_ps == pytest.approx(12 * US) and finding.place == Place("timeline", "all-gather.3")
+    assert "No run on a SparseCore was traced: the names of these ops tell it." in finding.evidence
+    assert "Never seen on hardware" in finding.basis
     assert found("collective", offloaded(12)) is None
     assert found("sparse-core", offloaded(2.9)) is None
 
@@ -90,4 +92,5 @@ def test_an_op_that_began_a_run_on_a_sparse_core_tells_it_too() -> None:
     assert found("sparse-core", proof) is None
     proof = replace(proof, offloaders=frozenset({"embedding-start.3"}))
     assert the("sparse-core", proof).worth_ps == pytest.approx(12 * US)
+    assert not any("No run on a SparseCore" in sentence for sentence in the("sparse-core", proof).evidence)
     assert found("copy-wait", proof) is None
