@@ -214,12 +214,15 @@ def _statement(
         return f"{'The counters tell of no unit' if any_counter else 'No counters'}: {why}." if why else ""
     over = f"Over {time(sampled)}" if sampled else "While it was sampled"
     over += f" sampled of {time(captured)}" if captured and sampled else " sampled" if sampled else ""
-    known = [("matrix units worked", _use(main, _MATRIX)), ("vector units", _use(main, _VECTOR))]
+    matrix = _use(main, _MATRIX)
+    known = [("matrix units worked", matrix), ("vector units", _use(main, _VECTOR))]
     parts = [f"{name} {share(use)}" for name, use in known if use is not None]
     ways = [row for row in main if not row.use.is_share and row.use.use is not None and row.use.group != "matrix"]
     nearest = max(ways, key=lambda row: row.use.use or 0.0, default=None)
     if nearest is not None:
-        parts.append(f"nearest its peak is {nearest.use.name}, {share(nearest.use.use or 0.0)}")
+        use = nearest.use.use or 0.0
+        after = "after matrix units, " if matrix is not None and matrix >= use else ""
+        parts.append(f"{after}nearest its peak is {nearest.use.name}, {share(use)}")
     return f"{over}, {', '.join(parts[:-1])}{'; ' if len(parts) > 1 else ''}{''.join(parts[-1:])} ({main[0].core})."
 
 

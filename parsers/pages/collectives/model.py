@@ -20,6 +20,7 @@ OUTSIDE = "every collective runs outside of the steps: "
 NEVER_SEEN = "collectives between slices (DCN) were never seen on hardware: they are read as XProf's source reads them"
 GPUS = "collectives of GPUs are kernels (NCCL): the page kernels lists them; how they overlap is read of TPUs alone"
 NO_COLLECTIVE = "no op of this profile moves data between cores"
+CUT = ", as far as it could be read"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import short, time
+from tpuprof.parsers.base.words import share, short, time
 from tpuprof.parsers.collectives.bandwidth import ici_peak
 from tpuprof.parsers.collectives.host import CELLS, COUNT, PARTS, WAITING, Collective, HostCollectives
 from tpuprof.parsers.collectives.slices import joined_slices
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.collectives.model import GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
+from tpuprof.parsers.pages.collectives.model import CUT, GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import LATE, rows_by
 from tpuprof.parsers.pages.common import device_of, warnings_of, why_no_ops
 
@@ -82,7 +82,8 @@ def _why_none(summaries: Sequence[HostSummary]) -> str:
     if any(summary.gpu_count for summary in summaries):
         return GPUS
     cores = sum(summary.core_count for summary in summaries)
-    return why_no_ops(summaries) or (f"{NO_COLLECTIVE}, which has one core" if cores == 1 else NO_COLLECTIVE)
+    none = f"{NO_COLLECTIVE}{CUT}" if any(summary.problems for summary in summaries) else NO_COLLECTIVE
+    return why_no_ops(summaries) or (f"{none}; it has one core" if cores == 1 else none)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +154,8 @@ def _statement(page: CollectivesPage) -> str:
     if page.exposed_ps is None or page.exposed_share is None or page.hidden_share is None:
         return f"No collectives: {page.why_none}."
     of = "the step" if page.has_steps else "the profile's time"
-    first = f"Exposed {100 * page.exposed_share:.1f} % of {of} ({time(page.exposed_ps)}); "
-    return f"{first}hidden {100 * page.hidden_share:.1f} %. {_who(page)}".rstrip()
+    first = f"Exposed {share(page.exposed_share)} of {of} ({time(page.exposed_ps)}); "
+    return f"{first}hidden {share(page.hidden_share)} of transfers. {_who(page)}".rstrip()
 
 
 def _who(page: CollectivesPage) -> str:

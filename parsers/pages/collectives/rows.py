@@ -136,7 +136,7 @@ def _described(page: CollectivesPage, members: Sequence[Sequence[int]]) -> Rows:
         groups=shared({at: each.group[3] for at, each in enumerate(groups)}),
         of_pass=shared({at: each.of_pass for at, each in enumerate(groups)}),
         network=shared({at: each.network for at, each in enumerate(groups)}),
-        is_async=tuple(all(groups[at].is_async for at in of) for of in members),
+        is_async=tuple(any(groups[at].is_async for at in of) for of in members),
         collectives=none,
         members=tuple(tuple(of) for of in members),
         count=nothing,

@@ -68,8 +68,9 @@ ADVICE: Mapping[Kind, str] = {
     "imbalance": "Even out the tokens an expert gets: an auxiliary loss, a lower capacity factor, other routing.",
     "pipeline": "Use more micro-batches a step, or an interleaved schedule, and stages of one length.",
     "dcn": "Send less between slices: reduce within a slice first, compress gradients, or overlap with the backward.",
-    "sparse-core": "Have the compiler expect more of it, so that it starts earlier: --xla_tpu_sparse_core_all_gather_"
-    "latency_multiplier above 1, or that of all-reduce or reduce-scatter; it holds more memory.",
+    "sparse-core": "Let it start earlier, or give it less to do. Of a collective have the compiler expect more: "
+    "--xla_tpu_sparse_core_all_gather_latency_multiplier above 1, or that of all-reduce or reduce-scatter; it holds "
+    "more memory.",
     "collective": "Overlap it with compute, shard along another axis, or send less (bfloat16, fewer and larger ones).",
     "slow-step": "See in the timeline what these steps do that the others do not.",
     "debug-print": "Take jax.debug.print and debugging callbacks out of the step, or print in every hundredth "

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import share, time
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable, merge_tables
 from tpuprof.parsers.steps.sparse_beside import (
     BESIDE,
@@ -193,12 +194,12 @@ class SparseCorePage:
 
 
 def no_sparse_cores(hosts: Sequence[str], warnings: Sequence[str] = ()) -> SparseCorePage:
-    """The page of a profile without SparseCores."""
+    """The page of a profile without SparseCores; `warnings` tell of what could not be read, which may have had some."""
     keys = ("verdict", "mean", "step_source", "sparse_cores")
     return SparseCorePage(
         tuple(hosts),
         None,
-        "This profile has no SparseCores.",
+        f"{'What could be read of this' if warnings else 'This'} profile has no SparseCores.",
         None,
         None,
         0,
@@ -357,9 +358,9 @@ def _verdict(mean: Split | None, cores: Sequence[SparseCore], is_whole: bool) ->
         return "unknown", f"Whether the SparseCore is the bottleneck is unknown: {NO_TENSOR_CORE}. It works {works}."
     verdict: Verdict = "bottleneck" if held >= MUCH_PERCENT else "not_bottleneck"
     wait, idle = mean.percent("wait") or 0.0, mean.percent("idle_beside") or 0.0
-    waits = f"waits {_time(mean.wait_ps)} ({_percent(wait)}) for it" if mean.wait_ps else "never waits for it in an op"
+    waits = f"waits {time(mean.wait_ps)} ({_percent(wait)}) for it" if mean.wait_ps else "never waits for it in an op"
     if idle >= _LITTLE_PERCENT:
-        waits += f" and runs no op in {_time(mean.idle_beside_ps)} ({_percent(idle)}) of its work"
+        waits += f" and runs no op in {time(mean.idle_beside_ps or 0.0)} ({_percent(idle)}) of its work"
     sentences = [
         f"The SparseCore is {'the' if verdict == 'bottleneck' else 'not the'} bottleneck: the TensorCore {waits}.",
         f"It works {works}, {_percent(both)} beside the TensorCore.",
@@ -370,12 +371,7 @@ def _verdict(mean: Split | None, cores: Sequence[SparseCore], is_whole: bool) ->
 
 
 def _percent(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.0f}%" if value >= 10 else f"{value:.1f}%"
-
-
-def _time(ps: float | None) -> str:
-    ms = (ps or 0.0) / 1e9
-    return f"{ms:,.0f} ms" if ms >= 100 else f"{ms:.1f} ms" if ms >= 1 else f"{ms:.2g} ms"
+    return "unknown" if value is None else share(value / 100)
 
 
 def _unknown(page: SparseCorePage) -> dict[str, str]:

@@ -43,13 +43,13 @@ def page_of(*files: bytes) -> CountersPage:
         ),
         (
             with_custom_calls(),
-            "Over 120 µs sampled of 100 ms, matrix units worked 72.0%, vector units 12.0%; nearest its peak is "
-            "Vector Load, 55.0% (TPU 0 core 0).",
+            "Over 120 µs sampled of 100 ms, matrix units worked 72.0%, vector units 12.0%; "
+            "after matrix units, nearest its peak is Vector Load, 55.0% (TPU 0 core 0).",
         ),
         (
             with_periodic(),
-            "Over 1.00 ms sampled of 10.0 ms, matrix units worked 50.0%, vector units 12.5%; nearest its peak is "
-            "Vector ALUs, 12.5% (TPU 0 core 0).",
+            "Over 1.00 ms sampled of 10.0 ms, matrix units worked 50.0%, vector units 12.5%; "
+            "after matrix units, nearest its peak is Vector ALUs, 12.5% (TPU 0 core 0).",
         ),
         (
             with_instructions(),

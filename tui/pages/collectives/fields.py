@@ -218,7 +218,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         "is_async",
         FLAG,
         _of("is_async"),
-        "whether it is a start and a done, between which a core can work",
+        "whether it, or one that the row sums, is a start and a done, between which a core can work",
         heading="async",
     ),
     Field(

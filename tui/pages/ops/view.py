@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -157,8 +158,9 @@ class OpsTab(Tab):
         if self._pages is None:
             return state_lines(self._state, width, height, glyphs)
         lines = [fit([(clean(f" {self.views.headline}", glyphs.is_ascii), "text")], width, glyphs)]
-        if height >= TALL:
-            lines = wrap(self.views.headline, width - 1, "text", glyphs, [(" ", "text")])[:2]
+        if height >= TALL or (self.views.other_view is not None and height >= LOW):  # other pages' rows are few
+            lines = wrap(self.views.headline, width - 1, "text", glyphs, [(" ", "text")])
+            lines[1:] = [fit(tuple(chain.from_iterable(lines[1:])), width - 1, glyphs)] if lines[1:] else []
         lines.append(self._views_line(width, glyphs))
         body = height - len(lines)
         view = self.view
@@ -175,7 +177,7 @@ class OpsTab(Tab):
         failure = self._failures.get(self.views.other)
         if failure is not None:
             return state_lines(Failed(failure), width, height, glyphs)
-        words = f"{self.views.titles[self.views.at]} are read now. After Esc, `r` reads them again."
+        words = f"{self.views.titles[self.views.at]}: being read now. After Esc, `r` reads it again."
         if self.views.at == FRAMEWORK:
             words = (
                 "Framework ops are read from the host threads' lines, which takes longer. After Esc, `r` reads them."
@@ -227,15 +229,23 @@ class OpsTab(Tab):
         self.redraw()
 
     def _views_line(self, width: int, glyphs: Glyphs) -> Line:
-        """The views' names, the shown one marked, and how it is sorted."""
-        spans: list[Span] = [(" v ", "key")]
-        for number, title in self.views.titles.items():
-            shown = f"[{title}]" if number == self.views.at else f" {title} "
-            spans.append((shown, "strong" if number == self.views.at else "dim"))
+        """The views' names, the shown one marked, and how it is sorted; that needs the room of names passed by more."""
+        at, names = self.views.at, self.views.titles
         if not self.card_is_late:
             self._status_drawn = self.views.status
-        room = width - line_width(tuple(spans)) - len(self._status_drawn) - 1
-        return fit([*spans, (" " * max(1, room), "text"), (self._status_drawn, "dim")], width, glyphs)
+        spans: list[Span] = [
+            (f"[{name}]", "strong") if at == of else (f" {name} ", "dim") for of, name in names.items()
+        ]
+        key: Span = (" v ", "key")
+        passed, before = 0, list(names).index(at)
+
+        def room() -> int:
+            return width - line_width((key, *spans)) - len(self._status_drawn) - 1
+
+        while room() < 1 and passed < before:
+            spans[: 1 + bool(passed)] = [(f" {glyphs.ellipsis} ", "dim")]
+            passed += 1
+        return fit([key, *spans, (" " * max(1, room()), "text"), (self._status_drawn, "dim")], width, glyphs)
 
     @property
     def view(self) -> View | None:

@@ -122,7 +122,7 @@ def _step_line(page: SparseCorePage, index: int, width: int, glyphs: Glyphs) -> 
     step, split = page.steps[index], page.steps[index].split
     spans: list[Span] = [(" step ", "dim"), (clean(step.name, glyphs.is_ascii), "strong")]
     spans += [
-        (f" {index + 1} of {count(len(page.steps))}", "dim"),
+        (f", {index + 1} of {count(len(page.steps))}", "dim"),
         (f"  {duration(split.step_ps, glyphs.is_ascii)}", "strong"),
     ]
     for label, part in (("SC works", "sparse"), ("beside", "both"), ("waits", "wait"), ("idle", "idle_beside")):

@@ -11,7 +11,7 @@ from tests.support.build import session_at
 from tests.support.composed import slices
 from tests.support.made import many_hosts
 from tpuprof.parsers.base.op_class import OP_CLASSES
-from tpuprof.parsers.pages.collectives.model import GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
+from tpuprof.parsers.pages.collectives.model import CUT, GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import BYS, rows_by, single, why_unknown
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
@@ -57,9 +57,17 @@ def test_rates_of_two_slices(page: CollectivesPage) -> None:
     assert "network" in why_unknown(page, rows)["peak_percent"]
 
 
+def test_rates_of_mixed_rows_are_lower_bounds(page: CollectivesPage) -> None:
+    rows = rows_by(page, "axis")
+    mixed = rows.axis.index("fsdp")  # an asynchronous gather, and a scatter that is not
+    assert rows.collectives[mixed] == 2
+    assert rows.is_async[mixed]
+    assert not rows.is_async[rows.axis.index("id+2")]
+
+
 def test_the_answer(page: CollectivesPage) -> None:
     assert page.statement == (
-        "Exposed 34.6 % of the step (343 µs); hidden 57.2 %. "
+        "Exposed 34.6% of the step (343 µs); hidden 57.2% of transfers. "
         "all-reduce waits for slice0-host1:1, late by 60.0 µs in 4 of 4 steps."
     )
     assert page.log_line == "hidden 57.2 %, exposed 34.6 % of the step"
@@ -162,6 +170,8 @@ def test_why_there_are_none(tmp_path: Path) -> None:
     assert page.statement == f"No collectives: {NO_COLLECTIVE}."
     assert page.log_line == f"no collectives: {NO_COLLECTIVE}"
     assert GPUS not in page.statement
+    (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString()[:-9])
+    assert session_of(tmp_path / "host0.xplane.pb").collectives().why_none == NO_COLLECTIVE + CUT
 
 
 def _is_collective(name: bytes) -> bool:

@@ -42,14 +42,14 @@ def session_of(folder: Path, spaces: Sequence[XSpace]) -> Session:
         (
             HEALTHY,
             "not_bottleneck",
-            "The SparseCore is not the bottleneck: the TensorCore waits 0.022 ms (2.2%) for it. "
-            "It works 31% of the step, 30% beside the TensorCore.",
+            "The SparseCore is not the bottleneck: the TensorCore waits 22.0 µs (2.2%) for it. "
+            "It works 31.0% of the step, 29.9% beside the TensorCore.",
         ),
         (
             BOUND,
             "bottleneck",
-            "The SparseCore is the bottleneck: the TensorCore waits 0.47 ms (47%) for it. "
-            "It works 86% of the step, 40% beside the TensorCore.",
+            "The SparseCore is the bottleneck: the TensorCore waits 470 µs (47.0%) for it. "
+            "It works 86.0% of the step, 40.0% beside the TensorCore.",
         ),
         (UNUSED, "idle", "The SparseCore is idle: it ran no op in any step."),
     ],
@@ -64,7 +64,7 @@ def test_idle_while_a_sparse_core_works_counts_as_held_up() -> None:
     page = page_of(sparse_profile((shape,)))
     assert page.mean is not None and page.verdict == "bottleneck"
     assert (page.mean.idle_beside_ps, page.mean.wait_ps) == (199 * US, 1 * US)
-    assert "waits 0.001 ms (0.1%) for it and runs no op in 0.2 ms (20%) of its work" in page.statement
+    assert "waits 1.00 µs (0.1%) for it and runs no op in 199 µs (19.9%) of its work" in page.statement
 
 
 def test_idle_sparse_cores_are_told() -> None:
@@ -95,7 +95,7 @@ def test_what_has_no_tensor_core_is_left_out_of_the_comparison() -> None:
 
 def test_without_tensor_cores_the_answer_is_unknown() -> None:
     page = page_of(sparse_profile(with_tensor_cores=False))
-    assert page.verdict == "unknown" and "It works 31% of the step" in page.statement
+    assert page.verdict == "unknown" and "It works 31.0% of the step" in page.statement
     assert page.mean is not None and page.mean.tensor_ps is page.mean.held_ps is None
 
 
@@ -149,6 +149,7 @@ def test_a_file_cut_before_its_sparse_cores_says_so(tmp_path: Path) -> None:
     (tmp_path / "host0.xplane.pb").write_bytes(content[: len(content) // 3])
     page = session_at(tmp_path).sparse_core()
     assert page.verdict is None and "is cut off after" in " ".join(page.warnings)
+    assert page.statement == "What could be read of this profile has no SparseCores."
 
 
 def test_a_profile_without_sparse_cores_is_only_opened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,6 +92,14 @@ def test_help_names_the_keys_and_the_columns() -> None:
         assert words in text
 
 
+def test_how_rows_are_grouped_and_who_is_late_stand_on_a_small_screen(run: Path) -> None:
+    app = TpuprofApp(str(run), AppOptions(), open_session=lambda chosen, *_: Session(chosen))
+    text = shown(app, 80, 24, "b", "b")
+    assert "1 of 3, by axis" in text
+    assert "waits for slice0-host1:1, late by 60.0 µs in 4 of 4 steps." in text
+    check_golden("collectives-axis-80x24", text.replace(str(run), "RUN"))
+
+
 def test_two_slices(run: Path) -> None:
     app = TpuprofApp(str(run), AppOptions(), open_session=lambda chosen, *_: Session(chosen))
     text = shown(app, 120, 40)

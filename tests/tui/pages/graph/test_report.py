@@ -60,7 +60,7 @@ def test_which_of_several_modules_it_is() -> None:
     several = replace(report_of("all-reduce.65"), chosen_of=2)
     words = "of 2 modules that in which the op takes most time: --module takes another"
     assert words in printed(REPORT, several, RUN, "text", LOOKS["120"]) and words in printed(REPORT, several, RUN, "md")
-    untimed = replace(report_of("copy.7", small()), chosen_of=9)
+    untimed = replace(report_of("copy.7", small_programs()), chosen_of=9)
     assert "of 9 modules the first that has the op" in printed(REPORT, untimed, RUN, "text", LOOKS["120"])
 
 

@@ -67,12 +67,12 @@ def test_the_view(
 def test_keys_lead_over_steps_and_on(tmp_path: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         tab = ops_tab(app)
-        assert "step 2 3 of 4" in frame(app)
+        assert "step 2, 3 of 4" in frame(app)
         assert tab.selection == "scatter_fusion.2"
         assert tab.jump("on_timeline") == Jump("timeline", "op", "scatter_fusion.2")
         await pilot.press("h", "h", "h", "h")
         await settled(pilot)
-        assert "step 0 1 of 4" in frame(app)
+        assert "step 0, 1 of 4" in frame(app)
         assert tab.search("gather") == "1 row" and tab.selection == "gather_fusion.1"
         tab.end_search()
         await pilot.press("s")
