@@ -233,11 +233,10 @@ class OpsTab(Tab):
         at, names = self.views.at, self.views.titles
         if not self.card_is_late:
             self._status_drawn = self.views.status
-        spans: list[Span] = [
-            (f"[{name}]", "strong") if at == of else (f" {name} ", "dim") for of, name in names.items()
-        ]
+        spans: list[Span] = [(f" {name} ", "dim") for name in names.values()]
         key: Span = (" v ", "key")
         passed, before = 0, list(names).index(at)
+        spans[before] = (f"[{names[at]}]", "strong")
 
         def room() -> int:
             return width - line_width((key, *spans)) - len(self._status_drawn) - 1
