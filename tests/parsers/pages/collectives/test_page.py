@@ -171,7 +171,7 @@ def test_why_there_are_none(tmp_path: Path) -> None:
     assert page.log_line == f"no collectives: {NO_COLLECTIVE}"
     assert GPUS not in page.statement
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString()[:-9])
-    assert session_of(tmp_path / "host0.xplane.pb").collectives().why_none == NO_COLLECTIVE + CUT
+    assert session_at(tmp_path / "host0.xplane.pb").collectives().why_none == NO_COLLECTIVE + CUT
 
 
 def _is_collective(name: bytes) -> bool:
