@@ -152,7 +152,7 @@ class HloSession:
         raise ProfileError("only_hlo", *ONLY_HLO)
 
     overview = hosts = input_pipeline = op_profile = framework_ops = roofline = modules = timeline = flows = _nothing
-    counters = has_counters = collectives = _nothing
+    ops = counters = has_counters = collectives = _nothing
     has_sparse_cores = sparse_core = _nothing
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.memory import CompiledModules
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
+    from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
     from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
     from tpuprof.parsers.pages.overview.model import Overview
@@ -32,6 +33,9 @@ class Pages(Protocol):
 
     def input_pipeline(self, host: str | None = None) -> InputPipelinePage:
         """The input pipeline."""
+
+    def ops(self, host: str | None = None) -> OpsPage:
+        """The HLO ops, which the other pages of ops are made of."""
 
     def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
         """The op profile's trees."""

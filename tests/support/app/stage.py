@@ -37,6 +37,7 @@ from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.pages.memory import CompiledModules
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
 from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, op_profile_page
+from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
 from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage, no_sparse_cores
 from tpuprof.parsers.pages.overview.model import Overview
@@ -88,9 +89,13 @@ class OpsSession:
         """A page of a program that waits for input."""
         return input_bound_page()
 
+    def ops(self, host: str | None = None) -> OpsPage:
+        """The ops."""
+        return big_page(40)
+
     def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
         """The trees."""
-        return op_profile_page(big_page(40), with_idle)
+        return op_profile_page(self.ops(host), with_idle)
 
     def framework_ops(self, host: str | None = None) -> FrameworkOpsPage:
         """The framework ops, none on the host."""

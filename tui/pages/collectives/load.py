@@ -17,7 +17,7 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
 
 def is_there(session: Pages, host: str | None) -> bool:
     """Whether TensorCores ran an op that moves data to other cores, or to other slices."""
-    ops = session.op_profile(host).ops
+    ops = session.ops(host)
     if ops.runs_on != "core":
         return False
     kinds = zip(ops.op_class, ops.table.category, strict=True)
