@@ -19,7 +19,7 @@ from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory, entry_card
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS, NOTHING_LISTED, ORDERS, MemoryList, memory_list
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, peoples_figures
-from tpuprof.tui.pages.memory.load import MemoryPages, SpaceRequest
+from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice

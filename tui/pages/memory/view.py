@@ -22,8 +22,9 @@ from tpuprof.tui.widgets.tab import Jump, OpenPopup, OpenScreen, Payload, Pointe
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.memory.model import SpaceMemory
-    from tpuprof.tui.pages.memory.load import ArraysBeside, MemoryPages, SpaceRequest
+    from tpuprof.tui.pages.memory.load import ArraysBeside
     from tpuprof.tui.pages.memory.module_view import BuffersView
+    from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
     from tpuprof.tui.pages.memory.profile_view import AllocatorsView
 
 
@@ -339,7 +340,7 @@ class MemoryTab(Tab):
 
     @work(thread=True, exclusive=True, group="space", description="space")
     def _fetch(self, pages: MemoryPages, wanted: SpaceRequest) -> None:
-        from tpuprof.tui.pages.memory.load import space_of  # noqa: PLC0415
+        from tpuprof.tui.pages.memory.modules import space_of  # noqa: PLC0415
 
         self.post_message(SpaceReady(pages, wanted, space_of(pages.compiled, wanted)))
 

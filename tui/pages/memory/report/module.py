@@ -15,7 +15,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean, fit, note_lines, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, peoples_figures
-from tpuprof.tui.pages.memory.load import SpaceRequest, space_of
+from tpuprof.tui.pages.memory.modules import SpaceRequest, space_of
 from tpuprof.tui.report.buffers import BufferRows
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, markdown_rows, reasons, table_records
