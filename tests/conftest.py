@@ -10,6 +10,11 @@ from typing import Any
 
 import pytest
 
+pytest.register_assert_rewrite(
+    *(f"tests.{name}" for name in ("fuzz", "parity", "parsers", "support", "terminal", "tui"))
+)
+"""Helpers beside the tests say as much of a failed assertion as the tests themselves."""
+
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """As the command line does: threads that wait for each other's small products take the time of all tests."""
 
