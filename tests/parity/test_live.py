@@ -21,7 +21,7 @@ from tests.parity.oracle.fields import Difference
 from tests.parity.oracle.live import PYTHON, ask, has_xprof
 from tests.parity.oracle.odd_profile import odd_profile, offload_profile
 from tests.parity.oracle.op_fields import host_ops_of, modules_of, summary_of
-from tests.parity.test_overview import compare_overview, input_by_host, our_fields
+from tests.parity.pages.test_overview import compare_overview, input_by_host, our_fields
 from tests.support.files.riegeli import CODECS, PACKAGES, Writer, chunked, written
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary

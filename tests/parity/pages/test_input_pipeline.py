@@ -10,8 +10,8 @@ import pytest
 
 from tests.parity.oracle.fields import Difference, Value, compare
 from tests.parity.oracle.golden import PROFILES, golden_answer
-from tests.parity.test_overview import SPECIFIC as OVERVIEW
-from tests.parity.test_overview import TOUCHING, UNDERFLOW, WORDS, step_fields
+from tests.parity.pages.test_overview import SPECIFIC as OVERVIEW
+from tests.parity.pages.test_overview import TOUCHING, UNDERFLOW, WORDS, step_fields
 from tests.support.build import PlaneBuilder, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
