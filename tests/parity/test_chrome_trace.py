@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fence.test_reports import said
+from tests.fence.reports import said
 from tests.support.files.chrome import packed, xprof_trace
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 

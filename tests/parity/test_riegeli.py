@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.fence.test_reports import PAGES, SHARED_PROFILES, said
+from tests.fence.reports import PAGES, WRITTEN, said, same_everywhere
+from tests.parity.fence.profiles import REAL
 from tests.support.files.riegeli import chunked, written
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.demo import demo_path
 
-WRITTEN = 1_795_230_000
 CALLS: list[tuple[str, ...]] = [(page, "--format", "json") for page in PAGES if page != "runs"]
 CALLS += [("timeline", "--format", "perfetto"), ("timeline", "--from", "0", "--to", "40", "--format", "json")]
 
 
-def compare(whole: Path, in_records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def compare(whole: Path, in_records: Path) -> None:
     """Compares the pages of two folders of one name; only sizes of files may differ, which lists of runs show."""
     answers = []
     for folder in (whole, in_records):
         for path in (folder / "run", *(folder / "run").iterdir()):
             os.utime(path, (WRITTEN, WRITTEN))
-        monkeypatch.chdir(folder)
-        texts = [said(["report", page, "run", *options], folder) for page, *options in CALLS]
+        with same_everywhere(folder):
+            texts = [said(["report", page, "run", *options], folder) for page, *options in CALLS]
         answers.append([text.replace(".xplane.riegeli", ".xplane.pb") for text in texts])
     for call, ours, other in zip(CALLS, *answers, strict=True):
         assert ours == other, call
@@ -35,10 +35,8 @@ def compare(whole: Path, in_records: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["v6e", "synthetic-a"])
-def test_reports_of_files_that_xprof_reads_alike(
-    name: str, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = shared / SHARED_PROFILES[name]
+def test_reports_of_files_that_xprof_reads_alike(name: str, shared: Path, tmp_path: Path) -> None:
+    source = shared / REAL[name]
     source = source if source.is_file() else next(source.rglob("*.xplane.pb"))
     for copy, original in (
         (tmp_path / "whole" / "run" / "host0.xplane.pb", source),
@@ -49,10 +47,10 @@ def test_reports_of_files_that_xprof_reads_alike(
     ):
         copy.parent.mkdir(parents=True)
         shutil.copy(original, copy)
-    compare(tmp_path / "whole", tmp_path / "records", monkeypatch)
+    compare(tmp_path / "whole", tmp_path / "records")
 
 
-def test_reports_of_the_demo_in_records_of_some_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_of_the_demo_in_records_of_some_events(tmp_path: Path) -> None:
     data = gzip.decompress(Path(demo_path()).read_bytes())
     records = [part.SerializeToString() for part in chunked(XSpace.FromString(data), 3000)]
     assert len(records) > 40
@@ -62,4 +60,4 @@ def test_reports_of_the_demo_in_records_of_some_events(tmp_path: Path, monkeypat
     ):
         (tmp_path / folder / "run").mkdir(parents=True)
         (tmp_path / folder / "run" / name).write_bytes(content)
-    compare(tmp_path / "whole", tmp_path / "records", monkeypatch)
+    compare(tmp_path / "whole", tmp_path / "records")

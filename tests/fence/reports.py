@@ -1,0 +1,180 @@
+"""Calls of the program, their reports as hashes, and the copies of profiles that they read.
+
+`TPUPROF_FENCE_DUMP=<folder>` writes the reports themselves, which are too large for the repository;
+`python -m tests.fence --against REVISION` shows how they differ from those of another revision.
+
+Digits of a figure beyond the twelfth are left out of the hash: they depend on the processor's vector units.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.golden import check_golden
+from tpuprof.parsers.session import session as session_module
+from tpuprof.tui.cli.main import main
+
+Call = Sequence[str]
+"""Arguments of the command line."""
+
+WRITTEN = 1_795_230_000
+"""When every copied profile says that it was written; lists of runs show it."""
+
+LOOKS = (
+    ("--width", "80", "--ascii"),
+    ("--width", "120", "--color", "truecolor"),
+    ("--width", "200", "--limit", "5"),
+)
+TABLES = (
+    ("--format", "json"),
+    ("--format", "json", "--limit", "3"),
+    ("--format", "csv"),
+    ("--format", "csv", "--limit", "2"),
+    ("--format", "md"),
+    ("--format", "md", "--limit", "4"),
+)
+PAGES = (
+    "runs",
+    "hosts",
+    "cores",
+    "overview",
+    "findings",
+    "input",
+    "inference",
+    "ops",
+    "op-profile",
+    "sources",
+    "framework-ops",
+    "kernels",
+    "counters",
+    "roofline",
+    "collectives",
+    "graph",
+    "memory",
+    "memory-profile",
+)
+EXTRA = (
+    ("runs", "--facts"),
+    ("runs", "--facts", "--format", "json"),
+    ("runs", "--facts", "--format", "csv"),
+    ("runs", "--facts", "--format", "md"),
+    ("memory", "--space", "vmem"),
+    ("memory", "--space", "vmem", "--format", "json"),
+    ("memory", "--module", "no_such", "--format", "json"),
+    ("timeline", "--width", "80", "--ascii"),
+    ("timeline", "--width", "120", "--color", "truecolor"),
+    ("timeline", "--format", "json"),
+    ("timeline", "--format", "csv"),
+    ("timeline", "--format", "md", "--limit", "5"),
+    ("timeline", "--from", "1", "--to", "9", "--limit", "40"),
+    ("timeline", "--from", "1", "--to", "9", "--limit", "40", "--width", "80", "--ascii"),
+    ("timeline", "--from", "0", "--to", "40", "--limit", "60", "--format", "json"),
+    ("timeline", "--from", "0", "--to", "40", "--limit", "60", "--format", "csv"),
+    ("timeline", "--from", "0", "--to", "40", "--limit", "60", "--format", "md"),
+    ("timeline", "--track", "XLA Ops", "--limit", "30", "--format", "json"),
+    ("timeline", "--from", "0", "--to", "20", "--format", "perfetto"),
+    ("graph", "--format", "dot"),
+    ("graph", "--format", "hlo"),
+    ("graph", "--op", "no_such"),
+    ("graph", "--op", "copy-done.4", "--around", "2", "--format", "json"),
+    ("graph", "--op", "while.97", "--around", "3", "--format", "csv"),
+    ("overview", "--core", "1", "--width", "80"),
+    ("op-profile", "--core", "0", "--width", "80", "--format", "json"),
+    ("timeline", "--core", "1", "--limit", "5", "--format", "md"),
+)
+OF_ONE_RUN = [
+    *((page, *look) for page in PAGES for look in (*LOOKS, *TABLES)),
+    *EXTRA,
+]
+OF_LOGS = [*LOOKS[:2], ("--format", "json"), ("--format", "md"), ("--width", "60", "--limit", "2")]
+OF_TWO_RUNS = [*LOOKS, *TABLES]
+
+LONG_FIGURE = re.compile(r"\d+\.\d{8,}(?:e[-+]?\d+)?")
+
+
+@contextlib.contextmanager
+def same_everywhere(root: Path) -> Iterator[None]:
+    """One working folder, one terminal, one time zone, and one session a run.
+
+    A page that another report has made is not made again.
+    """
+    kept: dict[object, session_module.Session] = {}
+    opened = session_module.Session
+
+    def one_session(run: object, *_: object, **__: object) -> object:
+        if run not in kept:
+            kept[run] = opened(run)  # type: ignore[arg-type]
+        return kept[run]
+
+    try:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            for name in ("COLUMNS", "NO_COLOR", "LANG", "COLORTERM", "TMUX"):
+                monkeypatch.delenv(name, raising=False)
+            for name, value in (("LC_ALL", "C.UTF-8"), ("TERM", "xterm-256color"), ("TZ", "UTC")):
+                monkeypatch.setenv(name, value)
+            time.tzset()
+            monkeypatch.setattr(session_module, "Session", one_session)
+            monkeypatch.chdir(root)
+            yield
+    finally:
+        time.tzset()
+
+
+def said(arguments: Sequence[str], root: Path) -> str:
+    """What a call prints, to both streams, and its exit code."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(list(arguments))
+    return f"{out.getvalue()}--- {code}\n{err.getvalue()}".replace(str(root), "ROOT")
+
+
+def digest(text: str) -> str:
+    """The hash that stands for a report."""
+    rounded = LONG_FIGURE.sub(lambda figure: f"{float(figure[0]):.12g}", text)
+    return hashlib.sha256(rounded.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def check(hashes: Path, calls: Sequence[Call], root: Path) -> None:
+    """Holds the reports of some calls against the hashes that a file has.
+
+    Args:
+        root: the folder that the calls run in; it is called ROOT in the reports.
+    """
+    found: dict[str, str] = {}
+    dump = os.environ.get("TPUPROF_FENCE_DUMP")
+    with same_everywhere(root):
+        for call in calls:
+            text, key = said(call, root), " ".join(call)
+            found[key] = digest(text)
+            if dump:
+                folder = Path(dump) / hashes.stem
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / re.sub(r"[^A-Za-z0-9.=-]+", "_", key)).write_text(text, "utf-8", "backslashreplace")
+    check_golden(hashes, json.dumps(found, indent=1) + "\n")
+
+
+def copied(source: Path, target: Path) -> None:
+    """Copies a file or a folder, with one time on all of it."""
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.json", "*.md", "*.txt"))
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    for path in (target, *target.rglob("*")):
+        os.utime(path, (WRITTEN, WRITTEN))
+
+
+def reports(path: str, pages: Sequence[Sequence[str]] = OF_ONE_RUN) -> list[tuple[str, ...]]:
+    """The calls for a path."""
+    return [("report", page, path, *options) for page, *options in pages]
