@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -100,6 +101,12 @@ OF_ONE_RUN = [
 OF_LOGS = [*LOOKS[:2], ("--format", "json"), ("--format", "md"), ("--width", "60", "--limit", "2")]
 OF_TWO_RUNS = [*LOOKS, *TABLES]
 
+MOST_NAMED = 20
+"""Reports that a failure names."""
+
+DUMP = "TPUPROF_FENCE_DUMP"
+"""The environment variable that names a folder for the reports."""
+
 LONG_FIGURE = re.compile(r"\d+\.\d{8,}(?:e[-+]?\d+)?")
 
 
@@ -139,10 +146,14 @@ def said(arguments: Sequence[str], root: Path) -> str:
     return f"{out.getvalue()}--- {code}\n{err.getvalue()}".replace(str(root), "ROOT")
 
 
+def rounded(text: str) -> str:
+    """A report without the digits that depend on the processor."""
+    return LONG_FIGURE.sub(lambda figure: f"{float(figure[0]):.12g}", text)
+
+
 def digest(text: str) -> str:
     """The hash that stands for a report."""
-    rounded = LONG_FIGURE.sub(lambda figure: f"{float(figure[0]):.12g}", text)
-    return hashlib.sha256(rounded.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    return hashlib.sha256(rounded(text).encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
 def check(hashes: Path, calls: Sequence[Call], root: Path) -> None:
@@ -152,7 +163,7 @@ def check(hashes: Path, calls: Sequence[Call], root: Path) -> None:
         root: the folder that the calls run in; it is called ROOT in the reports.
     """
     found: dict[str, str] = {}
-    dump = os.environ.get("TPUPROF_FENCE_DUMP")
+    dump = os.environ.get(DUMP)
     with same_everywhere(root):
         for call in calls:
             text, key = said(call, root), " ".join(call)
@@ -161,7 +172,34 @@ def check(hashes: Path, calls: Sequence[Call], root: Path) -> None:
                 folder = Path(dump) / hashes.stem
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / re.sub(r"[^A-Za-z0-9.=-]+", "_", key)).write_text(text, "utf-8", "backslashreplace")
+    if hashes.exists() and not os.environ.get("UPDATE_GOLDEN"):
+        stored = json.loads(hashes.read_text("utf-8"))
+        if changed := [key for key in found | stored if found.get(key) != stored.get(key)]:
+            pytest.fail(breach(hashes, changed, len(found)), pytrace=False)
     check_golden(hashes, json.dumps(found, indent=1) + "\n")
+
+
+def breach(hashes: Path, changed: Sequence[str], total: int) -> str:
+    """What a developer reads of reports that are not what they were, and the command that shows how they differ.
+
+    Args:
+        changed: calls of these reports, in a line each.
+        total: how many reports were made.
+    """
+    git = ("git", "-C", str(hashes.parent), "log", "-1", "--format=%h", "--", hashes.name)
+    try:
+        written = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        written = ""
+    more = [f"  … and {len(changed) - MOST_NAMED} more"] if len(changed) > MOST_NAMED else []
+    lines = [
+        f"{hashes.stem}: {len(changed)} of {total} reports are not those of {hashes}:",
+        *(f"  {call}" for call in changed[:MOST_NAMED]),
+        *more,
+        f"To see how they differ: python -m tests.fence --against {written or 'HEAD'} {hashes.stem}",
+        "If they were meant to change: UPDATE_GOLDEN=1 rewrites the hashes.",
+    ]
+    return "\n".join(lines)
 
 
 def copied(source: Path, target: Path) -> None:
