@@ -13,7 +13,7 @@ from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import Field, OnScreen, Reader, Table, column, in_order
-from tpuprof.tui.report.quantities import RANK
+from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import (
     BYTES,
     COUNT,

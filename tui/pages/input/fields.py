@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputOp, InputPipelinePage, Stage, StepWait
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
-from tpuprof.tui.report.quantities import BOTTLENECK, STEP_COUNT, STEP_TIME, STEP_TIMES
+from tpuprof.tui.report.shared.quantities import BOTTLENECK, STEP_COUNT, STEP_TIME, STEP_TIMES
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, divided
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ class ArraysBeside:
             return None
         from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415 - where there is one
 
-        import_module("tpuprof.tui.report.holders")
+        import_module("tpuprof.tui.report.shared.holders")
         name = os.path.basename(path)
         try:
             return cls(name, read_live_arrays(path))
@@ -67,6 +67,6 @@ class ArraysBeside:
         name = clean(self.name, ascii_only)
         if self.page is None:
             return f"{name} beside: {clean(self.problem, ascii_only)}"
-        from tpuprof.tui.report.holders import holders, in_a_line  # noqa: PLC0415
+        from tpuprof.tui.report.shared.holders import holders, in_a_line  # noqa: PLC0415
 
         return f"`L` live arrays, {name} beside: {in_a_line(holders(self.page), ascii_only)}"

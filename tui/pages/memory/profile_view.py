@@ -14,8 +14,8 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED, fragmentation_words
-from tpuprof.tui.report.buffers import searched
 from tpuprof.tui.report.fields import help_rows
+from tpuprof.tui.report.shared.buffers import searched
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import FootKey

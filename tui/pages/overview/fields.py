@@ -9,7 +9,7 @@ from tpuprof.parsers.pages.overview.model import Overview, Share, Step, StepPart
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import UNKNOWN, duration, flop_rate, percent, utc
 from tpuprof.tui.report.fields import NO_REASON, Figure, Table, attribute, listed, nested, object_table
-from tpuprof.tui.report.quantities import (
+from tpuprof.tui.report.shared.quantities import (
     BOTTLENECK,
     LATENCIES,
     RANK,

@@ -25,7 +25,7 @@ from tpuprof.tui.report.fields import (
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, joined, main_table, page_head
 from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.quantities import STEP_TIME
+from tpuprof.tui.report.shared.quantities import STEP_TIME
 from tpuprof.tui.report.text import covered, titled_text
 from tpuprof.tui.report.units import COUNT, VERBATIM
 

@@ -18,7 +18,7 @@ from tpuprof.tui.pages.commands.diff.changes import Entry
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, Kind, noise_time, noise_words, relative, side_figure, signed
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, OnScreen, Table, attribute, listed, nested, object_table
-from tpuprof.tui.report.quantities import STEP_TIMES
+from tpuprof.tui.report.shared.quantities import STEP_TIMES
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, VERBATIM, Unit, Value, divided, plain
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tpuprof.tui.draw.layout import clean, cut_begin, fit, wrap
 from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.commands.live_arrays.changes import change_style, signed_count, signed_size
-from tpuprof.tui.report.holders import group_name, share_of, short_device
+from tpuprof.tui.report.shared.holders import group_name, share_of, short_device
 
 _MOST_LISTED = 12  # stacks, sizes and devices that a card lists
 _MOST_EXCERPTS = 6  # calls of the user's own that show a line of code

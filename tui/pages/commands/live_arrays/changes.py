@@ -15,7 +15,7 @@ from tpuprof.tui.draw.spans import Glyphs, Key, StyleKey
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.commands.live_arrays.fields import TEXT_OR_NONE, held_words
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute
-from tpuprof.tui.report.holders import group_name, share_of
+from tpuprof.tui.report.shared.holders import group_name, share_of
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:

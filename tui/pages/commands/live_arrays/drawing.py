@@ -35,7 +35,7 @@ from tpuprof.tui.pages.commands.live_arrays.card import card
 from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, ChangeRows, change_style, signed_size, verdict
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows, totals_words
 from tpuprof.tui.report.fields import is_descending, order, screen_columns
-from tpuprof.tui.report.holders import short_device
+from tpuprof.tui.report.shared.holders import short_device
 
 Content = LiveArrays | LiveArraysDiff
 Row = Group | GroupChange

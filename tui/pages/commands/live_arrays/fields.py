@@ -13,9 +13,9 @@ from tpuprof.tui.draw.format import count, utc
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.buffers import BAR_WIDTH, rank_field, size_look, whole_share
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, object_table
-from tpuprof.tui.report.holders import group_name, share_of, short_device
+from tpuprof.tui.report.shared.buffers import BAR_WIDTH, rank_field, size_look, whole_share
+from tpuprof.tui.report.shared.holders import group_name, share_of, short_device
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:

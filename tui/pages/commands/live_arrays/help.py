@@ -13,7 +13,7 @@ from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, signed_count
 from tpuprof.tui.pages.commands.live_arrays.drawing import Content, Row, View, devices, headline, kinds, sorts
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS, GROUPS
 from tpuprof.tui.report.fields import help_rows
-from tpuprof.tui.report.holders import group_name
+from tpuprof.tui.report.shared.holders import group_name
 
 _COPIED = 8  # rows of a summary
 

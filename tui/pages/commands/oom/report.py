@@ -15,11 +15,11 @@ from tpuprof.tui.pages.commands.oom.draw.card import SUMMARY_WIDTH
 from tpuprof.tui.pages.commands.oom.draw.page import View, compose
 from tpuprof.tui.pages.commands.oom.draw.table import rows_of, table_lines
 from tpuprof.tui.pages.commands.oom.fields import ADVICE, BUFFERS, ERRORS, LOG, OomErrors
-from tpuprof.tui.report.buffers import BufferRows
 from tpuprof.tui.report.fields import figure_values, first, reasons, table_records
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, joined, table
 from tpuprof.tui.report.page import CommandReport, Look
+from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.text import heading, page_text
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def json(errors: OomErrors, _: Look, limit: int) -> str:
     name = errors.path.rstrip("/").rpartition("/")[2] or errors.path
     body = {**figure_values(LOG, errors), ERRORS.key: records}
     if errors.arrays is not None:
-        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+        from tpuprof.tui.report.shared import holders  # noqa: PLC0415 - where there is such a file
 
         held = holders.holders(errors.arrays, _device(errors))
         those = table_records(holders.HOLDERS, held.groups, first(len(held.groups), limit))
@@ -70,7 +70,7 @@ def markdown(errors: OomErrors, _: Look, limit: int) -> str:
     for number, triage in enumerate(errors.triages, 1):
         lines += _markdown_error(triage, number, len(errors), limit or _ROWS)
     if errors.arrays is not None:
-        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+        from tpuprof.tui.report.shared import holders  # noqa: PLC0415 - where there is such a file
 
         held = holders.holders(errors.arrays, _device(errors))
         lines += [f"### Who holds it: {escaped(held.page.name)}", "", f"{escaped(holders.totals(held))}.", ""]
@@ -132,7 +132,7 @@ def _text_lines(errors: OomErrors, glyphs: Glyphs, limit: int, width: int) -> li
         if limit and len(rows) > limit:
             lines.append(fit([(f"   and {len(rows) - limit} more", "dim")], width, glyphs))
     if errors.arrays is not None:
-        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+        from tpuprof.tui.report.shared import holders  # noqa: PLC0415 - where there is such a file
 
         held = holders.holders(errors.arrays, _device(errors))
         remark = holders_remark(errors.triages)

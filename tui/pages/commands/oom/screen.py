@@ -242,7 +242,7 @@ class TriageScreen(PageScreen[Row]):
         """Who holds the memory, in a line and as a section; nothing without a device memory profile."""
         if self._arrays is None:
             return []
-        from tpuprof.tui.report import holders  # noqa: PLC0415 - where there is such a file
+        from tpuprof.tui.report.shared import holders  # noqa: PLC0415 - where there is such a file
 
         held = holders.holders(self._arrays, self.triage.device)
         words = cut(

@@ -17,9 +17,9 @@ from tpuprof.tui.draw.layout import NARROW, clean, cut_begin, cut_middle, fit, r
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, header_line, row_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, SEARCHED, ListedRows
-from tpuprof.tui.report.buffers import searched
 from tpuprof.tui.report.fields import is_descending, screen_columns
 from tpuprof.tui.report.fields import order as ordered
+from tpuprof.tui.report.shared.buffers import searched
 
 Order = Literal["size", "padding", "program"]
 Grouping = Literal["none", "source", "scope", "category"]

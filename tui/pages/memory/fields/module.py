@@ -21,8 +21,8 @@ from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows, bar_field, size_bar
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, figure_rows, object_table
+from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows, bar_field, size_bar
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM
 
 SMALL = 0.001

@@ -16,12 +16,12 @@ from tpuprof.tui.draw.layout import clean, fit, note_lines, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, peoples_figures
 from tpuprof.tui.pages.memory.modules import SpaceRequest, space_of
-from tpuprof.tui.report.buffers import BufferRows
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, markdown_rows, reasons, table_records
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, fields_table, joined, main_table, table
 from tpuprof.tui.report.page import Asked, Report
+from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.text import heading, page_text
 
 GRAPH_HEIGHT = 14

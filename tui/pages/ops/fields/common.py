@@ -18,7 +18,7 @@ from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import Field, OnScreen, Reader, column, in_order
-from tpuprof.tui.report.quantities import RANK
+from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import (
     COUNT,
     GFLOPS,

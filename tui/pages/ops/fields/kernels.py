@@ -13,7 +13,7 @@ from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields.common import BAR_WIDTH
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, column, in_order
-from tpuprof.tui.report.quantities import RANK
+from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, SHARE, SHARE_PERCENT, TEXT, TIME_PS, Unit
 
 if TYPE_CHECKING:

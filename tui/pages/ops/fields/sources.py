@@ -14,7 +14,7 @@ from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, column, in_order, picked
-from tpuprof.tui.report.quantities import RANK
+from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, SHARE_PERCENT, TEXT, TIME_PS
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from tpuprof.tui.draw.layout import (
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS
 from tpuprof.tui.report.fields import markdown_rows, short_names
-from tpuprof.tui.report.quantities import LATENCIES, NamedLatency, latencies
+from tpuprof.tui.report.shared.quantities import LATENCIES, NamedLatency, latencies
 
 _FIGURE = 10
 _LEAST_BAR = 8

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.pages.inference import NO_PHASE, PERCENTILES, Bin, InferencePage, LatencyRow
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
-from tpuprof.tui.report.quantities import LATENCIES, PERCENTILE, latency_figures, latency_table, queued
+from tpuprof.tui.report.shared.quantities import LATENCIES, PERCENTILE, latency_figures, latency_table, queued
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM
 
 SIZES: Table[Sequence[int]] = Table(

@@ -12,7 +12,7 @@ from tpuprof.tui.report.fields import figure_reasons, figure_values, first, tabl
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, joined, main_table, page_head, unknown_block
 from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.quantities import LATENCIES, latencies
+from tpuprof.tui.report.shared.quantities import LATENCIES, latencies
 from tpuprof.tui.report.text import covered, titled_text
 
 

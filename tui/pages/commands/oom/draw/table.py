@@ -17,8 +17,8 @@ from tpuprof.tui.draw.layout import NARROW, WIDE, clean, cut_begin
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Cells, Column, each, header_line, row_lines
 from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED
-from tpuprof.tui.report.buffers import EXPANSION, BufferRows, rank_field, searched, size_look
 from tpuprof.tui.report.fields import Field, OnScreen, Table, is_descending, order, screen_columns
+from tpuprof.tui.report.shared.buffers import EXPANSION, BufferRows, rank_field, searched, size_look
 from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM
 
 if TYPE_CHECKING:

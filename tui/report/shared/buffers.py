@@ -17,7 +17,7 @@ from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells
 from tpuprof.tui.report.fields import Field, OnScreen, Source, Table, filter_texts
-from tpuprof.tui.report.quantities import RANK
+from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, FLAG, NUMBER, PERCENT, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
