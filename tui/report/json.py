@@ -8,11 +8,20 @@ from dataclasses import asdict
 from math import isfinite
 
 from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.tui.report.fields import NO_REASON
 
 NOT_FINITE = "the figure is not a finite number"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A value that is JSON text already, and why something in it is null, by dotted key."""
+
+    text: str
+    unknown: Mapping[str, str]
 
 
 def schema(page: str) -> str:
@@ -60,7 +69,7 @@ def laid_out(document: Mapping[str, object]) -> str:
             entries = (f"{dump(name)}: {dump(item)}" for name, item in value.items())
             text = "{\n    " + ",\n    ".join(entries) + "\n  }"
         else:
-            text = dump(value)
+            text = value.text if isinstance(value, Written) else dump(value)
         lines.append(f"  {dump(key)}: {text}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -86,6 +95,8 @@ def safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str
     if isinstance(value, float) and not isfinite(value):
         unknown[path] = NOT_FINITE
         return None
+    if isinstance(value, Written):
+        unknown.update(value.unknown)
     if value is None:
         unknown.setdefault(path, reasons.get(path) or NO_REASON)
     return value

@@ -12,11 +12,14 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.collectives.host import DCN
 from tpuprof.parsers.collectives.slices import SliceCollective
 from tpuprof.parsers.pages.collectives.model import NEVER_SEEN, CollectivesPage, Rows
+from tpuprof.parsers.pages.collectives.rows import why_unknown
 from tpuprof.tui.draw.format import UNKNOWN, duration, share
-from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.layout import clean, fit, note_lines, rule, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
-from tpuprof.tui.pages.collectives.fields import PAYLOAD, RATE, parts_signs
+from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
+from tpuprof.tui.pages.collectives.fields import GROUPS, PAYLOAD, RATE, Shown, parts_signs
 from tpuprof.tui.pages.collectives.figures import required_rate
+from tpuprof.tui.report.fields import first, screen_columns
 from tpuprof.tui.report.units import BYTES
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ _LEAST_STRIP = 20
 _LEAST_SHARE = 8.0  # of 255, from which on a cell shows a transfer
 _NAME = 10
 _MOST_SLICES = 3
+_FEW_STEPS = 3
 
 
 def strip_lines(page: CollectivesPage, step: int | None, width: int, glyphs: Glyphs) -> list[Line]:
@@ -144,3 +148,28 @@ def _where(rows: Rows, row: int, glyphs: Glyphs) -> str:
 def slice_table(page: CollectivesPage) -> Sequence[SliceCollective]:
     """The collectives between slices, those that stall most first."""
     return sorted(page.slices, key=lambda each: -each.stall_ps)
+
+
+def report_lines(page: CollectivesPage, groups: Shown, most: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """The answer, at most `most` groups (0 for all), those between slices, and strips of the first steps."""
+    slices = slice_table(page)
+    out = wrap(page.statement, width, "text", glyphs, [(" ", "text")])
+    if len(groups):
+        shown = chosen_columns(screen_columns(GROUPS, groups, glyphs), width)
+        kept = first(len(groups), most)
+        out += [header_line(shown, width, glyphs, "exposed"), *row_lines(shown, kept, None, width, glyphs)]
+        if len(kept) < len(groups):
+            out.append(
+                fit([(f"  + {counted(len(groups) - len(kept), 'more group', 'more groups')}", "dim")], width, glyphs)
+            )
+    if slices:
+        out.append(rule("Between slices (DCN)", width, glyphs))
+        for each in slices:
+            out += wrap(slice_words(each, glyphs), width, "text", glyphs, [(" ", "text")])
+    strips = [
+        line for step in range(min(_FEW_STEPS, len(page.step_names))) for line in strip_lines(page, step, width, glyphs)
+    ]
+    if strips:
+        out += [rule(f"What core {page.cores[0]} did", width, glyphs), *strips]
+    unknown = why_unknown(page, groups.rows).items()
+    return [*out, *note_lines((*page.warnings, *page.notes), unknown, width, glyphs)]

@@ -39,7 +39,6 @@ from tpuprof.tui.pages.ops.report.op_profile import (
     MOST_LEVELS,
     ONLY_OPS,
     OpProfile,
-    op_profile_json,
 )
 from tpuprof.tui.report.fields import NO_REASON
 from tpuprof.tui.report.json import NOT_FINITE
@@ -65,13 +64,11 @@ def report_of(name: str) -> Report:
     form: Format = "json" if suffix == "json" else "csv" if suffix == "csv" else "md"
 
     def report(pages: Pages, limit: int) -> str:
-        if name == "op_profile.json":
-            return op_profile_json(pages.op_profile, RUN, limit, inside_of(pages))
         if page == "op_profile":
-            return printed(op_profile.REPORT, OpProfile(pages.op_profile, ()), RUN, form, limit=limit)
+            content = OpProfile(pages.op_profile, inside_of(pages))
+            return printed(op_profile.REPORT, content, RUN, form, limit=limit)
         if page == "framework_ops":
-            content = FrameworkOps(pages.framework_ops, pages.ops)
-            return printed(framework_ops.REPORT, content, RUN, form, limit=limit)
+            return printed(framework_ops.REPORT, FrameworkOps(pages.framework_ops, pages.ops), RUN, form, limit=limit)
         if page == "roofline":
             return printed(roofline.REPORT, pages.roofline, RUN, form, limit=limit)
         if page == "sources":
@@ -393,7 +390,7 @@ def test_a_fusion_of_too_many_instructions_is_looked_into_once() -> None:
         asked.append(row)
         return (inner,) * (MOST_INSTRUCTIONS + 1)
 
-    found = json.loads(op_profile_json(pages.op_profile, RUN, 5, fused))
+    found = json.loads(printed(op_profile.REPORT, OpProfile(pages.op_profile, fused), RUN, "json", limit=5))
     assert len(asked) == 1
     op = next(node for node in nodes(found["by_program"]) if node["kind"] == "op")
     assert len(op["children"]) == 5 and op["hidden_children"] == MOST_INSTRUCTIONS - 4
@@ -420,5 +417,5 @@ def test_the_texts_of_each_op_are_looked_up_once(monkeypatch: pytest.MonkeyPatch
     printed(hlo_ops.REPORT, page, RUN, "json")
     assert asked.count("source") == asked.count("shape_with_layout") == 1 and asked.count("expression") == 50
     asked.clear()
-    op_profile_json(profile, RUN)
+    printed(op_profile.REPORT, OpProfile(profile), RUN, "json")
     assert asked.count("source") == asked.count("shape_with_layout") == 1 and asked.count("expression") == 50

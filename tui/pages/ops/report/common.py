@@ -10,20 +10,27 @@ from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
 from tpuprof.tui.draw.layout import fit, note_lines
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, machine_line
+from tpuprof.tui.report.declared import Head
 from tpuprof.tui.report.fields import figure_rows
-from tpuprof.tui.report.markdown import page_head
-from tpuprof.tui.report.text import SIMULATED, page_heading
+from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.text import SIMULATED
 
 NOT_WORTH_SAYING = frozenset({"time_scale"})
 """Keys of what is unknown that text and Markdown pass over: most devices do not scale their clock."""
 
-# --- Markdown
 
-
-def markdown_head(title: str, page: OpsPage, run_name: str) -> list[str]:
+def head(title: str, page: OpsPage, asked: Asked) -> Head:
     """Title, hosts, device and warnings."""
-    machine = f"{page.device_type or 'an unknown device'}, {counted(page.core_count, page.runs_on)}"
-    return page_head(f"{title} of {run_name}", page.hosts, machine, page.simulated, page.warnings)
+    machine = f"ran on: {page.device_type or 'an unknown device'}, {counted(page.core_count, page.runs_on)}"
+    return Head(f"{title} of {asked.run.name}", asked.run, page.hosts, page.warnings, (machine,), page.simulated)
+
+
+def worth_saying(unknown: Mapping[str, str]) -> dict[str, str]:
+    """What is unknown, as Markdown says it."""
+    return {key: why for key, why in unknown.items() if key not in NOT_WORTH_SAYING}
+
+
+# --- Markdown
 
 
 def time_rows(page: OpsPage) -> list[tuple[str, str]]:
@@ -51,14 +58,17 @@ def peak_rows(page: OpsPage) -> list[tuple[str, str]]:
 # --- text
 
 
-def text_head(title: str, ops: OpsPage, width: int, glyphs: Glyphs, machine: bool = True) -> list[Line]:
-    """Title, hosts, device and whether times are simulated."""
-    lines = [page_heading(title, ops.hosts, width, glyphs)]
-    if machine:
-        lines.append(machine_line(ops, width, glyphs))
-    if ops.simulated:
-        lines.append(fit([(SIMULATED, "warn")], width, glyphs))
-    return lines
+def text_lines(
+    page: OpsPage, lines: Sequence[Line], unknown: Mapping[str, str], width: int, glyphs: Glyphs
+) -> list[Line]:
+    """A page's own lines below the device, and notes."""
+    above = [machine_line(page, width, glyphs), *simulated_lines(page, width, glyphs)]
+    return [*above, *lines, *text_notes(page.warnings, unknown, width, glyphs)]
+
+
+def simulated_lines(page: OpsPage, width: int, glyphs: Glyphs) -> list[Line]:
+    """Says that times are simulated, where they are."""
+    return [fit([(SIMULATED, "warn")], width, glyphs)] if page.simulated else []
 
 
 def text_notes(warnings: Sequence[str], unknown: Mapping[str, str], width: int, glyphs: Glyphs) -> list[Line]:

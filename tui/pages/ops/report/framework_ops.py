@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
 from tpuprof.parsers.pages.ops.framework_types import framework_types
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import fit
-from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.common import WORK_RATES
 from tpuprof.tui.pages.ops.fields.device import DEVICE, whole_and_idle
@@ -25,22 +26,10 @@ from tpuprof.tui.pages.ops.fields.framework_ops import (
     TypesOfOps,
 )
 from tpuprof.tui.pages.ops.report import common
-from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import (
-    Figure,
-    RowColumns,
-    Table,
-    columns,
-    figure_reasons,
-    figure_values,
-    reasons,
-    records,
-    screen_columns,
-)
-from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import figures_table, joined, main_table, unknown_block
-from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.text import page_text
+from tpuprof.tui.report.declared import Block, Declared, Figures, Section, Values, declared
+from tpuprof.tui.report.fields import Figure, columns, reasons, records, screen_columns
+from tpuprof.tui.report.markdown import main_table
+from tpuprof.tui.report.page import Asked
 from tpuprof.tui.report.units import COUNT
 
 HOST_DOES_NO_WORK = "no FLOPs or bytes are counted for host ops"
@@ -63,22 +52,30 @@ def read(asked: Asked) -> FrameworkOps:
     return FrameworkOps(session.framework_ops(asked.host), session.ops(asked.host))
 
 
-def json(source: FrameworkOps, asked: Asked) -> str:
-    """Framework ops, those of the device first."""
-    page, ops = source.page, source.ops
-    rows = _rows(page, asked.most_rows)
-    values = columns(FRAMEWORK_OPS, source, rows)
-    body = {**figure_values(TIMES, page), **figure_values(DEVICE, ops), **figure_values(COUNTS, page)}
-    body["ops"] = records(values)
-    types = types_of(source)
-    by_type = columns(FRAMEWORK_TYPES, types, _rows(types.page, asked.most_rows))
-    body["types"] = records(by_type)
-    by_row = _reasons(FRAMEWORK_OPS, page, values)
-    by_row |= _reasons(FRAMEWORK_TYPES, page, by_type)
+def declare(source: FrameworkOps, asked: Asked) -> Declared:
+    """Figures, framework ops, those of the device first, and their types."""
+    page, types, most = source.page, types_of(source), asked.most_rows
     own = {"device": page.unknown.get("ops"), "host": page.unknown.get("host_idle_time_ps")}
-    times = (replace(figure, null=own[figure.key.partition("_")[0]] or figure.null) for figure in TIMES)
-    why = {**figure_reasons((*times, *DEVICE)), **by_row}
-    return document(head("framework-ops", asked.run, page.hosts, page.warnings), body, why)
+    times = [replace(figure, null=own[figure.key.partition("_")[0]] or figure.null) for figure in TIMES]
+    ops = Section(FRAMEWORK_OPS, source, rows=_rows(page, most))
+    by_type = Section(FRAMEWORK_TYPES, types, rows=_rows(types.page, most))
+    return Declared(
+        common.head("Framework ops", source.ops, asked),
+        figures=_figures(page),
+        parts=(
+            Figures(times, page),
+            Figures(DEVICE, source.ops),
+            Figures(COUNTS, page),
+            Block(lambda: _with_reasons(page, ops)),
+            Block(lambda: _with_reasons(page, by_type)),
+            Block(markdown=Section(FRAMEWORK_TYPES, types, "By type").markdown),
+            *(Block(markdown=partial(_side_table, ops, side, is_host)) for side, is_host, _, _ in _sides(page)),
+        ),
+        csv=ops,
+        text=lambda width, glyphs: _text(source, types, most, width, glyphs),
+        unknown=common.worth_saying(page.unknown),
+        reasons={},
+    )
 
 
 def types_of(source: FrameworkOps) -> TypesOfOps:
@@ -87,69 +84,51 @@ def types_of(source: FrameworkOps) -> TypesOfOps:
     return TypesOfOps(types.page, source.ops, types)
 
 
-def _reasons(table: Table[Any], page: FrameworkOpsPage, values: RowColumns) -> dict[str, str]:
-    """Why values of a table's rows are null: host ops do no work, and for the others what the fields say."""
-    prefix = f"{table.key}[]"
-    by_row = reasons(table.fields, prefix, page.unknown, "ops[]")
+def _with_reasons(page: FrameworkOpsPage, ops: Section[Any]) -> Values:
+    """Rows, and why values are null: host ops do no work, and for the others what the fields say."""
+    table, prefix = ops.table, f"{ops.table.key}[]"
+    values = columns(table, ops.source, ops.shown)
+    why = reasons(table.fields, prefix, page.unknown, "ops[]")
     for key in WORK_RATES:
         unknown = {side for side, value in zip(values["side"], values[key], strict=True) if value is None}
-        parts = [by_row[f"{prefix}.{key}"]] * ("device" in unknown) + [HOST_DOES_NO_WORK] * ("host" in unknown)
-        by_row[f"{prefix}.{key}"] = "; ".join(parts)
-    return by_row
+        parts = [why[f"{prefix}.{key}"]] * ("device" in unknown) + [HOST_DOES_NO_WORK] * ("host" in unknown)
+        why[f"{prefix}.{key}"] = "; ".join(parts)
+    return Values({table.key: records(values)}, why)
 
 
-def csv(source: FrameworkOps, asked: Asked) -> str:
-    """Framework ops, those of the device first."""
-    return table_csv(FRAMEWORK_OPS, source, _rows(source.page, asked.most_rows))
-
-
-def markdown(source: FrameworkOps, asked: Asked) -> str:
-    """Figures, a table for the device and one for the host, and what is unknown."""
-    page = source.page
-    lines = common.markdown_head("Framework ops", source.ops, asked.run.name)
+def _figures(page: FrameworkOpsPage) -> list[tuple[str, str]]:
     figures = []
     for side, _, whole, idle in _sides(page):
         of_whole = percent(100 * idle / whole if whole else None)
         figures += [(f"{side} time", duration(whole or None)), (f"{side} idle, of its time", of_whole)]
-    lines += figures_table(figures)
-    types = types_of(source)
-    every = range(len(types.types))
-    lines += main_table("By type", FRAMEWORK_TYPES, types, every, len(types.types)) if every else []
-    shown = _rows(page, asked.most_rows)
-    for side, is_host, _, _ in _sides(page):
-        rows = shown[page.is_host[shown] == is_host]
-        keys = HOST_OP_COLUMNS if is_host else FRAMEWORK_OPS.markdown
-        whole_count = int((page.is_host == is_host).sum())
-        lines += main_table(f"On the {side}", FRAMEWORK_OPS, source, rows, whole_count, keys)
-    return joined([*lines, *unknown_block(page.unknown, common.NOT_WORTH_SAYING)])
+    return figures
 
 
-def text(source: FrameworkOps, asked: Asked) -> str:
-    """A table for the device and one for the host."""
-    page, glyphs = source.page, asked.look.glyphs
+def _side_table(ops: Section[FrameworkOps], side: str, is_host: bool) -> list[str]:
+    """The ops of a side, as Markdown shows them."""
+    source, shown = ops.source, np.asarray(ops.shown)
+    of_side = source.page.is_host == is_host
+    keys = HOST_OP_COLUMNS if is_host else FRAMEWORK_OPS.markdown
+    return main_table(f"On the {side}", FRAMEWORK_OPS, source, shown[of_side[shown]], int(of_side.sum()), keys)
 
-    def lines(width: int) -> list[Line]:
-        lines = common.text_head(f"Framework ops of {asked.run.name}", source.ops, width, glyphs)
-        shown = screen_columns(FRAMEWORK_OPS, source, glyphs)
-        for side, is_host, whole, idle in _sides(page):
-            rows = np.flatnonzero(page.is_host == is_host).tolist()
-            where = (
-                "XLA on the host's CPU" if not is_host and source.ops.runs_on == "host thread" else side.capitalize()
-            )
-            words = f"{where}: {counted(len(rows), 'op')}"
-            if whole:
-                words += f", {duration(idle, glyphs.is_ascii)} idle ({percent(100 * idle / whole)})"
-            lines.append(fit([(words, "title")], width, glyphs))
-            if rows:
-                lines += first_rows(shown, rows, asked.most_rows, width, glyphs)
-        types = types_of(source)
-        if len(types.types):
-            lines.append(fit([(f"By type: {counted(len(types.types), 'type')}", "title")], width, glyphs))
-            by_type = screen_columns(FRAMEWORK_TYPES, types, glyphs)
-            lines += first_rows(by_type, range(len(types.types)), asked.most_rows, width, glyphs)
-        return [*lines, *common.text_notes(page.warnings, page.unknown, width, glyphs)]
 
-    return page_text(lines, asked.look)
+def _text(source: FrameworkOps, types: TypesOfOps, most: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """A table for the device, one for the host, and one of the types."""
+    page, lines = source.page, []
+    shown = screen_columns(FRAMEWORK_OPS, source, glyphs)
+    for side, is_host, whole, idle in _sides(page):
+        rows = np.flatnonzero(page.is_host == is_host).tolist()
+        where = "XLA on the host's CPU" if not is_host and source.ops.runs_on == "host thread" else side.capitalize()
+        words = f"{where}: {counted(len(rows), 'op')}"
+        if whole:
+            words += f", {duration(idle, glyphs.is_ascii)} idle ({percent(100 * idle / whole)})"
+        lines.append(fit([(words, "title")], width, glyphs))
+        lines += first_rows(shown, rows, most, width, glyphs) if rows else []
+    if len(types.types):
+        lines.append(fit([(f"By type: {counted(len(types.types), 'type')}", "title")], width, glyphs))
+        by_type = screen_columns(FRAMEWORK_TYPES, types, glyphs)
+        lines += first_rows(by_type, range(len(types.types)), most, width, glyphs)
+    return common.text_lines(source.ops, lines, page.unknown, width, glyphs)
 
 
 def _sides(page: FrameworkOpsPage) -> tuple[tuple[str, bool, int, int], ...]:
@@ -164,11 +143,11 @@ def _rows(page: FrameworkOpsPage, limit: int) -> NDArray[np.int64]:
     return np.concatenate([side[:limit] if limit else side for side in sides])
 
 
-REPORT = Report(
-    read=read,
-    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+REPORT = declared(
+    "framework-ops",
+    read,
+    declare,
     tables=(FRAMEWORK_OPS, FRAMEWORK_TYPES),
     figures=(*TIMES, *DEVICE, *COUNTS),
-    csv_table=FRAMEWORK_OPS,
     warnings=lambda source: source.page.warnings,
 )

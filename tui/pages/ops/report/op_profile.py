@@ -22,21 +22,19 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
 from tpuprof.tui.draw.format import count, share
 from tpuprof.tui.draw.layout import wrap
-from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, WALKED, Nodes, Walk, node_unknown
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report import fields
-from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import NO_REASON, RowColumns, attribute, columns, figure_values, records
-from tpuprof.tui.report.json import head, laid_out, safe
-from tpuprof.tui.report.markdown import escaped, figures_table, joined, rows_table, unknown_block
-from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.text import page_text
+from tpuprof.tui.report.declared import Block, Declared, Figures, Section, Values, declared
+from tpuprof.tui.report.fields import NO_REASON, RowColumns, attribute, columns, records
+from tpuprof.tui.report.json import Written
+from tpuprof.tui.report.markdown import rows_table
+from tpuprof.tui.report.page import Asked
 from tpuprof.tui.report.units import TEXT, Value
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.formats.hlo.modules import Instruction
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.pages.ops.ops import OpsPage
@@ -68,22 +66,17 @@ _dump = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 @dataclass(frozen=True, slots=True)
 class OpProfile:
-    """The page, and the modules that say what is inside fusions."""
+    """The page, and what says what is inside fusions."""
 
     page: OpProfilePage
-    modules: Sequence[HloModules]
+    fused: Fused = lambda _: ()
 
 
 def read(asked: Asked) -> OpProfile:
     """Reads the page."""
     session = asked.session(asked.run)
-    return OpProfile(session.op_profile(asked.host), session.modules(asked.host))
-
-
-def json(profile: OpProfile, asked: Asked) -> str:
-    """The three trees."""
-    ops = profile.page.ops
-    return op_profile_json(profile.page, asked.run, asked.most_rows, lambda row: fused(ops, profile.modules, row))
+    page, modules = session.op_profile(asked.host), session.modules(asked.host)
+    return OpProfile(page, lambda row: fused(page.ops, modules, row))
 
 
 def fused(ops: OpsPage, modules: Sequence[HloModules], row: int) -> Sequence[Instruction]:
@@ -94,12 +87,6 @@ def fused(ops: OpsPage, modules: Sequence[HloModules], row: int) -> Sequence[Ins
     found = (known.module(program) for known in modules if program in known.names)
     module = next((module for module in found if module is not None), None)
     return () if module is None else module.fused(ops.table.name[row])
-
-
-def csv(profile: OpProfile, asked: Asked) -> str:
-    """The tree by program, a line a node below the root, depth first; at most `limit` children a node."""
-    walked = walk(Nodes(profile.page.ops, profile.page.by_program), asked.most_rows)
-    return table_csv(WALKED, walked, range(len(walked)))
 
 
 def walk(nodes: Nodes, limit: int = 0) -> Walk:
@@ -116,45 +103,51 @@ def walk(nodes: Nodes, limit: int = 0) -> Walk:
     return Walk(nodes, *(map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])))
 
 
-def markdown(profile: OpProfile, asked: Asked) -> str:
-    """The tree by program, indented; at most `limit` children a node."""
-    page, limit = profile.page, asked.most_rows
-    ops, tree = page.ops, page.by_program
-    figures = [
-        *common.time_rows(ops),
-        ("FLOPS utilization, of peak", share(float(tree.rates.flops_utilization[0]))),
-        ("HBM bandwidth utilization, of peak", share(float(tree.rates.bandwidth_utilization[0, 0]))),
-    ]
-    walked = walk(Nodes(ops, tree), limit)
+def declare(profile: OpProfile, asked: Asked) -> Declared:
+    """The three trees in JSON, the one by program elsewhere; at most `limit` children a node."""
+    page, most = profile.page, asked.most_rows
+    ops, rates = page.ops, page.by_program.rates
+    walked = walk(Nodes(ops, page.by_program), most)
+    return Declared(
+        common.head("Op profile", ops, asked),
+        statement=page.headline,
+        figures=[
+            *common.time_rows(ops),
+            ("FLOPS utilization, of peak", share(float(rates.flops_utilization[0]))),
+            ("HBM bandwidth utilization, of peak", share(float(rates.bandwidth_utilization[0, 0]))),
+        ],
+        parts=(
+            Figures((*time_figures(ops), SIMULATED, *DEVICE, OP_COUNT), ops),
+            Figures((HEADLINE,), page),
+            Block(lambda: _trees(profile, most), lambda: _indented(page.by_program, walked, most)),
+        ),
+        csv=Section(WALKED, walked),
+        text=lambda width, glyphs: _text(page, most, width, glyphs),
+        unknown=common.worth_saying(ops.unknown),
+        reasons={},
+    )
+
+
+def _indented(tree: OpTree, walked: Walk, limit: int) -> list[str]:
+    """The tree as Markdown shows it: nodes are indented, and idle time has no occurrences and no work."""
     cells = fields.markdown_rows(WALKED, walked, range(len(walked)))
     work = [WALKED.markdown.index(key) for key in ("occurrences", "flops_utilization", "bandwidth_utilization.hbm")]
     for node, depth, row in zip(walked.node, walked.depth, cells, strict=True):
         row[0] = INDENT * depth + row[0]
         for place in work if tree.kind[node] == "idle" else ():
             row[place] = ""
-    lines = common.markdown_head("Op profile", ops, asked.run.name)
-    lines += ["", escaped(page.headline), *figures_table(figures)]
-    lines += rows_table("Op profile by program", WALKED, cells)
     left_out = tree.top_children(0, limit=limit)[1]
-    lines += ["", f"Not shown: {count(left_out)} more."] if left_out else []
-    return joined([*lines, *unknown_block(ops.unknown, common.NOT_WORTH_SAYING)])
+    more = ["", f"Not shown: {count(left_out)} more."] if left_out else []
+    return [*rows_table("Op profile by program", WALKED, cells), *more]
 
 
-def text(profile: OpProfile, asked: Asked) -> str:
-    """The tree by program, every node open; at most `limit` children a node."""
+def _text(page: OpProfilePage, limit: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """The tree by program, every node open."""
     from tpuprof.tui.pages.ops.tree import whole_tree  # noqa: PLC0415 - for text alone
 
-    page, glyphs = profile.page, asked.look.glyphs
-
-    def lines(width: int) -> list[Line]:
-        return [
-            *common.text_head(f"Op profile of {asked.run.name}", page.ops, width, glyphs),
-            *wrap(page.headline, width, "strong", glyphs),
-            *whole_tree(page, page.by_program, width, glyphs, asked.most_rows),
-            *common.text_notes(page.ops.warnings, page.ops.unknown, width, glyphs),
-        ]
-
-    return page_text(lines, asked.look)
+    said = wrap(page.headline, width, "strong", glyphs)
+    tree = whole_tree(page, page.by_program, width, glyphs, limit)
+    return common.text_lines(page.ops, [*said, *tree], page.ops.unknown, width, glyphs)
 
 
 @dataclass(slots=True)
@@ -181,30 +174,18 @@ class _Fused:
         return [_dump({**node, "hidden_children": 0, "children": []}) for node in records(columns)]
 
 
-def op_profile_json(page: OpProfilePage, run: Run, limit: int = 0, fused: Fused = lambda _: ()) -> str:
-    """The op profile as JSON text; at most `limit` children a node, 0 for all."""
-    ops = page.ops
-    inside = _Fused(fused)
+def _trees(profile: OpProfile, limit: int) -> Values:
+    """The three trees as JSON text; at most `limit` children a node, 0 for all."""
+    ops, inside = profile.page.ops, _Fused(profile.fused)
     found = columns(OP_TEXTS, ops, range(len(ops)))
-    texts = records({key: list(map(_text, found[key])) for key in _TEXTS})
-    unknown: dict[str, str] = {}
-    trees = [_tree(ops, page.tree(by), texts, inside, limit, unknown) for by in GROUPINGS]
-    warnings = list(ops.warnings)
+    texts = records({key: list(map(_printable, found[key])) for key in _TEXTS})
+    trees = [_tree(ops, profile.page.tree(by), texts, inside, limit) for by in GROUPINGS]
+    warnings = []
     if any(is_cut for _, is_cut in trees):
         warnings.append(f"scopes nest deeper than {MOST_LEVELS} levels; what lies below is left out")
     if inside.left < 0:
         warnings.append(f"fusions hold more than {MOST_INSTRUCTIONS:,} instructions; not all were looked into")
-    body = {
-        **head("op-profile", run, ops.hosts, warnings),
-        **figure_values((*WHOLE_TIME, SIMULATED, *DEVICE, OP_COUNT), ops),
-        "headline": page.headline,
-    }
-    known: dict[str, str] = {}
-    why_null = fields.figure_reasons((*time_figures(ops), *DEVICE))
-    before = laid_out({key: safe(value, key, why_null, known) for key, value in body.items()})
-    after = laid_out({"unknown": {key: printable(why) for key, why in {**known, **unknown}.items()}})
-    middle = "".join(f'  "by_{by}": {text},\n' for by, (text, _) in zip(GROUPINGS, trees, strict=True))
-    return f"{before[:-3]},\n{middle}{after[2:]}"
+    return Values({f"by_{by}": tree for by, (tree, _) in zip(GROUPINGS, trees, strict=True)}, warnings=warnings)
 
 
 def _tree(
@@ -213,15 +194,14 @@ def _tree(
     texts: Sequence[Mapping[str, object]],
     inside: _Fused,
     limit: int,
-    unknown: dict[str, str],
-) -> tuple[str, bool]:
+) -> tuple[Written, bool]:
     """Writes a tree from the root down, children below their parents, without recursion.
 
     Returns:
-        The text, and whether the tree is deeper than `MOST_LEVELS`; `unknown` notes why something of it is null.
+        The tree with why something of it is null, and whether it is deeper than `MOST_LEVELS`.
     """
     found = columns(NODES, Nodes(ops, tree), range(len(tree.name)))
-    found |= {key: list(map(_text, found[key])) for key in ("name", "category")}
+    found |= {key: list(map(_printable, found[key])) for key in ("name", "category")}
     nodes = records(found)
     rows = [row if kind == "op" else -1 for kind, row in zip(tree.kind, tree.row.tolist(), strict=True)]
     out: list[str] = []
@@ -254,10 +234,10 @@ def _tree(
     others = frozenset(_TEXTS if len(of_ops) < len(below) else ())
     of_texts = frozenset(key for key in _TEXTS if any(texts[rows[node]][key] is None for node in of_ops))
     of_instructions = inside.nulls if tree.by == "program" else frozenset()
-    unknown |= _explained(
+    unknown = _explained(
         f"by_{tree.by}", ops.unknown, _nulls(found, [0]), _nulls(found, below) | others, of_texts, of_instructions
     )
-    return "".join(out), is_cut
+    return Written("".join(out), unknown), is_cut
 
 
 def _explained(
@@ -290,30 +270,30 @@ def _nulls(columns: RowColumns, nodes: Sequence[int]) -> frozenset[str]:
     return frozenset(key for key, values in columns.items() if any(values[node] is None for node in nodes))
 
 
-def _text(value: Value) -> Value:
+def _printable(value: Value) -> Value:
     return printable(value) if isinstance(value, str) else value
 
 
 def _instructions(inside: Sequence[Instruction]) -> RowColumns:
     """Instructions inside a fusion with the keys of nodes; their category is their opcode, their layout their shape."""
     return {
-        "name": [_text(quantity.name) for quantity in inside],
+        "name": [_printable(quantity.name) for quantity in inside],
         "kind": ["instruction"] * len(inside),
-        "category": [_text(quantity.opcode or None) for quantity in inside],
+        "category": [_printable(quantity.opcode or None) for quantity in inside],
         **{key: [None] * len(inside) for key in UNTIMED},
-        "expression": [_text(quantity.expression or None) for quantity in inside],
-        "framework_op": [_text(quantity.framework_op or None) for quantity in inside],
-        "source": [_text(quantity.source or None) for quantity in inside],
+        "expression": [_printable(quantity.expression or None) for quantity in inside],
+        "framework_op": [_printable(quantity.framework_op or None) for quantity in inside],
+        "source": [_printable(quantity.source or None) for quantity in inside],
         "above_peak_why": [None] * len(inside),
-        "layout": [_text(quantity.shape or None) for quantity in inside],
+        "layout": [_printable(quantity.shape or None) for quantity in inside],
     }
 
 
-REPORT = Report(
-    read=read,
-    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+REPORT = declared(
+    "op-profile",
+    read,
+    declare,
     tables=(WALKED,),
-    csv_table=WALKED,
     figures=(*WHOLE_TIME, *DEVICE, SIMULATED, OP_COUNT, HEADLINE),
     warnings=lambda profile: profile.page.ops.warnings,
 )

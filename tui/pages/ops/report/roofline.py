@@ -17,7 +17,7 @@ from tpuprof.tui.report.fields import Figure, attribute, columns, figure_values,
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import figures_table, joined, main_table, rows_table, unknown_block
 from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.text import page_text
+from tpuprof.tui.report.text import page_heading, page_text
 from tpuprof.tui.report.units import COUNT, FLAG, TEXT
 
 NO_STEPS = "there are no steps"
@@ -78,7 +78,7 @@ def csv(page: RooflinePage, asked: Asked) -> str:
 def markdown(page: RooflinePage, asked: Asked) -> str:
     """Peaks, program and steps, ops, and what is unknown."""
     ops = page.ops
-    lines = common.markdown_head("Roofline", ops, asked.run.name)
+    lines = common.head("Roofline", ops, asked).markdown()
     lines += figures_table([*common.time_rows(ops), *common.peak_rows(ops)])
     points = [*_point_rows(page.program), *_point_rows(page.average_step)]
     points += [[f"step {name}", *figures] for name, *figures in _point_rows(page.steps)]
@@ -101,7 +101,8 @@ def text(page: RooflinePage, asked: Asked) -> str:
     def lines(width: int) -> list[Line]:
         shown = fields.screen_columns(ROOFLINE_OPS, ops, glyphs)
         return [
-            *common.text_head(f"Roofline of {asked.run.name}", ops, width, glyphs, machine=False),
+            page_heading(f"Roofline of {asked.run.name}", ops.hosts, width, glyphs),
+            *common.simulated_lines(ops, width, glyphs),
             *figures(page, width, glyphs),
             *plot(page, width, PLOT_HEIGHT, glyphs),
             *first_rows(shown, range(len(ops)), asked.most_rows, width, glyphs),

@@ -1,0 +1,235 @@
+"""Declared reports: a page says what it holds, and every format is written from that.
+
+A page has a head, a statement, figures, parts one below the other, notes, and reasons for what is unknown. A part is a
+list of figures, a table, or a block of the page's own for what is neither. What a format alone needs is a function, so
+that the other formats do not compute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Generic
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.report import json, markdown
+from tpuprof.tui.report.csv import table_csv
+from tpuprof.tui.report.fields import (
+    Figure,
+    Source,
+    Table,
+    figure_reasons,
+    figure_values,
+    first,
+    reasons,
+    table_records,
+)
+from tpuprof.tui.report.page import Asked, Content, Report
+from tpuprof.tui.report.text import covered, heading, page_text
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.tui.draw.spans import Glyphs, Line
+    from tpuprof.tui.report.fields import Rows
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a report begins with.
+
+    Attributes:
+        title: in Markdown and text.
+        run: of JSON.
+        hosts: that the page covers.
+        warnings: what is wrong with the profile, a sentence each.
+        facts: what the program ran on, and more of that kind, in Markdown.
+        simulated: whether the times are composed, not measured.
+        covers: what the text's title line says at its end, where that is not the hosts.
+        log_line: stands above the title line of text, for logs.
+    """
+
+    title: str
+    run: Run
+    hosts: Sequence[str]
+    warnings: Sequence[str] = ()
+    facts: Sequence[str] = ()
+    simulated: bool = False
+    covers: str = ""
+    log_line: str = ""
+
+    def markdown(self) -> list[str]:
+        """The title, the hosts, facts and warnings."""
+        return markdown.page_head(self.title, self.hosts, "", self.simulated, self.warnings, self.facts)
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a part puts into JSON.
+
+    Attributes:
+        values: by key.
+        reasons: why something in them is null, by dotted key.
+        warnings: what JSON must warn of besides the page's own.
+    """
+
+    values: Mapping[str, object]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Figures(Generic[Source]):
+    """Figures of JSON; `Declared.figures` has those that Markdown shows."""
+
+    figures: Sequence[Figure[Source]]
+    source: Source
+
+    def json(self) -> Values:
+        """Their values."""
+        return Values(figure_values(self.figures, self.source), figure_reasons(self.figures))
+
+    def markdown(self) -> Sequence[str]:
+        """Nothing."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Section(Generic[Source]):
+    """A table.
+
+    Attributes:
+        source: what its fields read.
+        title: of its section in Markdown, which leaves out a table without one.
+        limit: the most rows to show, 0 for all.
+        keys: of the fields that CSV or Markdown shows, where they are not the table's.
+        rows: that it shows, where these are not the first ones.
+    """
+
+    table: Table[Source]
+    source: Source
+    title: str = ""
+    limit: int = 0
+    keys: Sequence[str] = ()
+    rows: Rows | None = None
+
+    @property
+    def shown(self) -> Rows:
+        """The rows that it shows."""
+        return first(self.table.length(self.source), self.limit) if self.rows is None else self.rows
+
+    def json(self) -> Values:
+        """Its rows, at the table's key."""
+        rows = table_records(self.table, self.source, self.shown)
+        return Values({self.table.key: rows}, reasons(self.table.fields, f"{self.table.key}[]", {}))
+
+    def markdown(self) -> Sequence[str]:
+        """Its section, and how many rows are not in it."""
+        if not self.title:
+            return ()
+        whole = self.table.length(self.source)
+        return markdown.main_table(self.title, self.table, self.source, self.shown, whole, self.keys)
+
+    def csv(self) -> str:
+        """A header line, then a line a row."""
+        return table_csv(self.table, self.source, self.shown, self.keys)
+
+
+@dataclass(frozen=True)
+class Block:
+    """What is neither figures nor a table.
+
+    Attributes:
+        json: makes what JSON holds.
+        markdown: makes lines of Markdown, escaped.
+    """
+
+    json: Callable[[], Values] = lambda: Values({})
+    markdown: Callable[[], Sequence[str]] = tuple
+
+
+Part = Figures[Any] | Section[Any] | Block
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a page holds.
+
+    Attributes:
+        head: what the report begins with.
+        parts: what is in it, in the order of JSON and Markdown.
+        csv: the table that CSV holds.
+        text: draws the page below its title line, in so many cells.
+        statement: the page in a sentence.
+        figures: headings and figures as Markdown shows them.
+        notes: what a reader should know of the figures.
+        unknown: why something is unknown, by key, as Markdown says it.
+        reasons: the same by the dotted keys of JSON, where these are others.
+    """
+
+    head: Head
+    parts: Sequence[Part]
+    csv: Section[Any]
+    text: Callable[[int, Glyphs], Sequence[Line]]
+    statement: str = ""
+    figures: Sequence[tuple[str, str]] = ()
+    notes: Sequence[str] = ()
+    unknown: Mapping[str, str] | None = None
+    reasons: Mapping[str, str] | None = None
+
+
+def declared(
+    name: str,
+    read: Callable[[Asked], Content],
+    declare: Callable[[Content, Asked], Declared],
+    tables: tuple[Table[Any], ...],
+    figures: tuple[Figure[Any], ...] = (),
+    csv_table: Table[Any] | None = None,
+    warnings: Callable[[Content], Sequence[str]] = lambda page: page.warnings,  # type: ignore[attr-defined]
+) -> Report[Content]:
+    """A report in every format.
+
+    Args:
+        name: of the page, in the schema of its JSON.
+        read: reads it from a run.
+        declare: says what it holds.
+        tables, figures, csv_table, warnings: as of a `Report`.
+    """
+    writers = {
+        "json": lambda content, asked: _json(name, declare(content, asked)),
+        "csv": lambda content, asked: declare(content, asked).csv.csv(),
+        "md": lambda content, asked: _markdown(declare(content, asked)),
+        "text": lambda content, asked: _text(declare(content, asked), asked),
+    }
+    return Report(read, writers, tables, figures, warnings, csv_table or tables[0])
+
+
+def _json(name: str, page: Declared) -> str:
+    parts = [part.json() for part in page.parts]
+    body = {key: value for part in parts for key, value in part.values.items()}
+    why = {key: reason for part in parts for key, reason in part.reasons.items()}
+    why.update((page.unknown or {}) if page.reasons is None else page.reasons)
+    warnings = [*page.head.warnings, *(warning for part in parts for warning in part.warnings)]
+    return json.document(json.head(name, page.head.run, page.head.hosts, warnings), body, why)
+
+
+def _markdown(page: Declared) -> str:
+    lines = page.head.markdown()
+    lines += ["", markdown.escaped(page.statement)] if page.statement else []
+    lines += markdown.figures_table(page.figures) if page.figures else []
+    for part in page.parts:
+        lines += part.markdown()
+    if page.notes:
+        lines += ["", "## Notes", "", *(f"- {markdown.escaped(note)}" for note in page.notes)]
+    return markdown.joined([*lines, *markdown.unknown_block(page.unknown or {})])
+
+
+def _text(page: Declared, asked: Asked) -> str:
+    head, glyphs = page.head, asked.look.glyphs
+
+    def lines(width: int) -> list[Line]:
+        log_line = [fit([(clean(head.log_line, glyphs.is_ascii), "strong")], width, glyphs)] if head.log_line else []
+        title = heading(head.title, head.covers or covered(head.hosts), width, glyphs)
+        return [*log_line, title, *page.text(width, glyphs)]
+
+    return page_text(lines, asked.look)
