@@ -1,0 +1,212 @@
+"""The members of a ``.zip``, ``.tar`` or ``.tar.gz``, one after the other, within bounds that no header can lift."""
+
+from __future__ import annotations
+
+import re
+import struct
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from functools import partial
+from typing import BinaryIO, NamedTuple
+
+from tpuprof.parsers.base.inflate import Inflation, inflated
+from tpuprof.parsers.files.recognise import GZIP, ZIP
+
+RATIO = 100
+"""An archive is inflated to no more than so many times its size; gzip makes a profile some 5 times smaller."""
+
+_CHUNK = 1 << 18
+_BLOCK, _LONGEST_HEADER = 512, 1 << 20
+_INSIDE = (".zip", ".tar", ".tgz", ".tar.gz")
+_NO_DATA = b"123456"  # types of tar members that are nothing but a header: links, devices, folders, pipes
+
+
+class Broken(Exception):
+    """An archive that can't be read on; says why."""
+
+
+class Member(NamedTuple):
+    """A regular file in an archive: its name, when it was modified (seconds since 1970), and what gives its content,
+    to be asked before the next member is.
+    """
+
+    name: str
+    modified: float
+    pieces: Callable[[], Iterator[bytes]]
+
+
+def members(file: BinaryIO, most: int, left_out: Counter[str]) -> Iterator[Member]:
+    """The regular files of an archive, in order.
+
+    Raises:
+        Broken: it is damaged, or holds more than `most` bytes; members before that were given.
+    """
+    begin = file.read(2 * _BLOCK)
+    file.seek(0)
+    if begin.startswith(ZIP):
+        yield from _of_zip(file, most, left_out)
+        return
+    chunks = iter(lambda: file.read(_CHUNK), b"")
+    packed = begin.startswith(GZIP)
+    yield from _of_tar(_Stream(inflated(chunks, most, _CHUNK) if packed else chunks), left_out)
+
+
+def _of_zip(file: BinaryIO, most: int, left_out: Counter[str]) -> Iterator[Member]:
+    given = 0
+
+    def pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
+        nonlocal given
+        try:
+            with archive.open(entry) as member:
+                while piece := member.read(_CHUNK):
+                    given += len(piece)
+                    if given > most:
+                        raise Broken("more than a hundred times its size")
+                    yield piece
+        except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError):
+            left_out["the ends of damaged files"] += 1
+
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError, EOFError, OverflowError) as error:
+        raise Broken("its table of files is damaged or cut off") from error
+    for entry in archive.infolist():
+        if entry.flag_bits & 1:
+            left_out["files behind a password"] += 1
+        elif entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            left_out["files that are packed in an uncommon way"] += 1
+        elif not entry.filename.endswith("/") and (entry.external_attr >> 28) in (
+            0,
+            8,
+        ):  # as Unix says it: unknown, or regular
+            yield Member(
+                _noted(entry.filename, left_out), _local_time(entry.date_time), partial(pieces, archive, entry)
+            )
+
+
+def _local_time(date: tuple[int, int, int, int, int, int]) -> float:
+    """Seconds since 1970 of a time that zip gives without a zone; 0 for what is none."""
+    try:
+        return datetime(*date).timestamp()
+    except (ValueError, OverflowError, OSError, TypeError):
+        return 0.0
+
+
+def _noted(name: str, left_out: Counter[str]) -> str:
+    """A member's name; takes note of an archive within."""
+    left_out["archives within"] += name.lower().endswith(_INSIDE)
+    return name
+
+
+class _Stream:
+    """Bytes that come in pieces, read in the sizes that are asked for."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = b""
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """The next bytes, some at a time.
+
+        Raises:
+            Broken: they end before.
+        """
+        while size:
+            try:
+                data = self._rest or next(self._chunks, b"")
+            except Inflation as stopped:
+                whys = {"cut": "its end is missing", "damaged": "it is damaged from some place on"}
+                raise Broken(whys.get(stopped.stop, f"more than {RATIO} times its size")) from stopped
+            if not data:
+                raise Broken("its end is missing")
+            piece, self._rest = data[:size], data[size:]
+            size -= len(piece)
+            yield piece
+
+    def read(self, size: int) -> bytes:
+        """The next bytes at once; only for few."""
+        return b"".join(self.pieces(size))
+
+    def skip(self, size: int) -> None:
+        """Passes over bytes."""
+        for _ in self.pieces(size):
+            pass
+
+
+def _of_tar(stream: _Stream, left_out: Counter[str]) -> Iterator[Member]:
+    """Members by POSIX's and GNU's headers: a long name or size stands in a header of its own before the member's."""
+    told: dict[str, str] = {}
+    while True:
+        header = stream.read(_BLOCK)
+        if not any(header):
+            return
+        kind, size = header[156:157], _number(header[124:136])
+        if not _sum_fits(header) or size is None:
+            raise Broken("it is damaged from some place on")
+        if kind in b"LxgK" and kind:
+            told |= _further(kind, stream, size)
+            continue
+        size = int(told["size"]) if told.get("size", "").isdecimal() and len(told["size"]) < 19 else size
+        prefix = header[345:500] if header[257:263] == b"ustar\0" else b""
+        name = told.get("path") or "/".join(filter(None, (_text(prefix), _text(header[:100]))))
+        is_sparse = kind == b"S" or any(key.startswith("GNU.sparse") for key in told)
+        told = {}
+        if kind == b"S" and header[482]:
+            while stream.read(_BLOCK)[504]:
+                pass
+        if kind and kind in _NO_DATA:
+            left_out["links and devices"] += kind != b"5"
+            continue
+        rest = [size]
+        if kind in (b"0", b"\0", b"7") and not is_sparse and not name.endswith("/"):
+            modified = _number(header[136:148]) or 0
+            yield Member(_noted(name, left_out), modified, partial(_content, stream, rest))
+        stream.skip(rest[0])
+        stream.skip(-size % _BLOCK)
+
+
+def _content(stream: _Stream, rest: list[int]) -> Iterator[bytes]:
+    """A member's bytes; notes how many are left to pass over."""
+    for piece in stream.pieces(rest[0]):
+        rest[0] -= len(piece)
+        yield piece
+
+
+def _further(kind: bytes, stream: _Stream, size: int) -> dict[str, str]:
+    """What a header tells of the member behind it: its name and size."""
+    if size > _LONGEST_HEADER or kind in b"gK":
+        stream.skip(size + -size % _BLOCK)
+        return {}
+    data = stream.read(size)
+    stream.skip(-size % _BLOCK)
+    if kind == b"L":
+        return {"path": _text(data)}
+    told = {}
+    while match := re.match(rb"([0-9]{1,7}) ", data):
+        record, data = data[match.end() : int(match[1])], data[max(int(match[1]), match.end()) :]
+        key, _, value = record.rstrip(b"\n").partition(b"=")
+        if key in (b"path", b"size", b"GNU.sparse.major", b"GNU.sparse.size"):
+            told[_text(key)] = _text(value)
+    return told
+
+
+def _number(field: bytes) -> int | None:
+    """A size: octal digits, or where it is large the bytes themselves; None for what is neither."""
+    if field[0] == 0x80:
+        return int.from_bytes(field[4:], "big")
+    digits = field.rstrip(b" \0").lstrip(b" ") or b"0"
+    return int(digits, 8) if re.fullmatch(rb"[0-7]+", digits) else None
+
+
+def _sum_fits(header: bytes) -> bool:
+    """Whether a header's checksum is that of its bytes; old writers added signed ones."""
+    told = _number(header[148:156])
+    blank = header[:148] + b" " * 8 + header[156:]
+    return told in (sum(blank), sum(byte - 256 * (byte > 127) for byte in blank))
+
+
+def _text(data: bytes) -> str:
+    return data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
