@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import tarfile
 import zipfile
 import zlib
 from collections import Counter
@@ -21,7 +22,10 @@ RATIO = 100
 _CHUNK = 1 << 18
 _BLOCK, _LONGEST_HEADER = 512, 1 << 20
 _INSIDE = (".zip", ".tar", ".tgz", ".tar.gz")
-_NO_DATA = b"123456"  # types of tar members that are nothing but a header: links, devices, folders, pipes
+_NO_DATA = tuple(b"%d" % kind for kind in range(1, 7))  # nothing but a header: links, devices, folders, pipes
+_OLD_GNU = b"ustar  "  # where POSIX has the beginning of the name, it has times
+_SIZE = re.compile(r"[0-9]{1,18}")
+_RECORD = re.compile(rb"([0-9]{1,7}) ([^=]+)=")
 
 
 class Broken(Exception):
@@ -137,33 +141,39 @@ class _Stream:
 
 
 def _of_tar(stream: _Stream, left_out: Counter[str]) -> Iterator[Member]:
-    """Members by POSIX's and GNU's headers: a long name or size stands in a header of its own before the member's."""
-    told: dict[str, str] = {}
+    """Members by POSIX's and GNU's headers: a long name or size stands in a header of its own before the member's.
+
+    `tarfile` decodes each header, a block at a time. What leads from one to the next stays here: `tarfile` reads a
+    header as long as it claims to be, searches it in quadratic time before Python 3.12.6, and recurses once for each.
+    """
+    further: dict[str, str] = {}
     while True:
         header = stream.read(_BLOCK)
         if not any(header):
             return
-        kind, size = header[156:157], _number(header[124:136])
-        if not _sum_fits(header) or size is None:
+        try:
+            info = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+        except (tarfile.HeaderError, ValueError) as error:
+            raise Broken("it is damaged from some place on") from error
+        if info.size < 0:
             raise Broken("it is damaged from some place on")
-        if kind in b"LxgK" and kind:
-            told |= _further(kind, stream, size)
+        kind = header[156:157]
+        if kind in (b"L", b"K", b"x", b"g"):
+            further |= _further(kind, stream, info.size)
             continue
-        size = int(told["size"]) if told.get("size", "").isdecimal() and len(told["size"]) < 19 else size
-        prefix = header[345:500] if header[257:263] == b"ustar\0" else b""
-        name = told.get("path") or "/".join(filter(None, (_text(prefix), _text(header[:100]))))
-        is_sparse = kind == b"S" or any(key.startswith("GNU.sparse") for key in told)
-        told = {}
+        size = int(further["size"]) if _SIZE.fullmatch(further.get("size", "")) else info.size
+        name = further.get("path") or (_text(header[:100]) if header.startswith(_OLD_GNU, 257) else info.name)
+        is_sparse = kind == b"S" or any(key.startswith("GNU.sparse") for key in further)
+        further = {}
         if kind == b"S" and header[482]:
             while stream.read(_BLOCK)[504]:
                 pass
-        if kind and kind in _NO_DATA:
+        if kind in _NO_DATA:
             left_out["links and devices"] += kind != b"5"
             continue
         rest = [size]
-        if kind in (b"0", b"\0", b"7") and not is_sparse and not name.endswith("/"):
-            modified = _number(header[136:148]) or 0
-            yield Member(_noted(name, left_out), modified, partial(_content, stream, rest))
+        if kind in (b"0", b"\0", b"7") and not is_sparse and not name.endswith("/") and not info.isdir():
+            yield Member(_noted(name, left_out), info.mtime, partial(_content, stream, rest))
         stream.skip(rest[0])
         stream.skip(-size % _BLOCK)
 
@@ -176,36 +186,26 @@ def _content(stream: _Stream, rest: list[int]) -> Iterator[bytes]:
 
 
 def _further(kind: bytes, stream: _Stream, size: int) -> dict[str, str]:
-    """What a header tells of the member behind it: its name and size."""
+    """What a header says of the member behind it: its name and size."""
     if size > _LONGEST_HEADER or kind in b"gK":
         stream.skip(size + -size % _BLOCK)
         return {}
     data = stream.read(size)
     stream.skip(-size % _BLOCK)
-    if kind == b"L":
-        return {"path": _text(data)}
-    told = {}
-    while match := re.match(rb"([0-9]{1,7}) ", data):
-        record, data = data[match.end() : int(match[1])], data[max(int(match[1]), match.end()) :]
-        key, _, value = record.rstrip(b"\n").partition(b"=")
-        if key in (b"path", b"size", b"GNU.sparse.major", b"GNU.sparse.size"):
-            told[_text(key)] = _text(value)
-    return told
+    return {"path": _text(data)} if kind == b"L" else _records(data)
 
 
-def _number(field: bytes) -> int | None:
-    """A size: octal digits, or where it is large the bytes themselves; None for what is neither."""
-    if field[0] == 0x80:
-        return int.from_bytes(field[4:], "big")
-    digits = field.rstrip(b" \0").lstrip(b" ") or b"0"
-    return int(digits, 8) if re.fullmatch(rb"[0-7]+", digits) else None
-
-
-def _sum_fits(header: bytes) -> bool:
-    """Whether a header's checksum is that of its bytes; old writers added signed ones."""
-    told = _number(header[148:156])
-    blank = header[:148] + b" " * 8 + header[156:]
-    return told in (sum(blank), sum(byte - 256 * (byte > 127) for byte in blank))
+def _records(data: bytes) -> dict[str, str]:
+    """The records of a pax header that matter here, each ``length key=value`` and a newline; up to a damaged one."""
+    found, begin = {}, 0
+    while match := _RECORD.match(data, begin):
+        end = begin + int(match[1])
+        if end <= match.end():
+            break
+        if match[2] in (b"path", b"size", b"GNU.sparse.major", b"GNU.sparse.size"):
+            found[_text(match[2])] = _text(data[match.end() : end].rstrip(b"\n"))
+        begin = end
+    return found
 
 
 def _text(data: bytes) -> str:

@@ -31,6 +31,7 @@ BOUND_BYTES = 20_000_000_000
 _LEFT_SECONDS = 24 * 3600  # nobody unpacks for so long
 _FLOOR = 64 << 20  # bytes that any archive may be inflated to, however small it is
 _MOST_MEMBERS, _MOST_DEPTH, _MOST_NAME = 200_000, 32, 255
+_EXAMPLES, _SHOWN_NAME = 3, 255  # of what an archive without a profile holds instead
 _MODULES = re.compile(r".+\.(?:hlo|hlo_snapshot|hlo_module)\.pb(?:\.gz)?|module_\d+\..+\.txt", re.DOTALL)
 _HINT = "unpack it, and name the folder"
 
@@ -119,15 +120,16 @@ def _unpack(path: str, size: int, begun: str) -> None:
     """Unpacks into the folder ``whole`` below another, under the archive's name, with what is to be told of it."""
     folder = os.path.join(begun, "whole", os.path.basename(path))
     os.makedirs(folder, mode=0o700)
-    left_out, seen, files = Counter[str](), list[str](), 0
+    left_out, first, seen, files = Counter[str](), list[str](), 0, 0
     most = min(BOUND_BYTES, max(_FLOOR, RATIO * size))
     try:
         with open(path, "rb") as file:
             for member in members(file, most, left_out):
-                if len(seen) >= _MOST_MEMBERS:
+                if seen >= _MOST_MEMBERS:
                     left_out["what follows the first 200,000 files"] += 1
                     break
-                seen.append(member.name)
+                first += [member.name[:_SHOWN_NAME]] if seen < _EXAMPLES else []
+                seen += 1
                 if _is_wanted(member.name):
                     files += _written(member, folder, left_out)
     except Broken as broken:
@@ -136,7 +138,7 @@ def _unpack(path: str, size: int, begun: str) -> None:
         why = examples([what for what, count in left_out.items() if count], 1) or "it is empty"
         raise ProfileError("corrupt", f"Nothing can be read of the archive {printable(path)}: {why}.", _HINT)
     if not files:
-        sentence = f"The archive {printable(path)} holds no profile (*.xplane.pb), only {examples(seen)}."
+        sentence = f"The archive {printable(path)} holds no profile (*.xplane.pb), only {examples(first, total=seen)}."
         raise ProfileError("not_found", sentence, _HINT, EXIT_NOT_FOUND)
     problems = [f"Left out of {printable(path)}: {what} ({count:,})." for what, count in left_out.items() if count]
     with open(os.path.join(begun, "whole", "told.json"), "w", encoding="utf-8") as told:

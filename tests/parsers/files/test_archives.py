@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import tarfile
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -141,6 +142,60 @@ def test_links_devices_and_sparse_files_are_left_out(tmp_path: Path) -> None:
     assert archive.files == 1
     assert "links and devices (4)" in left_out(path)
     assert "archives within (1)" in left_out(path)
+
+
+def header(kind: bytes, content: bytes, claimed: int | None = None) -> bytes:
+    """A header of a tar with what follows it; `claimed` is the size that it states."""
+    info = tarfile.TarInfo("x")
+    info.type, info.size = kind, len(content) if claimed is None else claimed
+    return info.tobuf(tarfile.GNU_FORMAT) + content + bytes(-len(content) % 512)
+
+
+WANTED = tarfile.TarInfo("a.xplane.pb")
+WANTED.size = len(CONTENT)
+BEHIND = WANTED.tobuf() + CONTENT + bytes(512 - len(CONTENT)) + bytes(1024)
+MEGABYTE = 1 << 20
+ODD_HEADERS = {
+    "digits": header(b"x", b"1" * MEGABYTE),
+    "records of no length": header(b"x", b"1 " * (MEGABYTE // 2)),
+    "many records": header(b"x", b"6 a=b\n" * (MEGABYTE // 6)) * 4,
+    "all in one record": header(b"x", b"6 a=b\n" * (5 * MEGABYTE)),
+    "a chain of names": header(b"L", b"names.xplane.pb") * 5000 + header(b"L", b"a.xplane.pb"),
+    "a name without end": header(b"L", bytes(30 * MEGABYTE)),
+    "settings for all": header(b"g", b"6 a=b\n" * (5 * MEGABYTE)),
+    "an unlikely digit": header(b"x", "15 size=\u0664\n".encode()),
+}
+
+
+@pytest.mark.parametrize("name", ODD_HEADERS)
+def test_headers_that_are_long_or_many_hold_nothing_up(tmp_path: Path, name: str) -> None:
+    """Standard `tarfile` never ends the first one before Python 3.12.6, and recurses too deep for the chain."""
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(gzip.compress(ODD_HEADERS[name] + BEHIND, 1))
+    archive = unpacked(str(path))
+    assert (Path(archive.folder) / "a.xplane.pb").read_bytes() == CONTENT
+    assert not archive.problems
+
+
+@pytest.mark.parametrize("claimed", [-512, 1 << 70])
+@pytest.mark.parametrize("kind", [b"0", b"x", b"L", b"S"])
+def test_sizes_that_cannot_be_are_one_sentence(tmp_path: Path, kind: bytes, claimed: int) -> None:
+    path = tmp_path / "a.tar"
+    path.write_bytes(header(kind, b"", claimed) + BEHIND)
+    error = refused(str(path))
+    assert (error.code, error.exit_code) in (("corrupt", EXIT_UNREADABLE), ("not_found", EXIT_NOT_FOUND))
+    assert "\n" not in error.sentence
+
+
+def test_names_of_what_is_not_wanted_are_not_kept(tmp_path: Path) -> None:
+    long = b"n" * (MEGABYTE - 1)
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(gzip.compress((header(b"L", long) + header(b"0", b"")) * 40 + bytes(1024), 1))
+    tracemalloc.start()
+    error = refused(str(path))
+    assert tracemalloc.get_traced_memory()[1] < 12 * MEGABYTE
+    tracemalloc.stop()
+    assert error.sentence.endswith("nnn and 37 more.") and len(error.sentence) < 2000
 
 
 @pytest.mark.parametrize("kind", ["a.zip", "a.tar.gz"])
