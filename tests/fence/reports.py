@@ -209,7 +209,12 @@ def copied(source: Path, target: Path) -> None:
     else:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
-    for path in (target, *target.rglob("*")):
+    stamped(target)
+
+
+def stamped(folder: Path) -> None:
+    """Gives a folder, or a file, and all that lies in it one time."""
+    for path in (folder, *folder.rglob("*")):
         os.utime(path, (WRITTEN, WRITTEN))
 
 

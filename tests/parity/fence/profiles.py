@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from tests.fence.reports import OF_LOGS, OF_ONE_RUN, OF_TWO_RUNS, WRITTEN, Call, copied, reports
+from tests.fence.reports import OF_LOGS, OF_ONE_RUN, OF_TWO_RUNS, Call, copied, reports, stamped
 
 REAL = {
     "v6e": "profiles/tpu-v6e-inference",
@@ -38,8 +37,7 @@ def cut(shared: Path, root: Path) -> Sequence[Call]:
     target = root / "cut" / source.name
     target.parent.mkdir()
     target.write_bytes(source.read_bytes()[: source.stat().st_size // 2])
-    for path in (target.parent, target):
-        os.utime(path, (WRITTEN, WRITTEN))
+    stamped(target.parent)
     return reports("cut")
 
 
@@ -52,8 +50,7 @@ def hosts(shared: Path, root: Path) -> Sequence[Call]:
     content = third.read_bytes()
     third.write_bytes(content[: len(content) * 2 // 3])
     (folder / "host4.xplane.pb").write_bytes(b"")
-    for path in (folder, *folder.rglob("*")):
-        os.utime(path, (WRITTEN, WRITTEN))
+    stamped(folder)
     one_host = [("overview", "--host", "host1", "--format", "json"), ("ops", "--host", "host9")]
     return reports("hosts", [*OF_ONE_RUN, *one_host])
 
