@@ -119,7 +119,7 @@ def _run(arguments: Sequence[str]) -> int:
         return _memory_app(memory_parser().parse_args(words[1:]))
     if command not in COMMANDS:
         return _app(app_parser().parse_args(words))
-    module = import_module(f"tpuprof.tui.cli.{COMMANDS[command]}")
+    module = import_module(f"tpuprof.tui.cli.commands.{COMMANDS[command]}")
     parser: argparse.ArgumentParser = getattr(module, f"{command}_parser")(UsageParser)
     exit_code: int = getattr(module, f"run_{command}")(parser.parse_args(words[1:]))
     return exit_code
@@ -196,7 +196,7 @@ def _version(as_json: bool) -> int:
     import platform  # noqa: PLC0415
 
     from tpuprof.parsers.formats.xspace.core.api import core_name  # noqa: PLC0415 - numpy
-    from tpuprof.tui.cli.doctor.machine import PACKAGES  # noqa: PLC0415
+    from tpuprof.tui.cli.commands.doctor.machine import PACKAGES  # noqa: PLC0415
 
     told = {
         "schema": "tpuprof.version/1",
@@ -249,7 +249,7 @@ def _no_profile(args: argparse.Namespace) -> int | None:
     where = local_path(args.path)
     found = recognised(where)
     if found is not None and found.reader == "log":
-        from tpuprof.tui.cli.oom import oom_parser, run_oom  # noqa: PLC0415
+        from tpuprof.tui.cli.commands.oom import oom_parser, run_oom  # noqa: PLC0415
 
         look = {name: getattr(args, name) for name in ("ascii", "color", "mouse", "theme")}
         return run_oom(argparse.Namespace(**{**vars(oom_parser().parse_args(["--", where])), **look}))
@@ -268,7 +268,7 @@ def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> i
     obstacle = common.why_no_screen()
     if obstacle:
         note(f"{obstacle} Printing {called} instead of opening the screen.")
-        from tpuprof.tui.cli.report import report_parser, run_report  # noqa: PLC0415
+        from tpuprof.tui.cli.commands.report import report_parser, run_report  # noqa: PLC0415
 
         defaults = vars(report_parser().parse_args([page]))
         return run_report(argparse.Namespace(**{**defaults, **vars(args)}))
@@ -295,7 +295,7 @@ def _arrays_app(args: argparse.Namespace, path: str) -> int:
     obstacle = common.why_no_screen()
     if obstacle:
         note(f"{obstacle} Printing the live arrays instead of opening the screen.")
-        from tpuprof.tui.cli.report import report_parser, run_report  # noqa: PLC0415
+        from tpuprof.tui.cli.commands.report import report_parser, run_report  # noqa: PLC0415
 
         look = ["--color", args.color, *(["--ascii"] if args.ascii else [])]
         return run_report(report_parser().parse_args(["live-arrays", path, *look]))

@@ -22,7 +22,7 @@ from tpuprof.tui.app.actions import ACTIONS, MOTIONS, OF_THE_APP
 from tpuprof.tui.app.config import FIXED_KEYS, KEY_NAMES, MOST_BYTES, parsed_config, read_config
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
-from tpuprof.tui.cli.config import example
+from tpuprof.tui.cli.commands.config import example
 from tpuprof.tui.pages import op_columns
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.terminal.custom import Config, Custom, Keymap, config_path, textual_name

@@ -7,7 +7,7 @@ import re
 from tests.support.imports import ROOT
 from tests.tui.readme.commands import read
 from tpuprof.tui.app.config import FIXED_KEYS, KEY_NAMES, parsed_config
-from tpuprof.tui.cli.shell.grammar import commands
+from tpuprof.tui.cli.commands.shell.grammar import commands
 from tpuprof.tui.terminal.custom import textual_name
 
 README = read()

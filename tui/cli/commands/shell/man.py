@@ -16,8 +16,8 @@ from tpuprof.parsers.base.errors import (
     EXIT_UNREADABLE,
     EXIT_USAGE,
 )
+from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
 from tpuprof.tui.cli.common import PROGRAM, new_parser, version_of
-from tpuprof.tui.cli.shell.grammar import Argument, Command, commands
 from tpuprof.tui.report.output import write_stdout
 
 _EXIT_CODES = {

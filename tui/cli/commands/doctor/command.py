@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
+from tpuprof.tui.cli.commands.doctor import machine
+from tpuprof.tui.cli.commands.doctor.parts import FORMS, Mask, Part, Row
 from tpuprof.tui.cli.common import PROGRAM, add_debug, existing, new_parser, version_of
-from tpuprof.tui.cli.doctor import machine
-from tpuprof.tui.cli.doctor.parts import FORMS, Mask, Part, Row
 from tpuprof.tui.report.output import write_stdout
 
 _HERE = ("localhost", "::1")
@@ -71,7 +71,7 @@ def doctor_report(
     if servers:
         parts.append(_servers(servers, words))
     if path is not None:
-        from tpuprof.tui.cli.doctor.content import logdir  # noqa: PLC0415 - for who gives a path
+        from tpuprof.tui.cli.commands.doctor.content import logdir  # noqa: PLC0415 - for who gives a path
 
         parts.append(logdir(path))
     exit_code = next((part.exit_code for part in reversed(parts) if part.exit_code), EXIT_OK)

@@ -10,9 +10,9 @@ import pytest
 
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.tui.cli import main as cli
-from tpuprof.tui.cli.shell.completion import completion
-from tpuprof.tui.cli.shell.grammar import SHELLS, Argument, Command, commands
-from tpuprof.tui.cli.shell.man import manual
+from tpuprof.tui.cli.commands.shell.completion import completion
+from tpuprof.tui.cli.commands.shell.grammar import SHELLS, Argument, Command, commands
+from tpuprof.tui.cli.commands.shell.man import manual
 from tpuprof.tui.pages import PAGE_NAMES
 
 HARMFUL = 'it\'s [a] `b` $(touch owned); \\ : "c" *'

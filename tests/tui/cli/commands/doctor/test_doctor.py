@@ -23,11 +23,11 @@ from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_NOT_FOUND, EXI
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session import run_facts as facts_module
 from tpuprof.parsers.session.run_facts import RunFacts
+from tpuprof.tui.cli.commands.doctor import command, machine
+from tpuprof.tui.cli.commands.doctor.command import doctor_parser, doctor_report, run_doctor
+from tpuprof.tui.cli.commands.doctor.content import MOST_RUNS, lacking
+from tpuprof.tui.cli.commands.doctor.parts import WIDTH, Mask, Part, Row, fenced
 from tpuprof.tui.cli.common import PROGRAM
-from tpuprof.tui.cli.doctor import command, machine
-from tpuprof.tui.cli.doctor.command import doctor_parser, doctor_report, run_doctor
-from tpuprof.tui.cli.doctor.content import MOST_RUNS, lacking
-from tpuprof.tui.cli.doctor.parts import WIDTH, Mask, Part, Row, fenced
 from tpuprof.tui.demo import demo_path
 
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/somebody"}

@@ -20,7 +20,8 @@ from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.capture import model
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop, Stage
-from tpuprof.tui.cli import common, repeated
+from tpuprof.tui.cli import common
+from tpuprof.tui.cli.commands import repeated
 from tpuprof.tui.cli.common import PROGRAM, whole_number
 from tpuprof.tui.cli.progress import RedrawnLine
 

@@ -16,8 +16,8 @@ from tpuprof.parsers.base.folders import cache_folder, state_folder
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.hosts.plan import available_cores
 from tpuprof.tui.app.config import read_config
+from tpuprof.tui.cli.commands.doctor.parts import Part, Row
 from tpuprof.tui.cli.common import on_terminal, version_of
-from tpuprof.tui.cli.doctor.parts import Part, Row
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.terminal.clipboard import yank_file
 from tpuprof.tui.terminal.custom import Config

@@ -119,7 +119,7 @@ def _screen(args: argparse.Namespace, metrics: RuntimeMetrics) -> int:
 
 def _capture(args: argparse.Namespace) -> None:
     """Takes a profile of the program and opens it; what goes wrong is said, and Enter goes on."""
-    from tpuprof.tui.cli.capture import capture_parser, run_capture  # noqa: PLC0415
+    from tpuprof.tui.cli.commands.capture import capture_parser, run_capture  # noqa: PLC0415
 
     words = [args.server, "--logdir", args.logdir, "--color", args.color, *(["--ascii"] if args.ascii else [])]
     try:

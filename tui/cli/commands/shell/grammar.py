@@ -63,9 +63,9 @@ def commands() -> tuple[Command, ...]:
 
 
 def _loaded(name: str) -> Command:
-    parser: argparse.ArgumentParser = getattr(import_module(f"tpuprof.tui.cli.{COMMANDS[name]}"), f"{name}_parser")(
-        UsageParser
-    )
+    parser: argparse.ArgumentParser = getattr(
+        import_module(f"tpuprof.tui.cli.commands.{COMMANDS[name]}"), f"{name}_parser"
+    )(UsageParser)
     return _command(name, parser)
 
 

@@ -17,12 +17,12 @@ from tests.terminal.pty_app import PtyApp
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_INTERRUPTED, EXIT_OK, Problem, ProfileError
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, HostCapture, Stage
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.cli.capture import CountDown, capture_parser, countdown, outcome, run_capture
+from tpuprof.tui.cli.commands.capture import CountDown, capture_parser, countdown, outcome, run_capture
 
 START = """
 import sys
 from tpuprof.parsers.base.errors import Cancelled
-from tpuprof.tui.cli.capture import capture_parser, run_capture
+from tpuprof.tui.cli.commands.capture import capture_parser, run_capture
 try:
     sys.exit(run_capture(capture_parser().parse_args(sys.argv[1:])))
 except Cancelled:

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from tpuprof.parsers.base.errors import EXIT_OK
+from tpuprof.tui.cli.commands.shell.grammar import SHELLS, Argument, Command, commands
 from tpuprof.tui.cli.common import DEMO, PROGRAM, new_parser
-from tpuprof.tui.cli.shell.grammar import SHELLS, Argument, Command, commands
 from tpuprof.tui.report.output import write_stdout
 
 _FUNCTION = "_" + PROGRAM.replace("-", "_")
