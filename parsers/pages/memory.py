@@ -11,12 +11,13 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory import model
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage
 from tpuprof.parsers.memory.model import HBM, Capacity, MemoryPage, ModuleLabel, ModulePeaks, SpaceMemory
-from tpuprof.parsers.memory.modules.capacity import capacity_of, generation_of
+from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
 from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_info, is_gpu, is_tensor_core

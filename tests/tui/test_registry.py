@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tpuprof.tui.cli.commands.report import report_parser
+from tpuprof.tui.cli.arguments.report import report_parser
 from tpuprof.tui.pages import (
     COMMAND_PAGES,
     PAGE_NAMES,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from tpuprof.parsers.base.text import printable
+from tpuprof.tui.cli.common import can_redraw, line_width
 
 if TYPE_CHECKING:
     from tpuprof.parsers.hosts.progress import Progress
@@ -65,3 +68,16 @@ class ProgressLine(RedrawnLine):
         """Takes the line away."""
         with self._lock:
             super().clear()
+
+
+@contextlib.contextmanager
+def decoding_shown() -> Iterator[Callable[[Progress], None]]:
+    """What to tell how far decoding is: a line on standard error where that is a terminal, else nobody."""
+    if not can_redraw():
+        yield lambda _: None
+        return
+    line = ProgressLine(sys.stderr, width=line_width())
+    try:
+        yield line
+    finally:
+        line.clear()

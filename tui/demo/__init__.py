@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 
 def demo_path() -> str:
     """Path of the demo profile, which is package data and lies beside this file."""
-    return str(Path(__file__).with_name("demo.xplane.pb.gz"))
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "demo.xplane.pb.gz")

@@ -7,20 +7,12 @@ The figures are limits that the compiler enforces, found by compiling programs t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.parsers.memory.model import HBM, SMEM, VMEM, Capacity
 
 _KIB, _MIB = 2**10, 2**20
-
-_TYPE = re.compile(r"tpu[ _-]?v?(\d{1,2})[ _-]?(litepod|lite|[a-z]?)(?:[ _-]chip)?", re.ASCII)
-
-_GENERATIONS = {
-    **{"2": "TPU v2", "3": "TPU v3", "4": "TPU v4", "7x": "TPU7x"},
-    **{"5lite": "TPU v5e", "5litepod": "TPU v5e", "5e": "TPU v5e", "6lite": "TPU v6e", "6e": "TPU v6e"},
-    **{"5": "TPU v5p", "5p": "TPU v5p"},  # runtimes call a v5p just v5
-}
 
 _LIMITS: Mapping[str, Mapping[int, int]] = {
     # HBM is what the device has less what is reserved on it, of a program that runs on all the device's cores.
@@ -35,15 +27,6 @@ _LIMITS: Mapping[str, Mapping[int, int]] = {
 
 _BOTH_CORES = ("TPU v4", "TPU v5p")
 """Chips whose two cores a program usually has as one device; with a program for each core it is half as much."""
-
-
-def generation_of(device_type: str | None) -> str | None:
-    """The usual name of a TPU generation: ``TPU v5e`` of ``TPU v5 lite``; None for others, GPUs and unknown types.
-
-    ``TPU v5`` alone is a v5p: so its runtime calls it.
-    """
-    match = _TYPE.fullmatch(" ".join((device_type or "").lower().split()))
-    return None if match is None else _GENERATIONS.get(match[1] + match[2])
 
 
 def capacity_of(device_type: str | None, space: int) -> Capacity | None:

@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -324,7 +323,7 @@ def test_the_cache_is_as_the_file_has_it(tmp_path: Path, monkeypatch: pytest.Mon
             made.append(bound)
             super().__init__(bound=bound)
 
-    monkeypatch.setattr("tpuprof.parsers.hosts.cache.HostCache", Noted)
+    monkeypatch.setattr("tpuprof.tui.cli.reading.HostCache", Noted)
     monkeypatch.setenv("TPUPROF_CACHE_BYTES", "1")  # so that it goes at the end of the test
     monkeypatch.delenv("TPUPROF_CACHE_BYTES")
     monkeypatch.setenv("TPUPROF_CONFIG", str(tmp_path / "c.toml"))
@@ -340,13 +339,11 @@ def test_the_app_gets_what_the_file_sets_and_the_option_goes_before_it(
 ) -> None:
     got: list[AppOptions] = []
 
-    class Start:
-        @staticmethod
-        def run_app(path: str, options: AppOptions) -> int:
-            got.append(options)
-            return EXIT_OK
+    def run_app(path: str, options: AppOptions) -> int:
+        got.append(options)
+        return EXIT_OK
 
-    monkeypatch.setitem(sys.modules, "tpuprof.tui.app.start", Start)
+    monkeypatch.setattr("tpuprof.tui.app.start.run_app", run_app)
     monkeypatch.setattr("tpuprof.tui.cli.common.why_no_screen", lambda: "")
     (tmp_path / "c.toml").write_text('theme = "light"\ncolumns = ["remat"]\n[keys]\nsort = "E"\n[cache]\nsize = "off"')
     monkeypatch.setenv("TPUPROF_CONFIG", str(tmp_path / "c.toml"))

@@ -15,6 +15,8 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION
 from tpuprof.parsers.memory.live_arrays import LiveArrays
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.cli import common
+from tpuprof.tui.cli.commands import arrays
+from tpuprof.tui.cli.commands.diff import arrays as diff_of_arrays
 from tpuprof.tui.cli.main import main
 
 LOAD = (
@@ -33,7 +35,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         shown.append(content)
         return EXIT_OK
 
-    monkeypatch.setattr(common, "open_arrays_screen", show)
+    monkeypatch.setattr(arrays, "show", show)
+    monkeypatch.setattr(diff_of_arrays, "show", show)
     return shown
 
 

@@ -30,7 +30,7 @@ from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
-from tpuprof.tui.cli.common import DEMO, MOST_WIDTH
+from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH
 from tpuprof.tui.cli.progress import ProgressLine
 from tpuprof.tui.demo import demo_path
 
@@ -274,13 +274,11 @@ def test_a_terminal_that_cannot_place_text_gets_the_overview(
 def test_the_screen_gets_path_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    class App:
-        @staticmethod
-        def run_app(path: str, options: AppOptions) -> int:
-            calls.append((path, options))
-            return 7
+    def run_app(path: str, options: AppOptions) -> int:
+        calls.append((path, options))
+        return 7
 
-    monkeypatch.setitem(sys.modules, "tpuprof.tui.app.start", App)
+    monkeypatch.setattr("tpuprof.tui.app.start.run_app", run_app)
     monkeypatch.setattr(sys, "stdin", Terminal())
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setenv("TERM", "xterm-256color")

@@ -1,7 +1,4 @@
-"""``tpuprof-tui capture ADDRESS``: asks a running program for a profile, and opens it.
-
-Nothing here imports Textual before the screen is to open, nor gRPC before a server is to be called.
-"""
+"""``tpuprof-tui capture ADDRESS``: asks a running program for a profile, and opens it."""
 
 from __future__ import annotations
 
@@ -13,94 +10,24 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, TextIO, get_args
+from types import FrameType
+from typing import TextIO, get_args
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.capture import model
+from tpuprof.parsers.capture.continuous import switch
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop, Stage
+from tpuprof.parsers.capture.session import capture
+from tpuprof.tui.app import start
+from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import common
+from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands import repeated
-from tpuprof.tui.cli.common import PROGRAM, whole_number
 from tpuprof.tui.cli.progress import RedrawnLine
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.report.output import write_stdout
 
 _ENDS = "ctrl+C ends it and keeps what was traced"
 _GIVES_UP = "ctrl+C again gives up"
-_EPILOG = f"""the program starts the server, once, before its training loop:
-  JAX          jax.profiler.start_server(9012)
-  PyTorch/XLA  import torch_xla.debug.profiler as xp; server = xp.start_server(9012)
-  TensorFlow   tf.profiler.experimental.server.start(9012)
-
-examples:
-  {PROGRAM} capture localhost:9012
-  {PROGRAM} capture host0:9012 host1:9012 --ms 5000 --logdir gs-mount/run1
-  {PROGRAM} capture @workers:9012           every worker in TPU_WORKER_HOSTNAMES, as a slice sets it
-  {PROGRAM} capture --continuous on localhost:9012
-  {PROGRAM} capture --snapshot --every 1m --when 'step>1.2x' localhost:9012
-
-It asks the addresses given and nothing else, without encryption; reach another machine's server with ssh -L.
-"""
-
-
-def capture_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """The command's options."""
-    what = "Asks running JAX, PyTorch/XLA or TensorFlow programs for a profile, writes it as a new run of the "
-    what += "logdir, prints the run's path and opens it."
-    parser = common.new_parser(parser_class, "capture", what, _EPILOG)
-    defaults = CaptureOptions()
-    parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers; all into one run")
-    length = f"how long to trace, in milliseconds (default: {defaults.duration_ms})"
-    to_trace = partial(whole_number, least=1, most=model.LONGEST_MS)
-    parser.add_argument("--ms", type=to_trace, default=defaults.duration_ms, metavar="MS", help=length)
-    where = "a local folder; the run lands in DIR/plugins/profile, where XProf looks for it (default: .)"
-    parser.add_argument("--logdir", default=".", metavar="DIR", help=where)
-    parser.add_argument("--no-open", action="store_true", help="only write the run and print its path")
-    delay = "wait so long before tracing, once the servers were reached"
-    to_wait = partial(whole_number, most=model.LONGEST_MS)
-    parser.add_argument("--delay-ms", type=to_wait, default=0, metavar="MS", help=delay)
-    patience = f"how long the data may take after that (default: {defaults.grace_seconds:g} s), and a server to answer "
-    patience += f"at first, {defaults.connect_seconds:g} s at most"
-    in_a_day, grace = partial(whole_number, least=1, most=86_400), int(defaults.grace_seconds)
-    parser.add_argument("--wait", type=in_a_day, default=grace, metavar="SECONDS", help=patience)
-    tracers = parser.add_argument_group("tracers", "What is traced, as in XProf's dialogue:")
-    level = partial(whole_number, most=model.HIGHEST_LEVEL)
-    for name, default, levels in (
-        ("host", defaults.host_tracer_level, "0 off, 1 annotations, 2 costly runtime calls too, 3 all"),
-        ("device", defaults.device_tracer_level, "0 off, 1 on"),
-        ("python", defaults.python_tracer_level, "0 off, 1 every Python call, which slows the program"),
-    ):
-        meaning = f"{levels} (default: {default})"
-        tracers.add_argument(f"--{name}-tracer-level", type=level, default=default, metavar="N", help=meaning)
-    option = "an option of the profiler's own, such as tpu_trace_mode=TRACE_COMPUTE_AND_SYNC; true, false and whole "
-    option += "numbers are taken as such, key:string=5 as text"
-    tracers.add_argument("--option", action="append", type=_option, default=[], metavar="KEY=VALUE", help=option)
-    _add_watching(parser)
-    look = parser.add_argument_group("look", "Of the screen that opens:")
-    common.add_screen(look)
-    common.add_debug(parser)
-    return parser
-
-
-def _add_watching(parser: argparse.ArgumentParser) -> None:
-    watching = parser.add_argument_group("watching", "A long job, and the seconds before a slowdown:")
-    kept = "take what the server has kept of its last seconds, instead of tracing from now on"
-    watching.add_argument("--snapshot", action="store_true", help=kept)
-    switch = "have the servers keep their last seconds from now on, or no longer; no other capture goes meanwhile"
-    watching.add_argument("--continuous", choices=("on", "off"), help=switch)
-    again = "capture again after this time, such as 30s, 10m or 2h, until ctrl+C"
-    watching.add_argument("--every", type=repeated.seconds_of, metavar="TIME", help=again)
-    most = "of the runs that --every writes keep the newest N (default: all)"
-    watching.add_argument("--keep", type=partial(whole_number, least=1), default=0, metavar="N", help=most)
-    when = "with --every: keep only the run whose step is longer, 'step>1.2x' the usual or 'step>250ms', and open it"
-    watching.add_argument("--when", type=repeated.condition_of, metavar="CONDITION", help=when)
-    retries = "try again so often where no server is there yet, or another capture is on (default: 0)"
-    watching.add_argument("--retries", type=partial(whole_number, most=1000), default=0, metavar="N", help=retries)
 
 
 def run_capture(args: argparse.Namespace) -> int:
@@ -113,9 +40,6 @@ def run_capture(args: argparse.Namespace) -> int:
         ProfileError: no server gave one (exit code 7), or the logdir is a URL (exit code 2).
         Cancelled: ctrl+C, before anything was traced or twice.
     """
-    from tpuprof.parsers.capture.session import capture  # noqa: PLC0415 - numpy and protobuf, not for --help
-    from tpuprof.tui.report.output import write_stdout  # noqa: PLC0415
-
     options = CaptureOptions(
         duration_ms=args.ms,
         host_tracer_level=args.host_tracer_level,
@@ -160,8 +84,6 @@ def run_capture(args: argparse.Namespace) -> int:
 
 def _switch(args: argparse.Namespace, options: CaptureOptions) -> int:
     """Turns continuous profiling on or off."""
-    from tpuprof.parsers.capture.continuous import switch  # noqa: PLC0415 - protobuf
-
     done = switch(args.addresses, args.continuous == "on", options)
     for address, problem in done:
         if problem is None:
@@ -178,9 +100,7 @@ def _opened(options: AppOptions | None, path: str) -> int:
     """Opens the run where there is a terminal to do so."""
     if options is None:
         return EXIT_OK
-    from tpuprof.tui.app.start import run_app  # noqa: PLC0415 - Textual, for the screen only
-
-    return run_app(path, options=options)
+    return start.run_app(path, options=options)
 
 
 def outcome(result: CaptureResult) -> list[str]:
@@ -272,10 +192,3 @@ def _ctrl_c(act: Callable[[], None]) -> Iterator[None]:
 
 def _amount(size_bytes: int) -> str:
     return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:.1f} kB"
-
-
-def _option(text: str) -> tuple[str, model.OptionValue]:
-    try:
-        return model.parse_option(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(printable(str(error))) from None

@@ -7,18 +7,10 @@ import os
 
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.tui.app.config import KEY_NAMES
-from tpuprof.tui.cli.common import PROGRAM, add_debug, new_parser
+from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.pages import op_columns
 from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.terminal.custom import THEMES, VARIABLE, config_path
-
-
-def config_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """The command's options."""
-    where = f"It is read from {VARIABLE}, else from ~/.config/tpuprof-tui/config.toml."
-    parser = new_parser(parser_class, "config", f"Prints a config file with all there is to set. {where}")
-    add_debug(parser)
-    return parser
 
 
 def run_config(_: argparse.Namespace) -> int:

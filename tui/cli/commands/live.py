@@ -1,7 +1,4 @@
-"""``tpuprof-tui live [HOST:PORT ...]``: what the runtime tells of its chips right now, and a capture at a key.
-
-Nothing here imports Textual before the screen is to open.
-"""
+"""``tpuprof-tui live [HOST:PORT ...]``: what the runtime tells of its chips right now, and a capture at a key."""
 
 from __future__ import annotations
 
@@ -9,47 +6,15 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable
-from functools import partial
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import EXIT_OK, Cancelled, ProfileError
+from tpuprof.parsers.capture.runtime_metrics import Reading, RuntimeMetrics, runtime_addresses
 from tpuprof.tui.cli import common
-from tpuprof.tui.cli.common import PROGRAM, whole_number
+from tpuprof.tui.cli.printing import report_look
+from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import command_named
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.capture.runtime_metrics import Reading, RuntimeMetrics
-
-_SLOWEST_SECONDS = 3_600
-_EPILOG = f"""without an address it asks localhost:8431, or the ports in TPU_RUNTIME_METRICS_PORTS: the service that
-tpu-info reads, which every TPU program serves on its own machine. C takes a profile of the program at --server:
-
-  {PROGRAM} live
-  {PROGRAM} live --server localhost:9012 --logdir ~/logs
-  {PROGRAM} live --format json --count 60 > duty.jsonl
-"""
-
-
-def live_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """The command's options."""
-    what = "Shows how busy the chips of a running program are and what memory they use; C captures a profile."
-    parser = common.new_parser(parser_class, "live", what, _EPILOG)
-    parser.add_argument("addresses", nargs="*", metavar="HOST:PORT", help="metric services of runtimes")
-    seconds = partial(whole_number, least=1, most=_SLOWEST_SECONDS)
-    parser.add_argument("--every", type=seconds, default=1, metavar="SECONDS", help="between readings (default: 1)")
-    lines = "print a reading after the other instead of opening the screen; text and JSON are a line each"
-    parser.add_argument("--format", choices=("text", "json", "md"), help=lines)
-    parser.add_argument(
-        "--count", type=whole_number, default=0, metavar="N", help="print so many lines (default: no end)"
-    )
-    server = "the program's profiler server, for C (default: localhost:9012)"
-    parser.add_argument("--server", default="localhost:9012", metavar="HOST:PORT", help=server)
-    parser.add_argument("--logdir", default=".", metavar="DIR", help="where a capture lands (default: .)")
-    common.add_width(parser)
-    common.add_screen(parser)
-    common.add_debug(parser)
-    parser.set_defaults(output=None)
-    return parser
+from tpuprof.tui.report.output import write_stdout
+from tpuprof.tui.terminal.detect import settle_terminal
 
 
 def run_live(args: argparse.Namespace) -> int:
@@ -61,11 +26,6 @@ def run_live(args: argparse.Namespace) -> int:
     Raises:
         ProfileError: no runtime answers (exit code 7).
     """
-    from tpuprof.parsers.capture.runtime_metrics import (  # noqa: PLC0415 - protobuf, not for --help
-        RuntimeMetrics,
-        runtime_addresses,
-    )
-
     metrics = RuntimeMetrics(runtime_addresses(args.addresses))
     try:
         obstacle = common.why_no_screen()
@@ -80,9 +40,7 @@ def run_live(args: argparse.Namespace) -> int:
 
 def _lines(args: argparse.Namespace, metrics: RuntimeMetrics) -> int:
     """Prints a reading after the other."""
-    from tpuprof.tui.report.output import write_stdout  # noqa: PLC0415
-
-    report, look = command_named("live").load_report(), common.report_look(args)
+    report, look = command_named("live").load_report(), report_look(args)
     write = report.writers[args.format or "text"]
     before: Reading | None = None
     done = 0
@@ -98,8 +56,6 @@ def _lines(args: argparse.Namespace, metrics: RuntimeMetrics) -> int:
 
 def _screen(args: argparse.Namespace, metrics: RuntimeMetrics) -> int:
     """Opens the screen; after a capture it opens again, with the readings of before."""
-    from tpuprof.tui.terminal.detect import settle_terminal  # noqa: PLC0415
-
     custom = common.configured(args).custom
     first = metrics.read()  # where nobody answers, that is a sentence and no screen
     addresses = args.addresses or sorted({device.address for device in first.devices}) or ["the runtime"]
@@ -119,11 +75,10 @@ def _screen(args: argparse.Namespace, metrics: RuntimeMetrics) -> int:
 
 def _capture(args: argparse.Namespace) -> None:
     """Takes a profile of the program and opens it; what goes wrong is said, and Enter goes on."""
-    from tpuprof.tui.cli.commands.capture import capture_parser, run_capture  # noqa: PLC0415
-
     words = [args.server, "--logdir", args.logdir, "--color", args.color, *(["--ascii"] if args.ascii else [])]
     try:
-        run_capture(capture_parser(common.UsageParser).parse_args(words))
+        capture = COMMANDS["capture"]
+        capture.run(capture.parser().parse_args(words))
     except Cancelled:
         return
     except ProfileError as error:

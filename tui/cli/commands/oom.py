@@ -1,7 +1,4 @@
-"""``tpuprof-tui oom FILE``: what ran out of memory in a log, on the screen or as a report.
-
-Nothing here imports Textual before the screen is to open.
-"""
+"""``tpuprof-tui oom FILE``: what ran out of memory in a log, on the screen or as a report."""
 
 from __future__ import annotations
 
@@ -15,46 +12,29 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.cli import common
-from tpuprof.tui.cli.common import PROGRAM, STREAM, note, why_no_screen
+from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile
+from tpuprof.parsers.files.logdir import Logdir
+from tpuprof.parsers.formats.pprof.files import is_pprof
+from tpuprof.parsers.memory.live_arrays import LiveArrays, read_live_arrays
+from tpuprof.parsers.memory.oom.model import OomLog
+from tpuprof.parsers.memory.oom.read.scan import scan_log
+from tpuprof.tui.cli import common, printing
+from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM
+from tpuprof.tui.cli.common import note, why_no_screen
 from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.pages import command_named
+from tpuprof.tui.report.output import check_output
 from tpuprof.tui.terminal.detect import settle_terminal
 
-if TYPE_CHECKING:
-    from tpuprof.parsers.memory.live_arrays import LiveArrays
-    from tpuprof.parsers.memory.oom.model import OomLog
-
-OOM_FORMATS = ("text", "json", "md")  # formats of the report
 # a log up to this size is read before the screen opens: that takes less time than importing it
 AT_ONCE_BYTES = 24_000_000
 PACKED_AT_ONCE_BYTES = 2_000_000  # and a compressed one up to this
 EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
 _GZIP = b"\x1f\x8b"
-
-
-def oom_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """The command's options."""
-    parser = parser_class(
-        prog=f"{PROGRAM} oom",
-        description="Finds out-of-memory errors of TPU programs in a log, and says what to do about them.",
-        epilog=f"python train.py 2>&1 | {PROGRAM} oom -",
-        allow_abbrev=False,
-    )
-    parser.add_argument("file", metavar="FILE", help="the log, compressed or not; - for standard input")
-    parser.add_argument("arrays", nargs="?", metavar="ARRAYS", help=f"as --arrays: {PROGRAM} oom train.log memory.prof")
-    holds = "a device memory profile (jax.profiler.save_device_memory_profile): says who holds the memory"
-    parser.add_argument("--arrays", dest="arrays_file", metavar="FILE", help=holds)
-    common.add_report(parser, parser.add_mutually_exclusive_group(), OOM_FORMATS)
-    limit = "buffers of each error; 0: all"
-    parser.add_argument("--limit", type=common.whole_number, default=0, metavar="N", help=limit)
-    for add in (common.add_width, common.add_screen, common.add_debug):
-        add(parser)
-    return parser
 
 
 def run_oom(args: argparse.Namespace) -> int:
@@ -67,7 +47,7 @@ def run_oom(args: argparse.Namespace) -> int:
         ProfileError: there is no such log (exit code 3), no TPU out-of-memory error in it (3), or it can't be read (4).
     """
     args.arrays = _arrays(args)
-    file = common.output_file(args)
+    file = printing.output_file(args)
     if file is not None:
         _check_output(file, args.file)
     is_shown = sys.stdout.isatty() and not _wants_report(args)
@@ -93,15 +73,11 @@ def _arrays(args: argparse.Namespace) -> LiveArrays | None:
     if args.arrays is not None:
         if path is not None:
             raise ProfileError("usage", "Two device memory profiles are given.", f"{PROGRAM} oom --help", EXIT_USAGE)
-        from tpuprof.parsers.formats.pprof.files import is_pprof  # noqa: PLC0415 - only here
-
         path = args.arrays
         if args.file != STREAM and is_pprof(args.file) and not is_pprof(path):
             path, args.file = args.file, path
     if path is None:
         return None
-    from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415 - only here
-
     return read_live_arrays(path)
 
 
@@ -121,14 +97,12 @@ def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
     report = command_named("oom").load_report()
     errors = report.read(log, args.file, shown_name(args.file), args.arrays)
     writer = report.writers[args.format or "text"]
-    common.write_report(args, writer(errors, common.report_look(args), args.limit))
+    printing.write_report(args, writer(errors, printing.report_look(args), args.limit))
     return EXIT_OK
 
 
 def nothing_found(path: str, log: OomLog) -> ProfileError:
     """There is no error in the log that this understands."""
-    from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile  # noqa: PLC0415 - for an error
-
     name = "Standard input" if path == STREAM else printable(path)
     sentence = f"{name} holds no out-of-memory error of a TPU program ({counted(log.lines, 'line')} read)."
     if log.notes:
@@ -182,8 +156,6 @@ def _at_once_bytes(path: str) -> int:
 def _scan_file(
     path: str, on_progress: Callable[[int], None] | None, is_cancelled: Callable[[], bool] | None = None
 ) -> OomLog:
-    from tpuprof.parsers.memory.oom.read.scan import scan_log  # noqa: PLC0415 - only here
-
     try:
         with _opened(path) as file:
             return scan_log(file, on_progress, is_cancelled)
@@ -193,8 +165,6 @@ def _scan_file(
 
 def _scan_stdin() -> OomLog:
     """Reads standard input to its end; ctrl+C ends it too, so that a hanging program can be left."""
-    from tpuprof.parsers.memory.oom.read.scan import scan_log  # noqa: PLC0415 - only here
-
     if sys.stdin is None or sys.stdin.closed:
         raise ProfileError("unreadable", "There is no standard input.", f"{PROGRAM} oom LOG", EXIT_UNREADABLE)
     if sys.stdin.isatty():
@@ -299,9 +269,6 @@ def _screen(args: argparse.Namespace, log: OomLog | None, size: int) -> int:
 
 def _check_output(path: str, log: str) -> None:
     """Sees, before any work, that the report may be written there."""
-    from tpuprof.parsers.files.logdir import Logdir  # noqa: PLC0415
-    from tpuprof.tui.report.output import check_output  # noqa: PLC0415
-
     if log != STREAM and os.path.realpath(path) == os.path.realpath(log):
         sentence = f"{printable(path)} is the log itself; a report is not written over it."
         raise ProfileError("output", sentence, "give the report another name", EXIT_USAGE)

@@ -2,68 +2,27 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
 import shutil
 import time
 from collections import deque
 from collections.abc import Callable
 from statistics import median
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
-from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.capture.model import CaptureResult
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.cli.arguments.capture import Condition
 from tpuprof.tui.cli.common import note
 from tpuprof.tui.draw.format import duration
 
-if TYPE_CHECKING:
-    from tpuprof.parsers.capture.model import CaptureResult
-
-_DURATION = re.compile(r"([0-9]{1,6})(s|m|h)")
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
-_CONDITION = re.compile(r"step\s*>\s*([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(x|ms|s)")
-_PS = {"ms": 10**9, "s": 10**12}
 _MOST_FAILURES = 3
 _PAUSE_SECONDS = 2.0
 _PASSING = ("no_server", "no_answer", "another_session", "connection_lost", "deadline")
 """Failures that may be over a moment later."""
 
-Capture = Callable[[], "CaptureResult"]
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """When a run is worth keeping: its step is longer than `limit`.
-
-    Attributes:
-        limit: picoseconds or, where it `is_ratio`, times the median step of the runs before.
-    """
-
-    limit: float
-    is_ratio: bool
-
-    def holds(self, step_ps: float, before: list[float]) -> bool:
-        """Whether a step time is beyond the limit; a ratio needs a run before."""
-        if not self.is_ratio:
-            return step_ps > self.limit
-        return bool(before) and step_ps > self.limit * median(before)
-
-
-def seconds_of(text: str) -> int:
-    """Seconds of ``30s``, ``10m`` or ``2h``."""
-    match = _DURATION.fullmatch(text)
-    if not match or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 30s, 10m or 2h")
-    return int(match[1]) * _SECONDS[match[2]]
-
-
-def condition_of(text: str) -> Condition:
-    """The condition in ``step>1.2x``, ``step>250ms`` or ``step>2s``."""
-    match = _CONDITION.fullmatch(text.strip())
-    if not match or not float(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no condition such as 'step>1.2x' or 'step>250ms'")
-    return Condition(float(match[1]) * _PS.get(match[2], 1), match[2] == "x")
+Capture = Callable[[], CaptureResult]
 
 
 def tried(capture: Capture, retries: int, pause: Callable[[float], None] = time.sleep) -> CaptureResult:
@@ -139,9 +98,6 @@ def repeated(
 
 def step_time(run_path: str) -> float | None:
     """Median step time of a run in picoseconds; None where it has no steps."""
-    from tpuprof.parsers.files.logdir import open_logdir  # noqa: PLC0415 - numpy and protobuf
-    from tpuprof.parsers.session.session import Session  # noqa: PLC0415
-
     time_of_steps = Session(open_logdir(run_path).find_run(None)).overview().performance.step_time
     return None if time_of_steps is None else float(time_of_steps.median_ps)
 

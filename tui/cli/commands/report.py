@@ -4,79 +4,26 @@ from __future__ import annotations
 
 import argparse
 import gc
-import re
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
-from tpuprof.tui.cli import common
-from tpuprof.tui.cli.common import PROGRAM, UsageParser
+from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
+from tpuprof.parsers.files.recognise import may_be_hlo
+from tpuprof.parsers.session import live_arrays
+from tpuprof.tui.cli import common, printing
+from tpuprof.tui.cli.arguments.options import PROGRAM
+from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
-from tpuprof.tui.report.page import FORMATS, OF_SOME_PAGES, WITHOUT_WARNINGS, Asked
+from tpuprof.tui.report.output import Produce
+from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Asked
+from tpuprof.tui.terminal.custom import Config
 
-if TYPE_CHECKING:  # imported when a page needs them
-    from tpuprof.parsers.files.logdir import Logdir, Run
+if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
-    from tpuprof.tui.report.output import Produce
-    from tpuprof.tui.terminal.custom import Config
 
 HELP = f"{PROGRAM} report --help"
-SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
-"""Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
-
-GROUPED_BY = ("source", "function", "stack", "device", "kind")
-"""What live arrays can be grouped by, `parsers.memory.live_arrays.BY`."""
-
-_MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
-
-
-def report_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> argparse.ArgumentParser:
-    """The arguments of the command."""
-    what = "Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key."
-    parser = common.new_parser(parser_class, "report", what)
-    parser.add_argument("page", metavar="PAGE", help=", ".join(PAGE_NAMES))
-    common.add_choice_of_profile(parser)
-    common.add_reading(parser)
-    formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz; "
-    formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto"
-    parser.add_argument("--format", choices=(*FORMATS, *OF_SOME_PAGES), default="text", help=formats)
-    rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
-    parser.add_argument("--limit", type=common.whole_number, metavar="N", help=rows)
-    parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
-    common.add_width(parser)
-    common.add_look(parser)
-    common.add_debug(parser)
-    describe = "print the page's keys instead: unit, meaning, when it is null (text or json)"
-    parser.add_argument("--describe", action="store_true", help=describe)
-    facts = "of the page runs: step time, device, modules of each run too; some 10 ms a run"
-    parser.add_argument("--facts", action="store_true", help=facts)
-    timeline = parser.add_argument_group("timeline", "Its events instead of its tracks:")
-    begin = "from this instant on, milliseconds on the trace's clock"
-    timeline.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
-    timeline.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="up to this instant")
-    timeline.add_argument("--track", metavar="NAME", help="of tracks with NAME in their section / name")
-    graph = parser.add_argument_group("graph", "Of which op, in which module, how far around it:")
-    op = "name of an HLO op or framework op (default: the one that takes most time)"
-    graph.add_argument("--op", metavar="NAME", help=op)
-    around = "steps over operands and users (default: 1)"
-    graph.add_argument("--around", type=common.whole_number, metavar="N", help=around)
-    memory = parser.add_argument_group("memory", "Which compiled module, and which memory:")
-    module = "name, or name(program id) (default: the one with the largest HBM peak)"
-    memory.add_argument("--module", metavar="MODULE", help=module)
-    common.add_device(memory)
-    by = "of the page live-arrays: what is put together (default: source)"
-    memory.add_argument("--by", choices=GROUPED_BY, metavar="BY", help=f"{by}: {', '.join(GROUPED_BY)}")
-    memory.add_argument("--space", choices=SPACES, metavar="SPACE", help=f"{', '.join(SPACES)} (default: hbm)")
-    return parser
-
-
-def _milliseconds(text: str) -> int:
-    """Milliseconds as picoseconds, exactly; what is finer is cut."""
-    if not _MILLISECONDS.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 0 on, such as 12.5")
-    whole, _, part = text.partition(".")
-    return int(whole or "0") * 10**9 + int(part[:9].ljust(9, "0"))
 
 
 def run_report(args: argparse.Namespace) -> int:
@@ -90,23 +37,23 @@ def run_report(args: argparse.Namespace) -> int:
     _check_options(args, page)
     args.path, config = common.existing(args.path), common.configured(args)
     logdir, only_hlo = _opened(args.path, page)
-    common.check_output(args, logdir)
+    printing.check_output(args, logdir)
     is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
-    common.write_report(args, _printed(args, config, page, logdir, only_hlo), is_packed)
+    printing.write_report(args, _printed(args, config, page, logdir, only_hlo), is_packed)
     return EXIT_OK
 
 
 def _describe(args: argparse.Namespace, page: Page) -> int:
     """Prints what the page's keys mean."""
-    from tpuprof.tui.report.describe import describe_json, describe_text  # noqa: PLC0415
+    from tpuprof.tui.report.describe import describe_json, describe_text  # noqa: PLC0415 - for --describe
 
     if args.format not in ("text", "json"):
         raise ProfileError("usage", f"--describe has no format {args.format}.", "--format json", EXIT_USAGE)
     report = page.load_report()
     if args.format == "text":
-        common.write_report(args, describe_text(page.name, report, common.report_look(args)))
+        printing.write_report(args, describe_text(page.name, report, printing.report_look(args)))
     else:
-        common.write_report(args, describe_json(page.name, report))
+        printing.write_report(args, describe_json(page.name, report))
     return EXIT_OK
 
 
@@ -123,10 +70,10 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
                 raise ProfileError("usage", sentence, HELP, EXIT_USAGE)
     options = {name: getattr(args, name) for name in page.options}
     page.load_report().check(options, args.format, args.limit)
-    if args.format == "perfetto" and common.output_file(args) is None and sys.stdout.isatty():
+    if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto is nothing to read on a terminal."
         raise ProfileError("usage", sentence, "--output trace.json.gz", EXIT_USAGE)
-    if args.format == "proto" and common.output_file(args) is None:
+    if args.format == "proto" and printing.output_file(args) is None:
         sentence = "A protocol buffer is nothing to print."
         raise ProfileError("usage", sentence, "--output module.hlo_proto.pb", EXIT_USAGE)
     for name in ("host", "core"):
@@ -136,32 +83,30 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
 
 def _opened(path: str, page: Page) -> tuple[Logdir, bool]:
     """Where the path leads, and whether that is to compiled modules without a profile."""
-    from tpuprof.parsers.session import live_arrays  # noqa: PLC0415
-
     if page.is_of_arrays:
         return live_arrays.open_arrays(path), False
     if (arrays := live_arrays.leads_to_arrays(path)) is not None:
         raise live_arrays.no_page_of_arrays(arrays, page.name)
     if page.is_of_memory:
-        from tpuprof.parsers.session.hlo import leads_to_hlo, open_hlo, without_allocators  # noqa: PLC0415
+        from tpuprof.parsers.session import hlo  # noqa: PLC0415 - numpy and protobuf
 
-        if leads_to_hlo(path):
+        if hlo.leads_to_hlo(path):
             if not page.takes_hlo:
-                raise without_allocators()
-            return open_hlo(path), True
-    from tpuprof.parsers.files.logdir import local_path, open_logdir  # noqa: PLC0415
-
+                raise hlo.without_allocators()
+            return hlo.open_hlo(path), True
     try:
         return open_logdir(path), False
     except ProfileError:
-        from tpuprof.parsers.files.recognise import may_be_hlo  # noqa: PLC0415
-
-        if may_be_hlo(local_path(path)):
-            from tpuprof.parsers.session.hlo import leads_to_hlo, no_page_of_modules  # noqa: PLC0415
-
-            if leads_to_hlo(path):
-                raise no_page_of_modules(path, page.name) from None
+        _refuse_modules(path, page)
         raise
+
+
+def _refuse_modules(path: str, page: Page) -> None:
+    """Raises where a path that leads to no profile leads to compiled modules, which do not have the page."""
+    from tpuprof.parsers.session import hlo  # noqa: PLC0415 - numpy and protobuf
+
+    if may_be_hlo(local_path(path)) and hlo.leads_to_hlo(path):
+        raise hlo.no_page_of_modules(path, page.name) from None
 
 
 def _printed(
@@ -169,14 +114,14 @@ def _printed(
 ) -> str | Iterable[str] | Produce:
     """Reads the page and hands it to the writer of the format."""
     report = page.load_report()
-    with common.decoding_shown() as on_progress:
+    with decoding_shown() as on_progress:
 
         def session(run: Run) -> Session:
-            from tpuprof.parsers.session.session import Session  # noqa: PLC0415 - numpy and protobuf
+            from tpuprof.tui.cli.reading import session_of  # noqa: PLC0415 - numpy
 
-            return Session(run, on_progress, scheduler=args.scheduler, cache=common.host_cache(args, config))
+            return session_of(run, args, config, on_progress)
 
-        look, options = common.report_look(args), {name: getattr(args, name) for name in page.options}
+        look, options = printing.report_look(args), {name: getattr(args, name) for name in page.options}
         asked = Asked(logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, args.core)
         content = report.read(asked)
         made = report.writers[args.format](content, asked)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.parsers.memory.model import CMEM, HBM, HOST, SFLAG, SMEM, SPARSE_CORE, VMEM, Capacity
-from tpuprof.parsers.memory.modules.capacity import capacity_of, generation_of
+from tpuprof.parsers.memory.modules.capacity import capacity_of
 
 GIB, MIB = 2**30, 2**20
 

@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.made.oom import MESSAGE
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
-from tpuprof.tui.cli.commands.oom import oom_parser, run_oom
+from tpuprof.tui.cli.arguments.oom import oom_parser
+from tpuprof.tui.cli.commands.oom import run_oom
 from tpuprof.tui.cli.main import main
 
 

@@ -26,7 +26,7 @@ from tpuprof.parsers.base.errors import (
 )
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
-from tpuprof.tui.cli.common import PIPE_WIDTH
+from tpuprof.tui.cli.printing import PIPE_WIDTH
 from tpuprof.tui.demo import demo_path
 
 # --- reports

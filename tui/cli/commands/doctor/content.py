@@ -14,8 +14,8 @@ from tpuprof.parsers.files.folder_search import files_beside
 from tpuprof.parsers.files.logdir import Run, local_path, open_logdir
 from tpuprof.parsers.files.recognise import may_be_hlo
 from tpuprof.parsers.session.live_arrays import leads_to_arrays
+from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor.parts import Part, Row
-from tpuprof.tui.cli.common import PROGRAM
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import duration, size, utc
 

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import masked
-from tpuprof.tui.cli.common import PROGRAM
+from tpuprof.tui.cli.arguments.options import PROGRAM
 
 SCHEMA = "tpuprof.doctor/1"
 WIDTH = 80

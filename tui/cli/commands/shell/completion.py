@@ -6,24 +6,11 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from tpuprof.parsers.base.errors import EXIT_OK
-from tpuprof.tui.cli.commands.shell.grammar import SHELLS, Argument, Command, commands
-from tpuprof.tui.cli.common import DEMO, PROGRAM, new_parser
+from tpuprof.tui.cli.arguments.options import DEMO, PROGRAM
+from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
 from tpuprof.tui.report.output import write_stdout
 
 _FUNCTION = "_" + PROGRAM.replace("-", "_")
-
-_EPILOG = f"""bash:  {PROGRAM} completion bash > ~/.local/share/bash-completion/completions/{PROGRAM}
-zsh:   {PROGRAM} completion zsh > ~/.zfunc/_{PROGRAM}     (a folder of $fpath, before compinit)
-fish:  {PROGRAM} completion fish > ~/.config/fish/completions/{PROGRAM}.fish
-"""
-
-
-def completion_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """The command's arguments."""
-    what = "Prints the script with which a shell completes commands, options and their values."
-    parser = new_parser(parser_class, "completion", what, _EPILOG)
-    parser.add_argument("shell", choices=SHELLS, help="which shell")
-    return parser
 
 
 def run_completion(args: argparse.Namespace) -> int:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from importlib import import_module
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.cli.common import UsageParser
-from tpuprof.tui.cli.main import COMMANDS, app_parser, memory_parser
+from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGE_NAMES
-
-SHELLS = ("bash", "zsh", "fish")
 
 _FOLDERS = ("--logdir",)
 _FILES = ("--output", "--arrays")
@@ -59,14 +55,7 @@ class Command:
 
 def commands() -> tuple[Command, ...]:
     """All commands; the one without a word comes first."""
-    return (_command("", app_parser()), _command("memory", memory_parser()), *map(_loaded, COMMANDS))
-
-
-def _loaded(name: str) -> Command:
-    parser: argparse.ArgumentParser = getattr(
-        import_module(f"tpuprof.tui.cli.commands.{COMMANDS[name]}"), f"{name}_parser"
-    )(UsageParser)
-    return _command(name, parser)
+    return tuple(_command(name, command.parser()) for name, command in COMMANDS.items())
 
 
 def _command(name: str, parser: argparse.ArgumentParser) -> Command:

@@ -16,8 +16,9 @@ from tpuprof.parsers.base.errors import (
     EXIT_UNREADABLE,
     EXIT_USAGE,
 )
+from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
-from tpuprof.tui.cli.common import PROGRAM, new_parser, version_of
+from tpuprof.tui.cli.common import version_of
 from tpuprof.tui.report.output import write_stdout
 
 _EXIT_CODES = {
@@ -30,15 +31,6 @@ _EXIT_CODES = {
     EXIT_CAPTURE_FAILED: "nothing was captured",
     EXIT_INTERRUPTED: "interrupted; 128 and the number of any other signal that ended it",
 }
-
-_EPILOG = f"""read it:     {PROGRAM} man | man -l -
-install it:  {PROGRAM} man > ~/.local/share/man/man1/{PROGRAM}.1
-"""
-
-
-def man_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """The command's arguments: none."""
-    return new_parser(parser_class, "man", "Prints the manual page, in roff.", _EPILOG)
 
 
 def run_man(_: argparse.Namespace) -> int:

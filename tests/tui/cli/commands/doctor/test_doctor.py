@@ -23,11 +23,12 @@ from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_NOT_FOUND, EXI
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session import run_facts as facts_module
 from tpuprof.parsers.session.run_facts import RunFacts
+from tpuprof.tui.cli.arguments.doctor import doctor_parser
+from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import command, machine
-from tpuprof.tui.cli.commands.doctor.command import doctor_parser, doctor_report, run_doctor
+from tpuprof.tui.cli.commands.doctor.command import doctor_report, run_doctor
 from tpuprof.tui.cli.commands.doctor.content import MOST_RUNS, lacking
 from tpuprof.tui.cli.commands.doctor.parts import WIDTH, Mask, Part, Row, fenced
-from tpuprof.tui.cli.common import PROGRAM
 from tpuprof.tui.demo import demo_path
 
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/somebody"}
@@ -134,7 +135,7 @@ def test_extras_say_what_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_extras_are_those_of_the_package() -> None:
     """All that are for users, with their packages."""
-    text = (Path(__file__).parents[4] / "pyproject.toml").read_text()
+    text = (Path(__file__).parents[5] / "pyproject.toml").read_text()
     listed = text.split("[project.optional-dependencies]")[1].split("[project.scripts]")[0]
     offered = dict(re.findall(r"^(\w+) = \[(.*)\]", listed, re.MULTILINE))
     for_users = {name: words for name, words in offered.items() if name not in ("test", "xprof", "jax", "dev")}

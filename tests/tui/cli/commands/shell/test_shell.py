@@ -10,9 +10,11 @@ import pytest
 
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.tui.cli import main as cli
+from tpuprof.tui.cli.arguments.shell import SHELLS
 from tpuprof.tui.cli.commands.shell.completion import completion
-from tpuprof.tui.cli.commands.shell.grammar import SHELLS, Argument, Command, commands
+from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
 from tpuprof.tui.cli.commands.shell.man import manual
+from tpuprof.tui.cli.table import COMMANDS, WITHOUT_WORD
 from tpuprof.tui.pages import PAGE_NAMES
 
 HARMFUL = 'it\'s [a] `b` $(touch owned); \\ : "c" *'
@@ -39,7 +41,7 @@ def asked(folder: Path, *words: str, known: tuple[Command, ...] | None = None) -
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_bash_offers_what_goes_there(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
-    assert set(asked(tmp_path, "")) == {"demo", "memory", *cli.COMMANDS}
+    assert set(asked(tmp_path, "")) == {"demo", *COMMANDS} - {WITHOUT_WORD}
     assert asked(tmp_path, "report", "over") == ["overview"]
     assert asked(tmp_path, "report", "") == list(PAGE_NAMES)
     assert asked(tmp_path, "report", "ops", "--format", "") == [
@@ -90,6 +92,6 @@ def test_the_manual_has_no_request_by_accident(capsys: pytest.CaptureFixture[str
     page = capsys.readouterr().out
     requests = {line.split()[0] for line in page.splitlines() if line.startswith((".", "'"))}
     assert requests == {".TH", ".SH", ".B", ".br", ".TP", ".PP", ".nf", ".fi"}
-    assert all(f".SH {name.upper()}" in page for name in (*cli.COMMANDS, "memory"))
+    assert all(f".SH {name.upper()}" in page for name in COMMANDS if name != WITHOUT_WORD)
     dotted = Command("x", ".so /etc/passwd", "", (), ())
     assert "\n\\&.so /etc/passwd\n" in manual((commands()[0], dotted), "1")

@@ -30,7 +30,8 @@ from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression
 from tpuprof.parsers.session.session import Session
-from tpuprof.tui.cli.commands.diff import diff_parser, run_diff
+from tpuprof.tui.cli.arguments.diff import diff_parser
+from tpuprof.tui.cli.commands.diff.command import run_diff
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.page import Format, Look
 
@@ -264,7 +265,8 @@ def test_a_report_goes_to_a_file(logdir: Path, tmp_path: Path, capsys: pytest.Ca
 def test_nothing_imports_textual(logdir: Path) -> None:
     program = (
         "import sys\n"
-        "from tpuprof.tui.cli.commands.diff import diff_parser, run_diff\n"
+        "from tpuprof.tui.cli.arguments.diff import diff_parser\n"
+        "from tpuprof.tui.cli.commands.diff.command import run_diff\n"
         f"run_diff(diff_parser().parse_args([{str(logdir)!r}, '--format', 'text']))\n"
         "assert not any(name.partition('.')[0] in ('textual', 'rich') for name in sys.modules)\n"
     )

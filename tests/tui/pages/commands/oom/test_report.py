@@ -15,7 +15,8 @@ from tests.support.made.oom import ADVICE, BUFFERS, LOAD, NEED, REPORT, TOGGLES,
 from tpuprof.parsers.memory.oom import triage
 from tpuprof.parsers.memory.oom.advice import advice
 from tpuprof.parsers.memory.oom.model import Need, OomLog, OomReport
-from tpuprof.tui.cli.commands.oom import OOM_FORMATS, shown_name
+from tpuprof.tui.cli.arguments.oom import OOM_FORMATS
+from tpuprof.tui.cli.commands.oom import shown_name
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.page import Look
 

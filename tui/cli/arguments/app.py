@@ -1,0 +1,52 @@
+"""Arguments of the command that opens the app, which has no word of its own, and of `memory`."""
+
+from __future__ import annotations
+
+import argparse
+
+from tpuprof.tui.cli.arguments import options
+from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser
+from tpuprof.tui.pages import PAGE_NAMES
+
+_COMMAND_HELP = f"""commands:
+  {PROGRAM} PATH                  open a logdir, a profile, an archive of one, an XLA dump, or a log with an error
+  {PROGRAM} demo                  look around in the bundled demo profile; reports take it too
+  {PROGRAM} oom LOG               find out-of-memory errors in a log (- for standard input): why, and what to do
+  {PROGRAM} capture HOST:PORT     ask a running program for a profile, and open it
+  {PROGRAM} live [HOST:PORT]      show how busy the chips of a running program are; C captures a profile
+  {PROGRAM} memory PATH           open the memory tab: of a profile, an HLO proto or an --xla_dump_to folder
+  {PROGRAM} report PAGE [PATH]    print a page: {", ".join(PAGE_NAMES)}
+  {PROGRAM} diff A [B]            compare two runs: what changed, and what is noise; two memory.prof: what leaks
+  {PROGRAM} doctor [PATH]         print what is installed, what this terminal can do, what PATH holds and lacks
+  {PROGRAM} config                print a config file to begin with: theme, keys, columns, cache
+  {PROGRAM} completion SHELL      print what completes commands in bash, zsh or fish; man: the manual page
+
+A folder that is named like a command: ./report
+"""
+
+
+def app_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> argparse.ArgumentParser:
+    """The arguments of the screen's command, which has no word of its own."""
+    form = argparse.RawDescriptionHelpFormatter
+    what = "Reads XProf/TensorBoard profiles of TPU programs in the terminal."
+    parser = parser_class(PROGRAM, description=what, epilog=_COMMAND_HELP, formatter_class=form, allow_abbrev=False)
+    options.add_choice_of_profile(parser)
+    latest = "open the newest run whenever one comes; wait for one where there is none yet; needs a terminal"
+    parser.add_argument("--latest", action="store_true", help=latest)
+    options.add_reading(parser)
+    options.add_screen(parser)
+    options.add_debug(parser)
+    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--json", action="store_true", help="with --version: as JSON, with what it runs on")
+    return parser
+
+
+def memory_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> argparse.ArgumentParser:
+    """The arguments of the command `memory`."""
+    parser = options.new_parser(parser_class, "memory", "Opens the memory tab. Without a terminal it prints the page.")
+    where = "as for profiles; or an HLO proto, or a folder written with --xla_dump_to"
+    options.add_choice_of_profile(parser, where)
+    options.add_device(parser)
+    options.add_screen(parser)
+    options.add_debug(parser)
+    return parser

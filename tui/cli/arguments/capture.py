@@ -1,0 +1,130 @@
+"""Arguments of the command `capture`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from functools import partial
+from statistics import median
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.capture import model
+from tpuprof.parsers.capture.model import CaptureOptions
+from tpuprof.tui.cli.arguments import options
+from tpuprof.tui.cli.arguments.options import PROGRAM, whole_number
+
+_DURATION = re.compile(r"([0-9]{1,6})(s|m|h)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_CONDITION = re.compile(r"step\s*>\s*([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(x|ms|s)")
+_PS = {"ms": 10**9, "s": 10**12}
+_EPILOG = f"""the program starts the server, once, before its training loop:
+  JAX          jax.profiler.start_server(9012)
+  PyTorch/XLA  import torch_xla.debug.profiler as xp; server = xp.start_server(9012)
+  TensorFlow   tf.profiler.experimental.server.start(9012)
+
+examples:
+  {PROGRAM} capture localhost:9012
+  {PROGRAM} capture host0:9012 host1:9012 --ms 5000 --logdir gs-mount/run1
+  {PROGRAM} capture @workers:9012           every worker in TPU_WORKER_HOSTNAMES, as a slice sets it
+  {PROGRAM} capture --continuous on localhost:9012
+  {PROGRAM} capture --snapshot --every 1m --when 'step>1.2x' localhost:9012
+
+It asks the addresses given and nothing else, without encryption; reach another machine's server with ssh -L.
+"""
+
+
+def capture_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """The command's options."""
+    what = "Asks running JAX, PyTorch/XLA or TensorFlow programs for a profile, writes it as a new run of the "
+    what += "logdir, prints the run's path and opens it."
+    parser = options.new_parser(parser_class, "capture", what, _EPILOG)
+    defaults = CaptureOptions()
+    parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers; all into one run")
+    length = f"how long to trace, in milliseconds (default: {defaults.duration_ms})"
+    to_trace = partial(whole_number, least=1, most=model.LONGEST_MS)
+    parser.add_argument("--ms", type=to_trace, default=defaults.duration_ms, metavar="MS", help=length)
+    where = "a local folder; the run lands in DIR/plugins/profile, where XProf looks for it (default: .)"
+    parser.add_argument("--logdir", default=".", metavar="DIR", help=where)
+    parser.add_argument("--no-open", action="store_true", help="only write the run and print its path")
+    delay = "wait so long before tracing, once the servers were reached"
+    to_wait = partial(whole_number, most=model.LONGEST_MS)
+    parser.add_argument("--delay-ms", type=to_wait, default=0, metavar="MS", help=delay)
+    patience = f"how long the data may take after that (default: {defaults.grace_seconds:g} s), and a server to answer "
+    patience += f"at first, {defaults.connect_seconds:g} s at most"
+    in_a_day, grace = partial(whole_number, least=1, most=86_400), int(defaults.grace_seconds)
+    parser.add_argument("--wait", type=in_a_day, default=grace, metavar="SECONDS", help=patience)
+    tracers = parser.add_argument_group("tracers", "What is traced, as in XProf's dialogue:")
+    level = partial(whole_number, most=model.HIGHEST_LEVEL)
+    for name, default, levels in (
+        ("host", defaults.host_tracer_level, "0 off, 1 annotations, 2 costly runtime calls too, 3 all"),
+        ("device", defaults.device_tracer_level, "0 off, 1 on"),
+        ("python", defaults.python_tracer_level, "0 off, 1 every Python call, which slows the program"),
+    ):
+        meaning = f"{levels} (default: {default})"
+        tracers.add_argument(f"--{name}-tracer-level", type=level, default=default, metavar="N", help=meaning)
+    option = "an option of the profiler's own, such as tpu_trace_mode=TRACE_COMPUTE_AND_SYNC; true, false and whole "
+    option += "numbers are taken as such, key:string=5 as text"
+    tracers.add_argument("--option", action="append", type=_option, default=[], metavar="KEY=VALUE", help=option)
+    _add_watching(parser)
+    look = parser.add_argument_group("look", "Of the screen that opens:")
+    options.add_screen(look)
+    options.add_debug(parser)
+    return parser
+
+
+def _add_watching(parser: argparse.ArgumentParser) -> None:
+    watching = parser.add_argument_group("watching", "A long job, and the seconds before a slowdown:")
+    kept = "take what the server has kept of its last seconds, instead of tracing from now on"
+    watching.add_argument("--snapshot", action="store_true", help=kept)
+    switch = "have the servers keep their last seconds from now on, or no longer; no other capture goes meanwhile"
+    watching.add_argument("--continuous", choices=("on", "off"), help=switch)
+    again = "capture again after this time, such as 30s, 10m or 2h, until ctrl+C"
+    watching.add_argument("--every", type=seconds_of, metavar="TIME", help=again)
+    most = "of the runs that --every writes keep the newest N (default: all)"
+    watching.add_argument("--keep", type=partial(whole_number, least=1), default=0, metavar="N", help=most)
+    when = "with --every: keep only the run whose step is longer, 'step>1.2x' the usual or 'step>250ms', and open it"
+    watching.add_argument("--when", type=condition_of, metavar="CONDITION", help=when)
+    retries = "try again so often where no server is there yet, or another capture is on (default: 0)"
+    watching.add_argument("--retries", type=partial(whole_number, most=1000), default=0, metavar="N", help=retries)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """When a run is worth keeping: its step is longer than `limit`.
+
+    Attributes:
+        limit: picoseconds or, where it `is_ratio`, times the median step of the runs before.
+    """
+
+    limit: float
+    is_ratio: bool
+
+    def holds(self, step_ps: float, before: list[float]) -> bool:
+        """Whether a step time is beyond the limit; a ratio needs a run before."""
+        if not self.is_ratio:
+            return step_ps > self.limit
+        return bool(before) and step_ps > self.limit * median(before)
+
+
+def seconds_of(text: str) -> int:
+    """Seconds of ``30s``, ``10m`` or ``2h``."""
+    match = _DURATION.fullmatch(text)
+    if not match or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 30s, 10m or 2h")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def condition_of(text: str) -> Condition:
+    """The condition in ``step>1.2x``, ``step>250ms`` or ``step>2s``."""
+    match = _CONDITION.fullmatch(text.strip())
+    if not match or not float(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no condition such as 'step>1.2x' or 'step>250ms'")
+    return Condition(float(match[1]) * _PS.get(match[2], 1), match[2] == "x")
+
+
+def _option(text: str) -> tuple[str, model.OptionValue]:
+    try:
+        return model.parse_option(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(printable(str(error))) from None

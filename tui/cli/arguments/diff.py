@@ -1,0 +1,55 @@
+"""Arguments of the command `diff`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from tpuprof.tui.cli.arguments import options
+from tpuprof.tui.cli.arguments.options import PROGRAM
+from tpuprof.tui.report.page import FORMATS
+
+_PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
+
+EXAMPLE = f"{PROGRAM} diff before.prof after.prof"
+_EPILOG = f"""A is before, B after; each is whatever `{PROGRAM} PATH` takes. Two runs of one logdir:
+  {PROGRAM} diff LOGDIR --run-a 2026_11_19 --run-b 2026_11_20
+Without B, A's newest run is compared with the one before it. What leaks, by two device memory profiles:
+  {EXAMPLE}
+
+exit codes of --fail-on-regression:
+  0  not slower by more than that, or by no more than noise
+  6  slower: the typical step, or the mean step; or live memory grew by more than that
+  4  step times, or their noise, are unknown, or the programs are different: nothing can be said
+"""
+
+
+def diff_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """The command's options."""
+    what = "Compares two runs, a step and core: step time, ops, classes of ops, memory; says what is noise."
+    parser = options.new_parser(parser_class, "diff", what, _EPILOG)
+    parser.add_argument("before", metavar="A", help="logdir, run, file or glob: the run before")
+    parser.add_argument("after", nargs="?", metavar="B", help="the run after (default: another run of A)")
+    parser.add_argument("--run-a", metavar="RUN", help="name of A's run, or its beginning (default: the newest)")
+    parser.add_argument("--run-b", metavar="RUN", help="name of B's run, or its beginning (default: the newest)")
+    parser.add_argument("--host", metavar="HOST", help="one host of both only (default: all merged)")
+    options.add_core(parser)
+    workers = "read the hosts on the workers of a Dask cluster, host:port, all but the ops of steps; same paths there"
+    options.add_reading(parser, workers)
+    options.add_report(parser, parser, FORMATS)
+    rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
+    parser.add_argument("--limit", type=options.whole_number, default=0, metavar="N", help=rows)
+    fail = "exit with code 6 where steps got slower by more than PERCENT and by more than noise"
+    parser.add_argument("--fail-on-regression", type=_percent, metavar="PERCENT", help=fail.replace("%", "%%"))
+    options.add_width(parser)
+    options.add_screen(parser)
+    options.add_debug(parser)
+    return parser
+
+
+def _percent(text: str) -> float:
+    """A fraction, of ``5%`` or ``5``."""
+    percentage = _PERCENT.fullmatch(text)
+    if percentage is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 on, such as 5%")
+    return float(percentage[1]) / 100

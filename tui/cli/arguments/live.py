@@ -1,0 +1,40 @@
+"""Arguments of the command `live`."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from tpuprof.tui.cli.arguments import options
+from tpuprof.tui.cli.arguments.options import PROGRAM, whole_number
+
+_SLOWEST_SECONDS = 3_600
+_EPILOG = f"""without an address it asks localhost:8431, or the ports in TPU_RUNTIME_METRICS_PORTS: the service that
+tpu-info reads, which every TPU program serves on its own machine. C takes a profile of the program at --server:
+
+  {PROGRAM} live
+  {PROGRAM} live --server localhost:9012 --logdir ~/logs
+  {PROGRAM} live --format json --count 60 > duty.jsonl
+"""
+
+
+def live_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """The command's options."""
+    what = "Shows how busy the chips of a running program are and what memory they use; C captures a profile."
+    parser = options.new_parser(parser_class, "live", what, _EPILOG)
+    parser.add_argument("addresses", nargs="*", metavar="HOST:PORT", help="metric services of runtimes")
+    seconds = partial(whole_number, least=1, most=_SLOWEST_SECONDS)
+    parser.add_argument("--every", type=seconds, default=1, metavar="SECONDS", help="between readings (default: 1)")
+    lines = "print a reading after the other instead of opening the screen; text and JSON are a line each"
+    parser.add_argument("--format", choices=("text", "json", "md"), help=lines)
+    parser.add_argument(
+        "--count", type=whole_number, default=0, metavar="N", help="print so many lines (default: no end)"
+    )
+    server = "the program's profiler server, for C (default: localhost:9012)"
+    parser.add_argument("--server", default="localhost:9012", metavar="HOST:PORT", help=server)
+    parser.add_argument("--logdir", default=".", metavar="DIR", help="where a capture lands (default: .)")
+    options.add_width(parser)
+    options.add_screen(parser)
+    options.add_debug(parser)
+    parser.set_defaults(output=None)
+    return parser

@@ -1,0 +1,142 @@
+"""What the arguments of the commands share: usage errors, and options that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from typing import NoReturn
+
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.tpus import generation_of
+from tpuprof.tui.app.options import COLOR_CHOICES
+from tpuprof.tui.terminal.custom import THEMES
+
+PROGRAM = "tpuprof-tui"
+DEMO = "demo"
+"""The path that stands for the bundled demo profile."""
+STREAM = "-"
+"""The file name that stands for standard input or output."""
+MOST_WIDTH = 10_000
+"""Cells of the widest text report."""
+
+_HERE = "."
+"""Where profiles are looked for if no path is given."""
+
+
+class UsageParser(argparse.ArgumentParser):
+    """Raises usage errors in the form of all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """A usage error."""
+        raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help", EXIT_USAGE)
+
+
+def new_parser(
+    kind: type[argparse.ArgumentParser], command: str, description: str, more: str = ""
+) -> argparse.ArgumentParser:
+    """A command's parser; what more there is stands as it is at the end of its help."""
+    form = argparse.RawDescriptionHelpFormatter if more else argparse.HelpFormatter
+    return kind(f"{PROGRAM} {command}", None, description, more or None, formatter_class=form, allow_abbrev=False)
+
+
+def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Characters and colours, of a report or the screen."""
+    parser.add_argument("--ascii", action="store_true", default=None, help="draw with ASCII characters only")
+    parser.add_argument("--color", choices=COLOR_CHOICES, default="auto", help="default: auto")
+
+
+def add_screen(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """How the screen looks, and whether it follows the mouse."""
+    add_look(parser)
+    colours = "default: auto, dark or light by the terminal; or by the file of tpuprof-tui config"
+    parser.add_argument("--theme", choices=THEMES, help=colours)
+    parser.add_argument("--mouse", action="store_true", default=None, help="follow the mouse, over SSH too")
+    parser.add_argument("--no-mouse", dest="mouse", action="store_false", help="leave the mouse to the terminal")
+
+
+def add_width(parser: argparse.ArgumentParser) -> None:
+    """How wide a text report is."""
+    cells = partial(whole_number, most=MOST_WIDTH)
+    parser.add_argument("--width", type=cells, default=0, metavar="CELLS", help="width of a text report")
+
+
+def add_report(
+    parser: argparse.ArgumentParser, forms: argparse.ArgumentParser | argparse._ArgumentGroup, formats: Sequence[str]
+) -> None:
+    """A report instead of the screen: its format, to `forms`, and where it goes."""
+    forms.add_argument("--format", choices=formats, help="print a report instead of opening the screen")
+    for form in ("json", "md"):
+        forms.add_argument(f"--{form}", dest="format", action="store_const", const=form, help=f"--format {form}")
+    parser.add_argument("--output", metavar="FILE", help="write the report to FILE instead of standard output")
+
+
+def add_debug(parser: argparse.ArgumentParser) -> None:
+    """Tracebacks; `cli` itself looks for it."""
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+
+
+def add_device(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """For which TPU compiled modules are."""
+    device = "the TPU that HLO files are for, such as v5e or v6e; a profile says it itself"
+    parser.add_argument("--device", metavar="TPU", type=_device, help=device)
+
+
+def _device(text: str) -> str:
+    """A type of TPU as profiles write it, of ``v5e`` or ``TPU v5e``."""
+    generation = generation_of(text) or generation_of(f"TPU {text}")
+    if generation is None:
+        raise argparse.ArgumentTypeError(f"no memory is known of {text!r}; one of: v2 v3 v4 v5e v5p v6e 7x")
+    return generation
+
+
+class _Path(argparse.Action):
+    """The path, in its place or behind `--logdir`; argparse hands over the default where none stands in its place."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        _: str | None = None,
+    ) -> None:
+        if values == _HERE:
+            return
+        if namespace.path != _HERE:
+            parser.error(f"two paths were given: {namespace.path} and {values}")
+        namespace.path = values
+
+
+def add_choice_of_profile(
+    parser: argparse.ArgumentParser, where: str = "logdir, any folder above it, run, file or glob (default: .)"
+) -> None:
+    """Which profile, and of which run and host."""
+    parser.add_argument("path", nargs="?", default=_HERE, metavar="PATH", action=_Path, help=where)
+    parser.add_argument("--logdir", dest="path", metavar="DIR", default=_HERE, action=_Path, help="the same as PATH")
+    parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
+    parser.add_argument("--host", metavar="HOST", help="one host only (default: all merged; of the timeline the first)")
+    add_core(parser)
+
+
+def add_core(parser: argparse.ArgumentParser) -> None:
+    """Of which core."""
+    core = "one core only, HOST:2, or one chip, HOST:chip1; with one host 2 will do (default: all)"
+    parser.add_argument("--core", metavar="CORE", help=core)
+
+
+def add_reading(
+    parser: argparse.ArgumentParser,
+    workers: str = "read the hosts on the workers of a Dask cluster, host:port; they must see the same paths",
+) -> None:
+    """Who reads the hosts, and whether what was read is kept."""
+    parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
+    again = "read the files again, and keep nothing of them in the user's cache folder"
+    parser.add_argument("--no-cache", dest="cache", action="store_false", help=again)
+
+
+def whole_number(text: str, least: int = 0, most: int | None = None) -> int:
+    """A whole number of an option, in a range."""
+    if text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= (most or int(text)):
+        return int(text)
+    bounds = f"{least} on" if most is None else f"{least} to {most:,}"
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {bounds}")

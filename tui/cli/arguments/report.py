@@ -1,0 +1,67 @@
+"""Arguments of the command `report`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from tpuprof.tui.cli.arguments import options
+from tpuprof.tui.cli.arguments.options import UsageParser
+from tpuprof.tui.pages import PAGE_NAMES
+from tpuprof.tui.report.page import FORMATS, OF_SOME_PAGES
+
+SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
+"""Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
+
+GROUPED_BY = ("source", "function", "stack", "device", "kind")
+"""What live arrays can be grouped by, `parsers.memory.live_arrays.BY`."""
+
+_MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
+
+
+def report_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> argparse.ArgumentParser:
+    """The arguments of the command."""
+    what = "Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key."
+    parser = options.new_parser(parser_class, "report", what)
+    parser.add_argument("page", metavar="PAGE", help=", ".join(PAGE_NAMES))
+    options.add_choice_of_profile(parser)
+    options.add_reading(parser)
+    formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz; "
+    formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto"
+    parser.add_argument("--format", choices=(*FORMATS, *OF_SOME_PAGES), default="text", help=formats)
+    rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
+    parser.add_argument("--limit", type=options.whole_number, metavar="N", help=rows)
+    parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
+    options.add_width(parser)
+    options.add_look(parser)
+    options.add_debug(parser)
+    describe = "print the page's keys instead: unit, meaning, when it is null (text or json)"
+    parser.add_argument("--describe", action="store_true", help=describe)
+    facts = "of the page runs: step time, device, modules of each run too; some 10 ms a run"
+    parser.add_argument("--facts", action="store_true", help=facts)
+    timeline = parser.add_argument_group("timeline", "Its events instead of its tracks:")
+    begin = "from this instant on, milliseconds on the trace's clock"
+    timeline.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
+    timeline.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="up to this instant")
+    timeline.add_argument("--track", metavar="NAME", help="of tracks with NAME in their section / name")
+    graph = parser.add_argument_group("graph", "Of which op, in which module, how far around it:")
+    op = "name of an HLO op or framework op (default: the one that takes most time)"
+    graph.add_argument("--op", metavar="NAME", help=op)
+    around = "steps over operands and users (default: 1)"
+    graph.add_argument("--around", type=options.whole_number, metavar="N", help=around)
+    memory = parser.add_argument_group("memory", "Which compiled module, and which memory:")
+    module = "name, or name(program id) (default: the one with the largest HBM peak)"
+    memory.add_argument("--module", metavar="MODULE", help=module)
+    options.add_device(memory)
+    by = "of the page live-arrays: what is put together (default: source)"
+    memory.add_argument("--by", choices=GROUPED_BY, metavar="BY", help=f"{by}: {', '.join(GROUPED_BY)}")
+    memory.add_argument("--space", choices=SPACES, metavar="SPACE", help=f"{', '.join(SPACES)} (default: hbm)")
+    return parser
+
+
+def _milliseconds(text: str) -> int:
+    """Milliseconds as picoseconds, exactly; what is finer is cut."""
+    if not _MILLISECONDS.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 0 on, such as 12.5")
+    whole, _, part = text.partition(".")
+    return int(whole or "0") * 10**9 + int(part[:9].ljust(9, "0"))

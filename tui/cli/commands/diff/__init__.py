@@ -1,0 +1,1 @@
+"""The command `diff`: of two runs, or of two device memory profiles."""

@@ -1,0 +1,108 @@
+"""Compares two runs: what changed from one to the other, and what of it is noise."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
+from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.session.diff.model import Diff
+from tpuprof.parsers.session.diff.regression import Regression, regression
+from tpuprof.tui.cli import common, printing
+from tpuprof.tui.cli.arguments.options import PROGRAM
+from tpuprof.tui.cli.common import existing, note
+from tpuprof.tui.cli.progress import decoding_shown
+from tpuprof.tui.cli.reading import session_of
+from tpuprof.tui.pages import CommandPage, command_named
+from tpuprof.tui.report.page import WITHOUT_WARNINGS
+from tpuprof.tui.terminal.custom import Config
+from tpuprof.tui.terminal.detect import settle_terminal
+
+
+def compare_runs(args: argparse.Namespace, config: Config) -> int:
+    """Shows or prints the comparison; see `run_diff`."""
+    page = command_named("diff")
+    before, after = _runs(args)
+    allowed = args.fail_on_regression
+    wants_report = args.format is not None or args.output is not None or allowed is not None
+    obstacle = common.why_no_screen()
+    diff = _compared(args, config, before, after)
+    if not wants_report and not obstacle:
+        terminal = settle_terminal(args.color, args.ascii, args.mouse, config.custom)
+        app = page.load_app()(diff, terminal)
+        exit_code: int = app.show(terminal.mouse)
+        return exit_code
+    if not wants_report:
+        note(f"{obstacle} Printing the report instead of opening the screen.")
+    judged = None if allowed is None else regression(diff, allowed)
+    _write(args, page, diff, judged)
+    return EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
+
+
+def _exit_code(judged: Regression, different: bool) -> int:
+    """What a check answers; says why on standard error where that is not plainly a pass."""
+    if judged.outcome == "unknown":
+        code, action = "no_steps", "capture several steps of both"
+        if different:
+            code, action = "different_programs", "compare two runs of one program"
+        raise ProfileError(code, judged.sentence, action, EXIT_UNREADABLE)
+    if judged.sentence:
+        note(judged.sentence)
+    return EXIT_REGRESSION if judged.outcome == "slower" else EXIT_OK
+
+
+# --- reading
+
+
+def _runs(args: argparse.Namespace) -> tuple[Run, Run]:
+    """The two runs.
+
+    Raises:
+        ProfileError: see `run_diff`; also an output file that may not be written.
+    """
+    first = open_logdir(existing(args.before))
+    second = first if args.after is None else open_logdir(existing(args.after))
+    printing.check_output(args, first, second)
+    before, after = _chosen(args, first, second)
+    if os.path.realpath(before.path) == os.path.realpath(after.path):
+        sentence = f"A and B are the same run, {printable(before.name)}."
+        names = ", ".join(printable(run.name) for run in first.runs[:4])
+        raise ProfileError("same_run", sentence, f"--run-a and --run-b; there are: {names}", EXIT_USAGE)
+    return before, after
+
+
+def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Run, Run]:
+    """The runs by name; of one logdir without names the newest and the one before it."""
+    if args.after is not None or (args.run_a is not None and args.run_b is not None):
+        return first.find_run(args.run_a), second.find_run(args.run_b)
+    if args.run_a is not None:
+        return first.find_run(args.run_a), first.find_run()
+    after = first.find_run(args.run_b)
+    rest = first.runs[first.runs.index(after) + 1 :]
+    if not rest:
+        sentence = f"{printable(args.before)} holds no run older than {printable(after.name)} to compare it with."
+        raise ProfileError("one_run", sentence, f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)
+    return rest[0], after
+
+
+def _compared(args: argparse.Namespace, config: Config, before: Run, after: Run) -> Diff:
+    if args.core is not None:
+        before, after = (run.of_core(args.core, args.host) for run in (before, after))
+    with decoding_shown() as on_progress:
+        sessions = [session_of(run, args, config, on_progress) for run in (before, after)]
+        return compare(sessions[0], sessions[1], args.host, on_progress)
+
+
+# --- writing
+
+
+def _write(args: argparse.Namespace, page: CommandPage, diff: Diff, judged: Regression | None) -> None:
+    """Prints or writes the report; its warnings go to standard error where the format has no place for them."""
+    form, report = args.format or "text", page.load_report()
+    if form in WITHOUT_WARNINGS:
+        for sentence in diff.warnings:
+            note(f"note: {sentence}")
+    printing.write_report(args, report.writers[form](report.read(diff, judged), printing.report_look(args), args.limit))

@@ -1,0 +1,51 @@
+"""Where reports go, and how wide and in which characters they are."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable
+
+from tpuprof.parsers.files.logdir import Logdir
+from tpuprof.tui.cli.arguments.options import STREAM
+from tpuprof.tui.cli.common import columns
+from tpuprof.tui.report import output
+from tpuprof.tui.report.output import Produce
+from tpuprof.tui.report.page import Look
+from tpuprof.tui.terminal.detect import detect
+
+PIPE_WIDTH = 110
+"""Cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column."""
+
+
+def output_file(args: argparse.Namespace) -> str | None:
+    """The file that a report is to be written to; None for standard output."""
+    file: str | None = args.output
+    return None if file == STREAM else file
+
+
+def write_report(args: argparse.Namespace, report: str | Iterable[str] | Produce, compressed: bool = False) -> None:
+    """Writes a report to where it was asked for; a file may be compressed."""
+    file = output_file(args)
+    produce = report if callable(report) else output.text_pieces((report,) if isinstance(report, str) else report)
+    if file is None:
+        output.stream_stdout(produce)
+    else:
+        output.stream_file(file, produce, compressed)
+
+
+def check_output(args: argparse.Namespace, *logdirs: Logdir) -> None:
+    """Sees, before any work, that the report may be written to where it was asked for."""
+    file = output_file(args)
+    for logdir in logdirs if file is not None else ():
+        output.check_output(file or "", logdir)
+
+
+def report_look(args: argparse.Namespace) -> Look:
+    """Width, characters and colours of a text report: as asked for, else by what standard output is."""
+    shown = output_file(args) is None and sys.stdout.isatty()
+    terminal = detect(os.environ, color=args.color, ascii_only=args.ascii, is_tty=shown)
+    color = args.color != "never" if args.color != "auto" else not terminal.obstacle and terminal.color != "mono"
+    width = args.width or (columns(PIPE_WIDTH) if args.format in (None, "text") else PIPE_WIDTH)
+    return Look(width, not terminal.unicode, color)

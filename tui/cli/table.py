@@ -1,0 +1,67 @@
+"""The table of commands: what each takes and what it does are modules that are imported when it is called."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.cli.arguments.options import UsageParser
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, and what runs without a word.
+
+    Attributes:
+        arguments: the module under `tui.cli.arguments` and the function in it that makes the parser.
+        does: the module under `tui.cli.commands` and the function in it that takes what was parsed.
+    """
+
+    arguments: str
+    does: str
+
+    def parser(self) -> argparse.ArgumentParser:
+        """The parser of its arguments."""
+        parser: argparse.ArgumentParser = _named(f"arguments.{self.arguments}")(UsageParser)
+        return parser
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Does it; the exit code.
+
+        Raises:
+            ProfileError: it can't be done.
+        """
+        exit_code: int = _named(f"commands.{self.does}")(args)
+        return exit_code
+
+
+WITHOUT_WORD = ""
+"""What runs where no command is named: the app."""
+
+COMMANDS = {
+    WITHOUT_WORD: Command("app:app_parser", "app:run_app"),
+    "memory": Command("app:memory_parser", "app:run_memory"),
+    "report": Command("report:report_parser", "report:run_report"),
+    "oom": Command("oom:oom_parser", "oom:run_oom"),
+    "diff": Command("diff:diff_parser", "diff.command:run_diff"),
+    "capture": Command("capture:capture_parser", "capture:run_capture"),
+    "live": Command("live:live_parser", "live:run_live"),
+    "doctor": Command("doctor:doctor_parser", "doctor.command:run_doctor"),
+    "config": Command("config:config_parser", "config:run_config"),
+    "completion": Command("shell:completion_parser", "shell.completion:run_completion"),
+    "man": Command("shell:man_parser", "shell.man:run_man"),
+}
+"""All of them by their words, in the order of the manual."""
+
+VERSION = Command("app:app_parser", "version:run_version")
+"""What `--version` does in the place of the app."""
+
+
+def _named(place: str) -> Callable[..., Any]:
+    """The function that a module under `tui.cli` and a name in it lead to."""
+    module, _, name = place.partition(":")
+    named: Callable[..., Any] = getattr(import_module(f"tpuprof.tui.cli.{module}"), name)
+    return named
