@@ -142,10 +142,12 @@ class Block:
     Attributes:
         json: makes what JSON holds.
         markdown: makes lines of Markdown, escaped.
+        csv: makes the whole of CSV.
     """
 
     json: Callable[[], Values] = lambda: Values({})
     markdown: Callable[[], Sequence[str]] = tuple
+    csv: Callable[[], str] = str
 
 
 Part = Figures[Any] | Section[Any] | Block
@@ -158,7 +160,7 @@ class Declared:
     Attributes:
         head: what the report begins with.
         parts: what is in it, in the order of JSON and Markdown.
-        csv: the table that CSV holds.
+        csv: what CSV holds.
         text: draws the page below its title line, in so many cells.
         statement: the page in a sentence.
         figures: headings and figures as Markdown shows them.
@@ -169,7 +171,7 @@ class Declared:
 
     head: Head
     parts: Sequence[Part]
-    csv: Section[Any]
+    csv: Section[Any] | Block
     text: Callable[[int, Glyphs], Sequence[Line]]
     statement: str = ""
     figures: Sequence[tuple[str, str]] = ()

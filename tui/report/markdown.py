@@ -66,6 +66,11 @@ def unknown_block(reasons: Mapping[str, str], silent: Collection[str] = ()) -> l
     return ["", "## Unknown", "", *lines] if lines else []
 
 
+def numbered(texts: Iterable[str]) -> list[str]:
+    """A numbered list."""
+    return [f"{number}. {escaped(text)}" for number, text in enumerate(texts, 1)]
+
+
 def table(head: Sequence[str], sides: str, rows: Iterable[Sequence[str]]) -> list[str]:
     """A table; `sides` has an `l` or an `r` a column."""
     ruler = ["---:" if side == "r" else "---" for side in sides]

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.layout import fit, note_lines, rule, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.overview.fields import FINDINGS
-from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import (
-    Figure,
-    Table,
-    attribute,
-    figure_reasons,
-    figure_values,
-    first,
-    listed,
-    object_table,
-    reasons,
-    table_records,
-)
-from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import escaped, joined, main_table, page_head
-from tpuprof.tui.report.page import Asked, Report
+from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
+from tpuprof.tui.report.fields import Figure, Table, attribute, listed, object_table
+from tpuprof.tui.report.markdown import escaped
+from tpuprof.tui.report.page import Asked
 from tpuprof.tui.report.shared.quantities import STEP_TIME
-from tpuprof.tui.report.text import covered, titled_text
 from tpuprof.tui.report.units import COUNT, VERBATIM
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
 
 _TOLD = "the profile has what it takes to tell"
 
@@ -73,41 +65,32 @@ def _nothing(page: Overview) -> str:
     return "Nothing stands out." if can_tell else "No finding of any kind can be told of this profile."
 
 
-def json(page: Overview, asked: Asked) -> str:
-    """All findings, then the kinds."""
-    shown = first(len(page.findings), asked.most_rows)
-    body = {"findings": table_records(FINDINGS, page.findings, shown), **figure_values(FIGURES, page)}
-    why = {**figure_reasons(FIGURES), **reasons(FINDINGS.fields, "findings[]", {})}
-    return document(head("findings", asked.run, page.hosts, page.warnings), body, why)
-
-
-def csv(page: Overview, asked: Asked) -> str:
-    """The findings."""
-    return table_csv(FINDINGS, page.findings, first(len(page.findings), asked.most_rows))
-
-
-def markdown(page: Overview, asked: Asked) -> str:
+def declare(page: Overview, asked: Asked) -> Declared:
     """The findings, what each rests on and what to try, and the kinds that can't be told."""
-    simulated, warnings = page.environment.simulated, page.warnings
-    lines = page_head(f"Findings of {asked.run.name}", page.hosts, simulated=simulated, warnings=warnings)
-    shown = first(len(page.findings), asked.most_rows)
-    lines += main_table("Why is it slow?", FINDINGS, page.findings, shown, len(page.findings))
-    lines += [] if page.findings else ["", _nothing(page)]
-    for rank in shown:
-        finding = page.findings[rank]
-        lines += ["", f"### {rank + 1}. {escaped(finding.title)}", ""]
-        lines += [f"- {escaped(sentence)}" for sentence in (*finding.evidence, finding.basis)]
-        lines += ["", escaped(finding.advice)]
-    sought = [kind for kind in _sought(page) if kind.untold]
-    return joined(
-        [*lines, *main_table("What this profile can't tell", SOUGHT, sought, range(len(sought)), len(sought))]
+    head = Head(f"Findings of {asked.run.name}", asked.run, page.hosts, page.warnings)
+    findings = Section(FINDINGS, page.findings, "Why is it slow?", asked.most_rows)
+    untold = [kind for kind in _sought(page) if kind.untold]
+    return Declared(
+        replace(head, simulated=page.environment.simulated),
+        parts=(
+            findings,
+            Block(markdown=lambda: _details(page, findings.shown)),
+            Block(markdown=Section(SOUGHT, untold, "What this profile can't tell").markdown),
+            Figures(FIGURES, page),
+        ),
+        csv=findings,
+        text=lambda width, glyphs: _drawn(page, asked.limit or len(page.findings), width, glyphs),
     )
 
 
-def text(page: Overview, asked: Asked) -> str:
-    """The findings one after the other, as their details are on the screen."""
-    title, most = f"Findings of {asked.run.name}", asked.limit or len(page.findings)
-    return titled_text(title, covered(page.hosts), lambda width, glyphs: _drawn(page, most, width, glyphs), asked.look)
+def _details(page: Overview, shown: Rows) -> list[str]:
+    """What each finding rests on, and what to try."""
+    lines = [] if page.findings else ["", _nothing(page)]
+    for rank, finding in ((row + 1, page.findings[row]) for row in shown):
+        lines += ["", f"### {rank}. {escaped(finding.title)}", ""]
+        lines += [f"- {escaped(sentence)}" for sentence in (*finding.evidence, finding.basis)]
+        lines += ["", escaped(finding.advice)]
+    return lines
 
 
 def _drawn(page: Overview, most: int, width: int, glyphs: Glyphs) -> list[Line]:
@@ -133,11 +116,10 @@ def _drawn(page: Overview, most: int, width: int, glyphs: Glyphs) -> list[Line]:
     return [*lines, *note_lines(page.warnings, (), width, glyphs)]
 
 
-REPORT = Report(
-    read=lambda asked: asked.session(asked.run).overview(asked.host),
-    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+REPORT = declared(
+    "findings",
+    lambda asked: asked.session(asked.run).overview(asked.host),
+    declare,
     tables=(FINDINGS,),
     figures=FIGURES,
-    csv_table=FINDINGS,
-    warnings=lambda page: page.warnings,
 )

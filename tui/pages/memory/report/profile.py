@@ -21,19 +21,10 @@ from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, in_use, scene
 from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY, fragmentation_words
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.fields import (
-    columns,
-    figure_reasons,
-    figure_values,
-    first,
-    markdown_rows,
-    reasons,
-    table_records,
-)
-from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import escaped, fields_table, joined, page_head
-from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.text import page_heading, page_text
+from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Values, declared
+from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, table_records
+from tpuprof.tui.report.markdown import escaped, fields_table, unknown_block
+from tpuprof.tui.report.page import Asked
 
 MOST_POINTS = 10_000
 """Points of an allocator's timeline where no limit is given."""
@@ -63,13 +54,23 @@ def read(asked: Asked) -> MemoryOverTime:
     return MemoryOverTime(session.memory_profile(asked.host), session.module_runs(asked.host))
 
 
-def _rows(allocator: AllocatorProfile, asked: Asked) -> range:
-    return first(len(allocator.at_peak), asked.most_rows)
+def declare(content: MemoryOverTime, asked: Asked) -> Declared:
+    """The allocators, and what was in use at the peak of each."""
+    page, most = content.page, asked.most_rows
+    return Declared(
+        Head(f"Memory profile of {asked.run.name}", asked.run, page.hosts, page.warnings),
+        statement="" if page.allocators else page.why_empty or UNKNOWN,
+        parts=(
+            Block(lambda: _with_timelines(page, asked), lambda: _tables(page, most)),
+            Figures((WHY_EMPTY,), page),
+        ),
+        csv=Block(csv=lambda: _csv(page, most)),
+        text=lambda width, glyphs: _text(content, TEXT_ROWS if asked.limit is None else asked.limit, width, glyphs),
+    )
 
 
-def json(content: MemoryOverTime, asked: Asked) -> str:
+def _with_timelines(page: MemoryProfilePage, asked: Asked) -> Values:
     """Every allocator with its timeline and what was in use at its peak."""
-    page = content.page
     points = [_points(allocator, None if asked.limit == 0 else MOST_POINTS) for allocator in page.allocators]
     notes = [
         f"the timeline of {allocator.label} has {len(shown):,} points for {counted(len(allocator.time_ps), 'event')},"
@@ -80,16 +81,15 @@ def json(content: MemoryOverTime, asked: Asked) -> str:
     records = table_records(ALLOCATORS, page.allocators, range(len(page.allocators)))
     for record, allocator, shown in zip(records, page.allocators, points, strict=True):
         record[TIMELINE.key] = table_records(TIMELINE, allocator, shown)
-        record[AT_PEAK.key] = table_records(AT_PEAK, allocator, _rows(allocator, asked))
-    why = figure_reasons((WHY_EMPTY,))
+        record[AT_PEAK.key] = table_records(AT_PEAK, allocator, first(len(allocator.at_peak), asked.most_rows))
+    why: dict[str, str] = {}
     for table, prefix in ((ALLOCATORS, ""), (TIMELINE, ".timeline[]"), (AT_PEAK, ".at_peak[]")):
         why |= reasons(table.fields, f"allocators[]{prefix}", {})
     for allocator in page.allocators:
         for key, reason in allocator.unknown.items():
             if key != "at_peak":
                 why |= {f"allocators[].{key}": reason, f"allocators[].timeline[].{key}": reason}
-    body = {ALLOCATORS.key: records, **figure_values((WHY_EMPTY,), page)}
-    return document(head("memory-profile", asked.run, page.hosts, [*page.warnings, *notes]), body, why)
+    return Values({ALLOCATORS.key: records}, why, notes)
 
 
 def _points(allocator: AllocatorProfile, most: int | None) -> Int64s:
@@ -106,49 +106,38 @@ def _points(allocator: AllocatorProfile, most: int | None) -> Int64s:
     return last
 
 
-def csv(content: MemoryOverTime, asked: Asked) -> str:
+def _csv(page: MemoryProfilePage, most: int) -> str:
     """What was in use at the peak of each allocator, a row a kind of allocation; bytes are of one of them."""
-    parts = (columns(AT_PEAK, allocator, _rows(allocator, asked), AT_PEAK.csv) for allocator in content.page.allocators)
+    shown = ((allocator, first(len(allocator.at_peak), most)) for allocator in page.allocators)
+    parts = (columns(AT_PEAK, allocator, rows, AT_PEAK.csv) for allocator, rows in shown)
     return csv_table(AT_PEAK.csv, (row for part in parts for row in zip(*part.values(), strict=True)))
 
 
-def markdown(content: MemoryOverTime, asked: Asked) -> str:
+def _tables(page: MemoryProfilePage, most: int) -> list[str]:
     """A table of the allocators, what was in use at the peak of each, and what is unknown with the reasons."""
-    page, allocators = content.page, content.page.allocators
-    lines = page_head(f"Memory profile of {asked.run.name}", page.hosts, warnings=page.warnings)
+    allocators = page.allocators
     if not allocators:
-        return joined([*lines, "", escaped(page.why_empty or UNKNOWN)])
-    lines += ["", *fields_table(ALLOCATORS, markdown_rows(ALLOCATORS, allocators, range(len(allocators))))]
+        return []
+    lines = ["", *fields_table(ALLOCATORS, markdown_rows(ALLOCATORS, allocators, range(len(allocators))))]
     for allocator in allocators:
         lines += ["", f"## In use at the peak: {escaped(allocator.label)}", ""]
         notes = filter(None, (fragmentation_words(allocator), allocator.flat))
         lines += [line for note in notes for line in (escaped(note), "")]
-        rows = markdown_rows(AT_PEAK, allocator, _rows(allocator, asked))
+        rows = markdown_rows(AT_PEAK, allocator, first(len(allocator.at_peak), most))
         lines += fields_table(AT_PEAK, rows) if rows else []
-    if any(allocator.unknown for allocator in allocators):
-        lines += ["", "## Unknown", ""]
-    for allocator in allocators:
-        label = escaped(allocator.label)
-        lines += [f"- {label}, {escaped(key)}: {escaped(why)}" for key, why in allocator.unknown.items()]
-    return joined(lines)
+    told = [(each.label, key, why) for each in allocators for key, why in each.unknown.items()]
+    return [*lines, *unknown_block({f"{label}, {key}": why for label, key, why in told})]
 
 
-def text(content: MemoryOverTime, asked: Asked) -> str:
-    """Every allocator one below the other, under a line that names the run and its hosts."""
-    page, glyphs = content.page, asked.look.glyphs
-    limit = TEXT_ROWS if asked.limit is None else asked.limit
-
-    def lines(width: int) -> list[Line]:
-        drawn = [page_heading(f"Memory profile of {asked.run.name}", page.hosts, width, glyphs)]
-        if not page.allocators:
-            return [*drawn, *profile.empty_lines(page, width, glyphs)]
-        for warning in page.warnings:
-            drawn += wrap(warning, width, "warn", glyphs, [(" ", "text")])
-        for allocator in page.allocators:
-            drawn += [fit([], width, glyphs), *_allocator_lines(allocator, width, glyphs, limit, content.runs)]
-        return drawn
-
-    return page_text(lines, asked.look)
+def _text(content: MemoryOverTime, limit: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """Every allocator one below the other."""
+    page = content.page
+    if not page.allocators:
+        return profile.empty_lines(page, width, glyphs)
+    lines = [line for warning in page.warnings for line in wrap(warning, width, "warn", glyphs, [(" ", "text")])]
+    for allocator in page.allocators:
+        lines += [fit([], width, glyphs), *_allocator_lines(allocator, width, glyphs, limit, content.runs)]
+    return lines
 
 
 def _allocator_lines(
@@ -170,11 +159,12 @@ def _allocator_lines(
     return lines
 
 
-REPORT = Report(
-    read=read,
-    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+REPORT = declared(
+    "memory-profile",
+    read,
+    declare,
     tables=(ALLOCATORS, TIMELINE, AT_PEAK),
-    csv_table=AT_PEAK,
     figures=(WHY_EMPTY,),
+    csv_table=AT_PEAK,
     warnings=lambda content: content.warnings,
 )
