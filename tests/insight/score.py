@@ -24,6 +24,9 @@ LEAST_ALARM = 0.03
 
 FALSE_ALARM_WEIGHS = 2
 
+NO_CLAIM = ("uncounted",)
+"""Kinds that say where the time is, not what could be won: an answer only where such a problem was planted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -92,7 +95,8 @@ def answer(case: Case) -> Answer:
     if case.is_healthy:
         alarms = tuple(finding for finding in found if (finding.worth_fraction or 0) > LEAST_ALARM)
         return Answer(case, found, NOTHING, NOTHING, alarms)
-    claims = [finding for finding in found if finding.worth_fraction or finding.kind in WORTHLESS]
+    others = [kind for kind in WORTHLESS if kind not in NO_CLAIM or kind in case.kinds]
+    claims = [finding for finding in found if finding.worth_fraction or finding.kind in others]
     verdicts = [verdict(case, case.truth, finding) for finding in claims] or [NOTHING]
     best = max(verdicts, key=lambda of: (of.is_right, of.cause, of.place, of.worth))
     return Answer(case, found, verdicts[0], best, ())

@@ -8,7 +8,7 @@ from tests.insight.cases.all import CASES, HALF_OF
 from tests.insight.cases.case import HALVES, Half
 from tests.insight.score import answer, score
 
-LEAST: dict[Half, tuple[int, int]] = {"tuned": (74, 26), "held": (61, 27)}
+LEAST: dict[Half, tuple[int, int]] = {"tuned": (75, 26), "held": (62, 27)}
 """Problems told right and healthy programs left alone, by half. Raise them with the program's."""
 
 

@@ -15,7 +15,7 @@ from tests.insight.simulator.scene import Scene, compiled, play
 Half = Literal["tuned", "held"]
 HALVES: tuple[Half, ...] = ("tuned", "held")
 
-WORTHLESS = ("memory-full", "no-device")
+WORTHLESS = ("memory-full", "no-device", "uncounted")
 """Kinds of problems that cost no time of a step."""
 
 

@@ -8,6 +8,7 @@ from tests.insight.cases.case import part_problem, problem
 from tests.insight.cases.scenes import (
     COPIES_V5E,
     DECODE_V5E,
+    DECODE_V6E,
     EXPOSED_V5P,
     SCANNED_V6E,
     SHORT_V5E,
@@ -17,10 +18,10 @@ from tests.insight.cases.scenes import (
     TRAIN_V5P,
     TRAIN_V6E,
 )
-from tests.insight.simulator.code import V5P
+from tests.insight.simulator.code import V5P, V6E
 from tests.insight.simulator.parts import Kernel, Products, VectorProduct
 from tests.insight.simulator.scene import Scene
-from tests.insight.simulator.workloads import Train
+from tests.insight.simulator.workloads import Decode, Train
 
 PRECISION = (
     problem(
@@ -244,4 +245,23 @@ BESIDE_OTHERS = (
     ),
 )
 
-CASES = (*BESIDE_OTHERS, *PRECISION, *PADDING, *SLOW_KERNEL, *RECOMPUTATION, *VECTOR_WORK)
+COUNTED = Kernel(bad=False, flops=6e12, base="quantized_matmul_kernel", scope="quant/pallas_call")
+
+UNCOUNTED = (
+    problem(
+        "products-declare-no-cost-v6e",
+        "uncounted",
+        Scene((Train(tokens=16_384, layers=3, each=(COUNTED,)),), V6E, seed=53, marks=False),
+        ["quantized_matmul_kernel"],
+        work={"each": (replace(COUNTED, counted=False),)},
+    ),
+    problem(
+        "paged-attention-declares-no-cost-v6e",
+        "uncounted",
+        replace(DECODE_V6E, work=(Decode(model_parallel=False, cache_mib=96, batch=128, attention="counted"),)),
+        ["RPA"],
+        work={"attention": "uncounted"},
+    ),
+)
+
+CASES = (*BESIDE_OTHERS, *PRECISION, *PADDING, *SLOW_KERNEL, *RECOMPUTATION, *VECTOR_WORK, *UNCOUNTED)
