@@ -13,13 +13,11 @@ import hashlib
 import json
 import os
 import re
-import shutil
-import tempfile
-import time
 from collections import Counter
+from functools import lru_cache
 
+from tpuprof.parsers.base.cache import CacheFolder, size_below
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
-from tpuprof.parsers.base.folders import cache_folder
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.archive_members import RATIO, Broken, Member, members
@@ -28,7 +26,6 @@ from tpuprof.parsers.files.folder_search import is_pprof_name, kind_of
 BOUND_BYTES = 20_000_000_000
 """That all unpacked archives may take together."""
 
-_LEFT_SECONDS = 24 * 3600  # nobody unpacks for so long
 _FLOOR = 64 << 20  # bytes that any archive may be inflated to, however small it is
 _MOST_MEMBERS, _MOST_DEPTH, _MOST_NAME = 200_000, 32, 255
 _EXAMPLES, _SHOWN_NAME = 3, 255  # of what an archive without a profile holds instead
@@ -52,73 +49,79 @@ class Archive:
 
 
 def unpacked(path: str) -> Archive:
-    """Unpacks what is of interest in an archive, unless it is there already.
+    """Unpacks what is of interest in an archive, unless it is there already; waits while another process does so.
 
     Raises:
         ProfileError: `not_found`, exit code 3, where nothing in it is of interest; `corrupt` where nothing of it can
             be read; `unreadable`, `disk_full`, `cache`.
     """
-    shown, root = printable(path), os.path.join(cache_folder(), "archives")
+    shown, cache = printable(path), CacheFolder("archives", BOUND_BYTES)
     try:
         status = os.stat(path)
         identity = (os.path.realpath(path), status.st_size, status.st_mtime_ns)
         key = hashlib.sha256(repr(identity).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-        kept = _kept(os.path.join(root, key), path)
-        if kept is not None:
-            return kept
-        os.makedirs(root, mode=0o700, exist_ok=True)
-        with tempfile.TemporaryDirectory(suffix=".part", dir=root, ignore_cleanup_errors=True) as begun:
-            _unpack(path, status.st_size, begun)
-            _make_room(root)
-            with contextlib.suppress(FileExistsError):  # another process was quicker
-                os.rename(os.path.join(begun, "whole"), os.path.join(root, key))
-        kept = _kept(os.path.join(root, key), path)
+        kept = _kept(cache, key, path)
+        if kept is None:
+            with cache.begun(key, is_folder=True) as (begun, descriptor):
+                kept = _kept(cache, key, path)
+                if kept is None:
+                    cache.remove(key)  # it is damaged
+                    _unpack(path, status.st_size, begun)
+                    cache.make_room(size_below(begun), key)
+                    cache.finish(begun, descriptor, key)
+                    kept = _kept(cache, key, path)
     except OSError as error:
         is_full = error.errno in (28, 122)
-        sentence = f"{shown} can't be unpacked into {printable(root)}: {(error.strerror or str(error)).lower()}."
+        folder = printable(cache.folder)
+        sentence = f"{shown} can't be unpacked into {folder}: {(error.strerror or str(error)).lower()}."
         hint = "free some room, or set XDG_CACHE_HOME to a folder on a larger disk" if is_full else _HINT
         raise ProfileError("disk_full" if is_full else "unreadable", sentence, hint) from error
     if kept is None:
-        raise ProfileError("cache", f"What was unpacked of {shown} has gone from {printable(root)}.", "open it again")
+        raise ProfileError(
+            "cache", f"What was unpacked of {shown} has gone from {printable(cache.folder)}.", "open it again"
+        )
     return kept
 
 
-def _kept(place: str, path: str) -> Archive | None:
-    """What was unpacked before; notes that it was used."""
+def _kept(cache: CacheFolder, key: str, path: str) -> Archive | None:
+    """What was unpacked before, which stays until this process ends."""
+    try:
+        descriptor = cache.open(key, is_folder=True)
+    except OSError:
+        return None
+    place = cache.place(key)
     try:
         with open(os.path.join(place, "told.json"), encoding="utf-8") as file:
             told = json.load(file)
-        os.utime(place)
         problems = [Problem("archive", printable(path), str(sentence)) for sentence in told["problems"]]
-        return Archive(os.path.join(place, os.path.basename(path)), int(told["files"]), tuple(problems))
+        files = int(told["files"])
+        _in_use(key, os.fstat(descriptor).st_ino)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    finally:
+        os.close(descriptor)
+    return Archive(os.path.join(place, os.path.basename(path)), files, tuple(problems))
 
 
-def _make_room(root: str) -> None:
-    """Removes what was used longest ago until all of it fits, and what a killed process left behind."""
-    total, now = 0, time.time()
-    with os.scandir(root) as entries:
-        found = sorted(((entry.stat().st_mtime, entry.path) for entry in entries), reverse=True)
-    for modified, path in found:
-        is_begun = path.endswith(".part")
-        total += 0 if is_begun else _size(path)
-        if (now - modified > _LEFT_SECONDS) if is_begun else total > BOUND_BYTES:
-            shutil.rmtree(path, ignore_errors=True)
+class _Use:
+    """Keeps what was unpacked from being removed, as long as this object is there."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
 
 
-def _size(folder: str) -> int:
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(parent, name)).st_size
-    return total
+@lru_cache(maxsize=64)  # an app opens few archives, and their locks go when its process ends
+def _in_use(key: str, inode: int) -> _Use:
+    """The lock on what was unpacked; `inode` tells it from what lay there before."""
+    return _Use(CacheFolder("archives", BOUND_BYTES).open(key, is_folder=True))
 
 
 def _unpack(path: str, size: int, begun: str) -> None:
-    """Unpacks into the folder ``whole`` below another, under the archive's name, with what is to be told of it."""
-    folder = os.path.join(begun, "whole", os.path.basename(path))
+    """Unpacks into a folder below another, under the archive's name, with what is to be told of it beside."""
+    folder = os.path.join(begun, os.path.basename(path))
     os.makedirs(folder, mode=0o700)
     left_out, first, seen, files = Counter[str](), list[str](), 0, 0
     most = min(BOUND_BYTES, max(_FLOOR, RATIO * size))
@@ -141,7 +144,7 @@ def _unpack(path: str, size: int, begun: str) -> None:
         sentence = f"The archive {printable(path)} holds no profile (*.xplane.pb), only {examples(first, total=seen)}."
         raise ProfileError("not_found", sentence, _HINT, EXIT_NOT_FOUND)
     problems = [f"Left out of {printable(path)}: {what} ({count:,})." for what, count in left_out.items() if count]
-    with open(os.path.join(begun, "whole", "told.json"), "w", encoding="utf-8") as told:
+    with open(os.path.join(begun, "told.json"), "w", encoding="utf-8") as told:
         json.dump({"files": files, "problems": problems}, told)
 
 

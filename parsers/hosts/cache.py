@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
-import threading
 import time
 from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from tpuprof.parsers.base.folders import cache_folder
+from tpuprof.parsers.base.cache import CacheFolder
 from tpuprof.parsers.base.record import dataclass
 
 if TYPE_CHECKING:
@@ -62,8 +60,7 @@ class HostCache:
     """
 
     def __init__(self, now: Callable[[], float] = time.time, bound: int | None = None) -> None:
-        self.bound = BOUND if bound is None else bound
-        self.folder = os.path.join(cache_folder(), "hosts")
+        self.kept = CacheFolder("hosts", BOUND if bound is None else bound)
         self._now = now
         self._code = ""
         self._texts: dict[str, bytes] = {}
@@ -74,7 +71,7 @@ class HostCache:
 
         None as well where the user has no home folder: nothing is kept below the current one.
         """
-        if not os.path.isabs(self.folder):
+        if not os.path.isabs(self.kept.folder):
             return None
         try:
             states = [os.stat(file.path) for file in files]
@@ -109,7 +106,6 @@ class HostCache:
         from tpuprof.parsers.hosts.codec import encode  # noqa: PLC0415
 
         with contextlib.suppress(OSError):
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
             self._write(slot.name, slot.key, encode(value, self._keep))
             self._has_written = True
 
@@ -118,19 +114,8 @@ class HostCache:
         if not self._has_written:
             return
         self._has_written = False
-        entries = []
-        with contextlib.suppress(OSError), os.scandir(self.folder) as found:
-            for entry in found:
-                with contextlib.suppress(OSError):
-                    status = entry.stat(follow_symlinks=False)
-                    entries.append((max(status.st_atime, status.st_mtime), status.st_size, entry.path))
-        total = sum(size for _, size, _ in entries)
-        for _, size, path in sorted(entries):
-            if total <= self.bound:
-                break
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-                total -= size
+        with contextlib.suppress(OSError):
+            self.kept.make_room()
 
     # --- texts that hosts share
 
@@ -154,34 +139,20 @@ class HostCache:
     # --- files
 
     def _read(self, name: str) -> bytes:
-        """A file of this user's own.
+        """An entry's bytes.
 
         Raises:
             OSError: it can't be read, or is not to be trusted.
         """
-        descriptor = os.open(os.path.join(self.folder, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_size > BOUND:
+        with open(self.kept.open(name), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > BOUND:
                 raise PermissionError(name)
-            with contextlib.suppress(OSError):
-                os.utime(descriptor, ns=(time.time_ns(), status.st_mtime_ns))
-            return file.read(status.st_size)
+            return file.read(size)
 
     def _write(self, name: str, key: str, data: bytes) -> None:
-        """Puts a whole file in place, or none: readers never see a part of it."""
-        partial = os.path.join(self.folder, f"{name}.{os.getpid()}-{threading.get_ident()}")
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-            with open(os.open(partial, flags, 0o600), "wb") as file:
-                file.write(_head(_encoded(key), memoryview(data)))
-                file.write(_encoded(key))
-                file.write(data)
-            os.replace(partial, os.path.join(self.folder, name))
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(partial)
-            raise
+        said = _encoded(key)
+        self.kept.put(name, (_head(said, memoryview(data)), said, data))
 
 
 def code_version() -> str:

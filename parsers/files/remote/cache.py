@@ -67,9 +67,9 @@ def distrust_if_changed(url: str, facts: Facts) -> None:
     with contextlib.suppress(OSError, ProfileError):
         store = Store()
         key = url_key(url)
-        for name, _ in store.copies(key):
-            if name != f"{key}-{version_key(size_of(facts), version_of(facts))}":
-                store.distrust(name)
+        for copy in store.copies(key):
+            if copy.name != f"{key}-{version_key(size_of(facts), version_of(facts))}":
+                store.distrust(copy.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class _Fetch:
     def _compared(self, seconds: float) -> int | None:
         """A copy that was like its original this short ago."""
         with contextlib.suppress(OSError):
-            ages = [(time.time() - status.st_mtime, name) for name, status in self.store.copies(self._key)]
+            ages = [(time.time() - copy.modified, copy.name) for copy in self.store.copies(self._key)]
             fresh = [(abs(age), name) for age, name in ages if abs(age) < seconds]
             if fresh:
                 return self.store.use(min(fresh)[1])
@@ -178,10 +178,10 @@ class _Fetch:
             if (known := self._known(name, original)) is not None:  # another process may have been quicker
                 return known
             self._download(original, descriptor, resumes=bool(original.version) and original.size is not None)
-            copy = self.store.finish(partial, descriptor, name)
-        for older, _ in self.store.copies(self._key):
-            if older != name:
-                self.store.remove(older)
+            copy = self.store.keep(partial, descriptor, name)
+        for older in self.store.copies(self._key):
+            if older.name != name:
+                self.store.remove(older.name)
         self.store.make_room()
         return copy
 

@@ -270,7 +270,7 @@ def test_all_entries_together_are_bounded(logdir: Path, folder: Path) -> None:
         os.utime(folder / slot.name, (number, number))
     size = max(entry.stat().st_size for entry in entries(folder))
     assert cache.get(cache.slot(files[:1], "entry 0")) is not None  # used just now
-    cache.bound = 2 * size
+    cache.kept.bound = 2 * size
     cache.trim()
     left = [number for number in range(5) if cache.get(cache.slot(files[:1], f"entry {number}")) is not None]
     assert left == [0, 4]

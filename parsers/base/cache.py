@@ -1,0 +1,290 @@
+"""What can be had again is kept by one set of rules: summaries of hosts, copies of remote files, unpacked archives.
+
+Each kind has a folder of its own in the user's cache folder, which nobody else may read (0700, files 0600). An entry is
+a file or a folder. It gets its name when it is whole; until then it is called ``<name>.part``, and who makes it holds a
+lock on it. What is open is locked as well, and never removed. Links are not followed, and what belongs to another user
+is not opened. All entries together have a bound, and those that were used longest ago leave first: a file's access time
+says when it was used, a folder's modification time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from tpuprof.parsers.base.folders import cache_folder
+from tpuprof.parsers.base.record import dataclass
+
+_ENDING = ".part"
+_POLL_SECONDS = 0.1
+_SPARE_BYTES = 64 << 20  # left free on the disk while there are entries to remove instead
+_UNLOCKABLE = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+_OPENED = os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or a folder of a cache.
+
+    Attributes:
+        name: in the folder of its kind.
+        size: bytes, of a folder those of all files below it.
+        used, modified: seconds since 1970.
+    """
+
+    name: str
+    size: int
+    used: float
+    modified: float
+
+
+class CacheFolder:
+    """The entries of one kind, as one process uses them; others may do so at the same time.
+
+    Args:
+        kind: the name of their folder.
+        bound: bytes that all of them may take together.
+    """
+
+    def __init__(self, kind: str, bound: int) -> None:
+        self.folder = os.path.join(cache_folder(), kind)
+        self.bound = bound
+
+    def place(self, name: str) -> str:
+        """Where an entry lies."""
+        return os.path.join(self.folder, name)
+
+    def make(self) -> None:
+        """Makes the folder where it is not there yet.
+
+        Raises:
+            OSError: it can't be made, or there is no home folder: nothing is kept below the current one.
+        """
+        if not os.path.isabs(self.folder):
+            raise FileNotFoundError(errno.ENOENT, "there is no home folder", self.folder)
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+
+    def entries(self) -> list[Entry]:
+        """All that is there: whole entries, what was begun, and what does not belong there; links and devices apart."""
+        found = []
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode):
+                        found.append(Entry(entry.name, status.st_size, status.st_atime, status.st_mtime))
+                    elif stat.S_ISDIR(status.st_mode):
+                        found.append(Entry(entry.name, size_below(entry.path), status.st_mtime, status.st_mtime))
+        return found
+
+    # --- using
+
+    def open(self, name: str, is_folder: bool = False) -> int:
+        """A descriptor of an entry, to be closed by the caller; while it is open the entry stays.
+
+        Raises:
+            FileNotFoundError: it is not there.
+            OSError: it can't be read, is a link, of another user, or not the file or folder that it should be.
+        """
+        descriptor = os.open(self.place(name), os.O_RDONLY | os.O_NONBLOCK | _OPENED)
+        try:
+            status = os.fstat(descriptor)
+            is_right = stat.S_ISDIR(status.st_mode) if is_folder else stat.S_ISREG(status.st_mode)
+            if not is_right or status.st_uid != os.getuid():
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+            locked = _lock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if is_folder and (locked is False or not _is_named(descriptor, self.place(name))):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)  # it is being removed
+            note_use(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    # --- making
+
+    @contextlib.contextmanager
+    def begun(
+        self, name: str, poll: Callable[[], None] = lambda: None, is_folder: bool = False
+    ) -> Iterator[tuple[str, int]]:
+        """What was made so far of an entry, as path and descriptor, locked; waits while another process has it.
+
+        A file holds what a killed process left of it, to be continued; a folder is empty, and goes where it is not
+        finished. While this waits it calls `poll` now and then, and what that raises ends it.
+        """
+        self.make()
+        path, descriptor = self.place(name + _ENDING), -1
+        try:
+            while descriptor < 0:
+                poll()
+                descriptor = _made(path, is_folder)
+                locked = _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if locked is None:  # no locks on this file system: one for this process alone
+                    if not is_folder:
+                        with contextlib.suppress(FileNotFoundError):
+                            os.unlink(path)
+                    os.close(descriptor)
+                    path = self._place_of_its_own(name)
+                    descriptor = _made(path, is_folder)
+                elif not (locked and _is_named(descriptor, path)):  # taken, or renamed just now
+                    os.close(descriptor)
+                    descriptor = -1
+                    time.sleep(0 if locked else _POLL_SECONDS)
+                elif is_folder and os.listdir(path):
+                    shutil.rmtree(path)
+                    os.close(descriptor)
+                    descriptor = -1
+            yield path, descriptor
+        finally:
+            if descriptor >= 0:
+                is_continued = not is_folder and path == self.place(name + _ENDING) and os.fstat(descriptor).st_size
+                if not is_continued and _is_named(descriptor, path):
+                    _remove(path)
+                os.close(descriptor)
+
+    def finish(self, partial: str, descriptor: int, name: str) -> None:
+        """Gives what was begun its name, and keeps it locked against removal while the descriptor is open."""
+        try:
+            os.rename(partial, self.place(name))
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # another process made the same folder
+                raise
+        _lock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def put(self, name: str, parts: Iterable[bytes]) -> None:
+        """Writes a whole file, or none; it replaces the one of that name.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        self.make()
+        partial = self._place_of_its_own(name)
+        try:
+            with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPENED, 0o600), "wb") as file:
+                _lock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file.writelines(parts)
+                file.flush()
+                os.replace(partial, self.place(name))
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(partial)
+            raise
+
+    def nameless(self) -> int:
+        """A descriptor of a new file whose room is free again when it is closed."""
+        self.make()
+        path = self._place_of_its_own("nameless")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPENED, 0o600)
+        os.unlink(path)
+        return descriptor
+
+    def _place_of_its_own(self, name: str) -> str:
+        return self.place(f"{name}.{os.urandom(8).hex()}{_ENDING}")
+
+    # --- removing
+
+    def make_room(self, size: int = 0, name: str = "") -> bool:
+        """Removes what was used longest ago until an entry of `size` bytes fits beside the rest.
+
+        Args:
+            name: of the entry; what was begun of it counts as part of `size`.
+
+        Returns:
+            Whether it does: not one larger than the bound, nor where others in use leave too little.
+
+        Raises:
+            OSError: ENOSPC where the disk has too little room as well.
+        """
+        self.make()
+        entries = self.entries()
+        begun = sum(entry.size for entry in entries if entry.name == name + _ENDING)
+        others = [entry for entry in entries if entry.name != name + _ENDING]
+        total = sum(entry.size for entry in others) + size
+        free = shutil.disk_usage(self.folder).free
+        to_come = max(size - begun, 0)
+        for entry in sorted(others, key=lambda entry: (entry.used, entry.size)) if size <= self.bound else ():
+            if total <= self.bound and (not to_come or to_come + _SPARE_BYTES <= free):
+                break
+            if self.remove(entry.name):
+                total -= entry.size
+                free += entry.size
+        if to_come > shutil.disk_usage(self.folder).free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return total <= self.bound
+
+    def remove(self, name: str) -> bool:
+        """Removes an entry unless it is in use; whether it did."""
+        path = self.place(name)
+        with contextlib.suppress(OSError):
+            is_folder = stat.S_ISDIR(os.lstat(path).st_mode)
+            descriptor = os.open(path, (os.O_RDONLY if is_folder else os.O_RDWR) | os.O_NONBLOCK | _OPENED)
+            try:
+                if _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB) is not False:
+                    if is_folder:  # it loses its name at once: nobody opens a part of it
+                        removed = self._place_of_its_own(name.removesuffix(_ENDING))
+                        os.rename(path, removed)
+                        path = removed
+                    _remove(path)
+                    return True
+            finally:
+                os.close(descriptor)
+        return False
+
+
+def note_use(descriptor: int) -> None:
+    """Notes that an entry is used now; a file's modification time stays."""
+    status, now = os.fstat(descriptor), time.time_ns()
+    with contextlib.suppress(OSError):
+        os.utime(descriptor, ns=(now, now if stat.S_ISDIR(status.st_mode) else status.st_mtime_ns))
+
+
+def size_below(folder: str) -> int:
+    """Bytes of all files below a folder."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_size
+    return total
+
+
+def _made(path: str, is_folder: bool) -> int:
+    """Opens a file or a folder for writing, and makes it where it is not there."""
+    if not is_folder:
+        return os.open(path, os.O_RDWR | os.O_CREAT | _OPENED, 0o600)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPENED)
+
+
+def _remove(path: str) -> None:
+    if stat.S_ISDIR(os.lstat(path).st_mode):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
+
+
+def _lock(descriptor: int, how: int) -> bool | None:
+    """Locks a file or folder: False where another has it, None on file systems without locks."""
+    try:
+        fcntl.flock(descriptor, how)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _UNLOCKABLE:
+            return None
+        raise
+    return True
+
+
+def _is_named(descriptor: int, path: str) -> bool:
+    """Whether a path still leads to what is open."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    return False

@@ -1,0 +1,147 @@
+"""Tests of `parsers.base.cache`: the rules by which summaries, copies and unpacked archives are kept."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tpuprof.parsers.base.cache import CacheFolder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CacheFolder:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return CacheFolder("things", 1000)
+
+
+def names(cache: CacheFolder) -> list[str]:
+    return sorted(os.listdir(cache.folder))
+
+
+def put(cache: CacheFolder, name: str, size: int, used: float) -> None:
+    """Puts a file there that was used at a time."""
+    cache.put(name, [bytes(size)])
+    os.utime(cache.place(name), (used, 5))
+
+
+def folder(cache: CacheFolder, name: str, size: int, used: float) -> None:
+    """Puts a folder with one file there that was used at a time."""
+    with cache.begun(name, is_folder=True) as (begun, descriptor):
+        Path(begun, "file").write_bytes(bytes(size))
+        cache.finish(begun, descriptor, name)
+    os.utime(cache.place(name), (used, used))
+
+
+def test_what_is_kept_is_for_the_user_alone(cache: CacheFolder) -> None:
+    cache.put("file", [b"a", b"b"])
+    folder(cache, "folder", 3, 1.0)
+    modes = [stat.S_IMODE(os.stat(path).st_mode) for path in (cache.folder, cache.place("file"), cache.place("folder"))]
+    assert modes == [0o700, 0o600, 0o700]
+    assert Path(cache.place("file")).read_bytes() == b"ab"
+    assert names(cache) == ["file", "folder"]
+
+
+def test_a_file_that_can_not_be_written_whole_is_not_there(cache: CacheFolder) -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"some"
+        raise OSError(28, "No space left on device")
+
+    cache.put("name", [b"before"])
+    with pytest.raises(OSError, match="No space"):
+        cache.put("name", parts())
+    assert names(cache) == ["name"] and Path(cache.place("name")).read_bytes() == b"before"
+
+
+def test_only_what_should_be_there_is_opened(cache: CacheFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.put("file", [b"a"])
+    folder(cache, "folder", 3, 1.0)
+    os.symlink(cache.place("file"), cache.place("link"))
+    os.symlink(cache.place("folder"), cache.place("other"))
+    os.mkfifo(cache.place("pipe"))
+    for name, is_folder in (("file", False), ("folder", True)):
+        os.close(cache.open(name, is_folder))
+        with pytest.raises(PermissionError):
+            cache.open(name, not is_folder)
+    for name, is_folder in (("link", False), ("other", True), ("pipe", False), ("missing", False)):
+        with pytest.raises(OSError, match=name):
+            cache.open(name, is_folder)
+    assert [entry.name for entry in sorted(cache.entries(), key=lambda entry: entry.name)] == ["file", "folder"]
+    monkeypatch.setattr(os, "getuid", lambda: os.stat(cache.folder).st_uid + 1)
+    with pytest.raises(PermissionError):
+        cache.open("file")
+
+
+def test_files_and_folders_that_were_used_longest_ago_leave_first(cache: CacheFolder) -> None:
+    put(cache, "a", 300, 10)
+    folder(cache, "b", 300, 20)
+    put(cache, "c", 300, 30)
+    folder(cache, "d", 300, 40)
+    os.close(cache.open("a"))
+    assert os.stat(cache.place("a")).st_mtime == 5, "only the time of use has changed"
+    assert cache.make_room()
+    assert names(cache) == ["a", "c", "d"]
+    assert cache.make_room(400)
+    assert names(cache) == ["a", "d"]
+    assert not cache.make_room(1001) and names(cache) == ["a", "d"], "nothing leaves for what does not fit anyway"
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_what_is_in_use_stays(cache: CacheFolder, is_folder: bool) -> None:
+    (folder if is_folder else put)(cache, "a", 900, 10)
+    descriptor = cache.open("a", is_folder)
+    assert not cache.make_room(900) and not cache.remove("a")
+    assert names(cache) == ["a"]
+    os.close(descriptor)
+    assert cache.make_room(900) and names(cache) == []
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_one_makes_an_entry_and_others_wait(cache: CacheFolder, is_folder: bool) -> None:
+    waits, seen = threading.Event(), list[str]()
+
+    def second() -> None:
+        with CacheFolder("things", 1000).begun("name", waits.set, is_folder):
+            seen.extend(names(cache))
+
+    with cache.begun("name", is_folder=is_folder) as (begun, descriptor):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert waits.wait(30) and not cache.remove("name.part")
+        cache.finish(begun, descriptor, "name")
+    thread.join(30)
+    assert "name" in seen and names(cache) == ["name"]
+
+
+def test_a_file_is_continued_and_a_folder_begun_anew(cache: CacheFolder) -> None:
+    for is_folder in (False, True):
+        with cache.begun("name", is_folder=is_folder) as (begun, descriptor):
+            if is_folder:
+                Path(begun, "file").write_bytes(b"some")
+            else:
+                os.write(descriptor, b"some")
+        assert names(cache) == ([] if is_folder else ["name.part"])
+        if not is_folder:
+            with cache.begun("name") as (begun, descriptor):
+                assert os.read(descriptor, 9) == b"some"
+            os.unlink(begun)
+    Path(cache.place("name.part")).mkdir()
+    Path(cache.place("name.part"), "left").write_bytes(b"by a killed process")
+    with cache.begun("name", is_folder=True) as (begun, _):
+        assert os.listdir(begun) == []
+
+
+def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.chdir(tmp_path)
+    cache = CacheFolder("things", 1000)
+    with pytest.raises(OSError, match="no home"):
+        cache.put("name", [b"a"])
+    with pytest.raises(OSError, match="no home"):
+        cache.make_room(1)
+    assert list(tmp_path.iterdir()) == []
