@@ -19,6 +19,7 @@ if __name__ == "__main__":
 from tests.support.made.big_table import big_page
 from tests.support.made.op_views import pages_of
 from tpuprof.parsers.ops.filter import parse_filter
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.ops.shelf import Shelf
 from tpuprof.tui.pages.ops.table_views import TableView
@@ -43,23 +44,23 @@ def main() -> None:
 
     def opened() -> TableView:
         view = TableView(pages, shelf)
-        view.lines(WIDTH, HEIGHT, BLOCK)
+        view.lines(Pen(WIDTH, BLOCK), HEIGHT)
         return view
 
     view = opened()
 
     def moved() -> None:
         view.move(0, 1)
-        view.lines(WIDTH, HEIGHT, BLOCK)
+        view.lines(Pen(WIDTH, BLOCK), HEIGHT)
 
     def ended() -> None:
         view.jump(rows)
-        view.lines(WIDTH, HEIGHT, BLOCK)
+        view.lines(Pen(WIDTH, BLOCK), HEIGHT)
         view.jump(-rows)
 
     def filtered(text: str) -> None:
         view.search(text)
-        view.lines(WIDTH, HEIGHT, BLOCK)
+        view.lines(Pen(WIDTH, BLOCK), HEIGHT)
 
     print(f"{rows:,} rows at {WIDTH}x{HEIGHT}")
     print(f"open           {1e3 * best(opened):8.1f} ms")

@@ -19,6 +19,7 @@ from tests.support.build import PlaneBuilder
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session.session import Session
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.collectives.view import CollectivesView
 
@@ -94,8 +95,8 @@ def main(arguments: Sequence[str]) -> None:
     view = views[0]
 
     def drawn() -> None:
-        view.lines(70, 20, BLOCK)
-        view.card(48, BLOCK)
+        view.lines(Pen(70, BLOCK), 20)
+        view.card(Pen(48, BLOCK))
         _ = view.op_name
 
     def pressed(*commands: str) -> None:

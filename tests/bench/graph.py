@@ -23,6 +23,7 @@ from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.pages.graph.neighbourhood import neighbourhood
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.graph.drawing import View, compose, line_of
 
@@ -57,7 +58,7 @@ def main() -> None:
     def walked(row: int, view: View) -> float:
         begin = time.process_time()
         here = neighbourhood(program, row)
-        compose(program, here, (), view, WIDTH, HEIGHT, BLOCK)
+        compose(program, here, (), view, Pen(WIDTH, BLOCK), HEIGHT)
         return time.process_time() - begin
 
     for title, view in (("walk", View()), ("walk, direct", View(is_direct=True))):
@@ -66,7 +67,7 @@ def main() -> None:
     middle = len(graph) // 2
     here = neighbourhood(program, middle)
     view = View(is_text=True, line=line_of(program, middle))
-    print(f"text redrawn {spent(lambda: compose(program, here, (), view, WIDTH, HEIGHT, BLOCK)) * 1e3:.2f} ms")
+    print(f"text redrawn {spent(lambda: compose(program, here, (), view, Pen(WIDTH, BLOCK), HEIGHT)) * 1e3:.2f} ms")
     for words in ("copy.5", "tanh", "a"):
         print(f"/{words}: {len(graph.find(words)):,} in {spent(partial(graph.find, words)) * 1e3:.2f} ms")
 

@@ -22,6 +22,7 @@ if __name__ == "__main__":
 from tests.parsers.timeline.build import timeline
 from tpuprof.parsers.timeline.model import EventNames, Track
 from tpuprof.parsers.timeline.windows import cell_edges, lane_window
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
 from tpuprof.tui.pages.timeline.draw.lanes import lane_line
@@ -71,7 +72,7 @@ def main() -> None:
     page = TimelinePage(timeline(*[[track] for _ in range(ROWS // 2)]))
 
     def draw() -> None:
-        page.lines(CELLS + 32, ROWS + 10, BLOCK)
+        page.lines(Pen(CELLS + 32, BLOCK), ROWS + 10)
 
     def frame(at: int) -> None:
         page.view.window = page.view.window.fitted(*window(at))

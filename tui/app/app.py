@@ -22,7 +22,8 @@ from tpuprof.tui.app.shown import FIRST, Jumps, Shown
 from tpuprof.tui.app.stage import N, Part, Report
 from tpuprof.tui.app.watch import Watch
 from tpuprof.tui.draw.layout import gutter_lines
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import TAB_NAMES, TABS, load_above
 from tpuprof.tui.terminal.detect import Terminal, detect
 from tpuprof.tui.terminal.theme import AnyLine
@@ -170,7 +171,7 @@ class MainScreen(AppScreen):
         self.call_after_refresh(self._begin)
 
     def _draw_searching(self, path: str, width: int, height: int) -> Sequence[AnyLine]:
-        return state_lines(Searching(shown(path)), width, height, self.look.glyphs)
+        return state_lines(Searching(shown(path)), Pen(width, self.look.glyphs), height)
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         """Paints, where a widget comes or goes, what that changes, and not the whole screen."""
@@ -221,7 +222,7 @@ class MainScreen(AppScreen):
         path, new_run = shown(shows.path), self.watcher.new_run
         keys, core = self.look.keys, shows.core
         words = heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run, core, keys)
-        return header_lines(words, self.situation, width, self.look.glyphs, keys)
+        return header_lines(words, self.situation, Pen(width, self.look.glyphs), keys)
 
     def point_at_head(self, x: int, y: int) -> None:
         """Shows the tab under the mouse."""
@@ -233,9 +234,9 @@ class MainScreen(AppScreen):
         """What is under way, else at most seven keys: the tab's own, then what is possible now, help and quit."""
         glyphs, progress = self.look.glyphs, self.shown.progress
         if words := self.captures.words if self.captures.is_under_way else self.comparisons.words:
-            return message_line(words, width, glyphs)
+            return message_line(words, Pen(width, glyphs))
         if self.shown.is_loading and progress is not None:
-            return progress_line(progress.progress, progress.seconds_left, width, glyphs)
+            return progress_line(progress.progress, progress.seconds_left, Pen(width, glyphs))
         situation, names = self.situation, ("cancel_load", "next_match", "search", "runs", "reload", "yank")
         possible = [action for action in map(by_name, names) if action.possible(situation)]
         keys = [*self.tab.foot_keys, *(FootKey(key_of(action, situation), action.short) for action in possible)]
@@ -408,17 +409,17 @@ class MainScreen(AppScreen):
 
     # --- texts
 
-    def _note_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def _note_lines(self, pen: Pen) -> list[Line]:
         first = self.tabs[FIRST]
-        verdict = self.tab.verdict_lines(width, glyphs) or first.verdict_lines(width, glyphs)
+        verdict = self.tab.verdict_lines(pen) or first.verdict_lines(pen)
         note = TABS[TAB_NAMES.index(self.tab_name)].short_title, self.tab.note
-        unknown = first.unknown_lines(width, glyphs)
-        return note_lines(self.shown.overview, self.shown.problems, note, verdict, unknown, width, glyphs)
+        unknown = first.unknown_lines(pen)
+        return note_lines(self.shown.overview, self.shown.problems, note, verdict, unknown, pen)
 
-    def _help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def _help_lines(self, pen: Pen) -> list[Line]:
         motions = [(keys.replace("g G, Home", "Home G,"), words) for keys, words in self.tab.motions]
         motions = motions if "graph" in self.tab.commands else list(self.tab.motions)
-        return help_lines(self.situation, motions, self.tab.help_lines(width, glyphs), width, glyphs)
+        return help_lines(self.situation, motions, self.tab.help_lines(pen), pen)
 
 
 class TpuprofApp(ScreenApp):

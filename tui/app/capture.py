@@ -15,8 +15,8 @@ from tpuprof.parsers.base.urls import scheme_of, shown
 from tpuprof.tui.app.loader import Request
 from tpuprof.tui.app.shown import Shown
 from tpuprof.tui.app.stage import Stage
-from tpuprof.tui.draw.layout import wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.widgets.asking import Asker
 from tpuprof.tui.widgets.popup import Reader, meanings
 
@@ -231,7 +231,7 @@ def _shortened(path: str) -> str:
     return shown(f"~{path[len(home) :]}" if home and path.startswith(f"{home}/") else path)
 
 
-def _error_lines(error: ProfileError, width: int, glyphs: Glyphs) -> list[Line]:
+def _error_lines(error: ProfileError, pen: Pen) -> list[Line]:
     """What went wrong, and what to try."""
-    lines = wrap(error.sentence, width, "text", glyphs)
-    return lines + wrap(error.hint, width, "dim", glyphs, [("try: ", "key")]) if error.hint else lines
+    lines = pen.wrap(error.sentence, "text")
+    return lines + pen.wrap(error.hint, "dim", [("try: ", "key")]) if error.hint else lines

@@ -10,8 +10,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.app.actions import ACTIONS, Situation, by_name, key_of
 from tpuprof.tui.draw.format import age, size
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, label_span, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import clean, cut_middle, label_span
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import TABS
 from tpuprof.tui.terminal.custom import AS_BUILT, Keymap
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
@@ -126,29 +127,28 @@ def note_lines(
     first: tuple[str, str],
     verdict: Sequence[Line],
     unknown: Sequence[Line],
-    width: int,
-    glyphs: Glyphs,
+    pen: Pen,
 ) -> list[Line]:
     """The tab's own note, the verdict in full, what is wrong and what to do about it, what the profile cannot tell."""
     hints = {problem.sentence: problem.hint for problem in problems}
-    blank, (title, note) = fit([], width, glyphs), first
+    blank, (title, note) = pen.fit([]), first
     lines: list[Line] = []
     if note:
-        lines.append(fit([(title, "title")], width, glyphs))
+        lines.append(pen.fit([(title, "title")]))
         for paragraph in note.splitlines():
-            lines += wrap(paragraph, width, "text", glyphs)
+            lines += pen.wrap(paragraph, "text")
         lines.append(blank)
     if page is not None:
-        lines += [fit([("Verdict", "title")], width, glyphs), *verdict, blank, fit([("Notes", "title")], width, glyphs)]
+        lines += [pen.fit([("Verdict", "title")]), *verdict, blank, pen.fit([("Notes", "title")])]
     for sentence in sentences(page, problems):
-        lines += wrap(sentence, width, "text", glyphs, [(" ! ", "warn")])
+        lines += pen.wrap(sentence, "text", [(" ! ", "warn")])
         if hints.get(sentence):
-            lines += wrap(hints[sentence], width, "dim", glyphs, [("   try: ", "key")])
+            lines += pen.wrap(hints[sentence], "dim", [("   try: ", "key")])
     return [*lines, *unknown]
 
 
 def help_lines(
-    situation: Situation, motions: Sequence[tuple[str, str]], meaning: Sequence[Line], width: int, glyphs: Glyphs
+    situation: Situation, motions: Sequence[tuple[str, str]], meaning: Sequence[Line], pen: Pen
 ) -> list[Line]:
     """The keys that do something now, and what the numbers of the tab mean."""
     rows = list(motions) if situation.has_page else []
@@ -157,32 +157,30 @@ def help_lines(
     for action in ACTIONS:
         if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
             rows.append((key_of(action, situation), action.title))
-    lines = [fit([("Keys", "title")], width, glyphs)]
-    lines += [fit([label_span(keys, 19, "key"), (words, "text")], width, glyphs) for keys, words in rows]
+    lines = [pen.fit([("Keys", "title")])]
+    lines += [pen.fit([label_span(keys, 19, "key"), (words, "text")]) for keys, words in rows]
     if meaning:
-        lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs), *meaning]
+        lines += [pen.fit([]), pen.fit([("What the numbers mean", "title")]), *meaning]
     return lines
 
 
-def header_lines(
-    heading: Heading, situation: Situation, width: int, glyphs: Glyphs, keys: Keymap = AS_BUILT
-) -> list[AnyLine]:
+def header_lines(heading: Heading, situation: Situation, pen: Pen, keys: Keymap = AS_BUILT) -> list[AnyLine]:
     """The two lines on top: where we are; then the tabs and, at the right, what to be aware of."""
     notes_key = keys.shown(key_of(by_name("notes"), situation))
-    return [_place(heading, width, glyphs), _tabs(heading.badge, situation, notes_key, width)]
+    return [_place(heading, pen), _tabs(heading.badge, situation, notes_key, pen.width)]
 
 
-def _place(heading: Heading, width: int, glyphs: Glyphs) -> AnyLine:
-    ascii_only = glyphs.is_ascii
-    left: list[AnySpan] = [(f" {APP_NAME}  ", "bar.dim")] if width >= 70 else [(" ", "bar")]
-    room = width - 1
-    name = cut_middle(clean(heading.run, ascii_only), max(8, min(48, room - cells(left))), glyphs)
+def _place(heading: Heading, pen: Pen) -> AnyLine:
+    ascii_only = pen.glyphs.is_ascii
+    left: list[AnySpan] = [(f" {APP_NAME}  ", "bar.dim")] if pen.width >= 70 else [(" ", "bar")]
+    room = pen.width - 1
+    name = cut_middle(clean(heading.run, ascii_only), max(8, min(48, room - cells(left))), pen.glyphs)
     left.append((name, "bar.strong"))
     for fact in heading.facts:
-        words = f"  {glyphs.dot}  {clean(fact, ascii_only)}"
+        words = f"  {pen.glyphs.dot}  {clean(fact, ascii_only)}"
         if cells(left) + len(words) <= room:
             left.append((words, "bar"))
-    return pad(left, width, "bar")
+    return pad(left, pen.width, "bar")
 
 
 def _tabs(warning: str, situation: Situation, notes_key: str, width: int) -> AnyLine:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.format import UNKNOWN, duration
-from tpuprof.tui.draw.layout import Canvas, clean, fit
+from tpuprof.tui.draw.layout import Canvas, clean
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 
 AXIS = 9
@@ -40,25 +41,28 @@ WIDE_CARD = 31
 """Cells from which on the card of the step time has its range too."""
 
 
-def step_time_card(time: StepTime | None, width: int, glyphs: Glyphs) -> list[list[Span]]:
+def step_time_card(time: StepTime | None, pen: Pen) -> list[list[Span]]:
     """Three rows: what the figure is, the median and how many steps there are, and the average with its deviation.
 
     Where there is room for it the average stands beside the median, and the range in its place.
     """
     if time is None:
         return [[(" STEP TIME", "dim")], [(f" {UNKNOWN}", "dim")], [(" see the notes", "dim")]]
-    ascii_only, inferred = glyphs.is_ascii, time.source != "steps"
+    ascii_only, inferred = pen.glyphs.is_ascii, time.source != "steps"
     median = f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only, 4)}"
-    deviation: list[Span] = [(f" {glyphs.sigma} ", "dim"), (duration(time.standard_deviation_ps, ascii_only), "text")]
+    deviation: list[Span] = [
+        (f" {pen.glyphs.sigma} ", "dim"),
+        (duration(time.standard_deviation_ps, ascii_only), "text"),
+    ]
     title: list[Span] = [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")]
     number: Span = (f"  n={time.count}", "dim")
-    if width < WIDE_CARD:
+    if pen.width < WIDE_CARD:
         average = duration(time.average_ps, ascii_only)
         return [title, [(median, "strong"), number], [(" avg ", "dim"), (average, "text"), *deviation]]
     low, high = duration(time.minimum_ps, ascii_only), duration(time.maximum_ps, ascii_only)
     average = duration(time.average_ps, ascii_only, 4)
     beside: list[Span] = [(median, "strong"), ("  avg ", "dim"), (average, "text"), number]
-    return [title, beside, [(f" {low} {glyphs.dash} {high} ", "text"), *deviation]]
+    return [title, beside, [(f" {low} {pen.glyphs.dash} {high} ", "text"), *deviation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,48 +113,44 @@ def columns_of(sizes: Sequence[float], width: int, cursor: int | None) -> Column
     return Columns(largest, group, 0)
 
 
-def graph_lines(
-    columns: Columns, height: int, top: str, cell: Callable[[int, int], Span], width: int, glyphs: Glyphs
-) -> list[Line]:
+def graph_lines(columns: Columns, height: int, top: str, cell: Callable[[int, int], Span], pen: Pen) -> list[Line]:
     """The rows of a graph, from the top down.
 
     Args:
         top: what stands at the top of the axis, which begins at 0.
         cell: draws a cell of a step in a row; it fills the column.
     """
-    pitch, bar = columns.pitch(width), columns.bar(width)
+    pitch, bar = columns.pitch(pen.width), columns.bar(pen.width)
     lines = []
     for row in range(height):
         label = top if row == 0 else "0" if row == height - 1 else ""
-        line: list[Span] = [(f"{label:>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
+        line: list[Span] = [(f"{label:>{AXIS - 2}} ", "dim"), (pen.glyphs.vertical, "rule")]
         for step in columns.shown:
             text, key = cell(step, row)
             line += [(text * bar, key), (" " * (pitch - bar), "text")]
-        lines.append(fit(line, width, glyphs))
+        lines.append(pen.fit(line))
     return lines
 
 
-def names_line(
-    names: Sequence[str], columns: Columns, wanted: Sequence[tuple[int, StyleKey]], width: int, glyphs: Glyphs
-) -> Line:
+def names_line(names: Sequence[str], columns: Columns, wanted: Sequence[tuple[int, StyleKey]], pen: Pen) -> Line:
     """Names below the columns, as far as they fit: those wanted, and the first and the last.
 
     Args:
         names: one a step.
         wanted: steps to name, the most important first, and the style of their names; others than dim are pointed at.
     """
-    room = width - AXIS
+    room = pen.width - AXIS
     row = Canvas(room, key="dim")
     for index, key in (*wanted, (columns.shown[0], "dim"), (columns.shown[-1], "dim")):
         column = columns.column_of(index)
         if column is None:
             continue
-        text = ("" if key == "dim" else glyphs.up) + clean(names[index], glyphs.is_ascii)
-        begin = max(0, min(column * columns.pitch(width), room - len(text)))
+        text = ("" if key == "dim" else pen.glyphs.up) + clean(names[index], pen.glyphs.is_ascii)
+        begin = max(0, min(column * columns.pitch(pen.width), room - len(text)))
         around = row.cells[0][max(0, begin - 1) : begin + len(text) + 1]
         if len(text) <= room and all(cell == " " for cell in around):
             row.put(0, begin, text, key)
-    return fit([*_label(len(names), columns, glyphs), *zip(row.cells[0], row.keys[0], strict=True)], width, glyphs)
+    return pen.fit([*_label(len(names), columns, pen.glyphs), *zip(row.cells[0], row.keys[0], strict=True)])
 
 
 def _label(count: int, columns: Columns, glyphs: Glyphs) -> list[Span]:

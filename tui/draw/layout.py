@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, StyleKey, line_width, plain
+from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, StyleKey
 
 WIDE = 110
 """Cells from which on the page shows more columns."""
@@ -65,39 +64,22 @@ def _one_cell(character: str, ascii_only: bool) -> str:
     return "?"
 
 
-def cut(text: str, width: int, glyphs: Glyphs) -> str:
+def cut(text: str, cells: int, glyphs: Glyphs) -> str:
     """The beginning of a text, with an ellipsis where it is longer than `width`."""
-    return text if len(text) <= width else text[: max(0, width - 1)] + glyphs.ellipsis[:width]
+    return text if len(text) <= cells else text[: max(0, cells - 1)] + glyphs.ellipsis[:cells]
 
 
-def cut_middle(text: str, width: int, glyphs: Glyphs) -> str:
+def cut_middle(text: str, cells: int, glyphs: Glyphs) -> str:
     """A path's beginning and, longer, its end: the last parts of a framework op's name say most."""
-    if len(text) <= width:
+    if len(text) <= cells:
         return text
-    tail = max(0, width - 1) if width <= 8 else (width - 1) * 2 // 3
-    return text[: max(0, width - 1 - tail)] + glyphs.ellipsis[:width] + text[len(text) - tail :]
+    tail = max(0, cells - 1) if cells <= 8 else (cells - 1) * 2 // 3
+    return text[: max(0, cells - 1 - tail)] + glyphs.ellipsis[:cells] + text[len(text) - tail :]
 
 
-def cut_begin(text: str, width: int, glyphs: Glyphs) -> str:
+def cut_begin(text: str, cells: int, glyphs: Glyphs) -> str:
     """The end of a text, with an ellipsis before it where it is longer than `width`."""
-    return text if len(text) <= width else glyphs.ellipsis[:width] + text[len(text) - max(0, width - 1) :]
-
-
-def fit(spans: Iterable[Span], width: int, glyphs: Glyphs) -> Line:
-    """A line of exactly `width` cells: padded, or cut with an ellipsis."""
-    spans = tuple(span for span in spans if span[0])
-    left = width - line_width(spans)
-    if left >= 0:
-        return (*spans, (" " * left, "text")) if left else spans
-    out: list[Span] = []
-    left = width
-    for text, key in spans:
-        if len(text) >= left:
-            out.append((text[: max(0, left - 1)] + glyphs.ellipsis[:left], key))
-            break
-        out.append((text, key))
-        left -= len(text)
-    return tuple(out)
+    return text if len(text) <= cells else glyphs.ellipsis[:cells] + text[len(text) - max(0, cells - 1) :]
 
 
 def joined(spans: Iterable[Span]) -> Line:
@@ -159,86 +141,6 @@ def filled(lines: Sequence[Line], width: int, height: int) -> list[Line]:
     return [*lines[:height], *[blank] * (height - len(lines))]
 
 
-def rule(title: str, width: int, glyphs: Glyphs, right: str = "") -> Line:
-    """A section's heading: ``─ Steps ──────────── 20 steps ─``; the right part is left out for want of room."""
-    head: list[Span] = [(glyphs.horizontal + " ", "rule"), (title, "title"), (" ", "rule")]
-    tail: list[Span] = [(" ", "rule"), (right, "dim"), (" " + glyphs.horizontal, "rule")] if right else []
-    room = width - line_width(tuple(head + tail))
-    if room < 0:
-        return fit([*head, (glyphs.horizontal * max(0, width - line_width(tuple(head))), "rule")], width, glyphs)
-    return (*head, (glyphs.horizontal * room, "rule"), *tail)
-
-
-def wrap(
-    text: str,
-    width: int,
-    key: StyleKey,
-    glyphs: Glyphs,
-    first: Sequence[Span] = (),
-    indent: int | None = None,
-    *,
-    keeps_names: bool = False,
-) -> list[Line]:
-    """A paragraph; `first` stands before its first line, the others are indented by `indent` or by that much.
-
-    Args:
-        keeps_names: a name with hyphens in it is not parted at one.
-    """
-    lead = line_width(tuple(first))
-    pieces = textwrap.wrap(
-        clean(text, glyphs.is_ascii),
-        max(lead + 8, width),
-        initial_indent=" " * lead,
-        subsequent_indent=" " * (lead if indent is None else indent),
-        break_on_hyphens=not keeps_names,
-    )
-    head = pieces[0][lead:] if pieces else ""
-    return [fit([*first, (head, key)], width, glyphs), *(fit([(piece, key)], width, glyphs) for piece in pieces[1:])]
-
-
-def note_lines(
-    warnings: Iterable[str], unknown: Iterable[tuple[str, str]], width: int, glyphs: Glyphs, between: str = ": "
-) -> list[Line]:
-    """Warnings, then what is unknown, grouped by the reason.
-
-    Args:
-        unknown: names of figures, each with the reason.
-        between: stands between names and their reason.
-    """
-    lines: list[Line] = []
-    for warning in warnings:
-        lines += wrap(warning, width, "text", glyphs, [(" ! ", "warn")])
-    by_reason: dict[str, dict[str, None]] = {}
-    for name, reason in unknown:
-        by_reason.setdefault(reason, {})[name] = None
-    for reason, names in by_reason.items():
-        lines += wrap(f"{', '.join(names)}{between}{reason}", width, "dim", glyphs, [(" ? ", "dim")])
-    return lines
-
-
-def shortened(lines: Sequence[Line], height: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """At most so many lines; the last one says how many more there are, and the key that shows them."""
-    if len(lines) <= height:
-        return list(lines)
-    if height < 1:
-        return []
-    rest = len(lines) - height + 1
-    more = f"{glyphs.ellipsis} {rest} more line{'s' * (rest != 1)}: Enter"
-    return [*lines[: height - 1], fit([(" " * max(0, width - len(more) - 1), "text"), (more, "dim")], width, glyphs)]
-
-
-def cut_after(lines: Sequence[Line], most: int, width: int, glyphs: Glyphs, key: str = "") -> list[Line]:
-    """At most so many lines of a text; the end of the last one says how many more there are, and the key for them."""
-    if len(lines) <= most:
-        return list(lines)
-    if most < 1:
-        return []
-    hidden = len(lines) - most
-    more = f"{glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)}{key and f', {key}'})"
-    last = plain(lines[most - 1])[: width - len(more) - 1].rstrip()
-    return [*lines[: most - 1], fit([(f"{last} ", "text"), (more, "dim")], width, glyphs)]
-
-
 def rows_around(cursor: int | None, count: int, most: int | None) -> range:
     """At most so many of the rows of a list: the first ones, or those up to the cursor."""
     shown = count if most is None else min(most, count)
@@ -249,16 +151,3 @@ def rows_around(cursor: int | None, count: int, most: int | None) -> range:
 def label_span(label: str, width: int, key: StyleKey = "dim") -> Span:
     """A label in a column of so many cells; whatever its length, a blank parts it from what comes next."""
     return f"{label:<{width - 1}} ", key
-
-
-_LABEL = 22
-
-
-def labelled(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs, label_width: int = _LABEL) -> list[Line]:
-    """Values with their labels before them; a long label makes room for itself, up to half of the width."""
-    longest = max((len(label) + 1 for label, _ in rows), default=0)
-    column = max(label_width, min(longest, width // 2))
-    lines: list[Line] = []
-    for label, value in rows:
-        lines += wrap(value, width, "text", glyphs, [label_span(label, column)])
-    return lines

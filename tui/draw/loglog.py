@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from tpuprof.tui.draw.format import byte_rate, flop_rate, intensity
-from tpuprof.tui.draw.layout import Canvas, clean, cut, fit
+from tpuprof.tui.draw.layout import Canvas, clean, cut
 from tpuprof.tui.draw.loglog_scene import (
     LEFT,
     RIGHT,
@@ -23,6 +23,7 @@ from tpuprof.tui.draw.loglog_scene import (
     scene_of,
     winners,
 )
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
 
 LEAST = (24, 6)
@@ -53,9 +54,8 @@ def roofline_plot(
     points: Sequence[Point],
     roofs: Sequence[Roof],
     peak_flops_per_second: float | None,
-    width: int,
+    pen: Pen,
     height: int,
-    glyphs: Glyphs,
     cursor: int | None = None,
 ) -> list[Line]:
     """The plot in exactly `height` lines of `width` cells.
@@ -65,41 +65,41 @@ def roofline_plot(
     them stands on the edge as an arrow. `cursor` is an index of `points`; that point shows in brackets and with a mark
     on either axis. Figures that are not finite or not above zero are left out.
     """
-    if width < LEAST[0] or height < LEAST[1]:
-        return _sentence("Too small for a roofline.", width, height, glyphs)
-    scene = scene_of(points, roofs, peak_flops_per_second, width, height)
+    if pen.width < LEAST[0] or height < LEAST[1]:
+        return _sentence("Too small for a roofline.", pen, height)
+    scene = scene_of(points, roofs, peak_flops_per_second, pen.width, height)
     if not scene.slopes and not len(scene.cloud.at):
-        return _sentence("No op with FLOPs and bytes and no known roof: nothing to plot.", width, height, glyphs)
-    canvas = _Canvas(width, height)
-    lines = _draw_roofs(canvas, scene, glyphs)
+        return _sentence("No op with FLOPs and bytes and no known roof: nothing to plot.", pen, height)
+    canvas = _Canvas(pen.width, height)
+    lines = _draw_roofs(canvas, scene, pen.glyphs)
     shown = winners(scene)
     own = place_of(scene, cursor)
     canvas.busy |= shown.keys()
     if own is not None:
         row, column = own[1]
         canvas.busy |= {(row, column + by) for by in (-1, 0, 1)}
-    _draw_axes(canvas, scene.axes, glyphs)
-    left_out = _draw_labels(canvas, scene, lines, glyphs)
-    _draw_title(canvas, left_out, outside(scene), glyphs)
+    _draw_axes(canvas, scene.axes, pen.glyphs)
+    left_out = _draw_labels(canvas, scene, lines, pen.glyphs)
+    _draw_title(canvas, left_out, outside(scene), pen.glyphs)
     for (row, column), place in shown.items():
-        canvas.put(TOP + row, LEFT + column, *_marker(scene, points, place, glyphs))
+        canvas.put(TOP + row, LEFT + column, *_marker(scene, points, place, pen.glyphs))
     if own is not None:
         place, (row, column) = own
-        character, _ = _marker(scene, points, place, glyphs)
-        canvas.put(TOP + row, LEFT - 1, glyphs.mark, "mark")
-        canvas.put(TOP + scene.axes.rows, LEFT + column, glyphs.up, "mark")
+        character, _ = _marker(scene, points, place, pen.glyphs)
+        canvas.put(TOP + row, LEFT - 1, pen.glyphs.mark, "mark")
+        canvas.put(TOP + scene.axes.rows, LEFT + column, pen.glyphs.up, "mark")
         canvas.put(TOP + row, LEFT + column - 1, f"[{character}]", "cursor")
     return canvas.lines()
 
 
-def _sentence(text: str, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def _sentence(text: str, pen: Pen, height: int) -> list[Line]:
     """A sentence in the middle of an otherwise blank frame."""
-    pieces = textwrap.wrap(text, width) if width >= 8 else []
+    pieces = textwrap.wrap(text, pen.width) if pen.width >= 8 else []
     if len(pieces) > height:
-        pieces = [cut(text, width, glyphs)][:height]
+        pieces = [cut(text, pen.width, pen.glyphs)][:height]
     above = (height - len(pieces)) // 2
     shown = [""] * above + pieces + [""] * (height - above - len(pieces))
-    return [fit([(piece.center(width) if piece else "", "dim")], width, glyphs) for piece in shown]
+    return [pen.fit([(piece.center(pen.width) if piece else "", "dim")]) for piece in shown]
 
 
 # Points

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.draw.layout import clean, fit
-from tpuprof.tui.draw.spans import Glyphs, Line, Span
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span
 
 SUFFIXES = (".py", ".pyi", ".cc", ".cpp", ".h", ".cu", ".jl", ".rs", ".mlir")
 """Of files that are shown. A notebook's lines are not those of its file."""
@@ -125,12 +126,12 @@ def _shown(line: bytes) -> str:
     return printable(text[:LONGEST_LINE])[:LONGEST_LINE]
 
 
-def excerpt_lines(excerpt: SourceExcerpt, width: int, glyphs: Glyphs) -> list[Line]:
+def excerpt_lines(excerpt: SourceExcerpt, pen: Pen) -> list[Line]:
     """Lines of a source file with their numbers; the one that was asked for stands out."""
     lines = []
     for index, text in enumerate(excerpt.lines):
         here = index == excerpt.marked
-        mark: Span = (glyphs.mark if here else " ", "mark")
-        code: Span = (clean(text, glyphs.is_ascii), "strong" if here else "dim")
-        lines.append(fit([mark, (f"{excerpt.first_line + index:>6} ", "dim"), code], width, glyphs))
+        mark: Span = (pen.glyphs.mark if here else " ", "mark")
+        code: Span = (clean(text, pen.glyphs.is_ascii), "strong" if here else "dim")
+        lines.append(pen.fit([mark, (f"{excerpt.first_line + index:>6} ", "dim"), code]))
     return lines

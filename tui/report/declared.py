@@ -12,7 +12,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.report import json, markdown
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import (
@@ -30,7 +31,7 @@ from tpuprof.tui.report.text import covered, heading, page_text
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
-    from tpuprof.tui.draw.spans import Glyphs, Line
+    from tpuprof.tui.draw.spans import Line
     from tpuprof.tui.report.fields import Rows
 
 
@@ -172,7 +173,7 @@ class Declared:
     head: Head
     parts: Sequence[Part]
     csv: Section[Any] | Block
-    text: Callable[[int, Glyphs], Sequence[Line]]
+    text: Callable[[Pen], Sequence[Line]]
     statement: str = ""
     figures: Sequence[tuple[str, str]] = ()
     notes: Sequence[str] = ()
@@ -229,9 +230,9 @@ def _markdown(page: Declared) -> str:
 def _text(page: Declared, asked: Asked) -> str:
     head, glyphs = page.head, asked.look.glyphs
 
-    def lines(width: int) -> list[Line]:
-        log_line = [fit([(clean(head.log_line, glyphs.is_ascii), "strong")], width, glyphs)] if head.log_line else []
-        title = heading(head.title, head.covers or covered(head.hosts), width, glyphs)
-        return [*log_line, title, *page.text(width, glyphs)]
+    def lines(pen: Pen) -> list[Line]:
+        log_line = [pen.fit([(clean(head.log_line, glyphs.is_ascii), "strong")])] if head.log_line else []
+        title = heading(head.title, head.covers or covered(head.hosts), pen)
+        return [*log_line, title, *page.text(pen)]
 
     return page_text(lines, asked.look)

@@ -14,8 +14,9 @@ from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import UNKNOWN
-from tpuprof.tui.draw.layout import clean, cut, fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span
+from tpuprof.tui.draw.layout import clean, cut
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure
 from tpuprof.tui.report.page import Look, Report
 from tpuprof.tui.report.text import page_text
@@ -100,24 +101,23 @@ def describe_json(page: str, report: Report[Any]) -> str:
 
 def describe_text(page: str, report: Report[Any], look: Look) -> str:
     """The description as text: a key and its unit, and below it what it means."""
-    glyphs = look.glyphs
 
-    def lines(width: int) -> list[Line]:
+    def lines(pen: Pen) -> list[Line]:
         title = f"Keys of the page {page}, in JSON; those of CSV's columns are marked"
-        return [fit([(title, "title")], width, glyphs), *_key_lines(described(report), width, glyphs)]
+        return [pen.fit([(title, "title")]), *_key_lines(described(report), pen)]
 
     return page_text(lines, look)
 
 
-def _key_lines(keys: Sequence[Described], width: int, glyphs: Glyphs) -> list[Line]:
+def _key_lines(keys: Sequence[Described], pen: Pen) -> list[Line]:
     lines: list[Line] = []
     for quantity in keys:
         where = "" if quantity.csv_column is None else "csv" if quantity.json else "csv only"
         spans: list[Span] = [(quantity.key, "strong"), (f"  {quantity.unit}", "key"), (f"  {where}", "dim")]
-        lines.append(fit(spans, width, glyphs))
-        lines += wrap(quantity.meaning, width, "text", glyphs, [("    ", "text")])
+        lines.append(pen.fit(spans))
+        lines += pen.wrap(quantity.meaning, "text", [("    ", "text")])
         if quantity.null_when:
-            lines += wrap(f"null: {quantity.null_when}", width, "dim", glyphs, [("    ", "text")])
+            lines += pen.wrap(f"null: {quantity.null_when}", "dim", [("    ", "text")])
     return lines
 
 
@@ -125,7 +125,7 @@ Section = tuple[str, "Iterable[tuple[Figure[Any], Any]]"]
 """A title, and figures with what each is read from."""
 
 
-def figure_lines(sections: Iterable[Section], unknown: Mapping[str, str], width: int, glyphs: Glyphs) -> list[Line]:
+def figure_lines(sections: Iterable[Section], unknown: Mapping[str, str], pen: Pen) -> list[Line]:
     """All figures of a page: what each is called, its value with its unit, what it means, and why it is unknown.
 
     Args:
@@ -133,15 +133,17 @@ def figure_lines(sections: Iterable[Section], unknown: Mapping[str, str], width:
     """
     lines: list[Line] = []
     for title, figures in sections:
-        lines += [*([fit([], width, glyphs)] if lines else []), fit([(title, "title")], width, glyphs)]
+        lines += [*([pen.fit([])] if lines else []), pen.fit([(title, "title")])]
         for figure, source in figures:
             value = figure.read(source)
-            words = UNKNOWN if value is None else clean(figure.unit.words(value, glyphs.is_ascii), glyphs.is_ascii)
+            words = (
+                UNKNOWN if value is None else clean(figure.unit.words(value, pen.glyphs.is_ascii), pen.glyphs.is_ascii)
+            )
             known: Span = (f"{words:>{_VALUE}}  ", "dim" if value is None else "strong")
             why = "" if value is not None else f" Unknown: {unknown.get(figure.key) or figure.null or NO_REASON}."
-            name = f"{cut(figure.name, _NAME - 1, glyphs):<{_NAME}}"
+            name = f"{cut(figure.name, _NAME - 1, pen.glyphs):<{_NAME}}"
             meaning = f"{figure.meaning[:1].upper()}{figure.meaning[1:]}.{why}"
-            lines += wrap(meaning, width, "dim", glyphs, [(name, "text"), known], _NAME + _VALUE + 2)
+            lines += pen.wrap(meaning, "dim", [(name, "text"), known], _NAME + _VALUE + 2)
     return lines
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ClassStyle, Glyphs, Key, Line, OnClassStyle, StyleKey, plain
 
 if TYPE_CHECKING:
@@ -36,14 +37,14 @@ _SGR: dict[StyleKey, str] = {
 }
 
 
-def page_text(lines: Callable[[int], Sequence[Line]], look: Look) -> str:
-    """A page as text; `lines` draws it in so many cells."""
-    return render(lines(max(look.width, LEAST_WIDTH)), look.color)
+def page_text(lines: Callable[[Pen], Sequence[Line]], look: Look) -> str:
+    """A page as text; `lines` draws it."""
+    return render(lines(Pen(max(look.width, LEAST_WIDTH), look.glyphs)), look.color)
 
 
-def page_heading(title: str, hosts: Sequence[str], width: int, glyphs: Glyphs) -> Line:
+def page_heading(title: str, hosts: Sequence[str], pen: Pen) -> Line:
     """The first line of a page: its title, and the hosts that it covers by name, or how many these are."""
-    return heading(title, covered(hosts), width, glyphs)
+    return heading(title, covered(hosts), pen)
 
 
 def covered(hosts: Sequence[str]) -> str:
@@ -51,18 +52,17 @@ def covered(hosts: Sequence[str]) -> str:
     return counted(len(hosts), "host") if len(hosts) > 3 else ", ".join(hosts)
 
 
-def titled_text(title: str, right: str, draw: Callable[[int, Glyphs], Sequence[Line]], look: Look) -> str:
-    """A page as text under a heading; `draw` draws it in so many cells."""
-    glyphs = look.glyphs
-    return page_text(lambda width: [heading(title, right, width, glyphs), *draw(width, glyphs)], look)
+def titled_text(title: str, right: str, draw: Callable[[Pen], Sequence[Line]], look: Look) -> str:
+    """A page as text under a heading; `draw` draws it."""
+    return page_text(lambda pen: [heading(title, right, pen), *draw(pen)], look)
 
 
-def heading(title: str, right: str, width: int, glyphs: Glyphs) -> Line:
+def heading(title: str, right: str, pen: Pen) -> Line:
     """The first line of a report: its title and, at the other end, what it covers; never wider than the line."""
-    right = cut_name(fit_for_cells(right, glyphs), width // 3, glyphs)
-    title = cut_name(fit_for_cells(title, glyphs), width - len(right) - 6, glyphs)
-    bar = glyphs.horizontal * (width - len(title) - len(right) - 6)
-    ends = glyphs.horizontal
+    right = cut_name(fit_for_cells(right, pen.glyphs), pen.width // 3, pen.glyphs)
+    title = cut_name(fit_for_cells(title, pen.glyphs), pen.width - len(right) - 6, pen.glyphs)
+    bar = pen.glyphs.horizontal * (pen.width - len(title) - len(right) - 6)
+    ends = pen.glyphs.horizontal
     return (f"{ends} ", "rule"), (title, "title"), (f" {bar} ", "rule"), (right, "dim"), (f" {ends}", "rule")
 
 
@@ -78,12 +78,12 @@ def _is_one_cell(char: str, glyphs: Glyphs) -> bool:
     return unicodedata.east_asian_width(char) not in "WF" and not unicodedata.combining(char)
 
 
-def cut_name(text: str, width: int, glyphs: Glyphs) -> str:
+def cut_name(text: str, cells: int, glyphs: Glyphs) -> str:
     """The text, its middle left out where it is longer: names differ at their ends."""
-    if len(text) <= width:
+    if len(text) <= cells:
         return text
-    tail = (width - 1) // 2
-    return text[: width - 1 - tail] + glyphs.ellipsis + text[len(text) - tail :]
+    tail = (cells - 1) // 2
+    return text[: cells - 1 - tail] + glyphs.ellipsis + text[len(text) - tail :]
 
 
 def render(lines: Sequence[Line], color: bool) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.line_editor import LineEditor
@@ -75,9 +76,9 @@ class Asker(Popup):
 
     def _lines(self, width: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
-        above = [line for words in self._explanation for line in wrap(words, width, "dim", glyphs)]
-        above += wrap(self._foretold, width, "text", glyphs) if self._foretold else []
-        below = wrap(self._wrong, width, "warn", glyphs) if self._wrong else [fit([], width, glyphs)]
+        above = [line for words in self._explanation for line in Pen(width, glyphs).wrap(words, "dim")]
+        above += Pen(width, glyphs).wrap(self._foretold, "text") if self._foretold else []
+        below = Pen(width, glyphs).wrap(self._wrong, "warn") if self._wrong else [Pen(width, glyphs).fit([])]
         return [*map(on_panel, above), self._typed(width), *map(on_panel, below)]
 
     def _typed(self, width: int) -> AnyLine:

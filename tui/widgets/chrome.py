@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.tui.draw.format import size
-from tpuprof.tui.draw.layout import clean, cut_middle, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 
@@ -27,10 +28,10 @@ def is_too_small(width: int, height: int) -> bool:
     return width < SMALLEST[0] or height < SMALLEST[1]
 
 
-def too_small_lines(width: int, height: int, glyphs: Glyphs) -> list[AnyLine]:
+def too_small_lines(pen: Pen, height: int) -> list[AnyLine]:
     """What stands in the place of a page then."""
-    words = f"{APP_NAME} needs {SMALLEST[0]}x{SMALLEST[1]} cells; this terminal has {width}x{height}. `q` quits."
-    return list(wrap(glyphs.keyed(words), width, "text", glyphs))
+    words = f"{APP_NAME} needs {SMALLEST[0]}x{SMALLEST[1]} cells; this terminal has {pen.width}x{height}. `q` quits."
+    return list(pen.wrap(pen.glyphs.keyed(words), "text"))
 
 
 class FootKey(NamedTuple):
@@ -56,24 +57,24 @@ def _key_spans(key: str, label: str) -> list[AnySpan]:
     return [(" ", "bar"), (key, "bar.key"), (f" {label} ", "bar.dim")]
 
 
-def message_line(text: str, width: int, glyphs: Glyphs, key: AnyKey = "bar") -> AnyLine:
+def message_line(text: str, pen: Pen, key: AnyKey = "bar") -> AnyLine:
     """The footer while it says something."""
-    words = clean(text, glyphs.is_ascii)
-    return pad([(" " + cut_middle(words, width - 2, glyphs), key)], width, "bar")
+    words = clean(text, pen.glyphs.is_ascii)
+    return pad([(" " + cut_middle(words, pen.width - 2, pen.glyphs), key)], pen.width, "bar")
 
 
-def prompt_line(text: str, found: str, width: int, glyphs: Glyphs) -> AnyLine:
+def prompt_line(text: str, found: str, pen: Pen) -> AnyLine:
     """The footer while a search is typed: the text, a cursor, what it finds so far."""
-    room = max(8, width - len(found) - 28)
-    shown = text if len(text) < room else glyphs.ellipsis + text[-(room - 2) :]
-    left: list[AnySpan] = [(" /", "bar.key"), (clean(shown, glyphs.is_ascii), "input"), ("_", "bar.key")]
+    room = max(8, pen.width - len(found) - 28)
+    shown = text if len(text) < room else pen.glyphs.ellipsis + text[-(room - 2) :]
+    left: list[AnySpan] = [(" /", "bar.key"), (clean(shown, pen.glyphs.is_ascii), "input"), ("_", "bar.key")]
     right: list[AnySpan] = [(f"{found}  ", "bar"), ("Enter", "bar.key"), (" keep ", "bar.dim"), ("Esc", "bar.key")]
     right.append((" cancel ", "bar.dim"))
-    gap = max(1, width - cells(left) - cells(right))
-    return pad([*left, (" " * gap, "bar"), *right], width, "bar")
+    gap = max(1, pen.width - cells(left) - cells(right))
+    return pad([*left, (" " * gap, "bar"), *right], pen.width, "bar")
 
 
-def progress_line(progress: Progress, seconds_left: float | None, width: int, glyphs: Glyphs) -> AnyLine:
+def progress_line(progress: Progress, seconds_left: float | None, pen: Pen) -> AnyLine:
     """The footer while something loads: which host, how far, how long yet, and how to stop it."""
     done, total = progress.bytes_done, progress.bytes_total
     host = f"host {progress.host_index + 1}/{progress.host_count} "
@@ -81,21 +82,21 @@ def progress_line(progress: Progress, seconds_left: float | None, width: int, gl
     figures = f"{sizes}  {events(progress.events_done)} events"
     left = "" if seconds_left is None else f"  {wait(seconds_left)} left"
     tail: list[AnySpan] = [("  Esc", "bar.key"), (" cancels ", "bar.dim")]
-    room = width - len(host) - len(figures) - len(left) - cells(tail) - 1
+    room = pen.width - len(host) - len(figures) - len(left) - cells(tail) - 1
     if room < 0:
         figures, room = sizes, room + len(figures) - len(sizes)
-    each = _hosts_at_work(progress, room - _LEAST_BAR, glyphs)
+    each = _hosts_at_work(progress, room - _LEAST_BAR, pen.glyphs)
     bar = max(0, min(30, room - len(each)))
-    full, rest = progress_bar(done, total, bar, glyphs)
+    full, rest = progress_bar(done, total, bar, pen.glyphs)
     spans: list[AnySpan] = [(f" {host}", "bar"), (full, "bar.key"), (rest, "bar.dim")]
     spans += [(figures, "bar"), (left, "bar.strong"), (each, "bar.dim"), *tail]
-    return pad(spans, width, "bar")
+    return pad(spans, pen.width, "bar")
 
 
-def progress_bar(done: int, total: int, width: int, glyphs: Glyphs) -> tuple[str, str]:
+def progress_bar(done: int, total: int, cells: int, glyphs: Glyphs) -> tuple[str, str]:
     """The filled part of a bar, and the rest of it."""
-    filled = min(width, round(width * done / total)) if total else 0
-    return glyphs.full * filled, glyphs.light * (width - filled)
+    filled = min(cells, round(cells * done / total)) if total else 0
+    return glyphs.full * filled, glyphs.light * (cells - filled)
 
 
 def _hosts_at_work(progress: Progress, room: int, glyphs: Glyphs) -> str:

@@ -10,8 +10,8 @@ from textual.events import Resize
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.columns import Cursor, Frame
-from tpuprof.tui.draw.layout import fit
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
@@ -104,11 +104,11 @@ class GraphTab(Tab, Generic[P]):
         """Index of the step that the cursor goes to first."""
         raise NotImplementedError
 
-    def _line_on(self, page: P, place: Place, width: int, glyphs: Glyphs) -> Line:
+    def _line_on(self, page: P, place: Place, pen: Pen) -> Line:
         """One line on what is at a place."""
         raise NotImplementedError
 
-    def _lines_on(self, page: P, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
+    def _lines_on(self, page: P, place: Place, pen: Pen) -> list[Line]:
         """All there is to say about what is at a place."""
         raise NotImplementedError
 
@@ -122,7 +122,7 @@ class GraphTab(Tab, Generic[P]):
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The page or the state; notes where the page's parts are."""
         if self._page is None:
-            return state_lines(self._state, width, height, self.look.glyphs)
+            return state_lines(self._state, Pen(width, self.look.glyphs), height)
         is_finding = self._list == "findings"
         cursor = Cursor(self._step, None if is_finding else self._op, self._finding if is_finding else None)
         page = self._composed(self._page, width, height, cursor)
@@ -172,16 +172,16 @@ class GraphTab(Tab, Generic[P]):
         """One line on what is under the cursor."""
         page, place, glyphs = self._page, self.place, self.look.glyphs
         if page is None or place is None:
-            return fit([], width, glyphs)
-        return self._line_on(page, place, width, glyphs)
+            return Pen(width, glyphs).fit([])
+        return self._line_on(page, place, Pen(width, glyphs))
 
-    def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def detail_lines(self, pen: Pen) -> list[Line]:
         """All there is to say about what is under the cursor."""
         page, place = self._page, self.place
-        return [] if page is None or place is None else self._lines_on(page, place, width, glyphs)
+        return [] if page is None or place is None else self._lines_on(page, place, pen)
 
     @property
-    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
+    def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
         """What is under the cursor, in full."""
         place = self.place
         return None if place is None else (self.TITLES[place.panel], self.detail_lines)
@@ -197,8 +197,8 @@ class GraphTab(Tab, Generic[P]):
         if name == "figures" and page is not None:
             from tpuprof.tui.report.describe import figure_lines  # noqa: PLC0415 - not at start
 
-            def lines(width: int, glyphs: Glyphs) -> list[Line]:
-                return figure_lines(self._sections(page), page.unknown, width, glyphs)
+            def lines(pen: Pen) -> list[Line]:
+                return figure_lines(self._sections(page), page.unknown, pen)
 
             self.post_message(OpenPopup(Reader(self.look, "All figures", lines, self.help_lines)))
         return ""

@@ -10,12 +10,13 @@ from typing import ClassVar, NamedTuple
 
 from textual.geometry import Region, Size
 
-from tpuprof.tui.draw.layout import clean, cut, fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import clean, cut
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 
-Lines = Callable[[int, Glyphs], list[Line]]
+Lines = Callable[[Pen], list[Line]]
 """Draws a text for so many cells."""
 
 
@@ -59,10 +60,10 @@ def on_panel(line: Line) -> AnyLine:
 def meanings(*rows: tuple[str, str]) -> Lines:
     """A text that says what each of some names means; one without a name is a paragraph."""
 
-    def lines(width: int, glyphs: Glyphs) -> list[Line]:
+    def lines(pen: Pen) -> list[Line]:
         drawn: list[Line] = []
         for name, meaning in rows:
-            drawn += wrap(glyphs.keyed(meaning), width, "text", glyphs, [(f"{name:<13} ", "strong")] if name else [])
+            drawn += pen.wrap(pen.glyphs.keyed(meaning), "text", [(f"{name:<13} ", "strong")] if name else [])
         return drawn
 
     return lines
@@ -73,31 +74,29 @@ def with_keys(line: Line, look: Look, width: int) -> Line:
     shown = look.keys.shown
     if not look.keys.moved:
         return line
-    return fit(
-        [(shown(text.rstrip()).ljust(len(text)) if key == "key" else text, key) for text, key in line],
-        width,
-        look.glyphs,
+    return Pen(width, look.glyphs).fit(
+        [(shown(text.rstrip()).ljust(len(text)) if key == "key" else text, key) for text, key in line]
     )
 
 
-def framed(title: str, body: Sequence[AnyLine], foot: str, width: int, glyphs: Glyphs) -> list[AnyLine]:
+def framed(title: str, body: Sequence[AnyLine], foot: str, pen: Pen) -> list[AnyLine]:
     """Lines of `width` - 4 cells in a frame, with a title above and a text below."""
-    block = glyphs.name == "block"
+    block = pen.glyphs.name == "block"
     corners = ("╭", "╮", "╰", "╯") if block else ("+", "+", "+", "+")
-    side: AnySpan = (glyphs.vertical, "panel.frame")
-    head = cut(clean(title, not block), width - 6, glyphs)
-    tail = cut(foot, width - 6, glyphs)
+    side: AnySpan = (pen.glyphs.vertical, "panel.frame")
+    head = cut(clean(title, not block), pen.width - 6, pen.glyphs)
+    tail = cut(foot, pen.width - 6, pen.glyphs)
     top: AnyLine = (
-        (corners[0] + glyphs.horizontal, "panel.frame"),
+        (corners[0] + pen.glyphs.horizontal, "panel.frame"),
         (f" {head} ", "panel.title"),
-        (glyphs.horizontal * (width - len(head) - 5) + corners[1], "panel.frame"),
+        (pen.glyphs.horizontal * (pen.width - len(head) - 5) + corners[1], "panel.frame"),
     )
-    bottom: AnyLine = ((corners[2] + glyphs.horizontal * (width - 2) + corners[3], "panel.frame"),)
+    bottom: AnyLine = ((corners[2] + pen.glyphs.horizontal * (pen.width - 2) + corners[3], "panel.frame"),)
     if tail:
         bottom = (
-            (corners[2] + glyphs.horizontal * (width - len(tail) - 5), "panel.frame"),
+            (corners[2] + pen.glyphs.horizontal * (pen.width - len(tail) - 5), "panel.frame"),
             (f" {tail} ", "panel.dim"),
-            (glyphs.horizontal + corners[3], "panel.frame"),
+            (pen.glyphs.horizontal + corners[3], "panel.frame"),
         )
     return [top, *((side, (" ", "panel"), *line, (" ", "panel"), side) for line in body), bottom]
 
@@ -157,16 +156,16 @@ class Popup:
         """A text in the frame's lower edge: how far what it shows goes, where it doesn't fit."""
         return ""
 
-    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def help_lines(self, pen: Pen) -> list[Line]:
         """Its keys, then what it shows."""
         rows = [(key.key, key.sentence or key.label) for key in (*self.passes, *self.own_keys) if key.key != "j k"]
         rows += [("j k, down up", self.moves[0]), ("PgDn PgUp, Home End", self.moves[1])]
         rows.append((self.leave_key.key, self.leave_key.sentence))
-        lines = [fit([("Keys", "title")], width, glyphs)]
+        lines = [pen.fit([("Keys", "title")])]
         for keys, words in rows:
-            lines += wrap(glyphs.keyed(words), width, "text", glyphs, [(f"{keys:<19} ", "key")])
-        lines += [fit([], width, glyphs), fit([("What this is", "title")], width, glyphs)]
-        return lines + (self.about(width, glyphs) if self.about is not None else [])
+            lines += pen.wrap(pen.glyphs.keyed(words), "text", [(f"{keys:<19} ", "key")])
+        lines += [pen.fit([]), pen.fit([("What this is", "title")])]
+        return lines + (self.about(pen) if self.about is not None else [])
 
     # --- keys and mouse
 
@@ -210,7 +209,7 @@ class Popup:
         inner = width - 4
         body = self.rows(self.top, height - 2, inner)
         body += [((" " * inner, "panel"),)] * (height - 2 - len(body))
-        return framed(self.title, body, self.edge(), width, self.look.glyphs)
+        return framed(self.title, body, self.edge(), Pen(width, self.look.glyphs))
 
     def _within(self, top: int) -> int:
         return max(0, min(top, self.row_count() - self.room))
@@ -347,7 +346,7 @@ class Reader(Popup):
 
     def _text(self, width: int) -> list[Line]:
         if self._made[0] != width:
-            lines = self._make(width, self.look.glyphs)
+            lines = self._make(Pen(width, self.look.glyphs))
             self._made = (width, [with_keys(line, self.look, width) for line in lines])
         return self._made[1]
 

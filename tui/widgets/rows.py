@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import fit, shown_top
+from tpuprof.tui.draw.layout import shown_top
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.report.fields import Table, filter_texts, help_rows, is_descending, order, screen_columns
@@ -155,21 +156,21 @@ class RowsView(Filtering):
         """The row under the cursor."""
         return int(self.rows[self.cursor]) if len(self.rows) else None
 
-    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    def lines(self, pen: Pen, height: int) -> list[Line]:
         """Heading and rows, at most `height` lines."""
         room = max(1, height - 1)
         self.top = shown_top(self.cursor, self.top, room, len(self.rows))
-        everything = self.columns(glyphs)
-        self.shift = min(self.shift, most_shift(everything, width))
-        columns = chosen_columns(everything, width, self.shift)
-        lines = [header_line(columns, width, glyphs, self.sort, self.descending)]
+        everything = self.columns(pen.glyphs)
+        self.shift = min(self.shift, most_shift(everything, pen.width))
+        columns = chosen_columns(everything, pen.width, self.shift)
+        lines = [header_line(columns, pen, self.sort, self.descending)]
         if not len(self.rows):
-            words = f" no row matches {self.filter_text}" if self.filter_text else glyphs.keyed(f" {self.NO_ROWS}")
-            return [*lines, fit([(words, "dim")], width, glyphs)]
+            words = f" no row matches {self.filter_text}" if self.filter_text else pen.glyphs.keyed(f" {self.NO_ROWS}")
+            return [*lines, pen.fit([(words, "dim")])]
         shown = self.rows[self.top : self.top + room].tolist()
-        return [*lines, *row_lines(columns, shown, self.row, width, glyphs)]
+        return [*lines, *row_lines(columns, shown, self.row, pen)]
 
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def card(self, pen: Pen) -> list[Line]:
         """All about what is under the cursor."""
         raise NotImplementedError
 

@@ -29,7 +29,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.layout import Composed
-from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.ending import GRACE_SECONDS, ended_by_signals
 from tpuprof.tui.terminal.theme import AnyLine, palette
@@ -143,7 +143,7 @@ class AppScreen(Screen[None]):
         self.matches = ""
         self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
-        self.tiny = LineCanvas(look, partial(chrome.too_small_lines, glyphs=look.glyphs), id="tiny")
+        self.tiny = LineCanvas(look, self._draw_tiny, id="tiny")
         self.popups = PopupLayer(look, self.foot.redraw, id="popups")
 
     # --- what a kind of screen says
@@ -234,12 +234,15 @@ class AppScreen(Screen[None]):
         for canvas in self._canvases:
             canvas.set_look(self.look)
 
+    def _draw_tiny(self, width: int, height: int) -> list[AnyLine]:
+        return chrome.too_small_lines(Pen(width, self.look.glyphs), height)
+
     def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
         if self.prompt is not None:
-            return [chrome.prompt_line(self.prompt.text, self.matches, width, glyphs)]
+            return [chrome.prompt_line(self.prompt.text, self.matches, Pen(width, glyphs))]
         if self.flash:
-            return [chrome.message_line(glyphs.keyed(self.flash), width, glyphs)]
+            return [chrome.message_line(glyphs.keyed(self.flash), Pen(width, glyphs))]
         popup = self.popups.popup
         if popup is None:
             return [self.foot_line(width)]
@@ -366,7 +369,7 @@ class PageScreen(AppScreen, Generic[_Row]):
         self._is_alone = is_alone
         self.composed: Composed | None = None
         self._kept: tuple[object, Any] | None = None
-        self.body = LineCanvas(look, partial(self.draw_page, glyphs=look.glyphs), self.point_at, self._wheel, id="body")
+        self.body = LineCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
 
     # --- what a kind of page says
 
@@ -392,11 +395,11 @@ class PageScreen(AppScreen, Generic[_Row]):
         """The page's own keys; they go before those that move the cursor."""
         raise NotImplementedError
 
-    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+    def head_line(self, pen: Pen) -> AnyLine:
         """The line on top."""
         raise NotImplementedError
 
-    def compose_page(self, width: int, height: int, glyphs: Glyphs) -> Composed:
+    def compose_page(self, pen: Pen, height: int) -> Composed:
         """The page."""
         raise NotImplementedError
 
@@ -435,9 +438,12 @@ class PageScreen(AppScreen, Generic[_Row]):
         """The page."""
         return (self.body,)
 
-    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+    def _draw_body(self, width: int, height: int) -> Sequence[AnyLine]:
+        return self.draw_page(Pen(width, self.look.glyphs), height)
+
+    def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
         """The page, with the cursor in sight."""
-        self.composed = self.compose_page(width, height, glyphs)
+        self.composed = self.compose_page(pen, height)
         self.view = replace(self.view, first=self.composed.first)
         return self.composed.lines
 
@@ -452,7 +458,7 @@ class PageScreen(AppScreen, Generic[_Row]):
 
     def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
         """The line on top."""
-        return [self.head_line(width, self.look.glyphs)]
+        return [self.head_line(Pen(width, self.look.glyphs))]
 
     def foot_line(self, width: int) -> AnyLine:
         """The keys."""

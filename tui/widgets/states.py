@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import count, size
-from tpuprof.tui.draw.layout import fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.widgets.chrome import events, progress_bar, wait
 
 if TYPE_CHECKING:
@@ -54,26 +54,26 @@ class Failed:
 State = Searching | Decoding | Stopped | Failed
 
 
-def state_lines(state: State, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def state_lines(state: State, pen: Pen, height: int) -> list[Line]:
     """A state in the middle of the page, a third down."""
-    inner = min(width - 4, _WIDEST)
-    block = _block(state, inner, glyphs)
-    left = (width - inner) // 2
+    inner = min(pen.width - 4, _WIDEST)
+    block = _block(state, pen.at(inner))
+    left = (pen.width - inner) // 2
     above = max(0, (height - len(block)) // 3)
-    blank: Line = ((" " * width, "text"),)
-    body: list[Line] = [((" " * left, "text"), *line, (" " * (width - left - inner), "text")) for line in block]
+    blank: Line = ((" " * pen.width, "text"),)
+    body: list[Line] = [((" " * left, "text"), *line, (" " * (pen.width - left - inner), "text")) for line in block]
     return [*([blank] * above), *body, *([blank] * (height - above - len(body)))]
 
 
-def _block(state: State, width: int, glyphs: Glyphs) -> list[Line]:
+def _block(state: State, pen: Pen) -> list[Line]:
     """A heading, what there is to say, and the keys that do something about it."""
     match state:
         case Searching(path):
             head: Span = ("Looking for profiles", "title")
-            body, keys = wrap(path, width, "text", glyphs), [("Esc", "stop")]
+            body, keys = pen.wrap(path, "text"), [("Esc", "stop")]
         case Decoding(run, progress, left):
             head, keys = ("Reading the profile", "title"), [("Esc", "cancels")]
-            body = wrap(run, width, "strong", glyphs) + _progress(progress, left, width, glyphs)
+            body = pen.wrap(run, "strong") + _progress(progress, left, pen)
         case Stopped(run, progress):
             head, words = ("Cancelled", "warn"), "Stopped looking for profiles."
             if progress is not None:
@@ -83,20 +83,20 @@ def _block(state: State, width: int, glyphs: Glyphs) -> list[Line]:
                 words = f"Stopped reading {run} at {far}."
             elif run:
                 words = f"Stopped before anything of {run} was read."
-            body = wrap(words, width, "text", glyphs)
+            body = pen.wrap(words, "text")
             keys = [("r", "load again"), *([("R", "choose another run")] if run else []), ("q", "quit")]
         case Failed(error, searched, runs):
-            head, body = ("Nothing to show", "bad"), _why(error, searched, width, glyphs)
+            head, body = ("Nothing to show", "bad"), _why(error, searched, pen)
             keys = [("r", "look again"), *([("R", f"choose among {runs} runs")] if runs > 1 else []), ("q", "quit")]
     foot: list[Span] = [span for key, label in keys for span in ((key, "key"), (f" {label}    ", "dim"))]
-    blank = fit([], width, glyphs)
-    return [fit([head], width, glyphs), blank, *body, blank, fit(foot, width, glyphs)]
+    blank = pen.fit([])
+    return [pen.fit([head]), blank, *body, blank, pen.fit(foot)]
 
 
-def _progress(progress: Progress | None, seconds_left: float | None, width: int, glyphs: Glyphs) -> list[Line]:
-    bar, blank = min(50, width - 2), fit([], width, glyphs)
+def _progress(progress: Progress | None, seconds_left: float | None, pen: Pen) -> list[Line]:
+    bar, blank = min(50, pen.width - 2), pen.fit([])
     if progress is None:
-        return [blank, fit([(glyphs.light * bar, "rule")], width, glyphs), blank]
+        return [blank, pen.fit([(pen.glyphs.light * bar, "rule")]), blank]
     done, total = progress.bytes_done, progress.bytes_total
     figures: list[Span] = [
         (f"host {progress.host_index + 1} of {progress.host_count}", "text"),
@@ -107,17 +107,17 @@ def _progress(progress: Progress | None, seconds_left: float | None, width: int,
     ]
     if seconds_left is not None:
         figures += [(f"   {wait(seconds_left)}", "strong"), (" left", "dim")]
-    full, rest = progress_bar(done, total, bar, glyphs)
+    full, rest = progress_bar(done, total, bar, pen.glyphs)
     drawn: list[Span] = [(full, "key"), (rest, "rule")]
-    return [*wrap(progress.host, width, "dim", glyphs), fit(drawn, width, glyphs), fit(figures, width, glyphs)]
+    return [*pen.wrap(progress.host, "dim"), pen.fit(drawn), pen.fit(figures)]
 
 
-def _why(error: ProfileError, searched: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
-    lines, blank = wrap(error.sentence, width, "text", glyphs), fit([], width, glyphs)
+def _why(error: ProfileError, searched: Sequence[str], pen: Pen) -> list[Line]:
+    lines, blank = pen.wrap(error.sentence, "text"), pen.fit([])
     if error.hint:
-        lines += [blank, *wrap(error.hint, width, "text", glyphs, [("try: ", "key")])]
+        lines += [blank, *pen.wrap(error.hint, "text", [("try: ", "key")])]
     if searched:
-        lines += [blank, fit([("Searched", "dim")], width, glyphs)]
+        lines += [blank, pen.fit([("Searched", "dim")])]
         for line in searched:
-            lines += wrap(line, width, "dim", glyphs, [(f"{glyphs.dot} ", "dim")])
+            lines += pen.wrap(line, "dim", [(f"{pen.glyphs.dot} ", "dim")])
     return lines

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from textual.message import Message
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.layout import fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import LineCanvas
@@ -158,12 +158,12 @@ class Tab(LineCanvas):
         """Column and line from which on a rule parts a list from what stands beside it; None without one."""
         return None
 
-    def unknown_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def unknown_lines(self, pen: Pen) -> list[Line]:
         """What the profile cannot tell, for the notes."""
         return []
 
     @property
-    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
+    def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
         """Title and text of what Enter opens on what is under the cursor."""
         return None
 
@@ -172,7 +172,7 @@ class Tab(LineCanvas):
         """What the motions do here, for help: keys and meaning."""
         return MOTION_HELP
 
-    def verdict_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def verdict_lines(self, pen: Pen) -> list[Line]:
         """What it says of the program, in full, for the notes; nothing where the overview's verdict stands."""
         return []
 
@@ -188,24 +188,24 @@ class Tab(LineCanvas):
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor, where there is room for it."""
-        return fit([], width, self.look.glyphs)
+        return Pen(width, self.look.glyphs).fit([])
 
     def column_help(self) -> Sequence[tuple[str, str]]:
         """What the columns of its table mean: titles and sentences."""
         return ()
 
-    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def help_lines(self, pen: Pen) -> list[Line]:
         """What the numbers on this tab mean."""
         lines: list[Line] = []
         for name, meaning in (*self.column_help(), *self.meanings):
-            lines += wrap(glyphs.keyed(meaning), width, "text", glyphs, [(f"{name:<{self.NAME_CELLS}} ", "strong")])
+            lines += pen.wrap(pen.glyphs.keyed(meaning), "text", [(f"{name:<{self.NAME_CELLS}} ", "strong")])
         return lines
 
-    def card_help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def card_help_lines(self, pen: Pen) -> list[Line]:
         """What the card that Enter opens is, and what its numbers mean: those of the page mean the same there."""
         words = "All that the profile tells of the row under the cursor. What it does not tell is n/a, never 0."
-        lines = meanings(("", words), *self.CARD)(width, glyphs)
-        return [*lines, fit([], width, glyphs), *self.help_lines(width, glyphs)]
+        lines = meanings(("", words), *self.CARD)(pen)
+        return [*lines, pen.fit([]), *self.help_lines(pen)]
 
 
 @dataclass()

@@ -27,6 +27,7 @@ from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.hosts.drawing import SORTS, HostsState, compose_hosts, sorted_hosts
 from tpuprof.tui.pages.hosts.drawing import hosts as draw_hosts
@@ -214,7 +215,7 @@ def test_a_file_that_is_no_profile_is_a_host_left_out(tmp_path: Path) -> None:
     assert [out.host for out in page.left_out] == ["broken", "empty"]
     assert "holds 0 bytes" in page.left_out[1].reason
     assert not any("holds 0 bytes" in warning for warning in page.warnings)
-    text = [plain(line) for line in draw_hosts(page, 100, BLOCK)]
+    text = [plain(line) for line in draw_hosts(page, Pen(100, BLOCK))]
     assert any(line.startswith(" empty  left out: holds 0 bytes") for line in text)
     assert sum("holds 0 bytes" in line for line in text) == 1
     assert any("2 hosts, 2 left out" in line for line in text)
@@ -281,7 +282,7 @@ def test_lines_have_their_width_and_nothing_that_a_terminal_obeys(name: str) -> 
     glyphs: Glyphs = GLYPHS[name]
     for page in all_pages():
         for width in (60, 61, 80, 100, 120, 160, 220):
-            lines = draw_hosts(page, width, glyphs)
+            lines = draw_hosts(page, Pen(width, glyphs))
             assert {line_width(line) for line in lines} == {width}
             text = "".join(map(plain, lines))
             assert text.isprintable() and (glyphs.name != "ascii" or text.isascii())
@@ -291,7 +292,7 @@ def test_a_composed_page_fits_and_says_what_is_where() -> None:
     for page in all_pages():
         for width, height in ((60, 15), (80, 24), (120, 40), (220, 60), (60, 5)):
             for row in (0, len(page.rows) - 1):
-                made = compose_hosts(page, HostsState(row=row), width, height, BLOCK)
+                made = compose_hosts(page, HostsState(row=row), Pen(width, BLOCK), height)
                 assert len(made.lines) == height
                 assert {line_width(line) for line in made.lines} == {width}
                 if made.first_list_line + row - made.top < height:
@@ -300,10 +301,10 @@ def test_a_composed_page_fits_and_says_what_is_where() -> None:
 
 def test_the_cursor_stays_in_view_of_many_hosts() -> None:
     page = page_of({f"host{at}": steady(1000, 4) for at in range(60)})
-    made = compose_hosts(page, HostsState(row=60, with_cores=False), 100, 24, BLOCK)
+    made = compose_hosts(page, HostsState(row=60, with_cores=False), Pen(100, BLOCK), 24)
     assert made.top + made.list_rows == 61 and made.list_rows < 20
     assert "host59" in plain(made.lines[made.first_list_line + made.list_rows - 1])
-    back = compose_hosts(page, HostsState(row=made.top, top=made.top, with_cores=False), 100, 24, BLOCK)
+    back = compose_hosts(page, HostsState(row=made.top, top=made.top, with_cores=False), Pen(100, BLOCK), 24)
     assert back.top == made.top
 
 
@@ -314,21 +315,21 @@ def test_every_note_is_reached_with_the_cursor() -> None:
         hosts_page(summaries(profiles(busy)), left_out),
         warnings=tuple(f"warning {at} says {'much ' * 20}and ends{at}" for at in range(9)),
     )
-    first = compose_hosts(page, HostsState(), 76, 20, BLOCK)
+    first = compose_hosts(page, HostsState(), Pen(76, BLOCK), 20)
     assert any("more notes below the last row" in plain(line) for line in first.lines)
     seen: set[str] = set()
     for row in range(first.positions):
-        made = compose_hosts(page, HostsState(row=row), 76, 20, BLOCK)
+        made = compose_hosts(page, HostsState(row=row), Pen(76, BLOCK), 20)
         assert made.positions == first.positions
         seen.update(word for line in made.lines for word in plain(line).split())
     assert seen >= {*(f"ends{at}" for at in range(9)), *busy, "indeed."}
-    last = compose_hosts(page, HostsState(row=first.positions + 5), 76, 20, BLOCK)
+    last = compose_hosts(page, HostsState(row=first.positions + 5), Pen(76, BLOCK), 20)
     assert "default)" in plain(last.lines[-1])  # the last note stands at the bottom
 
 
 def test_the_row_of_a_host_that_is_left_out_says_why() -> None:
     page = replace(straggling_page(), left_out=(LeftOut("host4", "/logs/host4.xplane.pb is not a profile."),))
-    made = compose_hosts(page, HostsState(row=13), 100, 30, BLOCK)
+    made = compose_hosts(page, HostsState(row=13), Pen(100, BLOCK), 30)
     lines = [plain(line).rstrip() for line in made.lines]
     assert f"{BLOCK.mark}host4 left out: is not a profile." in [" ".join(line.split()) for line in lines]
     assert " ! /logs/host4.xplane.pb is not a profile." in lines
@@ -341,16 +342,16 @@ def test_idle_is_of_the_step_as_in_the_bars() -> None:
     assert row.parts_ps is not None
     assert row.step_idle_percent == pytest.approx(100 * row.parts_ps[PARTS.index("idle")] / sum(row.parts_ps))
     slow = replace(page, rows=(replace(row, idle_percent=77.0), *page.rows[1:]))
-    lines = [plain(line) for line in draw_hosts(slow, 220, BLOCK)]
+    lines = [plain(line) for line in draw_hosts(slow, Pen(220, BLOCK))]
     header = next(line for line in lines if "own time" in line)
     assert "idle of capture" in header and "77.0%" in "".join(lines)
-    assert not any("77.0%" in plain(line) for line in draw_hosts(slow, 80, BLOCK))
+    assert not any("77.0%" in plain(line) for line in draw_hosts(slow, Pen(80, BLOCK)))
 
 
 def test_one_step_can_be_taken_apart() -> None:
     page = straggling_page()
-    mean = compose_hosts(page, HostsState(row=1), 120, 30, BLOCK)
-    step = compose_hosts(page, HostsState(row=2, step=3), 120, 30, BLOCK)
+    mean = compose_hosts(page, HostsState(row=1), Pen(120, BLOCK), 30)
+    step = compose_hosts(page, HostsState(row=2, step=3), Pen(120, BLOCK), 30)
     assert "A mean step of host0" in "".join(map(plain, mean.lines))
     assert "Step 3 of host0" in "".join(map(plain, step.lines))
 
@@ -366,12 +367,12 @@ def test_hosts_are_sorted_by_any_figure() -> None:
     assert sorted_hosts(replace(page, rows=rows), "own", False) == (1, 3, 2, 0)
     for sort in SORTS:
         assert sorted(sorted_hosts(page, sort, True)) == [0, 1, 2, 3]
-        compose_hosts(page, HostsState(sort=sort), 80, 24, BLOCK)
+        compose_hosts(page, HostsState(sort=sort), Pen(80, BLOCK), 24)
 
 
 def test_who_is_late_stands_high() -> None:
     page = straggling_page()
-    rows = [plain(line) for line in compose_hosts(page, HostsState(with_cores=False), 120, 30, BLOCK).lines]
+    rows = [plain(line) for line in compose_hosts(page, HostsState(with_cores=False), Pen(120, BLOCK), 30).lines]
     assert next(row.split()[0] for row in rows if "█" * 12 in row and "%" in row and "C" not in row) == "host2"
     assert sum("▁" * 12 in row for row in rows) == 3
 

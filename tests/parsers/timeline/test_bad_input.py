@@ -26,6 +26,7 @@ from tpuprof.parsers.timeline.read.flows import Flow, read_flows
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.parsers.timeline.search import find
 from tpuprof.parsers.timeline.windows import prepare
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.timeline.draw.event_details import event_lines
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
@@ -94,10 +95,10 @@ def press_all(found: Timeline, trace: Trace, seed: int = 0, times: int = 25) -> 
     for key in (*does, *rng.choices(list(does), k=times)):
         does[key]()
         width, height, glyphs = rng.randint(60, 90), rng.randint(15, 20), rng.choice(ALL_GLYPHS)
-        lines = page.lines(width, height, glyphs)
+        lines = page.lines(Pen(width, glyphs), height)
         assert len(lines) == height
         check(lines, width, glyphs)
-        check([page.status_line(width, glyphs)], width, glyphs)
+        check([page.status_line(Pen(width, glyphs))], width, glyphs)
         view = page.view
         assert view.window.span_ps >= view.window.cells and 0 <= view.rows.cursor < max(1, len(view.rows.all))
         assert view.event is None or view.event[2] < len(found.sections[view.event[0]].tracks[view.event[1]])
@@ -113,7 +114,7 @@ def draw_all(found: Timeline, trace: Trace) -> None:
                 event = at, number, index
                 stats = event_stats(trace, track, index)
                 for glyphs, width in zip(ALL_GLYPHS, (100, 60, 30), strict=True):
-                    check(event_lines(found, event, stats, flows.of(*event), None, width, glyphs), width, glyphs)
+                    check(event_lines(found, event, stats, flows.of(*event), None, Pen(width, glyphs)), width, glyphs)
     for popup in popups(found):
         for key in ("", "s", "s", "s", "s", "S", "t", "S", "t"):
             popup.press(key, None)
@@ -278,7 +279,7 @@ def test_details_have_an_end() -> None:
     flows = [Flow("out", "flow", 0, 0, 1)] * 5000
     stats = event_stats(trace, found.sections[0].tracks[0], 0)
     assert len(stats.of_event) == 3000
-    lines = event_lines(found, (0, 0, 0), stats, flows, None, 80, ASCII)
+    lines = event_lines(found, (0, 0, 0), stats, flows, None, Pen(80, ASCII))
     check(lines, 80, ASCII)
     assert len(lines) < 1000
     texts = [plain(line).rstrip() for line in lines]
@@ -331,7 +332,7 @@ def test_2000_tracks() -> None:
     view.filter("")
     view.sort()
     view.move_rows(10**9)
-    check(page.lines(100, 40, BLOCK), 100, BLOCK)
+    check(page.lines(Pen(100, BLOCK), 40), 100, BLOCK)
     popup = next(popups(found))
     assert popup.row_count() == 2_002
     draw_all(found, trace)
@@ -424,7 +425,7 @@ def test_a_profile_cut_anywhere_shows_what_is_left(part: int) -> None:
             for track in section.tracks:
                 sound(track)
         page = TimelinePage(found)
-        check(page.lines(90, 24, ASCII), 90, ASCII)
+        check(page.lines(Pen(90, ASCII), 24), 90, ASCII)
         assert found.lost or found.event_count in (0, whole.event_count)
         with closing(trace):
             read_flows(trace, found)

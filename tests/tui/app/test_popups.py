@@ -21,6 +21,7 @@ from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import live_arrays
 from tpuprof.parsers.memory.oom.model import OomLog
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import plain
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.commands.diff.screen import DiffApp
@@ -113,7 +114,7 @@ def walk(app: App[Any], keys: list[str], golden: str = "", width: int = 80, heig
             above = screen.popups.popup
             assert above is not None and above is not popup and screen.popup is popup
             assert "Help: " in shown and "Keys" in shown and shown.splitlines()[-1].endswith("Esc back")
-            text = "\n".join(map(plain, popup.help_lines(76, screen.look.glyphs)))
+            text = "\n".join(map(plain, popup.help_lines(Pen(76, screen.look.glyphs))))
             meaning = text.partition("What this is")[2]
             assert len(meaning.split()) > 10, "no word on what it shows"
             assert all(key.key in text for key in popup.keys if key.key != "?")

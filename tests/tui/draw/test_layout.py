@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.tui.draw.layout import label_span, labelled
+from tpuprof.tui.draw.layout import label_span
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, line_width, plain
 
 NAMES = st.text("abc -", min_size=1, max_size=60).map(str.strip).filter(bool)
@@ -14,7 +15,7 @@ NAMES = st.text("abc -", min_size=1, max_size=60).map(str.strip).filter(bool)
 @given(st.lists(NAMES, min_size=1, max_size=5), st.integers(30, 120), st.sampled_from([BLOCK, ASCII]))
 def test_no_label_touches_its_value(names: list[str], width: int, glyphs: Glyphs) -> None:
     for label_width in (4, 16, 22, 26):
-        lines = labelled([(name, "0") for name in names], width, glyphs, label_width)
+        lines = Pen(width, glyphs).labelled([(name, "0") for name in names], label_width)
         for line in lines:
             assert line_width(line) == width
         text = "".join(plain(line) for line in lines)
@@ -30,7 +31,7 @@ def test_a_label_ends_with_a_blank_and_fills_its_column(name: str, width: int) -
 
 def test_a_long_label_makes_room_for_itself_and_the_others() -> None:
     rows = [("idle", "5 ms"), ("waiting for SparseCore", "0")]
-    assert [plain(line).rstrip() for line in labelled(rows, 60, BLOCK)] == [
+    assert [plain(line).rstrip() for line in Pen(60, BLOCK).labelled(rows)] == [
         "idle                   5 ms",
         "waiting for SparseCore 0",
     ]

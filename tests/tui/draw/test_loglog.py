@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.support.golden import check_golden
 from tpuprof.tui.draw.loglog import LEAST, MARKER, roofline_plot
 from tpuprof.tui.draw.loglog_scene import DECADES, LEFT, TOP, Axes, Point, Roof, scene_of
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Key, Line, StyleKey, line_width, plain
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -73,7 +74,8 @@ def key_at(line: Line, column: int) -> Key:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("glyphs", GLYPHS)
 def test_frames(glyphs: str, size: str) -> None:
-    lines = roofline_plot(SAMPLE, [HBM, VMEM], PEAK, *SIZES[size], GLYPHS[glyphs], cursor=1)
+    width, height = SIZES[size]
+    lines = roofline_plot(SAMPLE, [HBM, VMEM], PEAK, Pen(width, GLYPHS[glyphs]), height, cursor=1)
     text = "".join(line.rstrip() + "\n" for line in cells(lines))
     check_golden(GOLDEN / f"loglog_{glyphs}_{size}.txt", text)
 
@@ -89,7 +91,7 @@ SETS = st.sampled_from([BLOCK, PLAIN, ASCII])
 def test_every_frame_has_exactly_the_size_asked_for(
     points: list[Point], roofs: list[Roof], peak: float | None, width: int, height: int, glyphs: Glyphs, cursor: int
 ) -> None:
-    lines = roofline_plot(points, roofs, peak, width, height, glyphs, cursor)
+    lines = roofline_plot(points, roofs, peak, Pen(width, glyphs), height, cursor)
     assert len(lines) == height
     assert {line_width(line) for line in lines} <= {width}
     text = "".join(cells(lines))
@@ -111,7 +113,7 @@ def test_the_heaviest_point_of_every_cell_shows_where_the_axes_say(
     axes = scene_of(points, [HBM], PEAK, width, height).axes
     assert (axes.columns, axes.rows) == (width - LEFT - 1, height - TOP - 2)
     points = [each for each in points if not on_edge(axes, each)]
-    rows = cells(roofline_plot(points, [HBM], PEAK, width, height, glyphs))
+    rows = cells(roofline_plot(points, [HBM], PEAK, Pen(width, glyphs), height))
     if axes != scene_of(points, [HBM], PEAK, width, height).axes:
         return  # without the points on borders it is another plot
     heaviest: dict[tuple[int, int], Point] = {}
@@ -127,7 +129,7 @@ def test_the_heaviest_point_of_every_cell_shows_where_the_axes_say(
 
 def test_figures_stand_at_their_decades() -> None:
     """The figures that a reader sees lead to the same cell as the axes' numbers."""
-    rows = cells(roofline_plot([point(10.0, 1e13)], [HBM], PEAK, 76, 18, BLOCK))
+    rows = cells(roofline_plot([point(10.0, 1e13)], [HBM], PEAK, Pen(76, BLOCK), 18))
     ten = rows[-1].index("10 ")
     line = next(at for at, row in enumerate(rows) if row.startswith("   10T ┤"))
     assert rows[-2][ten] == "┬"
@@ -160,14 +162,14 @@ def test_a_point_on_the_roof_lies_on_its_line(along: float, width: int, height: 
     dot_row = 4 * TOP + math.floor((down + 0.5) * 4)
     dot_column = 2 * LEFT + math.floor((along * (axes.columns - 1) + 0.5) * 2)
     around = {(dot_row + y, dot_column + x) for y in (-1, 0, 1) for x in (-1, 0, 1)}
-    assert around & dots_of(cells(roofline_plot([], [HBM], peak, width, height, BLOCK)))
+    assert around & dots_of(cells(roofline_plot([], [HBM], peak, Pen(width, BLOCK), height)))
 
 
 @given(st.integers(24, 130), st.integers(6, 60), st.sampled_from([BLOCK, ASCII]))
 @settings(max_examples=60, deadline=None)
 def test_a_roof_has_no_gaps(width: int, height: int, glyphs: Glyphs) -> None:
     unnamed = Roof("", HBM.bytes_per_second)
-    rows = [row[LEFT:] for row in cells(roofline_plot([], [unnamed], PEAK, width, height, glyphs))[TOP:-2]]
+    rows = [row[LEFT:] for row in cells(roofline_plot([], [unnamed], PEAK, Pen(width, glyphs), height))[TOP:-2]]
     rows = [row.replace("1.64TB/s", " " * 8) for row in rows]
     line = {
         (y, x)
@@ -201,7 +203,7 @@ def test_points_beyond_the_axes_are_arrows_on_the_edge() -> None:
         points = [*SAMPLE, left, down, right]
         axes = scene_of(points, [HBM], PEAK, 76, 18).axes
         assert axes.x_high - axes.x_low == axes.y_high - axes.y_low == DECADES
-        rows = cells(roofline_plot(points, [HBM], PEAK, 76, 18, glyphs))
+        rows = cells(roofline_plot(points, [HBM], PEAK, Pen(76, glyphs), 18))
         for each, arrow, edge in ((left, "<", LEFT), (right, ">", LEFT + axes.columns - 1)):
             line, column = cell_of(axes, each.intensity, each.flops_per_second)
             assert (rows[line][column], column) == (arrow, edge)
@@ -216,7 +218,7 @@ def test_a_point_above_everything_is_an_arrow_up() -> None:
     axes = scene_of(points, [HBM], PEAK, 76, 18).axes
     line, column = cell_of(axes, 1.0, 1e300)
     assert line == TOP
-    assert cells(roofline_plot(points, [HBM], PEAK, 76, 18, BLOCK))[line][column] == "▲"
+    assert cells(roofline_plot(points, [HBM], PEAK, Pen(76, BLOCK), 18))[line][column] == "▲"
 
 
 @given(FIGURES, st.integers(24, 130), st.integers(6, 40), SETS, st.data())
@@ -230,7 +232,7 @@ def test_the_cursor_is_always_visible(
     if on_edge(axes, points[cursor]):
         return
     line, column = cell_of(axes, points[cursor].intensity, points[cursor].flops_per_second)
-    lines = roofline_plot(points, [HBM, VMEM], PEAK, width, height, glyphs, cursor)
+    lines = roofline_plot(points, [HBM, VMEM], PEAK, Pen(width, glyphs), height, cursor)
     rows = cells(lines)
     assert rows[line][column - 1 : column + 2] == f"[{'V' if glyphs.letters else MARKER}]"
     assert {key_at(lines[line], at) for at in (column - 1, column, column + 1)} == {"cursor"}
@@ -242,22 +244,22 @@ def test_the_cursor_is_always_visible(
 @pytest.mark.parametrize("cursor", [-1, 99, 0])
 def test_a_cursor_on_nothing_marks_nothing(cursor: int) -> None:
     points = [point(0.0, 1e12), point(1.0, 1e12)]
-    lines = roofline_plot(points, [HBM], PEAK, 76, 18, BLOCK, cursor)
-    assert lines == roofline_plot(points, [HBM], PEAK, 76, 18, BLOCK)
+    lines = roofline_plot(points, [HBM], PEAK, Pen(76, BLOCK), 18, cursor)
+    assert lines == roofline_plot(points, [HBM], PEAK, Pen(76, BLOCK), 18)
 
 
 def test_figures_that_are_none_change_nothing() -> None:
     bad = [point(x, y) for x, y in ((math.nan, 1e12), (math.inf, 1e12), (-1.0, 1e12), (1.0, 0.0), (1.0, math.inf))]
     roofs = [HBM, Roof("bad", 0.0), Roof("bad", math.nan), Roof("bad", math.inf), Roof("bad", -1.0)]
-    usual = roofline_plot(SAMPLE, [HBM], PEAK, 76, 18, BLOCK)
-    assert roofline_plot([*SAMPLE, *bad], roofs, PEAK, 76, 18, BLOCK) == usual
-    unknown = roofline_plot(SAMPLE, [HBM], None, 76, 18, BLOCK)
+    usual = roofline_plot(SAMPLE, [HBM], PEAK, Pen(76, BLOCK), 18)
+    assert roofline_plot([*SAMPLE, *bad], roofs, PEAK, Pen(76, BLOCK), 18) == usual
+    unknown = roofline_plot(SAMPLE, [HBM], None, Pen(76, BLOCK), 18)
     for peak in (math.nan, math.inf, 0.0, -1.0):
-        assert roofline_plot(SAMPLE, [HBM], peak, 76, 18, BLOCK) == unknown
+        assert roofline_plot(SAMPLE, [HBM], peak, Pen(76, BLOCK), 18) == unknown
 
 
 def test_without_a_peak_there_are_slopes_alone() -> None:
-    text = "".join(cells(roofline_plot(SAMPLE, [HBM, VMEM], None, 76, 18, BLOCK)))
+    text = "".join(cells(roofline_plot(SAMPLE, [HBM, VMEM], None, Pen(76, BLOCK), 18)))
     assert "HBM 1.64TB/s" in text
     assert "VMEM 22.0TB/s" in text
     assert "peak" not in text
@@ -265,19 +267,19 @@ def test_without_a_peak_there_are_slopes_alone() -> None:
 
 
 def test_the_ridge_stands_on_the_axis_with_its_figure() -> None:
-    lines = roofline_plot(SAMPLE, [HBM, VMEM], PEAK, 76, 18, BLOCK)
+    lines = roofline_plot(SAMPLE, [HBM, VMEM], PEAK, Pen(76, BLOCK), 18)
     axes = scene_of(SAMPLE, [HBM, VMEM], PEAK, 76, 18).axes
     _, column = cell_of(axes, PEAK / HBM.bytes_per_second, PEAK)
     rows = cells(lines)
     assert rows[-2][column] == "┴"
     assert rows[-3][column : column + 11].endswith("ridge 560")
-    exact = cells(roofline_plot([], [Roof("HBM", 1e12)], 1e14, 76, 18, BLOCK))
+    exact = cells(roofline_plot([], [Roof("HBM", 1e12)], 1e14, Pen(76, BLOCK), 18))
     assert exact[-2].count("┼") == 1
 
 
 def test_words_that_find_no_room_stand_in_the_title() -> None:
     points = [point(10 ** (x / 20), 10 ** (y / 10), "V") for x in range(-77, 98) for y in range(62, 151)]
-    rows = cells(roofline_plot(points, [HBM, VMEM], PEAK, 116, 28, BLOCK))
+    rows = cells(roofline_plot(points, [HBM, VMEM], PEAK, Pen(116, BLOCK), 28))
     for word in ("HBM 1.64TB/s", "VMEM 22.0TB/s", "ridge 560"):
         assert sum(row.count(word) for row in rows) == 1
         assert word in rows[0]
@@ -286,7 +288,7 @@ def test_words_that_find_no_room_stand_in_the_title() -> None:
 def test_no_word_covers_a_point() -> None:
     points = [*SAMPLE, *(point(10 ** (n / 7), 1e10 * 3**n, "V") for n in range(10))]
     axes = scene_of(points, [HBM, VMEM], PEAK, 60, 14).axes
-    rows = cells(roofline_plot(points, [HBM, VMEM], PEAK, 60, 14, BLOCK))
+    rows = cells(roofline_plot(points, [HBM, VMEM], PEAK, Pen(60, BLOCK), 14))
     for each in points:
         line, column = cell_of(axes, each.intensity, each.flops_per_second)
         assert rows[line][column] == MARKER
@@ -294,7 +296,7 @@ def test_no_word_covers_a_point() -> None:
 
 @pytest.mark.parametrize("letter", ["", " ", "\n", "é", "界"])
 def test_a_letter_that_is_no_ascii_character_is_a_question_mark(letter: str) -> None:
-    rows = cells(roofline_plot([Point(1.0, 1e12, "text", letter, 1.0)], [], None, 40, 10, ASCII))
+    rows = cells(roofline_plot([Point(1.0, 1e12, "text", letter, 1.0)], [], None, Pen(40, ASCII), 10))
     assert sum(row.count("?") for row in rows) == 1
 
 
@@ -313,15 +315,15 @@ def test_many_points_touch_each_point_once_and_each_cell_once() -> None:
     points = [
         Point(10 ** (n % 317 / 60), 10 ** (8 + n % 613 / 100), "text", Counted("V"), n / 50_000) for n in range(50_000)
     ]
-    rows = cells(roofline_plot(points, [HBM], PEAK, 76, 18, PLAIN))
+    rows = cells(roofline_plot(points, [HBM], PEAK, Pen(76, PLAIN), 18))
     assert 0 < reads <= 67 * 15
     assert sum(row.count("V") for row in rows) == reads
 
 
 def test_nothing_to_plot_and_too_little_room_are_one_sentence() -> None:
     for peak in (None, PEAK):
-        rows = cells(roofline_plot([], [], peak, 80, 9, BLOCK))
+        rows = cells(roofline_plot([], [], peak, Pen(80, BLOCK), 9))
         assert "nothing to plot." in rows[4]
         assert not "".join(rows[:4] + rows[5:]).strip()
-    small = cells(roofline_plot(SAMPLE, [HBM], PEAK, 30, LEAST[1] - 1, BLOCK))
+    small = cells(roofline_plot(SAMPLE, [HBM], PEAK, Pen(30, BLOCK), LEAST[1] - 1))
     assert "".join(small).strip() == "Too small for a roofline."

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.made.big_table import big_page
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Span, line_width, plain
 from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, most_shift, row_lines
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
@@ -30,7 +31,7 @@ def test_a_row_asks_each_shown_column_once() -> None:
     counting = Counting()
     columns = [Column(str(at), "n", 6, each(counting.cell)) for at in range(20)]
     shown = chosen_columns(columns, 80)
-    row_lines(shown, [7], None, 80, BLOCK)
+    row_lines(shown, [7], None, Pen(80, BLOCK))
     assert counting.asked == [7] * len(shown)
     assert len(shown) == (80 - 1) // 7
 
@@ -42,8 +43,8 @@ def test_lines_are_exactly_as_wide_as_asked(width: int, shift: int, row: int, se
     chars = BLOCK if glyphs == BLOCK else ASCII
     columns = chosen_columns(screen_columns(HLO_OPS, PAGE, chars), width, shift)
     for line in (
-        header_line(columns, width, chars, "self"),
-        *row_lines(columns, [row], row if selected else None, width, chars),
+        header_line(columns, Pen(width, chars), "self"),
+        *row_lines(columns, [row], row if selected else None, Pen(width, chars)),
     ):
         assert line_width(line) == width
         assert glyphs == BLOCK or plain(line).isascii()
@@ -70,15 +71,15 @@ def test_shifting_far_enough_shows_every_column(width: int) -> None:
 def test_the_sorted_column_has_one_arrow() -> None:
     columns = chosen_columns(screen_columns(HLO_OPS, PAGE, BLOCK), 120)
     for sort, descending, arrow in (("self", True, "▼"), ("count", False, "▲")):
-        text = plain(header_line(columns, 120, BLOCK, sort, descending))
+        text = plain(header_line(columns, Pen(120, BLOCK), sort, descending))
         assert text.count(arrow) == 1
         assert text.count("▼") + text.count("▲") == 1
-    assert "▼" not in plain(header_line(columns, 120, BLOCK))
+    assert "▼" not in plain(header_line(columns, Pen(120, BLOCK)))
 
 
 def test_the_selected_row_is_marked_and_keeps_its_class_colour() -> None:
     columns = chosen_columns(screen_columns(HLO_OPS, PAGE, BLOCK), 80)
-    line = row_lines(columns, [0], 0, 80, BLOCK)[0]
+    line = row_lines(columns, [0], 0, Pen(80, BLOCK))[0]
     assert line[0] == ("▸", "mark")
     assert line[1][1] == "class.vector"
     assert all(key == "cursor" for text, key in line[2:] if text.strip() and key not in ("class.vector", "text"))

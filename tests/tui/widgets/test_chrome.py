@@ -10,6 +10,7 @@ from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.parsers.hosts.progress import HostAtWork, Progress
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.app.listings import changed_run_sentence, heading
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.widgets.chrome import progress_line
 
@@ -18,7 +19,7 @@ AT_WORK = (HostAtWork("worker-3", 50, 200), HostAtWork("worker-4", 0, 0), HostAt
 
 def words(width: int, at_work: tuple[HostAtWork, ...] = AT_WORK) -> str:
     progress = Progress("worker-3", 3, 13, 120_000_000, 480_000_000, 48_000, at_work)
-    return "".join(text for text, _ in progress_line(progress, 4.0, width, BLOCK))
+    return "".join(text for text, _ in progress_line(progress, 4.0, Pen(width, BLOCK)))
 
 
 @pytest.mark.parametrize("width", range(60, 181, 12))

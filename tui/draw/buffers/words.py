@@ -9,8 +9,9 @@ from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Category
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count
-from tpuprof.tui.draw.layout import label_span, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
+from tpuprof.tui.draw.layout import label_span
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, StyleKey
 
 CATEGORY = "cat."
 """Heading of the column of categories."""
@@ -58,9 +59,9 @@ CATEGORY_PHRASES: dict[Category, str] = {
 """Categories as a phrase, as all cards of buffers write them."""
 
 
-def entry(label: str, text: str, width: int, glyphs: Glyphs, key: StyleKey = "text") -> list[Line]:
+def entry(label: str, text: str, pen: Pen, key: StyleKey = "text") -> list[Line]:
     """A fact under its label, over as many lines as it takes."""
-    return wrap(text, width, key, glyphs, [label_span(label, LABEL)])
+    return pen.wrap(text, key, [label_span(label, LABEL)])
 
 
 def padding_words(shape: Shape) -> str | None:
@@ -80,17 +81,17 @@ def padding_words(shape: Shape) -> str | None:
     return f"{tile} has {counted(missing, 'more dimension')} than the array" if missing > 0 else None
 
 
-def padding_entry(buffer: Buffer, key: StyleKey, width: int, glyphs: Glyphs) -> list[Line]:
+def padding_entry(buffer: Buffer, key: StyleKey, pen: Pen) -> list[Line]:
     """What padding adds to a buffer that has some, and which dimensions are padded."""
     elements, expansion = binary_size(buffer.unpadded_bytes), expansion_words(buffer.expansion)
     words = f"{binary_size(buffer.padding_bytes)}: {elements} of elements take {expansion}"
-    lines = entry("padding", words, width, glyphs, key)
+    lines = entry("padding", words, pen, key)
     shape = parse_shape(buffer.shape) if buffer.shape else None
     why = None if shape is None else padding_words(shape)
-    return lines + (entry("", why, width, glyphs, key) if why else [])
+    return lines + (entry("", why, pen, key) if why else [])
 
 
-def alike_entry(others: int, total_bytes: int, where: str, width: int, glyphs: Glyphs, more: str = "") -> list[Line]:
+def alike_entry(others: int, total_bytes: int, where: str, pen: Pen, more: str = "") -> list[Line]:
     """How many other buffers have its shape, and what they take with it.
 
     Args:
@@ -98,19 +99,19 @@ def alike_entry(others: int, total_bytes: int, where: str, width: int, glyphs: G
         more: words before their number.
     """
     if not others:
-        return entry("alike", f"no other buffer of this shape {where}", width, glyphs, "dim")
+        return entry("alike", f"no other buffer of this shape {where}", pen, "dim")
     words = f"{more}{counted(others, 'other')} of this shape {where}, {binary_size(total_bytes)} together"
-    return entry("alike", words, width, glyphs)
+    return entry("alike", words, pen)
 
 
-def source_entry(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
+def source_entry(buffer: Buffer, pen: Pen) -> list[Line]:
     """The line of code that a buffer comes from, and what called it."""
     if not buffer.source and not buffer.stack:
         return []
     first = buffer.source or buffer.stack[0]
-    lines = entry("source", first, width, glyphs)
+    lines = entry("source", first, pen)
     callers = [frame for frame in buffer.stack if frame.partition(" ")[0] != first]
     more = [f"and {len(callers) - NAMED} more"] if len(callers) > NAMED else []
     for place, frame in enumerate([*callers[:NAMED], *more]):
-        lines += entry("" if place else "called", frame, width, glyphs, "dim")
+        lines += entry("" if place else "called", frame, pen, "dim")
     return lines

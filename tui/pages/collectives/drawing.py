@@ -14,7 +14,8 @@ from tpuprof.parsers.collectives.slices import SliceCollective
 from tpuprof.parsers.pages.collectives.model import NEVER_SEEN, CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.rows import why_unknown
 from tpuprof.tui.draw.format import UNKNOWN, duration, share
-from tpuprof.tui.draw.layout import clean, fit, note_lines, rule, wrap
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.collectives.fields import GROUPS, PAYLOAD, RATE, Shown, parts_signs
@@ -32,14 +33,14 @@ _MOST_SLICES = 3
 _FEW_STEPS = 3
 
 
-def strip_lines(page: CollectivesPage, step: int | None, width: int, glyphs: Glyphs) -> list[Line]:
+def strip_lines(page: CollectivesPage, step: int | None, pen: Pen) -> list[Line]:
     """A step of the first core from its begin to its end: work above, transfers below; without a step the mean."""
     strips = page.strips
     if not strips.size or not strips[1].any():
         return []
     title = "mean" if step is None else f"step {page.step_names[step]}" if page.has_steps else "profile"
-    title = clean(title, glyphs.is_ascii) if page.has_steps else "profile"
-    room = width - max(len(title), len("transfers")) - 6
+    title = clean(title, pen.glyphs.is_ascii) if page.has_steps else "profile"
+    room = pen.width - max(len(title), len("transfers")) - 6
     if room < _LEAST_STRIP:
         return []
     cells = strips.mean(axis=1) if step is None else strips[:, step]
@@ -49,12 +50,12 @@ def strip_lines(page: CollectivesPage, step: int | None, width: int, glyphs: Gly
         np.diff(np.append(starts, cells.shape[1])), 1
     )
     side = max(len(title), len("transfers"))
-    signs = " .-=#" if glyphs.is_ascii else " ░▒▓█"
-    bar = "|" if glyphs.is_ascii else "▏"
+    signs = " .-=#" if pen.glyphs.is_ascii else " ░▒▓█"
+    bar = "|" if pen.glyphs.is_ascii else "▏"
     first: list[Span] = [(f" {title:<{side}} {bar}", "dim"), (_shades(shown[0], signs), "class.compute"), (bar, "dim")]
-    moving = _transfers(shown[1], shown[2], glyphs)
+    moving = _transfers(shown[1], shown[2], pen.glyphs)
     second: list[Span] = [(f" {'transfers':<{side}} {bar}", "dim"), *moving, (bar, "dim")]
-    return [fit(first, width, glyphs), fit(second, width, glyphs)]
+    return [pen.fit(first), pen.fit(second)]
 
 
 def _shades(shares: NDArray[np.float64], signs: str) -> str:
@@ -77,7 +78,7 @@ def _transfers(under_way: NDArray[np.float64], exposed: NDArray[np.float64], gly
     ]
 
 
-def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, width: int, glyphs: Glyphs) -> list[Line]:
+def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, pen: Pen) -> list[Line]:
     """All about one row, in sentences.
 
     Args:
@@ -85,15 +86,15 @@ def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, width: int
     """
 
     def line(name: str, words: str, style: StyleKey = "text") -> list[Line]:
-        return wrap(words, width, style, glyphs, [(f" {name:<{_NAME}}", "dim")])
+        return pen.wrap(words, style, [(f" {name:<{_NAME}}", "dim")])
 
     def time(values: NDArray[np.float64]) -> str:
-        return duration(float(values[row]), glyphs.is_ascii)
+        return duration(float(values[row]), pen.glyphs.is_ascii)
 
-    title = f" {clean(rows.name[row], glyphs.is_ascii)}"
+    title = f" {clean(rows.name[row], pen.glyphs.is_ascii)}"
     if int(rows.collectives[row]) > 1:
         title += f", {int(rows.collectives[row]):,} ops"
-    lines = [fit([(title, "strong"), (f"  {clean(_where(rows, row, glyphs), glyphs.is_ascii)}", "dim")], width, glyphs)]
+    lines = [pen.fit([(title, "strong"), (f"  {clean(_where(rows, row, pen.glyphs), pen.glyphs.is_ascii)}", "dim")])]
     per = "a step" if page.has_steps else "in all"
     parts = f"{time(rows.span_ps)} {per}: hidden {time(rows.hidden_ps)} ({share(float(rows.hidden_share[row]))}), "
     parts += f"exposed {time(rows.exposed_ps)}, neither {time(rows.beside_ps)}"
@@ -105,8 +106,8 @@ def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, width: int
             number = f"{int(rows.late_steps[row]):,} of {counted(steps, 'step')}" if steps > 1 else "this step"
             words += f": {late} is late by {time(rows.late_ps)} in {number}"
         lines += line("waiting", words, "warn" if late is not None else "text")
-    data = f"{PAYLOAD.words(float(rows.payload[row]), glyphs.is_ascii)} {per}; "
-    rates = (RATE.words(float(of[row]), glyphs.is_ascii) for of in (rows.algorithm_rate, rows.bus_rate))
+    data = f"{PAYLOAD.words(float(rows.payload[row]), pen.glyphs.is_ascii)} {per}; "
+    rates = (RATE.words(float(of[row]), pen.glyphs.is_ascii) for of in (rows.algorithm_rate, rows.bus_rate))
     data += "at least " if rows.is_async[row] else ""
     data += "algbw {}, busbw {} GB/s".format(*rates)
     peak = share(float(rows.peak_share[row]))
@@ -115,7 +116,7 @@ def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, width: int
         names = {page.collectives[at].name for at in np.flatnonzero(np.isin(page.group, rows.members[row])).tolist()}
         names = {rows.name[row]} & names or names  # one of them, or all of a group
         for each in [each for each in slice_table(page) if each.rendezvous in names][:_MOST_SLICES]:
-            lines += line("slices", slice_words(each, glyphs))
+            lines += line("slices", slice_words(each, pen.glyphs))
         lines += line("", NEVER_SEEN, "dim")
     return lines
 
@@ -150,26 +151,22 @@ def slice_table(page: CollectivesPage) -> Sequence[SliceCollective]:
     return sorted(page.slices, key=lambda each: -each.stall_ps)
 
 
-def report_lines(page: CollectivesPage, groups: Shown, most: int, width: int, glyphs: Glyphs) -> list[Line]:
+def report_lines(page: CollectivesPage, groups: Shown, most: int, pen: Pen) -> list[Line]:
     """The answer, at most `most` groups (0 for all), those between slices, and strips of the first steps."""
     slices = slice_table(page)
-    out = wrap(page.statement, width, "text", glyphs, [(" ", "text")])
+    out = pen.wrap(page.statement, "text", [(" ", "text")])
     if len(groups):
-        shown = chosen_columns(screen_columns(GROUPS, groups, glyphs), width)
+        shown = chosen_columns(screen_columns(GROUPS, groups, pen.glyphs), pen.width)
         kept = first(len(groups), most)
-        out += [header_line(shown, width, glyphs, "exposed"), *row_lines(shown, kept, None, width, glyphs)]
+        out += [header_line(shown, pen, "exposed"), *row_lines(shown, kept, None, pen)]
         if len(kept) < len(groups):
-            out.append(
-                fit([(f"  + {counted(len(groups) - len(kept), 'more group', 'more groups')}", "dim")], width, glyphs)
-            )
+            out.append(pen.fit([(f"  + {counted(len(groups) - len(kept), 'more group', 'more groups')}", "dim")]))
     if slices:
-        out.append(rule("Between slices (DCN)", width, glyphs))
+        out.append(pen.rule("Between slices (DCN)"))
         for each in slices:
-            out += wrap(slice_words(each, glyphs), width, "text", glyphs, [(" ", "text")])
-    strips = [
-        line for step in range(min(_FEW_STEPS, len(page.step_names))) for line in strip_lines(page, step, width, glyphs)
-    ]
+            out += pen.wrap(slice_words(each, pen.glyphs), "text", [(" ", "text")])
+    strips = [line for step in range(min(_FEW_STEPS, len(page.step_names))) for line in strip_lines(page, step, pen)]
     if strips:
-        out += [rule(f"What core {page.cores[0]} did", width, glyphs), *strips]
+        out += [pen.rule(f"What core {page.cores[0]} did"), *strips]
     unknown = why_unknown(page, groups.rows).items()
-    return [*out, *note_lines((*page.warnings, *page.notes), unknown, width, glyphs)]
+    return [*out, *pen.notes((*page.warnings, *page.notes), unknown)]

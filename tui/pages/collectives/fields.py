@@ -102,17 +102,17 @@ def parts_signs(glyphs: Glyphs) -> tuple[str, str, str]:
     return ("#", ".", " ") if glyphs.is_ascii else ("▓", "░", " ")
 
 
-def bar_text(hidden: float, exposed: float, beside: float, width: int, glyphs: Glyphs) -> str:
+def bar_text(hidden: float, exposed: float, beside: float, cells: int, glyphs: Glyphs) -> str:
     """The parts of a time in so many cells: hidden full, beside blank, exposed light; what is not zero shows."""
     whole = hidden + exposed + beside
     if whole <= 0:
-        return " " * width
-    full = round(width * hidden / whole)
-    light = round(width * (hidden + exposed) / whole) - full
+        return " " * cells
+    full = round(cells * hidden / whole)
+    light = round(cells * (hidden + exposed) / whole) - full
     if exposed > 0 and not light:
-        full, light = min(full, width - 1), 1
+        full, light = min(full, cells - 1), 1
     signs = parts_signs(glyphs)
-    return signs[0] * full + signs[1] * light + signs[2] * (width - full - light)
+    return signs[0] * full + signs[1] * light + signs[2] * (cells - full - light)
 
 
 def _bars(shown: Shown, glyphs: Glyphs) -> Cells:

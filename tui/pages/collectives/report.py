@@ -66,7 +66,7 @@ def declare(page: CollectivesPage, asked: Asked) -> Declared:
             Section(STEPS, steps_of(page), "Steps"),
         ),
         csv=shown,
-        text=lambda width, glyphs: report_lines(page, groups, asked.most_rows, width, glyphs),
+        text=lambda pen: report_lines(page, groups, asked.most_rows, pen),
         notes=page.notes,
         unknown=why_unknown(page, groups.rows),
         reasons={key: reason for key, reason in why.items() if reason},

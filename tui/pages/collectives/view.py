@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tpuprof.parsers.collectives.host import DCN
 from tpuprof.parsers.pages.collectives.rows import BYS, longest, rows_by, single
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.collectives.drawing import row_card, strip_lines
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, Shown
 from tpuprof.tui.widgets.chrome import FootKey
@@ -14,7 +15,7 @@ from tpuprof.tui.widgets.rows import ROW_MOTIONS, RowsView
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.collectives.model import CollectivesPage
     from tpuprof.parsers.pages.collectives.rows import By
-    from tpuprof.tui.draw.spans import Glyphs, Line
+    from tpuprof.tui.draw.spans import Line
     from tpuprof.tui.report.fields import Table
 
 _WORDS: dict[str, str] = {
@@ -80,13 +81,13 @@ class CollectivesView(RowsView):
         """How much is exposed, how much hidden, and who comes late."""
         return self._page.statement
 
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def card(self, pen: Pen) -> list[Line]:
         """The strip of the step, and all about the row under the cursor."""
-        strip = strip_lines(self._page, self._step, width, glyphs)
+        strip = strip_lines(self._page, self._step, pen)
         if self.row is None:
             return strip
         steps = len(self._page.step_names) if self._step is None else 1
-        return [*strip, *row_card(self._page, self._shown.rows, self.row, steps, width, glyphs)]
+        return [*strip, *row_card(self._page, self._shown.rows, self.row, steps, pen)]
 
     def status(self) -> str:
         """By what rows are grouped, and of which step they are."""

@@ -9,7 +9,8 @@ from typing import Any
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow, core_of
 from tpuprof.tui.draw.format import UNKNOWN, duration, share
-from tpuprof.tui.draw.layout import clean, labelled, note_lines, rule, wrap
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.counters.fields import SOURCES, UNITS, amount_words, on_screen, value_words
@@ -19,23 +20,21 @@ LABEL = 10
 """Cells of a label on a card."""
 
 
-def text_lines(page: CountersPage, width: int, glyphs: Glyphs, most: int) -> list[Line]:
+def text_lines(page: CountersPage, pen: Pen, most: int) -> list[Line]:
     """The whole page; at most `most` rows of each table, 0 for all."""
-    lines = wrap(page.statement, width, "strong", glyphs, [(" ", "text")])
+    lines = pen.wrap(page.statement, "strong", [(" ", "text")])
     for _, rows in groupby(enumerate(page.units), lambda item: core_of(item[1])):
         numbers = [number for number, _ in rows]
-        lines.append(rule(core_title(page.units[numbers[0]], glyphs), width, glyphs))
-        lines += table_lines(UNITS, page.units, numbers, ("core", "source", "sampled_ms"), width, glyphs, most)
+        lines.append(pen.rule(core_title(page.units[numbers[0]], pen.glyphs)))
+        lines += table_lines(UNITS, page.units, numbers, ("core", "source", "sampled_ms"), pen, most)
     for kernel, rows_of in groupby(page.kernels, lambda row: (row.host, row.use.name, row.use.program_id)):
-        lines.append(rule(f"custom call {clean(kernel[1], glyphs.is_ascii)}", width, glyphs))
-        lines += kernel_lines(list(rows_of), width, glyphs)
+        lines.append(pen.rule(f"custom call {clean(kernel[1], pen.glyphs.is_ascii)}"))
+        lines += kernel_lines(list(rows_of), pen)
     if page.counters:
-        lines.append(rule(counted(len(page.counters), "counter"), width, glyphs))
-        lines += table_lines(
-            on_screen(page.counters), page.counters, range(len(page.counters)), (), width, glyphs, most
-        )
+        lines.append(pen.rule(counted(len(page.counters), "counter")))
+        lines += table_lines(on_screen(page.counters), page.counters, range(len(page.counters)), (), pen, most)
     reasons = [(key, why) for key, why in page.unknown.items() if why not in page.statement]
-    return [*lines, *note_lines((*page.warnings, *page.notes), reasons, width, glyphs)]
+    return [*lines, *pen.notes((*page.warnings, *page.notes), reasons)]
 
 
 def core_title(row: UnitRow, glyphs: Glyphs) -> str:
@@ -50,20 +49,14 @@ def core_title(row: UnitRow, glyphs: Glyphs) -> str:
 
 
 def table_lines(
-    table: Table[Source],
-    source: Source,
-    rows: Sequence[int],
-    without: Sequence[str],
-    width: int,
-    glyphs: Glyphs,
-    most: int,
+    table: Table[Source], source: Source, rows: Sequence[int], without: Sequence[str], pen: Pen, most: int
 ) -> list[Line]:
     """Some rows of a table as far as its columns fit, with how many more there are."""
     looks: dict[str, dict[str, Any]] = {key: {} for key in table.screen if key not in without}
-    return first_rows(screen_columns(table, source, glyphs, looks), rows, most, width, glyphs, "")
+    return first_rows(screen_columns(table, source, pen.glyphs, looks), rows, most, pen, "")
 
 
-def kernel_lines(rows: Sequence[KernelRow], width: int, glyphs: Glyphs) -> list[Line]:
+def kernel_lines(rows: Sequence[KernelRow], pen: Pen) -> list[Line]:
     """What one custom call uses, as a whole and then by scope: a line each."""
     lines: list[Line] = []
     for scope, of_scope in groupby(rows, lambda row: row.use.scope):
@@ -72,18 +65,18 @@ def kernel_lines(rows: Sequence[KernelRow], width: int, glyphs: Glyphs) -> list[
         words = ", ".join(
             f"{row.use.unit} {share(row.share)}" for row in sorted(uses, key=lambda row: -(row.share or 0.0))
         )
-        head = clean(scope, glyphs.is_ascii) or f"{counted(first.runs, 'run')}, whole"
-        lines += wrap(
-            words, width, "text", glyphs, [(f" {head[:28]:<28} {duration(first.time_ps, glyphs.is_ascii):>9}  ", "dim")]
+        head = clean(scope, pen.glyphs.is_ascii) or f"{counted(first.runs, 'run')}, whole"
+        lines += pen.wrap(
+            words, "text", [(f" {head[:28]:<28} {duration(first.time_ps, pen.glyphs.is_ascii):>9}  ", "dim")]
         )
     return lines
 
 
-def _card(title: str, entries: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
-    return [*wrap(title, width, "strong", glyphs), *labelled(entries, width, glyphs, LABEL)]
+def _card(title: str, entries: Sequence[tuple[str, str]], pen: Pen) -> list[Line]:
+    return [*pen.wrap(title, "strong"), *pen.labelled(entries, LABEL)]
 
 
-def unit_card(page: CountersPage, row: UnitRow, width: int, glyphs: Glyphs) -> list[Line]:
+def unit_card(page: CountersPage, row: UnitRow, pen: Pen) -> list[Line]:
     """What a unit's figure means, and how it is known."""
     use = row.use
     card = [("use", share(use.use) if use.use is not None else UNKNOWN)]
@@ -98,7 +91,7 @@ def unit_card(page: CountersPage, row: UnitRow, width: int, glyphs: Glyphs) -> l
     card.append(("known by", SOURCES[use.source] + (f", reading {use.sample}" if use.source == "reading" else "")))
     if use.kernel:
         card.append(("kernel", use.kernel))
-    return _card(use.name, card, width, glyphs)
+    return _card(use.name, card, pen)
 
 
 def _sampled_words(sampled: int | None, captured: int | None) -> str:
@@ -106,7 +99,7 @@ def _sampled_words(sampled: int | None, captured: int | None) -> str:
     return f"{words} of {duration(captured)}" if sampled is not None and captured is not None else words
 
 
-def counter_card(page: CountersPage, row: CounterRow, width: int, glyphs: Glyphs) -> list[Line]:
+def counter_card(page: CountersPage, row: CounterRow, pen: Pen) -> list[Line]:
     """All about one counter."""
     counter = row.counter
     card = [("value", value_words(counter.value, counter.unit))]
@@ -127,4 +120,4 @@ def counter_card(page: CountersPage, row: CounterRow, width: int, glyphs: Glyphs
     if counter.number is not None:
         card.append(("register", f"{counter.register or 'not known'}, number {counter.number} ({counter.number:#x})"))
     card.append(("device", f"{row.device} of {row.host}"))
-    return _card(counter.name, card, width, glyphs)
+    return _card(counter.name, card, pen)

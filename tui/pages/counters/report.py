@@ -26,7 +26,7 @@ def declare(page: CountersPage, asked: Asked) -> Declared:
         figures=figure_rows(FIGURES, page),
         parts=(Figures(FIGURES, page), _or_null(units), _or_null(counters), _or_null(kernels)),
         csv=counters if page.counters and not page.units else units,
-        text=lambda width, glyphs: text_lines(page, width, glyphs, most),
+        text=lambda pen: text_lines(page, pen, most),
         notes=page.notes,
         unknown=page.unknown,
     )

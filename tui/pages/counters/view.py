@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.report.fields import Table
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.rows import ROW_MOTIONS, RowsView
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tpuprof.parsers.pages.counters import CounterRow, CountersPage, UnitRow
-    from tpuprof.tui.draw.spans import Glyphs, Line
+    from tpuprof.tui.draw.spans import Line
 
 _KEYS = (
     ("b", "shows the counters themselves, or the units of a core again."),
@@ -138,7 +139,7 @@ class UnitsView(RowsView):
     def _under_cursor(self) -> UnitRow | CounterRow | None:
         return None if self.row is None else self.table()[1][self.row]
 
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def card(self, pen: Pen) -> list[Line]:
         """What the figure under the cursor means, and when it was sampled."""
         from tpuprof.parsers.pages.counters import CounterRow  # noqa: PLC0415 - not at start
         from tpuprof.tui.pages.counters.drawing import counter_card, unit_card  # noqa: PLC0415
@@ -147,8 +148,8 @@ class UnitsView(RowsView):
         if row is None:
             return []
         if isinstance(row, CounterRow):
-            return counter_card(self._page, row, width, glyphs)
-        return unit_card(self._page, row, width, glyphs)
+            return counter_card(self._page, row, pen)
+        return unit_card(self._page, row, pen)
 
     @property
     def selection(self) -> str | None:

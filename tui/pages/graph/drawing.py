@@ -18,17 +18,14 @@ from tpuprof.tui.draw.format import count, duration, intensity, share
 from tpuprof.tui.draw.layout import (
     beside,
     clean,
-    cut_after,
     cut_begin,
     cut_middle,
     filled,
-    fit,
     gutter_lines,
     label_span,
-    rule,
     shown_top,
-    wrap,
 )
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 
 Side = Literal["operands", "users"]
@@ -116,17 +113,15 @@ def neighbour_at(
     return operand(program, here, at) if side == "operands" else user(program, here, at)
 
 
-def compose(
-    program: Program, here: Neighbourhood, trail: Sequence[str], view: View, width: int, height: int, glyphs: Glyphs
-) -> Drawn:
+def compose(program: Program, here: Neighbourhood, trail: Sequence[str], view: View, pen: Pen, height: int) -> Drawn:
     """The page; only what shows is decoded."""
-    head = answer_lines(here, width, _MOST_ANSWER_LINES if height >= 20 else 2, glyphs)
-    foot = path_lines(program, here, trail, width, glyphs)
+    head = answer_lines(here, pen, _MOST_ANSWER_LINES if height >= 20 else 2)
+    foot = path_lines(program, here, trail, pen)
     if view.is_text:
-        return _text_page(program, here, view, head, foot, width, height, glyphs)
+        return _text_page(program, here, view, head, foot, pen, height)
     chosen = neighbour_at(program, here, view.side, view.at[view.number], view.is_direct)
-    detail = _detail_lines(chosen, view.side, width, glyphs) if height >= 16 else []
-    widths = _widths(width)
+    detail = _detail_lines(chosen, view.side, pen) if height >= 16 else []
+    widths = _widths(pen.width)
     rows = max(1, height - len(head) - len(foot) - len(detail) - 1)
     entry, top = [1, 1], [0, 0]
     columns: list[list[Line]] = []
@@ -139,20 +134,20 @@ def compose(
         cursor = view.at[number] if view.side == side else None
         shown = range(top[number], min(total, top[number] + room))
         drawn = neighbour_lines(
-            program, here, side, shown, cursor, entry[number], widths[2 * number], glyphs, view.is_direct
+            program, here, side, shown, cursor, entry[number], pen.at(widths[2 * number]), view.is_direct
         )
         columns.append(drawn)
-    middle = cut_after(centre_lines(program, here, widths[1], glyphs), rows, widths[1], glyphs, "i")
-    edge = gutter_lines(rows, glyphs)
+    middle = pen.at(widths[1]).cut_after(centre_lines(program, here, pen.at(widths[1])), rows, "i")
+    edge = gutter_lines(rows, pen.glyphs)
     body = beside(
         [filled(part, size, rows) for part, size in ((columns[0], widths[0]), (edge, GAP), (middle, widths[1]))]
         + [filled(edge, GAP, rows), filled(columns[1], widths[2], rows)],
         (widths[0], GAP, widths[1], GAP, widths[2]),
     )
-    heads = [*head, _heads(here, view, widths, glyphs)]
-    lines = filled([*heads, *body, *foot, *detail], width, height)
+    heads = [*head, _heads(here, view, widths, pen.glyphs)]
+    lines = filled([*heads, *body, *foot, *detail], pen.width, height)
     return Drawn(
-        tuple(fit(line, width, glyphs) for line in lines),
+        tuple(pen.fit(line) for line in lines),
         len(heads),
         rows,
         (entry[0], entry[1]),
@@ -161,23 +156,23 @@ def compose(
     )
 
 
-def sections(program: Program, here: Neighbourhood, width: int, glyphs: Glyphs, limit: int = 0) -> list[Line]:
+def sections(program: Program, here: Neighbourhood, pen: Pen, limit: int = 0) -> list[Line]:
     """The three columns as high as they are, or with so many neighbours at most, and the way to the op."""
-    widths = _widths(width)
+    widths = _widths(pen.width)
     sides: tuple[Side, Side] = ("operands", "users")
     columns = []
     for number, side in enumerate(sides):
         total = number_of(here, side)
         shown = range(min(total, limit) if limit else total)
-        column = neighbour_lines(program, here, side, shown, None, 2, widths[2 * number], glyphs)
+        column = neighbour_lines(program, here, side, shown, None, 2, pen.at(widths[2 * number]))
         if len(shown) < total:
-            column.append(fit([(f"  and {count(total - len(shown))} more", "dim")], widths[2 * number], glyphs))
+            column.append(pen.at(widths[2 * number]).fit([(f"  and {count(total - len(shown))} more", "dim")]))
         columns.append(column)
-    middle = centre_lines(program, here, widths[1], glyphs)
+    middle = centre_lines(program, here, pen.at(widths[1]))
     rows = max(len(middle), *map(len, columns))
-    edge = gutter_lines(rows, glyphs)
+    edge = gutter_lines(rows, pen.glyphs)
     body = beside((columns[0], edge, middle, edge, columns[1]), (widths[0], GAP, widths[1], GAP, widths[2]))
-    return [_heads(here, None, widths, glyphs), *body, *path_lines(program, here, (), width, glyphs)]
+    return [_heads(here, None, widths, pen.glyphs), *body, *path_lines(program, here, (), pen)]
 
 
 # --- parts
@@ -206,12 +201,10 @@ def _heads(here: Neighbourhood, view: View | None, widths: tuple[int, int, int],
     return tuple(spans)
 
 
-def answer_lines(here: Neighbourhood, width: int, most: int, glyphs: Glyphs) -> list[Line]:
+def answer_lines(here: Neighbourhood, pen: Pen, most: int) -> list[Line]:
     """What the graph answers, in sentences."""
     words = " ".join(here.answers)
-    return cut_after(
-        wrap(words, width - 1, "text", glyphs, [(" ", "text")], keeps_names=True), most, width - 1, glyphs, "i"
-    )
+    return pen.narrower(1).cut_after(pen.narrower(1).wrap(words, "text", [(" ", "text")], keeps_names=True), most, "i")
 
 
 def neighbour_lines(
@@ -221,8 +214,7 @@ def neighbour_lines(
     shown: range,
     cursor: int | None,
     lines: int,
-    width: int,
-    glyphs: Glyphs,
+    pen: Pen,
     is_direct: bool = True,
 ) -> list[Line]:
     """Some neighbours of a side, one or two lines each."""
@@ -230,27 +222,27 @@ def neighbour_lines(
     for at in shown:
         one = neighbour_at(program, here, side, at, is_direct)
         if one is not None:
-            drawn += _entry(one, side, at == cursor, width, glyphs)[:lines]
+            drawn += _entry(one, side, at == cursor, pen)[:lines]
     if not len(shown):
         words = "none: it is given" if here.op.opcode in ("parameter", "constant") else "none"
-        drawn.append(fit([(f"  {words if side == 'operands' else 'none'}", "dim")], width, glyphs))
+        drawn.append(pen.fit([(f"  {words if side == 'operands' else 'none'}", "dim")]))
     return drawn
 
 
-def _entry(one: Neighbour, side: Side, is_marked: bool, width: int, glyphs: Glyphs) -> list[Line]:
+def _entry(one: Neighbour, side: Side, is_marked: bool, pen: Pen) -> list[Line]:
     """A neighbour: its name and its share of the time or its size; below, its shape, or what is behind it."""
-    node, ascii_only = one.node, glyphs.is_ascii
+    node, ascii_only = one.node, pen.glyphs.is_ascii
     figure = _figure(node)
     badge = "!" if node.changes_layout else "order" if one.is_control else ""
-    mark = glyphs.mark if is_marked else " "
-    room = width - 2 - len(figure) - (len(badge) + 1 if badge else 0) - (1 if figure else 0)
-    name = cut_middle(short_name(clean(node.name, ascii_only), room), max(4, room), glyphs)
+    mark = pen.glyphs.mark if is_marked else " "
+    room = pen.width - 2 - len(figure) - (len(badge) + 1 if badge else 0) - (1 if figure else 0)
+    name = cut_middle(short_name(clean(node.name, ascii_only), room), max(4, room), pen.glyphs)
     first: list[Span] = [(f"{mark}", "mark"), (f" {name}", "cursor" if is_marked else "text")]
-    first.append((" " * max(0, width - line_width(tuple(first)) - len(badge) - len(figure) - bool(badge)), "text"))
+    first.append((" " * max(0, pen.width - line_width(tuple(first)) - len(badge) - len(figure) - bool(badge)), "text"))
     first += [(f"{badge} ", "warn" if node.changes_layout else "dim")] if badge else []
     first.append((figure, "strong" if node.fraction is not None else "dim"))
-    below = fit([("    ", "dim"), (_second(one, side, width - 4, glyphs), "dim")], width, glyphs)
-    return [fit(first, width, glyphs), below]
+    below = pen.fit([("    ", "dim"), (_second(one, side, pen.narrower(4)), "dim")])
+    return [pen.fit(first), below]
 
 
 def short_name(name: str, room: int) -> str:
@@ -264,45 +256,42 @@ def _figure(node: Node) -> str:
     return binary_size(node.size_bytes) if node.size_bytes else ""
 
 
-def _second(one: Neighbour, side: Side, width: int, glyphs: Glyphs) -> str:
+def _second(one: Neighbour, side: Side, pen: Pen) -> str:
     """What stands below a neighbour's name."""
-    node, ascii_only = one.node, glyphs.is_ascii
+    node, ascii_only = one.node, pen.glyphs.is_ascii
     if one.behind:
         arrow = "<" if side == "operands" else ">"
         more = "" if one.is_all_behind and len(one.behind) == 1 else f" +{len(one.behind) - 1}"
         more += "" if one.is_all_behind else " or more"
-        return f"{arrow} {cut_middle(clean(one.behind[0], ascii_only), max(4, width - len(more) - 2), glyphs)}{more}"
+        room = max(4, pen.width - len(more) - 2)
+        return f"{arrow} {cut_middle(clean(one.behind[0], ascii_only), room, pen.glyphs)}{more}"
     if node.moves:
-        return cut_middle(clean(node.moves, ascii_only), width, glyphs)
+        return cut_middle(clean(node.moves, ascii_only), pen.width, pen.glyphs)
     size = binary_size(node.size_bytes) if node.size_bytes and _figure(node).endswith("%") else ""
-    shape = cut_middle(clean(short_shape(node.shape), ascii_only), max(4, width - len(size) - 1), glyphs)
+    shape = cut_middle(clean(short_shape(node.shape), ascii_only), max(4, pen.width - len(size) - 1), pen.glyphs)
     return f"{shape} {size}".rstrip()
 
 
-def centre_lines(
-    program: Program, here: Neighbourhood, width: int, glyphs: Glyphs, is_whole: bool = False
-) -> list[Line]:
+def centre_lines(program: Program, here: Neighbourhood, pen: Pen, is_whole: bool = False) -> list[Line]:
     """The op: its name, what it is, its time and what bounds it, its shape, what is inside it, where it comes from.
 
     Args:
         is_whole: nothing of it is cut.
     """
-    op, page, ascii_only = here.op, program.times.page, glyphs.is_ascii
-    lines = wrap(op.name, width, "strong", glyphs)
+    op, page, ascii_only = here.op, program.times.page, pen.glyphs.is_ascii
+    lines = pen.wrap(op.name, "strong")
 
     def entry(label: str, words: str, key: Literal["text", "dim", "strong", "warn"] = "text", most: int = 99) -> None:
         nonlocal lines
-        lines += cut_after(
-            wrap(words, width, key, glyphs, [label_span(label, LABEL)], keeps_names=True), most, width, glyphs
-        )
+        lines += pen.cut_after(pen.wrap(words, key, [label_span(label, LABEL)], keeps_names=True), most)
 
     category = page.table.category[op.op] if page is not None and op.op is not None else None
-    kind = op.opcode if category in (None, op.opcode) else f"{category} {glyphs.dot} {op.opcode}"
-    lines.append(fit([(clean(kind, ascii_only), "dim")], width, glyphs))
+    kind = op.opcode if category in (None, op.opcode) else f"{category} {pen.glyphs.dot} {op.opcode}"
+    lines.append(pen.fit([(clean(kind, ascii_only), "dim")]))
     if op.self_ps is not None and op.occurrences:
         each = duration(op.self_ps / op.occurrences)
         part = f"{share(op.fraction)}: " if op.fraction is not None else ""
-        entry("time", f"{part}{count(op.occurrences)} {glyphs.times} {each}", "strong")
+        entry("time", f"{part}{count(op.occurrences)} {pen.glyphs.times} {each}", "strong")
     else:
         entry("time", f"n/a: {op.why_untimed}", "dim")
     if page is not None and op.op is not None and (bound := page.rates.bound_name(op.op)) != "unknown":
@@ -335,28 +324,28 @@ def centre_lines(
     return lines
 
 
-def path_lines(program: Program, here: Neighbourhood, trail: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
+def path_lines(program: Program, here: Neighbourhood, trail: Sequence[str], pen: Pen) -> list[Line]:
     """The computations from the program's own to the op's; and where one has been."""
     steps = [step.computation if step.caller is None else f"{step.caller}/{step.role}" for step in here.path]
-    loops = f"in {count(here.in_loops)} loop{'s' * (here.in_loops != 1)} {glyphs.dot} " if here.in_loops else ""
+    loops = f"in {count(here.in_loops)} loop{'s' * (here.in_loops != 1)} {pen.glyphs.dot} " if here.in_loops else ""
     right = f"{loops}{count(here.instructions)} instructions "
-    lines = [_way("path", [*steps, here.op.name], right, width, glyphs)]
-    return [*lines, _way("been", [*trail, here.op.name], "", width, glyphs)] if trail else lines
+    lines = [_way("path", [*steps, here.op.name], right, pen)]
+    return [*lines, _way("been", [*trail, here.op.name], "", pen)] if trail else lines
 
 
-def _way(label: str, names: Sequence[str], right: str, width: int, glyphs: Glyphs) -> Line:
+def _way(label: str, names: Sequence[str], right: str, pen: Pen) -> Line:
     """Names one after the other, of a long way its end."""
-    room = width - 7 - len(right) - 1
-    words = f" {glyphs.mark} ".join(clean(name, glyphs.is_ascii) for name in names)
-    words = cut_begin(words, max(8, room), glyphs)
-    gap = " " * max(1, width - 7 - len(words) - len(right))
-    return fit([(f" {label}  ", "dim"), (words, "text"), (gap, "text"), (right, "dim")], width, glyphs)
+    room = pen.width - 7 - len(right) - 1
+    words = f" {pen.glyphs.mark} ".join(clean(name, pen.glyphs.is_ascii) for name in names)
+    words = cut_begin(words, max(8, room), pen.glyphs)
+    gap = " " * max(1, pen.width - 7 - len(words) - len(right))
+    return pen.fit([(f" {label}  ", "dim"), (words, "text"), (gap, "text"), (right, "dim")])
 
 
-def _detail_lines(one: Neighbour | None, side: Side, width: int, glyphs: Glyphs) -> list[Line]:
+def _detail_lines(one: Neighbour | None, side: Side, pen: Pen) -> list[Line]:
     """The neighbour under the cursor in full, as far as three lines go."""
     if one is None:
-        return filled([], width, _DETAIL_LINES)
+        return filled([], pen.width, _DETAIL_LINES)
     node = one.node
     made = "makes what it takes" if side == "operands" else "uses its result"
     role = f"{made}, through a tuple, loop or call"
@@ -374,12 +363,12 @@ def _detail_lines(one: Neighbour | None, side: Side, width: int, glyphs: Glyphs)
         by = "made by" if side == "operands" else "used by"
         more = "" if one.is_all_behind else " and more"
         parts.append(f"{by} {', '.join(one.behind)}{more}")
-    dot = f" {glyphs.dot} "
+    dot = f" {pen.glyphs.dot} "
     words = f"{dot.join(parts)}{dot}{node.shape}" + (f"{dot}{node.source}" if node.source else "")
-    lines = wrap(
-        words, width - 1, "dim", glyphs, [(f" {clean(node.name, glyphs.is_ascii)}  ", "strong")], 2, keeps_names=True
+    lines = pen.narrower(1).wrap(
+        words, "dim", [(f" {clean(node.name, pen.glyphs.is_ascii)}  ", "strong")], 2, keeps_names=True
     )
-    return filled(cut_after(lines, _DETAIL_LINES, width - 1, glyphs), width, _DETAIL_LINES)
+    return filled(pen.narrower(1).cut_after(lines, _DETAIL_LINES), pen.width, _DETAIL_LINES)
 
 
 # --- the text
@@ -411,31 +400,24 @@ def text_line(program: Program, here: Neighbourhood, line: int) -> str:
 
 
 def _text_page(
-    program: Program,
-    here: Neighbourhood,
-    view: View,
-    head: list[Line],
-    foot: list[Line],
-    width: int,
-    height: int,
-    glyphs: Glyphs,
+    program: Program, here: Neighbourhood, view: View, head: list[Line], foot: list[Line], pen: Pen, height: int
 ) -> Drawn:
-    total, ascii_only = text_length(program, here), glyphs.is_ascii
+    total, ascii_only = text_length(program, here), pen.glyphs.is_ascii
     under = clean(text_line(program, here, view.line).strip(), ascii_only)
-    detail = cut_after(wrap(under, width - 1, "text", glyphs, [(" ", "text")]), max(2, height // 4), width - 1, glyphs)
+    detail = pen.narrower(1).cut_after(pen.narrower(1).wrap(under, "text", [(" ", "text")]), max(2, height // 4))
     rows = max(1, height - len(head) - len(foot) - len(detail) - 2)
     first = shown_top(view.line, view.first, rows, total)
     own = line_of(program, here.op.row)
-    lines = [*head, rule(f"line {count(view.line + 1)} of {count(total)}", width, glyphs)]
+    lines = [*head, pen.rule(f"line {count(view.line + 1)} of {count(total)}")]
     for line in range(first, min(total, first + rows)):
         shown = clean(text_line(program, here, line), ascii_only)[view.shift :]
-        mark = glyphs.mark if line == view.line else " "
+        mark = pen.glyphs.mark if line == view.line else " "
         key: Literal["cursor", "strong", "text"] = (
             "cursor" if line == view.line else "strong" if line == own else "text"
         )
-        lines.append(fit([(mark, "mark"), (shown[: width - 1], key)], width, glyphs))
-    lines = filled(lines, width, len(head) + 1 + rows)
-    lines += [((glyphs.horizontal * width, "rule"),), *detail, *foot]
+        lines.append(pen.fit([(mark, "mark"), (shown[: pen.width - 1], key)]))
+    lines = filled(lines, pen.width, len(head) + 1 + rows)
+    lines += [((pen.glyphs.horizontal * pen.width, "rule"),), *detail, *foot]
     return Drawn(
-        tuple(fit(one, width, glyphs) for one in filled(lines, width, height)), len(head) + 1, rows, top=(first, first)
+        tuple(pen.fit(one) for one in filled(lines, pen.width, height)), len(head) + 1, rows, top=(first, first)
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
 from tpuprof.parsers.session.hlo import HloSession
-from tpuprof.tui.draw.layout import fit, note_lines, wrap
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.graph import export
 from tpuprof.tui.pages.graph.drawing import sections
@@ -98,22 +98,22 @@ def markdown(report: GraphReport, asked: Asked) -> str:
 
 def text(report: GraphReport, asked: Asked) -> str:
     """The answers, then the op between its operands and its users, as on the screen."""
-    glyphs, here = asked.look.glyphs, report.here
+    here = report.here
 
-    def lines(width: int) -> list[Line]:
+    def lines(pen: Pen) -> list[Line]:
         title = f"Graph around {here.op.name} of {asked.run.name}"
-        drawn = [heading(title, str(report.program.label), width, glyphs)]
+        drawn = [heading(title, str(report.program.label), pen)]
         if report.is_simulated:
-            drawn.append(fit([(SIMULATED, "warn")], width, glyphs))
+            drawn.append(pen.fit([(SIMULATED, "warn")]))
         for sentence in here.answers:
-            drawn += wrap(sentence, width, "text", glyphs, [(" ", "text")], keeps_names=True)
-        drawn += sections(report.program, here, width, glyphs, asked.most_rows)
+            drawn += pen.wrap(sentence, "text", [(" ", "text")], keeps_names=True)
+        drawn += sections(report.program, here, pen, asked.most_rows)
         if report.steps != 1:
             words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv, json or dot has them"
-            drawn.append(fit([(words, "dim")], width, glyphs))
+            drawn.append(pen.fit([(words, "dim")]))
         if which := _which(report):
-            drawn.append(fit([(f" {which}", "dim")], width, glyphs))
-        return [*drawn, *note_lines(report.warnings, (), width, glyphs)]  # what is unknown says so in its place
+            drawn.append(pen.fit([(f" {which}", "dim")]))
+        return [*drawn, *pen.notes(report.warnings, ())]  # what is unknown says so in its place
 
     return page_text(lines, asked.look)
 

@@ -19,8 +19,9 @@ from tpuprof.parsers.pages.graph.model import Called, Neighbour, Neighbourhood
 from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
 from tpuprof.parsers.pages.graph.programs import Program, Programs
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import clean, fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.graph import drawing, export, words
 from tpuprof.tui.pages.graph.drawing import Drawn, Side, View
 from tpuprof.tui.report.output import check_output, stream_file
@@ -154,39 +155,41 @@ class GraphScreen(PageScreen[int]):
             return range(drawing.text_length(self.program, self.here))
         return range(drawing.number_of(self.here, self.view.side, self.view.is_direct))
 
-    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+    def head_line(self, pen: Pen) -> AnyLine:
         """The op and its module."""
         left = " GRAPH  "
         if self.program is None or self.here is None:
             return pad(
-                [(left, "bar.dim"), (clean(self.content.wanted.name, glyphs.is_ascii), "bar.strong")], width, "bar"
+                [(left, "bar.dim"), (clean(self.content.wanted.name, pen.glyphs.is_ascii), "bar.strong")],
+                pen.width,
+                "bar",
             )
-        op, label = self.here.op, clean(str(self.program.label.name), glyphs.is_ascii)
-        facts = f"  {glyphs.dot}  {clean(op.opcode, glyphs.is_ascii)}  {glyphs.dot}  {label}"
+        op, label = self.here.op, clean(str(self.program.label.name), pen.glyphs.is_ascii)
+        facts = f"  {pen.glyphs.dot}  {clean(op.opcode, pen.glyphs.is_ascii)}  {pen.glyphs.dot}  {label}"
         page = self.program.times.page
         badge = " SIMULATED TIMES " if page is not None and page.simulated else ""
-        name = clean(op.name, glyphs.is_ascii)
-        title = pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], width - len(badge), "bar")
+        name = clean(op.name, pen.glyphs.is_ascii)
+        title = pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width - len(badge), "bar")
         return (*title, (badge, "badge")) if badge else title
 
-    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+    def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
         """The columns or the text; or that the module is read, or why it can't be."""
         if self.program is None or self.here is None:
-            return self._without_graph(width, glyphs)
+            return self._without_graph(pen)
         trail = [self.program.graph.name(stop.row) for stop in self.trail]
-        made = drawing.compose(self.program, self.here, trail, self.view, width, height, glyphs)
+        made = drawing.compose(self.program, self.here, trail, self.view, pen, height)
         self.drawn = made
         self.view = replace(self.view, first=made.top[0]) if self.view.is_text else replace(self.view, top=made.top)
         return made.lines
 
-    def _without_graph(self, width: int, glyphs: Glyphs) -> list[Line]:
-        blank = fit([], width, glyphs)
+    def _without_graph(self, pen: Pen) -> list[Line]:
+        blank = pen.fit([])
         if self.problem is None:
-            return [blank, fit([("  Reading the compiled module", "title")], width, glyphs)]
-        lines = [blank, fit([("  No graph to show", "title")], width, glyphs), blank]
-        lines += wrap(self.problem.sentence, width - 2, "text", glyphs, [("  ", "text")])
+            return [blank, pen.fit([("  Reading the compiled module", "title")])]
+        lines = [blank, pen.fit([("  No graph to show", "title")]), blank]
+        lines += pen.narrower(2).wrap(self.problem.sentence, "text", [("  ", "text")])
         if self.problem.hint:
-            lines += [blank, *wrap(self.problem.hint, width - 2, "text", glyphs, [("  try: ", "key")])]
+            lines += [blank, *pen.narrower(2).wrap(self.problem.hint, "text", [("  try: ", "key")])]
         return lines
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from tpuprof.parsers.formats.hlo.printing import instruction_line
 from tpuprof.parsers.pages.graph.model import Neighbourhood
 from tpuprof.parsers.pages.graph.programs import Program
-from tpuprof.tui.draw.layout import fit, label_span, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import label_span
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.graph.drawing import View, centre_lines, path_lines
 
 MEANINGS = (
@@ -54,7 +55,7 @@ def foot_keys(here: Neighbourhood | None, view: View, is_searching: bool, has_tr
     return [*keys, back]
 
 
-def help_lines(view: View, width: int, glyphs: Glyphs) -> list[Line]:
+def help_lines(view: View, pen: Pen) -> list[Line]:
     """The keys, and what the figures mean."""
     rows = (
         ("h l, left right", "Operands, users; again: go to the op under the cursor"),
@@ -73,21 +74,21 @@ def help_lines(view: View, width: int, glyphs: Glyphs) -> list[Line]:
         ("T", "Light or dark background"),
         ("q", "Back to the tab"),
     )
-    lines = [fit([("Keys", "title")], width, glyphs)]
+    lines = [pen.fit([("Keys", "title")])]
     for keys, sentence in rows:
-        lines += wrap(sentence, width, "text", glyphs, [label_span(keys, 20, "key")])
-    lines += [fit([], width, glyphs), fit([("What this is", "title")], width, glyphs)]
+        lines += pen.wrap(sentence, "text", [label_span(keys, 20, "key")])
+    lines += [pen.fit([]), pen.fit([("What this is", "title")])]
     for name, meaning in MEANINGS:
-        lines += wrap(meaning, width, "text", glyphs, [(f"{name:<13} ", "strong")])
+        lines += pen.wrap(meaning, "text", [(f"{name:<13} ", "strong")])
     return lines
 
 
-def all_lines(program: Program, here: Neighbourhood, width: int, glyphs: Glyphs) -> list[Line]:
+def all_lines(program: Program, here: Neighbourhood, pen: Pen) -> list[Line]:
     """Everything that is known of an op."""
-    blank = fit([], width, glyphs)
+    blank = pen.fit([])
     lines: list[Line] = []
     for sentence in here.answers:
-        lines += wrap(sentence, width, "text", glyphs)
-    lines += [blank, *centre_lines(program, here, width, glyphs, is_whole=True), blank]
-    lines += path_lines(program, here, (), width, glyphs)
-    return [*lines, blank, *wrap(instruction_line(program.graph, here.op.row), width, "text", glyphs)]
+        lines += pen.wrap(sentence, "text")
+    lines += [blank, *centre_lines(program, here, pen, is_whole=True), blank]
+    lines += path_lines(program, here, (), pen)
+    return [*lines, blank, *pen.wrap(instruction_line(program.graph, here.op.row), "text")]

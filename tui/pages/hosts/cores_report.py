@@ -17,7 +17,7 @@ from tpuprof.tui.report.text import titled_text
 def text(page: HostsPage, asked: Asked) -> str:
     """The whole page under a line that names the run."""
     title, right = f"Cores of {asked.run.name}", counted(len(page.cores), "core")
-    return titled_text(title, right, lambda width, glyphs: lines(page, width, glyphs, asked.most_rows), asked.look)
+    return titled_text(title, right, lambda pen: lines(page, pen, asked.most_rows), asked.look)
 
 
 def json(page: HostsPage, asked: Asked) -> str:

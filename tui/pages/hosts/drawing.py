@@ -16,8 +16,9 @@ from tpuprof.parsers.pages.hosts.cores import own_times
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, HostSteps, LeftOut, Part, Verdict
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.layout import clean, cut, filled, fit, note_lines, rule, shown_top, wrap
-from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.layout import clean, cut, filled, shown_top
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
 from tpuprof.tui.pages.hosts.fields import CORES, HOSTS, LISTED, name_width, of_cores, with_cores
 from tpuprof.tui.report import fields
@@ -93,33 +94,33 @@ class ComposedHosts:
     positions: int
 
 
-def compose_hosts(page: HostsPage, state: HostsState, width: int, height: int, glyphs: Glyphs) -> ComposedHosts:
+def compose_hosts(page: HostsPage, state: HostsState, pen: Pen, height: int) -> ComposedHosts:
     """The page in so many lines: verdict, list, and below it the host under the cursor, or the notes."""
     listed = with_cores(page) if state.with_cores or is_of_one_host(page) else page
     order = listed_order(page, listed, state)
-    head = [*_judged(page, width, glyphs), _heading(page, width, glyphs, "Cores" if is_of_one_host(page) else "Hosts")]
-    columns = _table(page, listed, LISTED, width, glyphs)
-    head.append(header_line(columns, width, glyphs, state.sort, state.descending))
+    head = [*_judged(page, pen), _heading(page, pen, "Cores" if is_of_one_host(page) else "Hosts")]
+    columns = _table(page, listed, LISTED, pen)
+    head.append(header_line(columns, pen, state.sort, state.descending))
     entries = len(order) + len(page.left_out)
     body = max(0, height - len(head) - min(entries, _LEAST_ROWS))
-    notes = _notes(page, width, glyphs)
+    notes = _notes(page, pen)
     positions = entries + (1 + max(0, len(notes) - body + 1) if notes else 0)
     row = min(max(state.row, 0), positions - 1)
     if row < entries:
-        below, shown = _detail(page, listed, order, row, state.step, width, glyphs)
-        notes = _notes(page, width, glyphs, shown)
+        below, shown = _detail(page, listed, order, row, state.step, pen)
+        notes = _notes(page, pen, shown)
     else:
-        below, notes = [rule("Notes", width, glyphs), *notes[row - entries :]], []
+        below, notes = [pen.rule("Notes"), *notes[row - entries :]], []
     below = below[:body]
     room = max(1, height - len(head) - len(below))
     rows = min(entries, room)
     if len(notes) > room - rows:  # what does not fit shows when the cursor goes on
         rows -= rows == room > 1
-        notes = [*notes[: max(0, room - rows - 1)], fit([("   more notes below the last row", "dim")], width, glyphs)]
+        notes = [*notes[: max(0, room - rows - 1)], pen.fit([("   more notes below the last row", "dim")])]
     host_index = min(row, entries - 1)
     top = shown_top(host_index, state.top, rows, entries)
-    table = [_entry(page, order, columns, entry, entry == row, width, glyphs) for entry in range(top, top + rows)]
-    lines = [fit(line, width, glyphs) for line in filled([*head, *table, *below, *notes], width, height)]
+    table = [_entry(page, order, columns, entry, entry == row, pen) for entry in range(top, top + rows)]
+    lines = [pen.fit(line) for line in filled([*head, *table, *below, *notes], pen.width, height)]
     return ComposedHosts(tuple(lines), len(head), rows, top, order, positions)
 
 
@@ -146,48 +147,48 @@ def listed_order(page: HostsPage, listed: HostsPage, state: HostsState) -> tuple
     return tuple(out)
 
 
-def hosts(page: HostsPage, width: int, glyphs: Glyphs = BLOCK, limit: int = 0) -> list[Line]:
+def hosts(page: HostsPage, pen: Pen, limit: int = 0) -> list[Line]:
     """The whole page: every host, every core's mean step, what is odd; of at most `limit` hosts, or all for 0."""
     order = sorted_hosts(page, "host", False)[: limit or None]
-    columns = _table(page, page, HOSTS, width, glyphs)
-    lines = [*_verdict(page, width, glyphs), _heading(page, width, glyphs), header_line(columns, width, glyphs)]
-    lines += row_lines(columns, order, None, width, glyphs)
+    columns = _table(page, page, HOSTS, pen)
+    lines = [*_verdict(page, pen), _heading(page, pen), header_line(columns, pen)]
+    lines += row_lines(columns, order, None, pen)
     if len(order) < len(page.rows):
         more = f"   and {counted(len(page.rows) - len(order), 'more host')}; --limit 0 shows all"
-        lines.append(fit([(more, "dim")], width, glyphs))
+        lines.append(pen.fit([(more, "dim")]))
     for out in page.left_out:
-        name, text = _missing(out, columns[0].width, glyphs)
-        lines += wrap(text, width, "warn", glyphs, [(f" {name}", "bad")])
+        name, text = _missing(out, columns[0].width, pen.glyphs)
+        lines += pen.wrap(text, "warn", [(f" {name}", "bad")])
     if page.steps is not None:
-        lines += _every_host(page, page.steps, order, width, glyphs)
-        lines += _longest_steps(page.steps, width, glyphs)
-    notes = _notes(page, width, glyphs)
+        lines += _every_host(page, page.steps, order, pen)
+        lines += _longest_steps(page.steps, pen)
+    notes = _notes(page, pen)
     if notes:
-        lines += [rule("Notes, and what these profiles cannot tell", width, glyphs), *notes]
-    return [fit(line, width, glyphs) for line in lines]
+        lines += [pen.rule("Notes, and what these profiles cannot tell"), *notes]
+    return [pen.fit(line) for line in lines]
 
 
-def cores(page: HostsPage, width: int, glyphs: Glyphs = BLOCK, limit: int = 0) -> list[Line]:
+def cores(page: HostsPage, pen: Pen, limit: int = 0) -> list[Line]:
     """The cores side by side, with where a mean step of each goes; at most `limit` of them, or all for 0."""
     listed = of_cores(page)
     chosen = range(len(listed.rows))[: limit or None]
-    columns = _table(page, listed, CORES, width, glyphs)
-    lines = [*wrap(page.cores_statement, width, "text", glyphs, [(" ", "text")], indent=1)]
+    columns = _table(page, listed, CORES, pen)
+    lines = [*pen.wrap(page.cores_statement, "text", [(" ", "text")], indent=1)]
     if chosen:
-        lines += [header_line(columns, width, glyphs), *row_lines(columns, chosen, None, width, glyphs)]
+        lines += [header_line(columns, pen), *row_lines(columns, chosen, None, pen)]
     if len(chosen) < len(listed.rows):
         more = f"   and {counted(len(listed.rows) - len(chosen), 'more core')}; --limit 0 shows all"
-        lines.append(fit([(more, "dim")], width, glyphs))
+        lines.append(pen.fit([(more, "dim")]))
     if page.steps is not None:
-        lines += _parts_heading("Where a mean step goes", page.steps, width, glyphs)
+        lines += _parts_heading("Where a mean step goes", page.steps, pen)
         longest = _longest(page.steps)
         for row in (listed.rows[index] for index in chosen):
             if row.parts_ps is not None:
-                lines.append(_parts_line(row.label, row.parts_ps, longest, width, glyphs, "dim"))
-    notes = _notes(listed, width, glyphs)
+                lines.append(_parts_line(row.label, row.parts_ps, longest, pen, "dim"))
+    notes = _notes(listed, pen)
     if notes:
-        lines += [rule("Notes, and what these profiles cannot tell", width, glyphs), *notes]
-    return [fit(line, width, glyphs) for line in lines]
+        lines += [pen.rule("Notes, and what these profiles cannot tell"), *notes]
+    return [pen.fit(line) for line in lines]
 
 
 def sorted_hosts(page: HostsPage, sort: str, descending: bool) -> tuple[int, ...]:
@@ -195,26 +196,26 @@ def sorted_hosts(page: HostsPage, sort: str, descending: bool) -> tuple[int, ...
     return tuple(fields.order(LISTED, page, sort, descending).tolist())
 
 
-def _verdict(page: HostsPage, width: int, glyphs: Glyphs) -> list[Line]:
+def _verdict(page: HostsPage, pen: Pen) -> list[Line]:
     sign, key = _SIGN[page.verdict]
-    return wrap(page.statement, width, "text", glyphs, [(f" {sign} ", key)], indent=1)
+    return pen.wrap(page.statement, "text", [(f" {sign} ", key)], indent=1)
 
 
-def _judged(page: HostsPage, width: int, glyphs: Glyphs) -> list[Line]:
+def _judged(page: HostsPage, pen: Pen) -> list[Line]:
     """The verdict on the hosts, or of one host on its cores."""
     if not is_of_one_host(page):
-        return _verdict(page, width, glyphs)
+        return _verdict(page, pen)
     compares = page.steps is not None and len(page.cores) > 1
     sign: Span = (" CORES ", "good" if compares else "warn")
     if page.slowest_core is not None:
         sign = (" SLOWEST CORE ", "warn")
-    return wrap(page.cores_statement, width, "text", glyphs, [sign], indent=1)
+    return pen.wrap(page.cores_statement, "text", [sign], indent=1)
 
 
-def _heading(page: HostsPage, width: int, glyphs: Glyphs, what: str = "Hosts") -> Line:
+def _heading(page: HostsPage, pen: Pen, what: str = "Hosts") -> Line:
     shared = "no common steps" if page.steps is None else counted(len(page.steps), "common step")
     number = counted(len(page.cores), "core") if what == "Cores" else how_many(page)
-    return rule(f"{what} {glyphs.dash} {number}", width, glyphs, shared)
+    return pen.rule(f"{what} {pen.glyphs.dash} {number}", shared)
 
 
 def how_many(page: HostsPage) -> str:
@@ -223,24 +224,24 @@ def how_many(page: HostsPage) -> str:
     return f"{counted(len(page.rows), 'host')}{broken}"
 
 
-def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], width: int, glyphs: Glyphs) -> list[Column]:
+def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], pen: Pen) -> list[Column]:
     """The columns that fit, and in the room that is left how late each host, or core, is in each step.
 
     Args:
         listed: the page with the rows that the table shows.
     """
-    longest = max([name_width(listed), *(len(clean(out.host, glyphs.is_ascii)) for out in page.left_out)])
-    widest = min(_MOST_NAME, longest, max(8, width // 4))
+    longest = max([name_width(listed), *(len(clean(out.host, pen.glyphs.is_ascii)) for out in page.left_out)])
+    widest = min(_MOST_NAME, longest, max(8, pen.width // 4))
     looks = {key: {"width": widest} if key == table.screen[0] else {} for key in table.screen}
-    columns = fields.screen_columns(table, listed, glyphs, looks)
-    room = width - 2 - widest - 1
+    columns = fields.screen_columns(table, listed, pen.glyphs, looks)
+    room = pen.width - 2 - widest - 1
     least = max(_LEAST_GRAPH, min(room // 3, len(page.steps) if page.steps is not None else 0))
     if page.steps is None or room < 4 * _LEAST_GRAPH:
-        return chosen_columns(columns, width)
-    shown = chosen_columns(columns, width - least - 1)
+        return chosen_columns(columns, pen.width)
+    shown = chosen_columns(columns, pen.width - least - 1)
     used = 1 + sum(column.width + 1 for column in shown)
-    cells = max(least, min(width - used - 1, len(page.steps)))
-    most, steps = len(glyphs.column) - 1, page.steps
+    cells = max(least, min(pen.width - used - 1, len(page.steps)))
+    most, steps = len(pen.glyphs.column) - 1, page.steps
     hosts = [page.rows[row].label for row in steps.rows]
     levels_of = {
         **dict(zip(hosts, _levels(steps.own_ps, cells, most).tolist(), strict=True)),
@@ -250,33 +251,29 @@ def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], width: i
 
     def graph(row: int) -> Span:
         heights = levels_of.get(listed.rows[row].label)
-        return (UNKNOWN, "dim") if heights is None else ("".join(glyphs.column[height] for height in heights), "busy")
+        return (
+            (UNKNOWN, "dim") if heights is None else ("".join(pen.glyphs.column[height] for height in heights), "busy")
+        )
 
     title = "late by step" if cells >= len("late by step") else "late"
     return [*shown, Column("", title, cells, each(graph), right=False)]
 
 
 def _entry(
-    page: HostsPage,
-    order: Sequence[int | None],
-    columns: Sequence[Column],
-    entry: int,
-    selected: bool,
-    width: int,
-    glyphs: Glyphs,
+    page: HostsPage, order: Sequence[int | None], columns: Sequence[Column], entry: int, selected: bool, pen: Pen
 ) -> Line:
     """A row of the table: a host's figures, or why it is left out."""
     if entry < len(order):
         place = order[entry]
         if place is not None:
-            return row_lines(columns, [place], place if selected else None, width, glyphs)[0]
+            return row_lines(columns, [place], place if selected else None, pen)[0]
         words = f"all {counted(len(page.rows), 'host')}, merged"
-        return fit([(glyphs.mark, "mark"), (words, "cursor")] if selected else [(f" {words}", "strong")], width, glyphs)
-    name, text = _missing(page.left_out[entry - len(order)], columns[0].width, glyphs)
-    text = cut(text, width - 1 - len(name), glyphs)
+        return pen.fit([(pen.glyphs.mark, "mark"), (words, "cursor")] if selected else [(f" {words}", "strong")])
+    name, text = _missing(page.left_out[entry - len(order)], columns[0].width, pen.glyphs)
+    text = cut(text, pen.width - 1 - len(name), pen.glyphs)
     if selected:
-        return fit([(glyphs.mark, "mark"), (name + text, "cursor")], width, glyphs)
-    return fit([(f" {name}", "bad"), (text, "warn")], width, glyphs)
+        return pen.fit([(pen.glyphs.mark, "mark"), (name + text, "cursor")])
+    return pen.fit([(f" {name}", "bad"), (text, "warn")])
 
 
 def _missing(out: LeftOut, name_width: int, glyphs: Glyphs) -> tuple[str, str]:
@@ -310,83 +307,75 @@ def _longest(steps: HostSteps, step: int | None = None) -> float:
 
 
 def _detail(
-    page: HostsPage,
-    listed: HostsPage,
-    order: Sequence[int | None],
-    entry: int,
-    step: int | None,
-    width: int,
-    glyphs: Glyphs,
+    page: HostsPage, listed: HostsPage, order: Sequence[int | None], entry: int, step: int | None, pen: Pen
 ) -> tuple[list[Line], tuple[str, ...]]:
     """A step of a host taken apart, by core, and what is wrong with the host's profile; the sentences on that, too."""
     if entry >= len(order):
         out = page.left_out[entry - len(order)]
-        name = clean(out.host, glyphs.is_ascii)
-        return [rule(name, width, glyphs), *wrap(out.reason, width, "text", glyphs, [(" ! ", "bad")])], (out.reason,)
+        name = clean(out.host, pen.glyphs.is_ascii)
+        return [pen.rule(name), *pen.wrap(out.reason, "text", [(" ! ", "bad")])], (out.reason,)
     place = order[entry]
     if place is None:
-        return [rule(f"Enter opens {how_many(page)} together", width, glyphs)], ()
+        return [pen.rule(f"Enter opens {how_many(page)} together")], ()
     core = listed.rows[place]
     host_index = next(index for index, row in enumerate(page.rows) if row.host == core.host)
     row, lines = page.rows[host_index], list[Line]()
-    name = clean(row.host, glyphs.is_ascii)
+    name = clean(row.host, pen.glyphs.is_ascii)
     if page.steps is not None and host_index in page.steps.rows:
         step = None if step is None else min(max(step, 0), len(page.steps) - 1)
-        which = "A mean step" if step is None else f"Step {clean(page.steps.names[step], glyphs.is_ascii)}"
-        lines += _parts_heading(f"{which} of {name}", page.steps, width, glyphs)
-        lines += _core_lines(page.steps, host_index, step, width, glyphs, core.label if core.core is not None else "")
+        which = "A mean step" if step is None else f"Step {clean(page.steps.names[step], pen.glyphs.is_ascii)}"
+        lines += _parts_heading(f"{which} of {name}", page.steps, pen)
+        lines += _core_lines(page.steps, host_index, step, pen, core.label if core.core is not None else "")
     else:
-        lines.append(rule(name, width, glyphs))
+        lines.append(pen.rule(name))
     for problem in row.problems:
-        lines += wrap(problem, width, "text", glyphs, [(" ! ", "warn")])
+        lines += pen.wrap(problem, "text", [(" ! ", "warn")])
     return lines, row.problems
 
 
-def _every_host(page: HostsPage, steps: HostSteps, order: Sequence[int], width: int, glyphs: Glyphs) -> list[Line]:
+def _every_host(page: HostsPage, steps: HostSteps, order: Sequence[int], pen: Pen) -> list[Line]:
     """The mean step of every host, and of its cores where there are few hosts or it is the straggler."""
-    lines = _parts_heading("Where a mean step goes", steps, width, glyphs)
+    lines = _parts_heading("Where a mean step goes", steps, pen)
     longest = _longest(steps)
     for host_index in order:
         row = page.rows[host_index]
         if row.parts_ps is not None:
-            lines.append(_parts_line(row.host, row.parts_ps, longest, width, glyphs, "strong"))
+            lines.append(_parts_line(row.host, row.parts_ps, longest, pen, "strong"))
             if row.cores > 1 and (len(page.rows) <= _FEW_HOSTS or host_index == page.straggler):
-                lines += _core_lines(steps, host_index, None, width, glyphs)
+                lines += _core_lines(steps, host_index, None, pen)
     return lines
 
 
-def _longest_steps(steps: HostSteps, width: int, glyphs: Glyphs) -> list[Line]:
+def _longest_steps(steps: HostSteps, pen: Pen) -> list[Line]:
     """The steps that took longest, on the core of the slowest host that waited least."""
     whole = steps.duration_ps.max(axis=0)
     chosen = np.argsort(-whole, kind="stable")[:_LONGEST_STEPS]
     title = f"The {counted(len(chosen), 'longest step')}, on the slowest core"
-    lines = _parts_heading(title, steps, width, glyphs, legend=False)
+    lines = _parts_heading(title, steps, pen, legend=False)
     own = steps.parts_ps.sum(axis=2) - steps.parts_ps[:, :, PARTS.index("wait")]
     for step in chosen.tolist():
         core = int(own[:, step].argmax())
         name = f"{steps.names[step]} {steps.core_names[core]}"
         parts = steps.parts_ps[core, step].tolist()
-        lines.append(_parts_line(name, parts, float(whole.max()), width, glyphs, "dim"))
+        lines.append(_parts_line(name, parts, float(whole.max()), pen, "dim"))
     return lines
 
 
-def _parts_heading(title: str, steps: HostSteps, width: int, glyphs: Glyphs, legend: bool = True) -> list[Line]:
+def _parts_heading(title: str, steps: HostSteps, pen: Pen, legend: bool = True) -> list[Line]:
     """A heading and what the bars' parts are, those that there are, on one line where it holds both."""
     signs: list[Span] = []
     for host_index in np.flatnonzero(steps.parts_ps.any(axis=(0, 1))).tolist():
         letter, key = _STYLE[PARTS[host_index]]
-        signs += [(f" {letter if glyphs.letters else glyphs.full}", key), (f" {PARTS[host_index]}", "dim")]
-    room = width - sum(len(text) for text, _ in signs) - 1
+        signs += [(f" {letter if pen.glyphs.letters else pen.glyphs.full}", key), (f" {PARTS[host_index]}", "dim")]
+    room = pen.width - sum(len(text) for text, _ in signs) - 1
     if not legend or not signs:
-        return [rule(title, width, glyphs)]
+        return [pen.rule(title)]
     if room < len(title) + 4:
-        return [rule(title, width, glyphs), fit(signs, width, glyphs)]
-    return [(*rule(title, room, glyphs), *signs, (" ", "text"))]
+        return [pen.rule(title), pen.fit(signs)]
+    return [(*pen.at(room).rule(title), *signs, (" ", "text"))]
 
 
-def _core_lines(
-    steps: HostSteps, host_index: int, step: int | None, width: int, glyphs: Glyphs, chosen: str = ""
-) -> list[Line]:
+def _core_lines(steps: HostSteps, host_index: int, step: int | None, pen: Pen, chosen: str = "") -> list[Line]:
     """A row for each core of a host, few of many: the first, or those up to the chosen one."""
     parts = steps.parts_ps.mean(axis=1) if step is None else steps.parts_ps[:, step]
     longest = _longest(steps, step)
@@ -395,28 +384,28 @@ def _core_lines(
     last = max(_MOST_CORES, *(place + 1 for place, core in enumerate(mine) if steps.core_names[core] == chosen), 0)
     for core in mine[last - _MOST_CORES : last]:
         is_chosen = steps.core_names[core] == chosen
-        name = f"core {steps.core_names[core].rpartition(':')[2]}{f' {glyphs.mark}' if is_chosen else ''}"
+        name = f"core {steps.core_names[core].rpartition(':')[2]}{f' {pen.glyphs.mark}' if is_chosen else ''}"
         key: StyleKey = "strong" if is_chosen else "dim"
-        lines.append(_parts_line(name, parts[core].tolist(), longest, width, glyphs, key))
+        lines.append(_parts_line(name, parts[core].tolist(), longest, pen, key))
     if len(mine) > _MOST_CORES:
-        lines.append(fit([(f"   and {counted(len(mine) - _MOST_CORES, 'more core')}", "dim")], width, glyphs))
+        lines.append(pen.fit([(f"   and {counted(len(mine) - _MOST_CORES, 'more core')}", "dim")]))
     return lines
 
 
-def _parts_line(name: str, parts: Sequence[float], longest: float, width: int, glyphs: Glyphs, key: StyleKey) -> Line:
+def _parts_line(name: str, parts: Sequence[float], longest: float, pen: Pen, key: StyleKey) -> Line:
     """Name, whole time, and a bar of the parts as long as the time is of the longest; the largest parts in figures."""
     whole = sum(parts)
-    label = max(10, min(_MOST_NAME, width // 5))
-    text = cut(clean(name, glyphs.is_ascii), label, glyphs)
-    head: list[Span] = [(f" {text:<{label}}", key), (f"{duration(whole, glyphs.is_ascii):>{_FIGURE}} ", "text")]
-    figures = _part_figures(parts, whole, width)
-    cells = width - 1 - label - _FIGURE - 1 - len(figures) - 1
+    label = max(10, min(_MOST_NAME, pen.width // 5))
+    text = cut(clean(name, pen.glyphs.is_ascii), label, pen.glyphs)
+    head: list[Span] = [(f" {text:<{label}}", key), (f"{duration(whole, pen.glyphs.is_ascii):>{_FIGURE}} ", "text")]
+    figures = _part_figures(parts, whole, pen.width)
+    cells = pen.width - 1 - label - _FIGURE - 1 - len(figures) - 1
     size = round(cells * whole / longest) if longest > 0 else 0
     bar: list[Span] = []
     for part, width_ in zip(PARTS, whole_cells(parts, size), strict=True):
         letter, style = _STYLE[part]
-        bar.append(((letter if glyphs.letters else glyphs.full) * width_, style))
-    return fit([*head, *bar, (" " * (cells - size), "text"), (f" {figures}", "dim")], width, glyphs)
+        bar.append(((letter if pen.glyphs.letters else pen.glyphs.full) * width_, style))
+    return pen.fit([*head, *bar, (" " * (cells - size), "text"), (f" {figures}", "dim")])
 
 
 def _part_figures(parts: Sequence[float], whole: float, width: int) -> str:
@@ -444,8 +433,8 @@ _NAMES = {
 }
 
 
-def _notes(page: HostsPage, width: int, glyphs: Glyphs, shown: Sequence[str] = ()) -> list[Line]:
+def _notes(page: HostsPage, pen: Pen, shown: Sequence[str] = ()) -> list[Line]:
     """Warnings but those that are `shown` elsewhere, and the figures that are unknown, grouped by reason."""
     warnings = (warning for warning in page.warnings if warning not in shown)
     unknown = ((_NAMES[key], why) for key, why in page.unknown.items() if key in _NAMES)
-    return note_lines(warnings, unknown, width, glyphs, f" {glyphs.dash} ")
+    return pen.notes(warnings, unknown, f" {pen.glyphs.dash} ")

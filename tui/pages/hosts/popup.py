@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.hosts.drawing import (
     SORTS,
     ComposedHosts,
@@ -41,12 +42,12 @@ _ABOUT = meanings(
 )
 
 
-def _about(width: int, glyphs: Glyphs) -> list[Line]:
+def _about(pen: Pen) -> list[Line]:
     """What the table shows, and what its columns mean."""
     from tpuprof.tui.pages.hosts.fields import HOSTS  # noqa: PLC0415 - for help alone
     from tpuprof.tui.report.fields import help_rows  # noqa: PLC0415
 
-    return [*_ABOUT(width, glyphs), *meanings(*help_rows(HOSTS, "host"))(width, glyphs)]
+    return [*_ABOUT(pen), *meanings(*help_rows(HOSTS, "host"))(pen)]
 
 
 class HostsPopup(Popup):
@@ -98,7 +99,7 @@ class HostsPopup(Popup):
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
         """The page in so many rows."""
-        self._composed = compose_hosts(self._page, self.state, width, count, self.look.glyphs)
+        self._composed = compose_hosts(self._page, self.state, Pen(width, self.look.glyphs), count)
         self.state = replace(self.state, top=self._composed.top)
         return [on_panel(line) for line in self._composed.lines]
 

@@ -17,7 +17,7 @@ from tpuprof.tui.report.text import titled_text
 def text(page: HostsPage, asked: Asked) -> str:
     """The whole page under a line that names the run."""
     title, look = f"Hosts of {asked.run.name}", asked.look
-    return titled_text(title, how_many(page), lambda width, glyphs: lines(page, width, glyphs, asked.most_rows), look)
+    return titled_text(title, how_many(page), lambda pen: lines(page, pen, asked.most_rows), look)
 
 
 def json(page: HostsPage, asked: Asked) -> str:

@@ -16,8 +16,9 @@ from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import Columns, Cursor, Frame, columns_of, graph_lines, names_line, step_time_card
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, clean, cut_middle, fit, label_span, rule, wrap
-from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, clean, cut_middle, label_span
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.input.fields import BREAKDOWN, OPS
 from tpuprof.tui.report.fields import row_words
 
@@ -57,16 +58,16 @@ _FEW_CARDS = (28, 28)
 """The same on a narrow screen, which has no room for the range over the steps."""
 
 
-def input_headline(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
+def input_headline(page: InputPipelinePage, pen: Pen) -> list[Line]:
     """Three rows of cards: step time, the share of it that waits for input, and the worst step."""
-    widths = [width * share // 80 for share in (_CARDS if width >= NARROW else _FEW_CARDS)]
-    cards = [step_time_card(page.step_time, widths[0] - 1, glyphs)]
-    cards += [_wait_card(page, glyphs), _range_card(page, glyphs), _worst_card(page, glyphs)]
-    if width < NARROW:
+    widths = [pen.width * share // 80 for share in (_CARDS if pen.width >= NARROW else _FEW_CARDS)]
+    cards = [step_time_card(page.step_time, pen.at(widths[0] - 1))]
+    cards += [_wait_card(page, pen.glyphs), _range_card(page, pen.glyphs), _worst_card(page, pen.glyphs)]
+    if pen.width < NARROW:
         del cards[2]
-    widths.append(width - sum(widths))
+    widths.append(pen.width - sum(widths))
     blocks = [
-        [(*fit(row, room - 1, glyphs), (" ", "text")) for row in card] for card, room in zip(cards, widths, strict=True)
+        [(*pen.at(room - 1).fit(row), (" ", "text")) for row in card] for card, room in zip(cards, widths, strict=True)
     ]
     return layout.beside(blocks, widths)
 
@@ -112,7 +113,7 @@ _SAME_PERCENT = 0.1
 """Percent by which two shares may differ that are said to be the same."""
 
 
-def input_verdict(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
+def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) -> list[Line]:
     """Whether input holds the program up, and what to do about it; at most so many lines."""
     (sign, key), share = _SIGNS[page.bottleneck.classification], page.bottleneck.input_percent
     advice = list(page.next_steps)  # the bottleneck's own are the overview's
@@ -129,10 +130,10 @@ def input_verdict(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int
     else:
         sign = sign if page.has_input_events else "NO INPUT EVENTS"
         statement = advice.pop(0) if advice else page.bottleneck.statement
-    lines = wrap(statement, width, "text", glyphs, [(f" {sign} ", key)], indent=1)
+    lines = pen.wrap(statement, "text", [(f" {sign} ", key)], indent=1)
     for sentence in advice:
-        lines += wrap(sentence, width, "text", glyphs, [(f" {glyphs.arrow} ", "key")])
-    return lines if most is None else layout.cut_after(lines, most, width, glyphs, "w")
+        lines += pen.wrap(sentence, "text", [(f" {pen.glyphs.arrow} ", "key")])
+    return lines if most is None else pen.cut_after(lines, most, "w")
 
 
 _TOPS = (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)
@@ -150,46 +151,46 @@ def axis_top(steps: Sequence[StepWait]) -> int:
     return next((top for top in _TOPS if most <= top), _TOPS[-1])
 
 
-def wait_graph(steps: Sequence[StepWait], width: int, height: int, glyphs: Glyphs, cursor: int | None) -> list[Line]:
+def wait_graph(steps: Sequence[StepWait], pen: Pen, height: int, cursor: int | None) -> list[Line]:
     """The graph over `height` rows and a row of step names below.
 
     A column is solid up to the mean over the cores, and light from there up to the core that waits most.
     """
-    columns, top = wait_columns(steps, width, cursor), axis_top(steps)
+    columns, top = wait_columns(steps, pen.width, cursor), axis_top(steps)
 
     def cell(index: int, row: int) -> Span:
         low, high = top * (height - 1 - row) / height, top * (height - row) / height
         mean, most = steps[index].percent_average or 0.0, steps[index].percent_maximum or 0.0
         if mean > low:
-            return (glyphs.column[max(1, round(8 * min(1.0, (mean - low) / (high - low))))], "class.host")
+            return (pen.glyphs.column[max(1, round(8 * min(1.0, (mean - low) / (high - low))))], "class.host")
         reaches = most >= (low + high) / 2 or (low == 0 and most > 0)
-        return (glyphs.light if reaches else " ", "class.host")
+        return (pen.glyphs.light if reaches else " ", "class.host")
 
-    lines = graph_lines(columns, height, f"{top}%", cell, width, glyphs)
+    lines = graph_lines(columns, height, f"{top}%", cell, pen)
     worst = max(columns.shown, key=lambda index: steps[index].percent_maximum or 0.0)
     wanted: list[tuple[int, StyleKey]] = [(cursor, "cursor")] if cursor is not None else []
     wanted += [(worst, "bad")] if steps[worst].percent_maximum else []
-    return [*lines, names_line([step.name for step in steps], columns, wanted, width, glyphs)]
+    return [*lines, names_line([step.name for step in steps], columns, wanted, pen)]
 
 
-def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, width: int, glyphs: Glyphs) -> Line:
+def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, pen: Pen) -> Line:
     """One line on a step: the one under the cursor, else the one that waits most."""
     step = steps[index]
-    name, time = clean(step.name, glyphs.is_ascii), duration(step.duration_ps, glyphs.is_ascii)
+    name, time = clean(step.name, pen.glyphs.is_ascii), duration(step.duration_ps, pen.glyphs.is_ascii)
     head = " step " if is_cursor else " worst: step "
     spans: list[Span] = [(head, "dim"), (name, "strong"), (f"  {time}", "strong")]
     if step.wait_ps is None:
-        return fit([*spans, (", waiting for input unknown", "dim")], width, glyphs)
+        return pen.fit([*spans, (", waiting for input unknown", "dim")])
     if step.core is None:
-        return fit([*spans, (", no core waits for input", "dim")], width, glyphs)
-    spans += [(", waits ", "dim"), (duration(step.wait_ps, glyphs.is_ascii), "text")]
+        return pen.fit([*spans, (", no core waits for input", "dim")])
+    spans += [(", waits ", "dim"), (duration(step.wait_ps, pen.glyphs.is_ascii), "text")]
     spans += [(f" = {percent(step.percent_maximum)}", "class.host"), (" on ", "dim")]
-    spans += [(clean(step.core, glyphs.is_ascii), "text")]
+    spans += [(clean(step.core, pen.glyphs.is_ascii), "text")]
     least, mean = percent(step.percent_minimum), percent(step.percent_average)
     spread = f"; mean {mean}, least {least}"
-    if least != percent(step.percent_maximum) and line_width(tuple(spans)) + len(spread) <= width:
+    if least != percent(step.percent_maximum) and line_width(tuple(spans)) + len(spread) <= pen.width:
         spans.append((spread, "dim"))
-    return fit(spans, width, glyphs)
+    return pen.fit(spans)
 
 
 class _Bar(NamedTuple):
@@ -206,7 +207,7 @@ def _making(page: InputPipelinePage) -> list[_Bar]:
     return [_Bar(*part, figure.read(page)) for part, figure in zip(_PARTS.values(), BREAKDOWN, strict=False)]
 
 
-def host_bars(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
+def host_bars(page: InputPipelinePage, pen: Pen, most: int | None = None) -> list[Line]:
     """The host's time for input by part: what makes the input at the left, what hands it over at the right.
 
     Args:
@@ -214,49 +215,49 @@ def host_bars(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int | N
     """
     making, totals = _making(page), page.totals()
     feeding = [_Bar(*_PARTS[kind], totals[kind]) for kind in (WAIT, TRANSFER, PRODUCE) if kind in totals]
-    left = width // 2 if feeding else width
-    blocks = [_bars("making input", making, left, glyphs, most)]
+    left = pen.width // 2 if feeding else pen.width
+    blocks = [_bars("making input", making, pen.at(left), most)]
     if not making:
-        why = wrap(f"unknown: {page.unknown.get('breakdown_us', '')}", left - 1, "dim", glyphs, [(" ", "dim")])
-        blocks[0] += [fit(line, left, glyphs) for line in why]
+        why = pen.at(left - 1).wrap(f"unknown: {page.unknown.get('breakdown_us', '')}", "dim", [(" ", "dim")])
+        blocks[0] += [pen.at(left).fit(line) for line in why]
     if feeding:
-        blocks.append(_bars("feeding the device", feeding, width - left, glyphs, most))
-    return layout.beside(blocks, [left, width - left][: len(blocks)])
+        blocks.append(_bars("feeding the device", feeding, pen.narrower(left), most))
+    return layout.beside(blocks, [left, pen.width - left][: len(blocks)])
 
 
-def _bars(title: str, bars: Sequence[_Bar], width: int, glyphs: Glyphs, most: int | None) -> list[Line]:
+def _bars(title: str, bars: Sequence[_Bar], pen: Pen, most: int | None) -> list[Line]:
     total = sum(bar.size for bar in bars)
     largest = sorted(bars, key=lambda bar: -bar.size)[:most]
     shown = [bar for bar in bars if most is None or (bar in largest and bar.size > 0)]
-    room = max(1, min(40, width - 34))
-    whole = f"  {duration(total, glyphs.is_ascii)}" if bars else ""
-    lines = [fit([(f" {title}", "dim"), (whole, "text")], width, glyphs)]
+    room = max(1, min(40, pen.width - 34))
+    whole = f"  {duration(total, pen.glyphs.is_ascii)}" if bars else ""
+    lines = [pen.fit([(f" {title}", "dim"), (whole, "text")])]
     for bar in shown:
         share = bar.size / total if total else 0.0
-        filled, empty = small_bar(share, room, glyphs)
-        figures = f" {duration(bar.size, glyphs.is_ascii):>8} {percent(100 * share) if bar.size else '':>6}"
+        filled, empty = small_bar(share, room, pen.glyphs)
+        figures = f" {duration(bar.size, pen.glyphs.is_ascii):>8} {percent(100 * share) if bar.size else '':>6}"
         spans: list[Span] = [
             label_span(f" {bar.label}", 13, "text"),
             (filled, bar.key),
             (empty, "rule"),
             (figures, "text"),
         ]
-        lines.append(fit(spans, width, glyphs))
+        lines.append(pen.fit(spans))
     return lines
 
 
-def op_rows(page: InputPipelinePage, width: int, glyphs: Glyphs, cursor: int | None, most: int | None) -> list[Line]:
+def op_rows(page: InputPipelinePage, pen: Pen, cursor: int | None, most: int | None) -> list[Line]:
     """A heading and a row an op, each below the stage that it feeds.
 
     Where fewer rows are wanted than there are ops, they are the first ones, or those up to the cursor.
     """
-    wide = width >= WIDE
-    heading = " ".join(f"{OPS.by_key[key].heading:>{cells}}" for key, cells in _figure_cells(width).items())
-    kind = f"{'category':<18} " if wide else f"{'category':<10} " * (width >= NARROW)
-    room = _name_room(page, width)
-    lines = [fit([(f" {'op':<{room}} {kind}{heading}", "dim")], width, glyphs)]
+    wide = pen.width >= WIDE
+    heading = " ".join(f"{OPS.by_key[key].heading:>{cells}}" for key, cells in _figure_cells(pen.width).items())
+    kind = f"{'category':<18} " if wide else f"{'category':<10} " * (pen.width >= NARROW)
+    room = _name_room(page, pen.width)
+    lines = [pen.fit([(f" {'op':<{room}} {kind}{heading}", "dim")])]
     shown = layout.rows_around(cursor, len(page.stages), most)
-    return [*lines, *(_op_row(page, row, row == cursor, width, glyphs) for row in shown)]
+    return [*lines, *(_op_row(page, row, row == cursor, pen) for row in shown)]
 
 
 def _figure_cells(width: int) -> dict[str, int]:
@@ -271,20 +272,20 @@ def _name_room(page: InputPipelinePage, width: int) -> int:
     return max(8, min(width - (73 if width >= WIDE else 46 if width >= NARROW else 35), max(longest, _LEAST_NAME)))
 
 
-def _op_row(page: InputPipelinePage, row: int, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    stage, ascii_only, wide = page.stages[row], glyphs.is_ascii, width >= WIDE
-    op, room = page.ops[stage.op], _name_room(page, width)
+def _op_row(page: InputPipelinePage, row: int, selected: bool, pen: Pen) -> Line:
+    stage, ascii_only, wide = page.stages[row], pen.glyphs.is_ascii, pen.width >= WIDE
+    op, room = page.ops[stage.op], _name_room(page, pen.width)
     indent = "  " * min(stage.depth, _DEEPEST)
-    name = cut_middle(clean(stage.label, ascii_only), max(1, room - len(indent)), glyphs)
+    name = cut_middle(clean(stage.label, ascii_only), max(1, room - len(indent)), pen.glyphs)
     short, style = _PARTS[op.category]
-    category = f"{op.category:<18} " if wide else f"{short:<10} " * (width >= NARROW)
-    cells = _figure_cells(width)
+    category = f"{op.category:<18} " if wide else f"{short:<10} " * (pen.width >= NARROW)
+    cells = _figure_cells(pen.width)
     words = row_words(OPS, tuple(cells), page.ops, stage.op, ascii_only)
     figures = " ".join(f"{text:>{size}}" for text, size in zip(words, cells.values(), strict=True))
-    spans: list[Span] = [(glyphs.mark if selected else " ", "mark")]
+    spans: list[Span] = [(pen.glyphs.mark if selected else " ", "mark")]
     spans.append((f"{indent + name:<{room}} ", "cursor" if selected else "strong"))
     spans += [(category, "cursor" if selected else style), (figures, "cursor" if selected else "text")]
-    return fit(spans, width, glyphs)
+    return pen.fit(spans)
 
 
 _NAMES = {
@@ -294,16 +295,16 @@ _NAMES = {
 }
 
 
-def input_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
+def input_notes(page: InputPipelinePage, pen: Pen) -> list[Line]:
     """Warnings, how steps were inferred, what the percentages are of, and what is unknown."""
     time = page.step_time
     remarks = [*page.warnings, *([time.note] if time is not None and time.note else [])]
     shown = {*(["device.infeed_percent"] if page.steps else []), *(["breakdown_us"] if page.ops else [])}
     unknown = ((_NAMES[key], why) for key, why in page.unknown.items() if key in _NAMES and key not in shown)
-    return [*layout.note_lines(remarks, unknown, width, glyphs), *figure_notes(page, width, glyphs)]
+    return [*pen.notes(remarks, unknown), *figure_notes(page, pen)]
 
 
-def figure_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
+def figure_notes(page: InputPipelinePage, pen: Pen) -> list[Line]:
     """What the figures of the host are of, where that is not plain."""
     notes = []
     own = sum(op.self_ps for op in page.ops if op.group == "input_op")
@@ -315,46 +316,46 @@ def figure_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Li
         notes.append(
             "self % adds up to 100% over the ops that make input, and likewise over those that feed the device"
         )
-    return [line for note in notes for line in wrap(note, width, "dim", glyphs, [("   ", "dim")])]
+    return [line for note in notes for line in pen.wrap(note, "dim", [("   ", "dim")])]
 
 
 _SCALED = 0.01
 """Difference from which on a part of the whole is worth a word."""
 
 
-def input_pipeline(page: InputPipelinePage, width: int, height: int | None, glyphs: Glyphs = BLOCK) -> list[Line]:
+def input_pipeline(page: InputPipelinePage, pen: Pen, height: int | None) -> list[Line]:
     """The whole page; with a height, its graph and table are made to fit and the notes come below."""
-    return list(compose_input(page, width, height, glyphs, Cursor()).lines)
+    return list(compose_input(page, pen, height, Cursor()).lines)
 
 
-def compose_input(page: InputPipelinePage, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor) -> Frame:
+def compose_input(page: InputPipelinePage, pen: Pen, height: int | None, cursor: Cursor) -> Frame:
     """Puts the page together. Notes may lie below the screen's end."""
     tall = height is None or height >= TALL
-    lines: list[Line] = input_headline(page, width, glyphs)
-    lines += [fit([], width, glyphs)] if tall else []
-    bars = host_bars(page, width, glyphs, None if tall else FEW_BARS) if page.ops else []
+    lines: list[Line] = input_headline(page, pen)
+    lines += [pen.fit([])] if tall else []
+    bars = host_bars(page, pen, None if tall else FEW_BARS) if page.ops else []
     crowd = (len(bars) + 3 + min(len(page.ops), LEAST_ROWS) if page.ops else 0) + (LEAST_GRAPH + 3 if page.steps else 0)
     most = None if tall or not page.has_input_events else max(LEAST_VERDICT, (height or 0) - len(lines) - crowd)
-    lines += input_verdict(page, width, glyphs, most)
+    lines += input_verdict(page, pen, most)
     first_step = last_step = first_op = -1
     if page.steps:
-        lines.append(_steps_rule(page, width, glyphs))
+        lines.append(_steps_rule(page, pen))
         first_step = len(lines)
         rows = 8 if height is None else _graph_rows(height - len(lines) - 2, len(bars) + 3, len(page.stages))
-        lines += _steps(page, width, rows, glyphs, cursor.step)
+        lines += _steps(page, pen, rows, cursor.step)
         last_step = len(lines) - 1
     if page.ops:
-        lines += [rule("Host", width, glyphs, "time of its threads, added up"), *bars]
+        lines += [pen.rule("Host", "time of its threads, added up"), *bars]
         room = len(page.stages) if height is None else max(LEAST_ROWS, height - len(lines) - 2)
         shown = min(len(page.stages), room)
         title = f"{shown} of " * (shown < len(page.ops)) + f"{len(page.ops)} op{'s' * (len(page.ops) != 1)}"
         title += ", each below the one it feeds" * any(stage.depth for stage in page.stages)
-        lines.append(rule("Input ops", width, glyphs, title))
+        lines.append(pen.rule("Input ops", title))
         first_op = len(lines) + 1
-        lines += op_rows(page, width, glyphs, cursor.op, shown)
-    notes = input_notes(page, width, glyphs)
-    lines += [rule("Notes, and what this profile cannot tell", width, glyphs), *notes] if notes else []
-    return Frame(tuple(fit(line, width, glyphs) for line in lines), first_step, last_step, first_op)
+        lines += op_rows(page, pen, cursor.op, shown)
+    notes = input_notes(page, pen)
+    lines += [pen.rule("Notes, and what this profile cannot tell"), *notes] if notes else []
+    return Frame(tuple(pen.fit(line) for line in lines), first_step, last_step, first_op)
 
 
 def _graph_rows(room: int, around: int, ops: int) -> int:
@@ -370,21 +371,21 @@ def _graph_rows(room: int, around: int, ops: int) -> int:
     return max(least, min(10, room - around - ops))
 
 
-def _steps_rule(page: InputPipelinePage, width: int, glyphs: Glyphs) -> Line:
+def _steps_rule(page: InputPipelinePage, pen: Pen) -> Line:
     how = {"infeed": "time in infeed ops", "host": "device idle, host waits for input or sends it", None: ""}
     title = f"{len(page.steps)} step{'s' * (len(page.steps) != 1)}"
     words, head = how[page.source], "Waiting for input, % of each step"
     right = f"{words}; {title}" if words else title
-    return rule(head, width, glyphs, right if len(head) + len(right) + 6 <= width else title)
+    return pen.rule(head, right if len(head) + len(right) + 6 <= pen.width else title)
 
 
-def _steps(page: InputPipelinePage, width: int, rows: int, glyphs: Glyphs, cursor: int | None) -> list[Line]:
+def _steps(page: InputPipelinePage, pen: Pen, rows: int, cursor: int | None) -> list[Line]:
     if page.infeed_percent is None:
         why = page.unknown.get("device.infeed_percent", "")
-        return wrap(f"unknown: {why}", width, "dim", glyphs, [(" ", "dim")])
+        return pen.wrap(f"unknown: {why}", "dim", [(" ", "dim")])
     index = cursor if cursor is not None else page.worst_step
     rows = LEAST_GRAPH if page.worst_step is None else rows
-    graph = wait_graph(page.steps, width, rows, glyphs, cursor)
+    graph = wait_graph(page.steps, pen, rows, cursor)
     if index is None:
-        return [*graph, fit([(" no step waits for input", "dim")], width, glyphs)]
-    return [*graph, wait_detail(page.steps, index, cursor is not None, width, glyphs)]
+        return [*graph, pen.fit([(" no step waits for input", "dim")])]
+    return [*graph, wait_detail(page.steps, index, cursor is not None, pen)]

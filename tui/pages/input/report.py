@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.fields import BEFORE_OPS, BREAKDOWN, EXPLAINED, OPS, STAGES
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
 from tpuprof.tui.report.fields import figure_reasons, figure_rows, first
@@ -23,10 +24,10 @@ def declare(page: InputPipelinePage, asked: Asked) -> Declared:
             why |= {key: page.unknown[explained] for key in nulls if key.startswith(prefixes)}
     ops, shown = Section(OPS, page.ops, limit=asked.most_rows), first(len(page.ops), asked.most_rows)
 
-    def text(width: int, glyphs: Glyphs) -> list[Line]:
+    def text(pen: Pen) -> list[Line]:
         from tpuprof.tui.pages.input.drawing import input_pipeline  # noqa: PLC0415 - for text alone
 
-        return input_pipeline(replace(page, stages=page.stages[: asked.limit or None]), width, None, glyphs)
+        return input_pipeline(replace(page, stages=page.stages[: asked.limit or None]), pen, None)
 
     return Declared(
         Head(f"Input pipeline of {asked.run.name}", asked.run, page.hosts, page.warnings),

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.tui.draw.columns import Cursor, Frame
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict, wait_detail
 from tpuprof.tui.pages.input.fields import sections
 from tpuprof.tui.widgets.graph_tab import GraphTab, Panel, Place
@@ -57,7 +58,7 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
         self._wanted_step = ""
 
     def _composed(self, page: InputPipelinePage, width: int, height: int, cursor: Cursor) -> Frame:
-        return compose_input(page, width, height, self.look.glyphs, cursor)
+        return compose_input(page, Pen(width, self.look.glyphs), height, cursor)
 
     def _listed(self, page: InputPipelinePage) -> Mapping[Panel, Sequence[str]]:
         return {"ops": [page.ops[stage.op].name for stage in page.stages]}
@@ -74,18 +75,18 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
     def _first_panel(self, page: InputPipelinePage) -> Panel:
         return "ops"
 
-    def _line_on(self, page: InputPipelinePage, place: Place, width: int, glyphs: Glyphs) -> Line:
+    def _line_on(self, page: InputPipelinePage, place: Place, pen: Pen) -> Line:
         if place.panel == "steps":
-            return wait_detail(page.steps, place.index, True, width, glyphs)
+            return wait_detail(page.steps, place.index, True, pen)
         op = page.ops[page.stages[place.index].op]
-        kind = f"  {glyphs.dot} {op.category}"
-        name = cut_middle(clean(op.name, glyphs.is_ascii), max(1, width - 5 - len(kind)), glyphs)
-        return fit([(" op ", "dim"), (name, "strong"), (kind, "dim")], width, glyphs)
+        kind = f"  {pen.glyphs.dot} {op.category}"
+        name = cut_middle(clean(op.name, pen.glyphs.is_ascii), max(1, pen.width - 5 - len(kind)), pen.glyphs)
+        return pen.fit([(" op ", "dim"), (name, "strong"), (kind, "dim")])
 
-    def _lines_on(self, page: InputPipelinePage, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
+    def _lines_on(self, page: InputPipelinePage, place: Place, pen: Pen) -> list[Line]:
         if place.panel == "steps":
-            return step_wait_details(page.steps[place.index], page, width, glyphs)
-        return input_op_details(page, page.stages[place.index].op, width, glyphs)
+            return step_wait_details(page.steps[place.index], page, pen)
+        return input_op_details(page, page.stages[place.index].op, pen)
 
     def show(self, part: str, payload: InputPipelinePage) -> None:
         """Shows a page; the cursors stay on the same op and step where the new page has them."""
@@ -96,11 +97,11 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
         if self._wanted_step:
             self.go_to("step", self._wanted_step)
 
-    def verdict_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def verdict_lines(self, pen: Pen) -> list[Line]:
         """The verdict, all that is to do, and what the figures are of, for the notes."""
         if self._page is None:
             return []
-        return [*input_verdict(self._page, width, glyphs), *figure_notes(self._page, width, glyphs)]
+        return [*input_verdict(self._page, pen), *figure_notes(self._page, pen)]
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Moves to the step of that name, now or when the page is there."""
@@ -108,9 +109,9 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
         return super().go_to(what, name, program)
 
 
-def input_op_details(page: InputPipelinePage, row: int, width: int, glyphs: Glyphs) -> list[Line]:
+def input_op_details(page: InputPipelinePage, row: int, pen: Pen) -> list[Line]:
     """All that the page knows of an op."""
-    op, is_ascii = page.ops[row], glyphs.is_ascii
+    op, is_ascii = page.ops[row], pen.glyphs.is_ascii
     basis = "ops that make input" if op.group == "input_op" else "rows that feed the device"
     each = f"{duration(op.total_ps / op.occurrences, is_ascii)} each" if op.occurrences else "no occurrence"
     rows = [
@@ -126,23 +127,23 @@ def input_op_details(page: InputPipelinePage, row: int, width: int, glyphs: Glyp
         rows.append(("feeds", clean(page.ops[page.stages[parent].op].name, is_ascii)))
     if op.stage_id:
         rows.append(("stage number", str(op.stage_id)))
-    return [*wrap(op.name, width, "strong", glyphs), fit([], width, glyphs), *labelled(rows, width, glyphs)]
+    return [*pen.wrap(op.name, "strong"), pen.fit([]), *pen.labelled(rows)]
 
 
-def step_wait_details(step: StepWait, page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
+def step_wait_details(step: StepWait, page: InputPipelinePage, pen: Pen) -> list[Line]:
     """How a step waits for input."""
-    rows = [("duration", f"{duration(step.duration_ps, glyphs.is_ascii)}, of its slowest core")]
+    rows = [("duration", f"{duration(step.duration_ps, pen.glyphs.is_ascii)}, of its slowest core")]
     if step.wait_ps is None:
         rows.append(("waits for input", f"unknown: {page.unknown.get('device.infeed_percent', 'nothing tells it')}"))
     else:
         least, most = percent(step.percent_minimum), percent(step.percent_maximum)
         rows += [
-            ("waits for input", f"{duration(step.wait_ps, glyphs.is_ascii)} on {step.core or 'no core'}"),
+            ("waits for input", f"{duration(step.wait_ps, pen.glyphs.is_ascii)} on {step.core or 'no core'}"),
             ("share of its time", f"{most}; mean over the cores {percent(step.percent_average)}, least {least}"),
         ]
         if page.infeed_percent is not None:
             rows.append(("the median step", percent(page.infeed_percent.median)))
     if page.step_time is not None and page.step_time.source == "modules":
         rows.append(("inferred", page.step_time.note))
-    head = fit([("Step ", "dim"), (clean(step.name, glyphs.is_ascii), "strong")], width, glyphs)
-    return [head, fit([], width, glyphs), *labelled(rows, width, glyphs)]
+    head = pen.fit([("Step ", "dim"), (clean(step.name, pen.glyphs.is_ascii), "strong")])
+    return [head, pen.fit([]), *pen.labelled(rows)]

@@ -13,8 +13,9 @@ from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModuleLabel, ModuleP
 from tpuprof.parsers.memory.modules.landmarks import backward_from, next_peak, stays_of
 from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean, cut_middle, filled, fit, labelled, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import clean, cut_middle, filled
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory, entry_card
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS, NOTHING_LISTED, ORDERS, MemoryList, memory_list
@@ -25,7 +26,7 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import FootKey
 
-Details = tuple[str, Callable[[int, Glyphs], list[Line]]]
+Details = tuple[str, Callable[[Pen], list[Line]]]
 
 
 class BuffersView:
@@ -67,27 +68,27 @@ class BuffersView:
         self._wanted, self._group, self._listed, self._composed = "", None, None, None
         return self.go_to(wanted.instruction) if wanted.instruction and self.space is not None else ""
 
-    def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    def draw(self, pen: Pen, height: int) -> list[Line]:
         """The space, or why there is none."""
         space = self.space
         if space is None:
-            return self._without_figures(width, height, glyphs)
+            return self._without_figures(pen, height)
         kept, title = self._composed.painted if self._composed is not None else None, self._title(space)
-        composed = compose_memory(space, self.listed, self._state, title, width, height, glyphs, kept, self._backward)
+        composed = compose_memory(space, self.listed, self._state, title, pen, height, kept, self._backward)
         self._state = replace(self._state, top=composed.top)
         self._composed, self.list_rows = composed, max(1, composed.list_rows)
         return list(composed.lines)
 
-    def _without_figures(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    def _without_figures(self, pen: Pen, height: int) -> list[Line]:
         page = self._pages.page
         why = self._problem or page.why_no_modules or "No module of this run has figures."
-        blank = fit([], width, glyphs)
-        lines = [blank, fit([("  No buffers to show", "title")], width, glyphs), blank]
-        lines += wrap(why, width - 2, "text", glyphs, [("  ", "text")])
+        blank = pen.fit([])
+        lines = [blank, pen.fit([("  No buffers to show", "title")]), blank]
+        lines += pen.narrower(2).wrap(why, "text", [("  ", "text")])
         for warning in page.warnings:
-            lines += wrap(warning, width - 2, "text", glyphs, [("  ! ", "warn")])
-        lines += [blank, fit([("  v", "key"), (" shows what the allocators reported", "dim")], width, glyphs)]
-        return filled(lines, width, height)
+            lines += pen.narrower(2).wrap(warning, "text", [("  ! ", "warn")])
+        lines += [blank, pen.fit([("  v", "key"), (" shows what the allocators reported", "dim")])]
+        return filled(lines, pen.width, height)
 
     @property
     def _shown_index(self) -> int | None:
@@ -168,18 +169,18 @@ class BuffersView:
         if space is None or not len(listed):
             return None
         title = "Buffer" if listed.row_of(entry) is not None else "Group"
-        return title, lambda width, glyphs: entry_card(space, listed, entry, width, glyphs)
+        return title, lambda pen: entry_card(space, listed, entry, pen)
 
-    def detail_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+    def detail_line(self, pen: Pen) -> AnyLine:
         """The buffer in one line."""
         buffer = self.buffer
         if buffer is None:
-            return fit([], width, glyphs)
+            return pen.fit([])
         name, where = (
-            clean(text, glyphs.is_ascii) for text in (buffer.name, buffer.framework_op or buffer.shape or "")
+            clean(text, pen.glyphs.is_ascii) for text in (buffer.name, buffer.framework_op or buffer.shape or "")
         )
-        where = cut_middle(where, width - len(name) - 3, glyphs)
-        return fit([(f" {name}  ", "strong"), (where, "dim")], width, glyphs)
+        where = cut_middle(where, pen.width - len(name) - 3, pen.glyphs)
+        return pen.fit([(f" {name}  ", "strong"), (where, "dim")])
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -197,9 +198,9 @@ class BuffersView:
             return (FootKey("v", "allocators"), FootKey("1-5", "tabs"))
         return (FootKey("m", "module"), FootKey("h l", "point"), FootKey("s", "sort"), FootKey("x", "what to do"))
 
-    def figure_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def figure_lines(self, pen: Pen) -> list[Line]:
         """All figures of the memory space."""
-        return labelled(peoples_figures(self.space), width, glyphs, 26) if self.space is not None else []
+        return pen.labelled(peoples_figures(self.space), 26) if self.space is not None else []
 
     # --- moving
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import fit, labelled
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED, fragmentation_words
@@ -20,7 +20,7 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import FootKey
 
-Details = tuple[str, Callable[[int, Glyphs], list[Line]]]
+Details = tuple[str, Callable[[Pen], list[Line]]]
 
 
 class AllocatorsView:
@@ -50,9 +50,9 @@ class AllocatorsView:
         """Shows an allocator, by index."""
         self._state = profile.MemoryProfileState(allocator=index)
 
-    def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    def draw(self, pen: Pen, height: int) -> list[Line]:
         """The allocator, or why there is none."""
-        composed = profile.compose_memory_profile(self._page, self._runs, self._state, width, height, glyphs)
+        composed = profile.compose_memory_profile(self._page, self._runs, self._state, pen, height)
         self._state = replace(self._state, top=composed.top)
         self._composed, self.list_rows = composed, max(1, composed.list_rows)
         return list(composed.lines)
@@ -85,11 +85,11 @@ class AllocatorsView:
     def details(self) -> Details | None:
         """The row in full."""
         selected = self._selected
-        return None if selected is None else ("Memory in use at the peak", lambda w, g: _row_lines(selected, w, g))
+        return None if selected is None else ("Memory in use at the peak", lambda pen: _row_lines(selected, pen))
 
-    def detail_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+    def detail_line(self, pen: Pen) -> AnyLine:
         """Nothing beyond what the table says."""
-        return fit([], width, glyphs)
+        return pen.fit([])
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ class AllocatorsView:
         return ("allocator", "peak", "capacity"), rows, self._state.allocator
 
 
-def _row_lines(row: ActiveAllocation, width: int, glyphs: Glyphs) -> list[Line]:
+def _row_lines(row: ActiveAllocation, pen: Pen) -> list[Line]:
     facts = (
         ("op", row.framework_op),
         ("how many", count(row.occurrences)),
@@ -176,4 +176,4 @@ def _row_lines(row: ActiveAllocation, width: int, glyphs: Glyphs) -> list[Line]:
         ("data type", row.data_type),
         ("shape", row.shape),
     )
-    return labelled([(label, words or "not in the profile") for label, words in facts], width, glyphs, 16)
+    return pen.labelled([(label, words or "not in the profile") for label, words in facts], 16)

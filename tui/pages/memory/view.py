@@ -9,8 +9,8 @@ from textual import work
 from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.message import Message
 
-from tpuprof.tui.draw.layout import fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Chooser
@@ -135,13 +135,13 @@ class MemoryTab(Tab):
         view = self.view
         if view is not None and self._arrays is not None:
             glyphs = self.look.glyphs
-            line = fit([(f" {glyphs.keyed(self._arrays.words(glyphs.is_ascii))}", "key")], width, glyphs)
-            return [*view.draw(width, height - 1, self.look.glyphs), line]
+            line = Pen(width, glyphs).fit([(f" {glyphs.keyed(self._arrays.words(glyphs.is_ascii))}", "key")])
+            return [*view.draw(Pen(width, self.look.glyphs), height - 1), line]
         if view is not None:
-            return view.draw(width, height, self.look.glyphs)
+            return view.draw(Pen(width, self.look.glyphs), height)
         if self._pages is not None:
-            return wrap("The allocators are not read yet.", width, "dim", self.look.glyphs, [("  ", "dim")])
-        return state_lines(self._state, width, height, self.look.glyphs)
+            return Pen(width, self.look.glyphs).wrap("The allocators are not read yet.", "dim", [("  ", "dim")])
+        return state_lines(self._state, Pen(width, self.look.glyphs), height)
 
     @property
     def view(self) -> BuffersView | AllocatorsView | None:
@@ -219,14 +219,14 @@ class MemoryTab(Tab):
         return "\n".join(f"{note.rstrip('.')}." for note in self.view.notes) if self.view is not None else ""
 
     @property
-    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
+    def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
         """Title and text of what Enter opens."""
         return self.view.details if self.view is not None else None
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""
         glyphs = self.look.glyphs
-        return self.view.detail_line(width, glyphs) if self.view is not None else fit([], width, glyphs)
+        return self.view.detail_line(Pen(width, glyphs)) if self.view is not None else Pen(width, glyphs).fit([])
 
     # --- moving
 
@@ -257,14 +257,14 @@ class MemoryTab(Tab):
         return ""
 
     @work(thread=True, exclusive=True, group="source", description="source")
-    def _open_with_source(self, details: tuple[str, Callable[[int, Glyphs], list[Line]]], source: str) -> None:
+    def _open_with_source(self, details: tuple[str, Callable[[Pen], list[Line]]], source: str) -> None:
         from tpuprof.tui.draw.source_lines import excerpt_lines, source_excerpt  # noqa: PLC0415
 
         title, drawn = details
         excerpt = source_excerpt(source)
 
-        def lines(width: int, glyphs: Glyphs) -> list[Line]:
-            return [*drawn(width, glyphs), *excerpt_lines(excerpt, width, glyphs)] if excerpt else drawn(width, glyphs)
+        def lines(pen: Pen) -> list[Line]:
+            return [*drawn(pen), *excerpt_lines(excerpt, pen)] if excerpt else drawn(pen)
 
         self.post_message(OpenPopup(Reader(self.look, title, lines, self.card_help_lines)))
 

@@ -16,7 +16,8 @@ from tpuprof.parsers.ops.roofline import AT_THE_PEAK, above_peak
 from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops, most_above
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, share, size
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, label_span, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle, label_span
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program
@@ -64,27 +65,25 @@ _SCOPE = 60
 class _Card:
     """A card while it is written; texts of the profile are made fit for cells here."""
 
-    width: int
-    glyphs: Glyphs
+    pen: Pen
     lines: list[Line] = field(default_factory=list)
 
     def head(self, name: str, words: Sequence[str], kind: OpClass | None = None) -> None:
         """A name, and below it what it is, with the letter of its class."""
-        self.lines += wrap(name, self.width, "strong", self.glyphs)
+        self.lines += self.pen.wrap(name, "strong")
         letter: list[Span] = [(f"{CLASS_LETTER[kind]} ", CLASS_STYLE[kind])] if kind is not None else []
-        text = f" {self.glyphs.dot} ".join(clean(word, self.glyphs.is_ascii) for word in words)
-        self.lines.append(fit([*letter, (text, "dim")], self.width, self.glyphs))
+        text = f" {self.pen.glyphs.dot} ".join(clean(word, self.pen.glyphs.is_ascii) for word in words)
+        self.lines.append(self.pen.fit([*letter, (text, "dim")]))
 
     def entry(self, label: str, text: str, key: StyleKey = "text") -> None:
         """A paragraph with its label before it."""
-        self.lines += wrap(text, self.width, key, self.glyphs, [label_span(label, LABEL)])
+        self.lines += self.pen.wrap(text, key, [label_span(label, LABEL)])
 
 
 def op_card(
     page: OpsPage,
     details: OpDetails,
-    width: int,
-    glyphs: Glyphs,
+    pen: Pen,
     excerpt: SourceExcerpt | None = None,
     op_count: int = 1,
     uses: Sequence[KernelRow] = (),
@@ -94,13 +93,13 @@ def op_card(
     Args:
         uses: of a custom call, what it and its scopes use of the units.
     """
-    card, row, table = _Card(width, glyphs), details.row, page.table
-    kind, program = page.op_class[row], short_program(page.program[row], glyphs)
+    card, row, table = _Card(pen), details.row, page.table
+    kind, program = page.op_class[row], short_program(page.program[row], pen.glyphs)
     card.head(table.name[row], (table.category[row] or "category unknown", kind, program), kind)
     if op_count > 1:
         card.entry("group", f"{count(op_count)} clones, added up; texts and shapes are those of the longest")
     number, own, total = int(table.occurrences[row]), int(table.self_ps[row]), int(table.total_ps[row])
-    time = f"{count(number)} {glyphs.times} {duration(own / max(1, number))} = {duration(own)}"
+    time = f"{count(number)} {pen.glyphs.times} {duration(own / max(1, number))} = {duration(own)}"
     fraction = float(page.self_fraction[row])
     card.entry("time", f"{time}, {share(fraction)} of all" if math.isfinite(fraction) else time)
     if total != own:
@@ -113,7 +112,7 @@ def op_card(
         card.entry("memory", words)
     if page.time_scale is not None:
         scale = float(table.normalized_ps[row]) / max(1, total)
-        card.entry("clock", f"{glyphs.times}{scale:.3f} of nominal (DVFS)")
+        card.entry("clock", f"{pen.glyphs.times}{scale:.3f} of nominal (DVFS)")
     stall = float(table.dma_stall_ps[row])
     if math.isfinite(stall):
         card.entry("stalled", f"{share(stall / max(1, total))} waiting for DMA")
@@ -132,9 +131,9 @@ def op_card(
     return card.lines
 
 
-def group_card(page: OpProfilePage, tree: OpTree, node: int, width: int, glyphs: Glyphs) -> list[Line]:
+def group_card(page: OpProfilePage, tree: OpTree, node: int, pen: Pen) -> list[Line]:
     """A program, category, scope or group of duplicates: its time, its rates, and what of it takes longest."""
-    card = _Card(width, glyphs)
+    card = _Card(pen)
     kind = {"root": "all ops", "duplicates": "copies of one op"}.get(tree.kind[node], tree.kind[node])
     card.head(tree.name[node], (kind, f"{count(tree.child_count(node))} inside"))
     card.entry("time", f"{duration(int(tree.time_ps[node]))}, {share(float(tree.time_fraction[node]))} of all")
@@ -153,9 +152,9 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, width: int, glyphs:
     return card.lines
 
 
-def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, width: int, glyphs: Glyphs) -> list[Line]:
+def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, pen: Pen) -> list[Line]:
     """What the card of a line of code has beside that of any group: the code, and the calls that led there."""
-    card = _Card(width, glyphs)
+    card = _Card(pen)
     bound, reached = page.rates.bound_name(row), float(page.rates.efficiency[row])
     if math.isfinite(reached):
         card.entry("roof", f"{used_words(reached)} of what {bound} allows")
@@ -167,7 +166,7 @@ def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, width:
     if not page.source[row]:
         card.entry("source", "the compiler made these ops by itself, or the profile has lost where they stem from")
     if excerpt is not None:
-        card.lines += excerpt_lines(excerpt, width, glyphs)
+        card.lines += excerpt_lines(excerpt, pen)
     if page.caller[row]:
         card.entry("own line", page.caller[row] or "")
     everything = int(page.self_ps[row]) or 1
@@ -185,9 +184,9 @@ def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, width:
 _MOST_STACKS = 8
 
 
-def instruction_card(instruction: Instruction, width: int, glyphs: Glyphs) -> list[Line]:
+def instruction_card(instruction: Instruction, pen: Pen) -> list[Line]:
     """An instruction inside a fusion, which has no time of its own."""
-    card = _Card(width, glyphs)
+    card = _Card(pen)
     card.head(instruction.name, (instruction.opcode,))
     card.entry("time", "part of the fusion's; the profile times fusions whole")
     for label, text in (("op", instruction.framework_op), ("source", instruction.source)):
@@ -197,12 +196,10 @@ def instruction_card(instruction: Instruction, width: int, glyphs: Glyphs) -> li
     return card.lines
 
 
-def framework_card(
-    page: FrameworkOpsPage, ops: OpsPage, row: int, width: int, glyphs: Glyphs, op_count: int = 1
-) -> list[Line]:
+def framework_card(page: FrameworkOpsPage, ops: OpsPage, row: int, pen: Pen, op_count: int = 1) -> list[Line]:
     """A framework op, or a type of so many: its time, its rates, and the HLO op that takes most of it."""
     ran = "host" if page.is_host[row] or ops.runs_on == "host thread" else "device"
-    card, side = _Card(width, glyphs), ran
+    card, side = _Card(pen), ran
     card.head(page.name[row], (page.type[row] or "type unknown", side), page.op_class[row])
     time = f"{duration(int(page.self_ps[row]))} self, {share(float(page.self_fraction[row]))} of the {side}"
     card.entry("time", f"{time}; {count(int(page.occurrences[row]))} occurrences")
@@ -216,18 +213,18 @@ def framework_card(
     main = int(page.main_op[row])
     if main >= 0:
         of_all = share(float(ops.self_fraction[main]))
-        card.entry("longest", f"{ops.table.name[main]}, {of_all} of all time  {glyphs.keyed('(`o`: go there)')}")
+        card.entry("longest", f"{ops.table.name[main]}, {of_all} of all time  {pen.glyphs.keyed('(`o`: go there)')}")
     return card.lines
 
 
-def kernel_card(page: KernelsPage, row: int, width: int, glyphs: Glyphs) -> list[Line]:
+def kernel_card(page: KernelsPage, row: int, pen: Pen) -> list[Line]:
     """A GPU kernel: its time, what launched it and how."""
     from tpuprof.parsers.ops.streams.attribution import kernel_name  # noqa: PLC0415 - for GPUs only
 
-    card, kernel = _Card(width, glyphs), page.kernels[row]
-    card.head(cut_middle(kernel_name(kernel.name), width, glyphs), ("kernel",))
+    card, kernel = _Card(pen), page.kernels[row]
+    card.head(cut_middle(kernel_name(kernel.name), pen.width, pen.glyphs), ("kernel",))
     number, total = kernel.occurrences, kernel.total_ps
-    time = f"{count(number)} {glyphs.times} {duration(total / number)} = {duration(total)}"
+    time = f"{count(number)} {pen.glyphs.times} {duration(total / number)} = {duration(total)}"
     card.entry("time", f"{time}, {share(float(page.fraction[row]))} of all kernels")
     card.entry("", f"from {duration(kernel.minimum_ps)} to {duration(kernel.maximum_ps)}")
     words = "used, by its name" if kernel.uses_tensor_cores else "not used, by its name"
@@ -237,7 +234,7 @@ def kernel_card(page: KernelsPage, row: int, width: int, glyphs: Glyphs) -> list
     if kernel.framework_op:
         card.entry("op", kernel.framework_op)
     if kernel.op and kernel.op != kernel.framework_op:
-        card.entry("part of", f"{kernel.op}  {glyphs.keyed('(`o`: go there)')}")
+        card.entry("part of", f"{kernel.op}  {pen.glyphs.keyed('(`o`: go there)')}")
     card.entry("launch", f"grid {kernel.grid or UNKNOWN}, block {kernel.block or UNKNOWN}")
     registers = UNKNOWN if kernel.registers is None else count(kernel.registers)
     shared = UNKNOWN if kernel.shared_bytes is None else size(kernel.shared_bytes)
@@ -254,7 +251,7 @@ def _units(card: _Card, uses: Sequence[KernelRow]) -> None:
         words = ", ".join(f"{row.use.unit} {share(row.share)}" for row in rows)
         if scope:
             time = duration(rows[0].use.time_ps)
-            card.entry("", f"in {clean(scope, card.glyphs.is_ascii)[:_SCOPE]}, {time}: {words}", "dim")
+            card.entry("", f"in {clean(scope, card.pen.glyphs.is_ascii)[:_SCOPE]}, {time}: {words}", "dim")
         else:
             card.entry("units", f"{words} (LLO: the compiler's count, over measured time)")
 
@@ -281,11 +278,11 @@ def _resources(card: _Card, rates: Rates, row: int, peaks: Peaks) -> None:
 def _meter(card: _Card, label: str, words: str, used: float, key: StyleKey) -> Line:
     shown = used_words(used).rstrip("!")
     spans: list[Span] = [label_span(label, LABEL), (f"{words:<18}", "text"), (f"{shown:>6} ", key)]
-    room = min(12, card.width - sum(len(text) for text, _ in spans) - 1)
+    room = min(12, card.pen.width - sum(len(text) for text, _ in spans) - 1)
     if math.isfinite(used) and room >= 3:
-        filled, empty = small_bar(min(1.0, used), room, card.glyphs)
+        filled, empty = small_bar(min(1.0, used), room, card.pen.glyphs)
         spans += [(filled, key), (empty, "rule")]
-    return fit(spans, card.width, card.glyphs)
+    return card.pen.fit(spans)
 
 
 def _verdict(card: _Card, page: OpsPage, row: int) -> None:
@@ -311,7 +308,7 @@ def _above(card: _Card, why: str | None) -> None:
 def _core(card: _Card, page: OpsPage, row: int) -> None:
     """What ran the op and for whom, and the flags and the energy that HLO stats have of it."""
     keys = ("core_type", "remat", "outside_compilation", "autotuned", "energy_joules")
-    core, remat, outside, tuned, energy = row_words(HLO_OPS, keys, page, row, card.glyphs.is_ascii)
+    core, remat, outside, tuned, energy = row_words(HLO_OPS, keys, page, row, card.pen.glyphs.is_ascii)
     parent = page.table.parent[row]
     words = f"{core}, for {parent} of the TensorCore" if parent else core
     words += f"; remat {remat}; outside compilation {outside}; autotuned {tuned}; energy {energy}"
@@ -324,9 +321,9 @@ def _matrix(card: _Card, details: OpDetails) -> None:
     if not known:
         return
     part, work = min(known, key=lambda pair: pair[0])
-    times = card.glyphs.times
+    times = card.pen.glyphs.times
     sizes = (("m", work.m, work.padded_m), ("k", work.k, work.padded_k), ("n", work.n, work.padded_n))
-    shown = f" {times} ".join(f"{name} {_padded(plain, padded, card.glyphs)}" for name, plain, padded in sizes)
+    shown = f" {times} ".join(f"{name} {_padded(plain, padded, card.pen.glyphs)}" for name, plain, padded in sizes)
     words = f"{share(part)} of it can work: {shown}"
     if work.padded_dimension is not None:
         words += f"; padded most: {work.padded_dimension} ({work.meaning})"
@@ -345,7 +342,7 @@ def _padding(card: _Card, details: OpDetails) -> None:
     for index, note in enumerate(padded[:_MOST_SHAPES]):
         expansion = note.shape.expansion or 1.0
         key: StyleKey = "bad" if expansion >= 2 else "warn" if expansion >= 1.1 else "text"
-        card.entry("" if index else "padding", _padding_words(note.shape, expansion, card.glyphs), key)
+        card.entry("" if index else "padding", _padding_words(note.shape, expansion, card.pen.glyphs), key)
     if len(padded) > _MOST_SHAPES:
         card.entry("", f"and {len(padded) - _MOST_SHAPES} more padded shapes", "dim")
     if not padded and details.is_padding_known:
@@ -367,7 +364,7 @@ def _source(card: _Card, details: OpDetails, excerpt: SourceExcerpt | None) -> N
         return
     card.entry("source", details.source or details.source_stack[-1])
     if excerpt is not None:
-        card.lines += excerpt_lines(excerpt, card.width, card.glyphs)
+        card.lines += excerpt_lines(excerpt, card.pen)
     callers = [line for line in details.source_stack if line != details.source]
     for index, caller in enumerate(callers[-4:][::-1]):
         card.entry("" if index else "called", caller, "dim")

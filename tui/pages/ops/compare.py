@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.ops.compare import OpComparison, is_alike, ratio
 from tpuprof.tui.draw.format import UNKNOWN, count, size
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.report.fields import row_words
 
@@ -54,23 +55,23 @@ ABOUT = (
 """What the comparison's rows mean."""
 
 
-def comparison_lines(pair: OpComparison, width: int, glyphs: Glyphs) -> list[Line]:
+def comparison_lines(pair: OpComparison, pen: Pen) -> list[Line]:
     """Sentences, figures and arrays of two ops."""
-    return _Lines(pair, width, glyphs).all()
+    return _Lines(pair, pen).all()
 
 
 class _Lines:
-    def __init__(self, pair: OpComparison, width: int, glyphs: Glyphs) -> None:
-        self._pair, self._width, self._glyphs = pair, width, glyphs
-        self._cells = max(10, (width - LABEL - TIMES - 4) // 2)
+    def __init__(self, pair: OpComparison, pen: Pen) -> None:
+        self._pair, self._pen, self._glyphs = pair, pen, pen.glyphs
+        self._cells = max(10, (pen.width - LABEL - TIMES - 4) // 2)
 
     def all(self) -> list[Line]:
         """Every line."""
-        pair, glyphs = self._pair, self._glyphs
+        pair = self._pair
         lines: list[Line] = []
         for index, sentence in enumerate(pair.sentences):
-            lines += wrap(sentence, self._width, "text" if index else "strong", glyphs)
-        lines.append(fit([], self._width, glyphs))
+            lines += self._pen.wrap(sentence, "text" if index else "strong")
+        lines.append(self._pen.fit([]))
         names = [pair.page.table.name[op.row] for op in (pair.left, pair.right)]
         lines.append(self._line(("  ", "text"), "", names, "ratio", "title"))
         for label, key in _OF_OP:
@@ -107,7 +108,7 @@ class _Lines:
         left, right = self._pair.left.arrays, self._pair.right.arrays
         if not left and not right:
             return []
-        lines: list[Line] = [fit([], self._width, self._glyphs)]
+        lines: list[Line] = [self._pen.fit([])]
         for place in range(max(len(left), len(right))):
             first, second = (of[place] if place < len(of) else None for of in (left, right))
             label = "result" if place == 0 else f"array {place + 1}"
@@ -124,19 +125,19 @@ class _Lines:
             return [self._line(mark, label, (left, right), times, style)]
         head: list[Span] = [mark, (f"{label:<{LABEL}}", "dim")]
         if not differs:
-            return wrap(left, self._width, style, self._glyphs, head)
+            return self._pen.wrap(left, style, head)
         second: list[Span] = [("  ", "text"), (" " * LABEL, "dim")]
         return [
             line
             for first, text in ((head, left), (second, right))
-            for line in wrap(text or "none", self._width, style, self._glyphs, first)
+            for line in self._pen.wrap(text or "none", style, first)
         ]
 
     def _line(self, mark: Span, label: str, values: Sequence[str], times: str, style: StyleKey) -> Line:
         glyphs, cells = self._glyphs, self._cells
         texts = (cut_middle(clean(text, glyphs.is_ascii), cells - 1, glyphs) for text in values)
         spans: list[Span] = [mark, (f"{label:<{LABEL}}", "dim"), *((f"{text:<{cells}}", style) for text in texts)]
-        return fit([*spans, (f"{times:>{TIMES}}", style)], self._width, glyphs)
+        return self._pen.fit([*spans, (f"{times:>{TIMES}}", style)])
 
 
 def _times(left: float | None, right: float | None) -> str:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import byte_rate, count, flop_rate, intensity, share
-from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.loglog import roofline_plot
 from tpuprof.tui.draw.loglog_scene import Point, Roof
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,23 +26,23 @@ MOST_POINTS = 2000
 """Ops with a point of their own in the plot: those with most self time."""
 
 
-def roofline_chart(page: RooflinePage, width: int, height: int, glyphs: Glyphs, row: int | None = None) -> list[Line]:
+def roofline_chart(page: RooflinePage, pen: Pen, height: int, row: int | None = None) -> list[Line]:
     """Lines of figures and the plot below them; `row` is the op under the cursor, in the ops page."""
-    above = figures(page, width, glyphs)
-    return [*above, *plot(page, width, height - len(above), glyphs, row)]
+    above = figures(page, pen)
+    return [*above, *plot(page, pen, height - len(above), row)]
 
 
-def figures(page: RooflinePage, width: int, glyphs: Glyphs) -> list[Line]:
+def figures(page: RooflinePage, pen: Pen) -> list[Line]:
     """The peaks, and how near program and steps come to the roof."""
-    ascii_only = glyphs.is_ascii
+    ascii_only = pen.glyphs.is_ascii
     peaks = page.ops.peaks
     device = clean(page.ops.device_type or "device unknown", ascii_only)
     spans: list[Span] = [(f" {device}", "strong")]
     if peaks.flops_per_second is None and peaks.hbm is None:
-        return [fit([*spans, ("  its peaks are not in this profile: there is no roof", "dim")], width, glyphs)]
+        return [pen.fit([*spans, ("  its peaks are not in this profile: there is no roof", "dim")])]
     spans += [("  peak ", "dim"), (f"{flop_rate(_giga(peaks.flops_per_second))}FLOP/s", "text")]
     spans += [("  HBM ", "dim"), (f"{byte_rate(peaks.hbm)}B/s", "text")]
-    if peaks.vmem_read is not None and width >= 100:
+    if peaks.vmem_read is not None and pen.width >= 100:
         spans += [("  VMEM read ", "dim"), (f"{byte_rate(peaks.vmem_read)}B/s", "text")]
         spans += [(" write ", "dim"), (f"{byte_rate(peaks.vmem_write)}B/s", "text")]
     spans += [("  ridge ", "dim"), (f"{intensity(peaks.ridge_point)} FLOP/B", "text")]
@@ -51,9 +52,9 @@ def figures(page: RooflinePage, width: int, glyphs: Glyphs) -> list[Line]:
         reached = share(float(page.average_step.rates.efficiency[0]))
         program += [("  s", "strong"), (f" {steps} step{'s' * (steps != 1)} ", "dim"), (reached, "strong")]
     missing = _not_drawn(page)
-    if sum(len(text) for text, _ in (*program, *missing)) > width:
-        return [fit(spans, width, glyphs), fit(program, width, glyphs), fit(missing, width, glyphs)]
-    return [fit(spans, width, glyphs), fit([*program, *missing], width, glyphs)]
+    if sum(len(text) for text, _ in (*program, *missing)) > pen.width:
+        return [pen.fit(spans), pen.fit(program), pen.fit(missing)]
+    return [pen.fit(spans), pen.fit([*program, *missing])]
 
 
 def _not_drawn(page: RooflinePage) -> list[Span]:
@@ -89,7 +90,7 @@ def _reached(points: RooflinePoints) -> list[Span]:
     return [(share(efficiency), "strong"), (words, "text")]
 
 
-def plot(page: RooflinePage, width: int, height: int, glyphs: Glyphs, row: int | None = None) -> list[Line]:
+def plot(page: RooflinePage, pen: Pen, height: int, row: int | None = None) -> list[Line]:
     """The ops, coloured by class, the steps and the program under the roof."""
     rates, fraction = page.ops.rates, page.ops.self_fraction
     intensities = bounding_intensity(rates)
@@ -108,7 +109,7 @@ def plot(page: RooflinePage, width: int, height: int, glyphs: Glyphs, row: int |
         weight = float(fraction[index]) if math.isfinite(float(fraction[index])) else 0.0
         points.append(Point(x, y, CLASS_STYLE[kind], CLASS_LETTER[kind], weight))
     points += _whole(page.steps, "s") + _whole(page.program, "P")
-    return roofline_plot(points, _roofs(page), page.ops.peaks.flops_per_second, width, height, glyphs, cursor)
+    return roofline_plot(points, _roofs(page), page.ops.peaks.flops_per_second, pen, height, cursor)
 
 
 def _whole(points: RooflinePoints, letter: str) -> list[Point]:

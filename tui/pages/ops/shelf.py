@@ -11,8 +11,9 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import SourceExcerpt
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import op_card
 from tpuprof.tui.report.fields import filter_texts
 
@@ -136,7 +137,7 @@ def fetch(key: Key, pages: OpPages) -> Fetchable:
     return next((module for module in found if module is not None), None)
 
 
-def hlo_card(pages: OpPages, row: int, shelf: Shelf, width: int, glyphs: Glyphs) -> list[Line]:
+def hlo_card(pages: OpPages, row: int, shelf: Shelf, pen: Pen) -> list[Line]:
     """The card of an HLO op, with what is fetched so far."""
     from tpuprof.parsers.pages.ops.details import op_details  # noqa: PLC0415 - numpy and protobuf, not at start
 
@@ -145,19 +146,17 @@ def hlo_card(pages: OpPages, row: int, shelf: Shelf, width: int, glyphs: Glyphs)
     details = op_details(page, row, shelf.module(program))
     is_call = pages.calls is not None and page.table.category[row] == CUSTOM_CALL
     uses = shelf.uses(program, int(page.table.symbol_id[row])) if is_call else ()
-    return op_card(page, details, width, glyphs, shelf.excerpt(details.source), uses=uses)
+    return op_card(page, details, pen, shelf.excerpt(details.source), uses=uses)
 
 
-def group_of_ops_card(
-    pages: OpPages, groups: OpGroups, group: int, shelf: Shelf, width: int, glyphs: Glyphs
-) -> list[Line]:
+def group_of_ops_card(pages: OpPages, groups: OpGroups, group: int, shelf: Shelf, pen: Pen) -> list[Line]:
     """The card of a group of ops: their times and work, and what the profile says of the longest one."""
     from tpuprof.parsers.pages.ops.details import op_details  # noqa: PLC0415 - numpy and protobuf, not at start
 
     row = int(groups.main[group])
     details = op_details(pages.ops, row, shelf.module(int(pages.ops.table.program_id[row])))
     number, excerpt = int(groups.op_count[group]), shelf.excerpt(details.source)
-    return op_card(groups.page, replace(details, row=group), width, glyphs, excerpt, number)
+    return op_card(groups.page, replace(details, row=group), pen, excerpt, number)
 
 
 def framework_texts(page: FrameworkOpsPage, ops: OpsPage, name: str, types: FrameworkTypes | None = None) -> list[str]:

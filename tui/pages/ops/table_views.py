@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import framework_card, kernel_card
 from tpuprof.tui.pages.ops.roofline import roofline_chart
 from tpuprof.tui.pages.ops.shelf import (
@@ -41,9 +42,9 @@ class TableView(RowsView):
 
         return HLO_OPS, self._pages.ops
 
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def card(self, pen: Pen) -> list[Line]:
         """All about what is under the cursor."""
-        return [] if self.row is None else hlo_card(self._pages, self.row, self._shelf, width, glyphs)
+        return [] if self.row is None else hlo_card(self._pages, self.row, self._shelf, pen)
 
     def show_op(self, row: int) -> None:
         """Goes to an op; a filter that hides it is dropped."""
@@ -161,12 +162,12 @@ class HloView(GroupedView["OpGroups"]):
             return self._listed_ops, self._pages.listed
         return grouped_ops(groups.op_count, self._chosen), groups.page
 
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def card(self, pen: Pen) -> list[Line]:
         """All about what is under the cursor."""
         groups = self.shown_groups
         if self.row is None or groups is None:
-            return super().card(width, glyphs)
-        return group_of_ops_card(self._pages, groups, self.row, self._shelf, width, glyphs)
+            return super().card(pen)
+        return group_of_ops_card(self._pages, groups, self.row, self._shelf, pen)
 
     def _made_groups(self) -> OpGroups:
         from tpuprof.parsers.pages.ops.op_groups import op_groups  # noqa: PLC0415 - numpy, not at start
@@ -211,13 +212,13 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
     def _later(self, name: str) -> list[str]:
         return framework_texts(self._page, self._pages.ops, name, self.shown_groups)
 
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def card(self, pen: Pen) -> list[Line]:
         """All about what is under the cursor."""
         if self.row is None:
             return []
         groups = self.shown_groups
         page, number = (self._page, 1) if groups is None else (groups.page, int(groups.op_count[self.row]))
-        return framework_card(page, self._pages.ops, self.row, width, glyphs, number)
+        return framework_card(page, self._pages.ops, self.row, pen, number)
 
     def show_name(self, name: str) -> bool:
         """Goes to a framework op by its name; False where there is none."""
@@ -272,9 +273,9 @@ class KernelView(TableView):
 
         return KERNELS, self._page
 
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def card(self, pen: Pen) -> list[Line]:
         """All about what is under the cursor."""
-        return [] if self.row is None else kernel_card(self._page, self.row, width, glyphs)
+        return [] if self.row is None else kernel_card(self._page, self.row, pen)
 
     @property
     def selection(self) -> str | None:
@@ -317,11 +318,11 @@ class RooflineView(TableView):
 
         return ROOFLINE_OPS, self._pages.ops
 
-    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    def lines(self, pen: Pen, height: int) -> list[Line]:
         """Heading and rows, at most `height` lines."""
         plot = min(22, height * 2 // 3) if height >= 12 else 0
-        chart = roofline_chart(self.page, width, plot, glyphs, self.row) if plot else []
-        return [*chart, *super().lines(width, height - len(chart), glyphs)]
+        chart = roofline_chart(self.page, pen, plot, self.row) if plot else []
+        return [*chart, *super().lines(pen, height - len(chart))]
 
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""

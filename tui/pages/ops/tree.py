@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
-from tpuprof.tui.draw.layout import clean, cut, cut_begin, cut_middle, fit
+from tpuprof.tui.draw.layout import clean, cut, cut_begin, cut_middle
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program, used
 
@@ -137,11 +138,11 @@ def columns_for_code(width: int, names: Sequence[int], beside: int) -> Columns:
     return replace(columns, name=max(8, width - columns.before))
 
 
-def tree_header(columns: Columns, width: int, glyphs: Glyphs, sort: SortBy, beside: str = "framework op") -> Line:
+def tree_header(columns: Columns, pen: Pen, sort: SortBy, beside: str = "framework op") -> Line:
     """The headings, the last one `beside` that of the names; an arrow stands at the one that rows are sorted by."""
 
     def title(text: str, cells: int, key: str) -> Span:
-        shown = text + (glyphs.down if key == sort else "")
+        shown = text + (pen.glyphs.down if key == sort else "")
         return f"{shown:>{cells}} ", "strong" if key == sort else "dim"
 
     spans: list[Span] = [("   ", "dim"), title("time", _SHARE, "time")]
@@ -150,7 +151,7 @@ def tree_header(columns: Columns, width: int, glyphs: Glyphs, sort: SortBy, besi
     if columns.has_counts:
         spans += [title("average", _TIME, ""), title("count", 8, "")]
     heading = f"{' op':<{columns.name + 2}}{beside}" if columns.framework_op else " op"
-    return fit([*spans, (heading, "dim")], width, glyphs)
+    return pen.fit([*spans, (heading, "dim")])
 
 
 def shown_name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
@@ -175,29 +176,27 @@ def framework_op(page: OpProfilePage, tree: OpTree, row: TreeRow) -> str:
     return full.rpartition(":")[0] or full
 
 
-def tree_row(
-    page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, columns: Columns, width: int, glyphs: Glyphs
-) -> Line:
+def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, columns: Columns, pen: Pen) -> Line:
     """One row."""
-    mark: Span = (glyphs.mark if selected else " ", "mark" if selected else "text")
+    mark: Span = (pen.glyphs.mark if selected else " ", "mark" if selected else "text")
     under: StyleKey = "cursor" if selected else "text"
-    node, behind = row.node, _framework_cells(page, tree, row, columns, glyphs)
+    node, behind = row.node, _framework_cells(page, tree, row, columns, pen.glyphs)
     ending: list[Span] = [(behind, "cursor" if selected else "dim")] if behind else []
     if row.hidden or row.instruction is not None or row.offloaded is not None:
         before = " " * (columns.before - 1)
         spans: list[Span]
         if row.offloaded is not None:
-            note = f"{clean(row.beside, glyphs.is_ascii):>{columns.before - 2}} "
+            note = f"{clean(row.beside, pen.glyphs.is_ascii):>{columns.before - 2}} "
             spans = [mark, (note, "cursor" if selected else "dim")]
-            return fit([*spans, (shown_name(tree, row, glyphs), under)], width, glyphs)
+            return pen.fit([*spans, (shown_name(tree, row, pen.glyphs), under)])
         if row.instruction is None:
             words = f"{before}{'  ' * row.depth}+ {count(row.hidden)} more"
-            return fit([mark, (f"{words:<{width - 1}}", "cursor" if selected else "dim")], width, glyphs)
-        name = shown_name(tree, row, glyphs)
-        shape = f"  {clean(row.instruction.shape, glyphs.is_ascii)}"
-        return fit([mark, (before + name, under), (shape, "cursor" if selected else "dim")], width, glyphs)
+            return pen.fit([mark, (f"{words:<{pen.width - 1}}", "cursor" if selected else "dim")])
+        name = shown_name(tree, row, pen.glyphs)
+        shape = f"  {clean(row.instruction.shape, pen.glyphs.is_ascii)}"
+        return pen.fit([mark, (before + name, under), (shape, "cursor" if selected else "dim")])
     fraction = float(tree.time_fraction[node])
-    filled, _ = small_bar(fraction if math.isfinite(fraction) else 0.0, BAR_WIDTH, glyphs)
+    filled, _ = small_bar(fraction if math.isfinite(fraction) else 0.0, BAR_WIDTH, pen.glyphs)
     letter, bar_style = _sign(page, tree, node)
     spans = [mark, (letter, bar_style), (" ", "text"), (f"{share(fraction):>{_SHARE}} ", under)]
     spans += [(f"{filled:<{BAR_WIDTH + 1}}", bar_style)] if columns.has_bar else []
@@ -210,13 +209,13 @@ def tree_row(
         spans.append((f"{used(hbm):>{_SHARE}} ", "cursor" if selected else bandwidth_style(hbm)))
     if columns.has_counts:
         number = int(tree.occurrences[node]) if tree.kind[node] in ("op", "duplicates") else None
-        average = duration(int(tree.time_ps[node]) / number, glyphs.is_ascii) if number else ""
+        average = duration(int(tree.time_ps[node]) / number, pen.glyphs.is_ascii) if number else ""
         spans.append((f"{average:>{_TIME}} {'' if number is None else count(number):>8} ", under))
-    room = columns.name if ending else max(8, width - line_width(tuple(spans)))
-    name, is_code = shown_name(tree, row, glyphs), row.label and tree.kind[node] == "line"
-    name = cut(name, room, glyphs) if is_code else cut_middle(name, room, glyphs)
+    room = columns.name if ending else max(8, pen.width - line_width(tuple(spans)))
+    name, is_code = shown_name(tree, row, pen.glyphs), row.label and tree.kind[node] == "line"
+    name = cut(name, room, pen.glyphs) if is_code else cut_middle(name, room, pen.glyphs)
     key: StyleKey = "cursor" if selected else "strong" if tree.kind[node] in ("program", "category", "file") else "text"
-    return fit([*spans, (f"{name:<{room}}", key), *ending], width, glyphs)
+    return pen.fit([*spans, (f"{name:<{room}}", key), *ending])
 
 
 def _framework_cells(page: OpProfilePage, tree: OpTree, row: TreeRow, columns: Columns, glyphs: Glyphs) -> str:
@@ -242,14 +241,14 @@ def _sign(page: OpProfilePage, tree: OpTree, node: int) -> tuple[str, StyleKey]:
     return CLASS_LETTER[kind] if tree.kind[node] in ("op", "duplicates", "category", "line") else " ", CLASS_STYLE[kind]
 
 
-def whole_tree(page: OpProfilePage, tree: OpTree, width: int, glyphs: Glyphs, limit: int = 0) -> list[Line]:
+def whole_tree(page: OpProfilePage, tree: OpTree, pen: Pen, limit: int = 0) -> list[Line]:
     """The tree with every node open, for a report: at most `limit` children a node (0: all)."""
     rows = depth_first(
         _level(tree, 0, 0, limit), lambda row: [] if row.hidden else _level(tree, row.node, row.depth + 1, limit)
     )
-    columns = plain_columns(width)
-    drawn = (tree_row(page, tree, row, False, columns, width, glyphs) for row in rows)
-    return [tree_header(columns, width, glyphs, "time"), *drawn]
+    columns = plain_columns(pen.width)
+    drawn = (tree_row(page, tree, row, False, columns, pen) for row in rows)
+    return [tree_header(columns, pen, "time"), *drawn]
 
 
 def _level(tree: OpTree, node: int, depth: int, limit: int) -> list[TreeRow]:

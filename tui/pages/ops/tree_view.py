@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import shown_top
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import group_card, instruction_card, line_card
 from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, hlo_card
 from tpuprof.tui.pages.ops.tree import (
@@ -168,25 +169,25 @@ class TreeView(Filtering):
 
     # --- drawing
 
-    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    def lines(self, pen: Pen, height: int) -> list[Line]:
         """Heading and rows, at most `height` lines."""
         room, page, tree = max(1, height - 1), self._page, self.tree
         self._first = shown_top(self.cursor, self._first, room, len(self.rows))
         shown = self.rows[self._first : self._first + room]
         if tree.by == "source":
             shown = [self._labelled(row) for row in shown]
-            names = [len(shown_name(tree, row, glyphs)) for row in shown]
+            names = [len(shown_name(tree, row, pen.glyphs)) for row in shown]
             widest = max((len(framework_op(page, tree, row)) for row in shown), default=0)
-            columns = columns_for_code(width, names, widest)
+            columns = columns_for_code(pen.width, names, widest)
         else:
-            names = [len(shown_name(tree, row, glyphs)) for row in shown if framework_op(page, tree, row)]
-            columns = columns_for(width, names) if names else plain_columns(width)
+            names = [len(shown_name(tree, row, pen.glyphs)) for row in shown if framework_op(page, tree, row)]
+            columns = columns_for(pen.width, names) if names else plain_columns(pen.width)
         rows = [
-            tree_row(page, tree, row, place == self.cursor, columns, width, glyphs)
+            tree_row(page, tree, row, place == self.cursor, columns, pen)
             for place, row in enumerate(shown, self._first)
         ]
         beside = "scope" if tree.by == "source" else "framework op"
-        return [tree_header(columns, width, glyphs, self.sort, beside), *rows]
+        return [tree_header(columns, pen, self.sort, beside), *rows]
 
     def _labelled(self, row: TreeRow) -> TreeRow:
         """A row of the tree by source: a file by its short name, a line with its code where that is on this machine."""
@@ -204,22 +205,22 @@ class TreeView(Filtering):
         beside = sources.page.function[at] or sources.page.scope[at] or ""
         return replace(row, label=f":{line}  {code}".rstrip(), beside=beside)
 
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def card(self, pen: Pen) -> list[Line]:
         """All about what is under the cursor."""
         row, tree = self.row, self.tree
         if row is None:
             return []
         if row.instruction is not None:
-            return instruction_card(row.instruction, width, glyphs)
+            return instruction_card(row.instruction, pen)
         if row.offloaded is not None:
-            return hlo_card(self._pages, row.offloaded, self._shelf, width, glyphs)
+            return hlo_card(self._pages, row.offloaded, self._shelf, pen)
         if tree.kind[row.node] == "op" and not row.hidden:
-            return hlo_card(self._pages, int(tree.row[row.node]), self._shelf, width, glyphs)
-        lines, sources = group_card(self._page, tree, row.node, width, glyphs), self._shelf.sources
+            return hlo_card(self._pages, int(tree.row[row.node]), self._shelf, pen)
+        lines, sources = group_card(self._page, tree, row.node, pen), self._shelf.sources
         if sources is None or tree.kind[row.node] != "line" or row.hidden:
             return lines
         at = sources.row.get(tree.name[row.node], sources.row.get("", 0))
-        return [*lines, *line_card(sources.page, at, self._shelf.excerpt(sources.page.source[at]), width, glyphs)]
+        return [*lines, *line_card(sources.page, at, self._shelf.excerpt(sources.page.source[at]), pen)]
 
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""

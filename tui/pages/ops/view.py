@@ -14,7 +14,8 @@ from textual.timer import Timer
 
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.layout import beside, clean, filled, fit, gutter_lines, shortened, wrap
+from tpuprof.tui.draw.layout import beside, clean, filled, gutter_lines
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
 from tpuprof.tui.pages.ops.card import CARD
@@ -154,66 +155,63 @@ class OpsTab(Tab):
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """Headline, views, list and card; or the state."""
-        glyphs = self.look.glyphs
+        pen = Pen(width, self.look.glyphs)
         if self._pages is None:
-            return state_lines(self._state, width, height, glyphs)
-        lines = [fit([(clean(f" {self.views.headline}", glyphs.is_ascii), "text")], width, glyphs)]
+            return state_lines(self._state, pen, height)
+        lines = [pen.fit([(clean(f" {self.views.headline}", pen.glyphs.is_ascii), "text")])]
         if height >= TALL or (self.views.other_view is not None and height >= LOW):  # other pages' rows are few
-            lines = wrap(self.views.headline, width - 1, "text", glyphs, [(" ", "text")])
-            lines[1:] = [fit(tuple(chain.from_iterable(lines[1:])), width - 1, glyphs)] if lines[1:] else []
-        lines.append(self._views_line(width, glyphs))
+            lines = pen.narrower(1).wrap(self.views.headline, "text", [(" ", "text")])
+            lines[1:] = [pen.narrower(1).fit(tuple(chain.from_iterable(lines[1:])))] if lines[1:] else []
+        lines.append(self._views_line(pen))
         body = height - len(lines)
         view = self.view
         if view is None:
-            return [*lines, *self._missing(width, body, glyphs)]
-        if width >= WIDE:
-            lines += self._side_by_side(view, width, body, glyphs)
-        else:
-            lines += self._one_below_the_other(view, width, body, glyphs)
-        return [fit(line, width, glyphs) for line in lines]
+            return [*lines, *self._missing(pen, body)]
+        draw = self._side_by_side if width >= WIDE else self._one_below_the_other
+        return [pen.fit(line) for line in [*lines, *draw(view, pen, body)]]
 
-    def _missing(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    def _missing(self, pen: Pen, height: int) -> list[Line]:
         """What stands for a view that is not read yet, or cannot be."""
         failure = self._failures.get(self.views.other)
         if failure is not None:
-            return state_lines(Failed(failure), width, height, glyphs)
+            return state_lines(Failed(failure), pen, height)
         words = f"{self.views.titles[self.views.at]}: being read now. After Esc, `r` reads it again."
         if self.views.at == FRAMEWORK:
             words = (
                 "Framework ops are read from the host threads' lines, which takes longer. After Esc, `r` reads them."
             )
-        return wrap(glyphs.keyed(words), width, "dim", glyphs, [("  ", "dim")])
+        return pen.wrap(pen.glyphs.keyed(words), "dim", [("  ", "dim")])
 
-    def _side_by_side(self, view: View, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-        card_width = _card_width(width)
-        list_width = width - card_width - GUTTER
+    def _side_by_side(self, view: View, pen: Pen, height: int) -> list[Line]:
+        card_width = _card_width(pen.width)
+        list_width = pen.width - card_width - GUTTER
         self._list_height = height - 1
-        rows = view.lines(list_width, height, glyphs)
-        card = shortened(self._card(view, card_width, glyphs), height, card_width, glyphs)
-        return beside((rows, gutter_lines(height, glyphs), card), (list_width, GUTTER, card_width))
+        rows = view.lines(pen.at(list_width), height)
+        card = pen.at(card_width).shortened(self._card(view, pen.at(card_width)), height)
+        return beside((rows, gutter_lines(height, pen.glyphs), card), (list_width, GUTTER, card_width))
 
     def rule_place(self, width: int) -> tuple[int, int] | None:
         """Where the rule between list and card begins, below the highest headline; None where there is none."""
         is_there = self._pages is not None and self.view is not None and width >= WIDE
         return (width - _card_width(width) - GUTTER, HEADLINE_LINES) if is_there else None
 
-    def _one_below_the_other(self, view: View, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    def _one_below_the_other(self, view: View, pen: Pen, height: int) -> list[Line]:
         card_height = 6 if height < TALL else height // 3
         if height < LOW or (height < TALL and not view.has_low_card):
             card_height = 0
         list_height = height - card_height - (1 if card_height else 0)
         self._list_height = list_height - 1
-        rows = view.lines(width, list_height, glyphs)
+        rows = view.lines(pen, list_height)
         if not card_height:
             return rows
-        card = shortened(self._card(view, width - 1, glyphs), card_height, width - 1, glyphs)
-        ruled: Line = ((glyphs.horizontal * width, "rule"),)
-        return [*filled(rows, width, list_height), ruled, *(((" ", "text"), *line) for line in card)]
+        card = pen.narrower(1).shortened(self._card(view, pen.narrower(1)), card_height)
+        ruled: Line = ((pen.glyphs.horizontal * pen.width, "rule"),)
+        return [*filled(rows, pen.width, list_height), ruled, *(((" ", "text"), *line) for line in card)]
 
-    def _card(self, view: View, width: int, glyphs: Glyphs) -> list[Line]:
+    def _card(self, view: View, pen: Pen) -> list[Line]:
         """The card, or the one before it while the cursor is on its way."""
-        if not (self.card_is_late and self._card_drawn[0] == (self.views.at, width, glyphs)):
-            self._card_drawn = ((self.views.at, width, glyphs), view.card(width, glyphs))
+        if not (self.card_is_late and self._card_drawn[0] == (self.views.at, pen.width, pen.glyphs)):
+            self._card_drawn = ((self.views.at, pen.width, pen.glyphs), view.card(pen))
         return self._card_drawn[1]
 
     def _moved(self) -> None:
@@ -228,7 +226,7 @@ class OpsTab(Tab):
         self.card_is_late, self._rest = False, None
         self.redraw()
 
-    def _views_line(self, width: int, glyphs: Glyphs) -> Line:
+    def _views_line(self, pen: Pen) -> Line:
         """The views' names, the shown one marked, and how it is sorted; that needs the room of names passed by more."""
         at, names = self.views.at, self.views.titles
         if not self.card_is_late:
@@ -239,12 +237,12 @@ class OpsTab(Tab):
         spans[before] = (f"[{names[at]}]", "strong")
 
         def room() -> int:
-            return width - line_width((key, *spans)) - len(self._status_drawn) - 1
+            return pen.width - line_width((key, *spans)) - len(self._status_drawn) - 1
 
         while room() < 1 and passed < before:
-            spans[: 1 + bool(passed)] = [(f" {glyphs.ellipsis} ", "dim")]
+            spans[: 1 + bool(passed)] = [(f" {pen.glyphs.ellipsis} ", "dim")]
             passed += 1
-        return fit([key, *spans, (" " * max(1, room()), "text"), (self._status_drawn, "dim")], width, glyphs)
+        return pen.fit([key, *spans, (" " * max(1, room()), "text"), (self._status_drawn, "dim")])
 
     @property
     def view(self) -> View | None:
@@ -344,14 +342,14 @@ class OpsTab(Tab):
             return super().detail_line(width)
         from tpuprof.tui.pages.ops.fields.device import machine_line  # noqa: PLC0415 - numpy, not at start
 
-        return ((" ", "dim"), *machine_line(self._pages.ops, width - 1, self.look.glyphs))
+        return ((" ", "dim"), *machine_line(self._pages.ops, Pen(width - 1, self.look.glyphs)))
 
     @property
-    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
+    def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
         """Title and text of what Enter opens: the card in full."""
 
-        def card(width: int, glyphs: Glyphs) -> list[Line]:
-            return self.view.card(width, glyphs) if self.view is not None else []
+        def card(pen: Pen) -> list[Line]:
+            return self.view.card(pen) if self.view is not None else []
 
         title = self.views.titles[self.views.at] if self.views.other else "Op"
         return (title, card) if self.selection is not None else None
@@ -510,11 +508,11 @@ class OpsTab(Tab):
         """What the columns of the shown view mean."""
         return self.view.help_rows() if self.view is not None else ()
 
-    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def help_lines(self, pen: Pen) -> list[Line]:
         """What the columns mean, and the filter's language."""
         from tpuprof.parsers.ops.filter import HELP  # noqa: PLC0415 - not at start
 
-        lines = super().help_lines(width, glyphs)
+        lines = super().help_lines(pen)
         for example, meaning in HELP:
-            lines += wrap(meaning, width, "text", glyphs, [(f"{f'/{example}':<{self.NAME_CELLS}} ", "strong")])
+            lines += pen.wrap(meaning, "text", [(f"{f'/{example}':<{self.NAME_CELLS}} ", "strong")])
         return lines

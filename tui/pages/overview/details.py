@@ -5,26 +5,27 @@ from __future__ import annotations
 from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import count, duration, flop_rate, percent
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
+from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span
 from tpuprof.tui.pages.overview.steps import median_ps
 
 
-def op_line(op: TopOp, width: int, glyphs: Glyphs) -> Line:
+def op_line(op: TopOp, pen: Pen) -> Line:
     """An op's full name in one line, as far as it fits, and what kind of op it is."""
-    kind = clean(op.hlo_category or "category unknown", glyphs.is_ascii)
+    kind = clean(op.hlo_category or "category unknown", pen.glyphs.is_ascii)
     head: list[Span] = [(" op ", "dim")]
-    room = width - 4 - len(kind) - 4
+    room = pen.width - 4 - len(kind) - 4
     if room < 24:
-        return fit([*head, (cut_middle(clean(op.name, glyphs.is_ascii), width - 5, glyphs), "strong")], width, glyphs)
-    name = cut_middle(clean(op.name, glyphs.is_ascii), room, glyphs)
-    return fit([*head, (name, "strong"), (f"  {glyphs.dot} {kind}", "dim")], width, glyphs)
+        return pen.fit([*head, (cut_middle(clean(op.name, pen.glyphs.is_ascii), pen.width - 5, pen.glyphs), "strong")])
+    name = cut_middle(clean(op.name, pen.glyphs.is_ascii), room, pen.glyphs)
+    return pen.fit([*head, (name, "strong"), (f"  {pen.glyphs.dot} {kind}", "dim")])
 
 
-def step_line(step: Step, page: Overview, width: int, glyphs: Glyphs) -> Line:
+def step_line(step: Step, page: Overview, pen: Pen) -> Line:
     """When a step began and how its cores waited for input, as far as that is known."""
-    spans: list[Span] = [(" step ", "dim"), (clean(step.name, glyphs.is_ascii), "strong"), ("  starts at ", "dim")]
-    spans.append((duration(step.start_ps, glyphs.is_ascii), "text"))
+    spans: list[Span] = [(" step ", "dim"), (clean(step.name, pen.glyphs.is_ascii), "strong"), ("  starts at ", "dim")]
+    spans.append((duration(step.start_ps, pen.glyphs.is_ascii), "text"))
     parts = step.breakdown
     if isinstance(parts, GenericBreakdown):
         spans.append((f"  other time {percent(100 * parts.all_other_ps / max(1, step.duration_ps))}", "dim"))
@@ -33,37 +34,37 @@ def step_line(step: Step, page: Overview, width: int, glyphs: Glyphs) -> Line:
     elif parts is not None:
         least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
         spans += [("  waits for input ", "dim"), (percent(parts.infeed_percent_average), "text")]
-        spans += [(" of its time, by core ", "dim"), (f"{least} {glyphs.dash} {most}", "text")]
-    return fit(spans, width, glyphs)
+        spans += [(" of its time, by core ", "dim"), (f"{least} {pen.glyphs.dash} {most}", "text")]
+    return pen.fit(spans)
 
 
-def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+def op_details(op: TopOp, page: Overview, pen: Pen) -> list[Line]:
     """All that the overview knows of an op."""
-    lines = wrap(op.name, width, "strong", glyphs)
+    lines = pen.wrap(op.name, "strong")
     rows = [
         ("class", f"{CLASS_LETTER[op.op_class]} {op.op_class}"),
-        ("HLO category", clean(op.hlo_category or "not in the profile", glyphs.is_ascii)),
-        ("framework op type", clean(op.category, glyphs.is_ascii)),
-        ("self time", f"{duration(op.self_time_ps, glyphs.is_ascii)}, over all cores"),
+        ("HLO category", clean(op.hlo_category or "not in the profile", pen.glyphs.is_ascii)),
+        ("framework op type", clean(op.category, pen.glyphs.is_ascii)),
+        ("self time", f"{duration(op.self_time_ps, pen.glyphs.is_ascii)}, over all cores"),
         ("share of op time", f"{percent(op.self_time_percent)}, with all above it {percent(op.cumulative_percent)}"),
         ("occurrences", count(op.occurrences)),
         ("rate", _rate(op.gflops_per_second)),
     ]
     if op in page.top_ops:
         rows.insert(0, ("rank", f"{page.top_ops.index(op) + 1} of the top {len(page.top_ops)}, by self time"))
-    blank = fit([], width, glyphs)
-    in_ops = fit([("o ", "key"), ("shows it in tab 3, ops", "text")], width, glyphs)
-    on_timeline = fit([("O ", "key"), ("shows its longest run in tab 4, timeline", "text")], width, glyphs)
-    return [*lines, blank, *labelled(rows, width, glyphs), blank, in_ops, on_timeline]
+    blank = pen.fit([])
+    in_ops = pen.fit([("o ", "key"), ("shows it in tab 3, ops", "text")])
+    on_timeline = pen.fit([("O ", "key"), ("shows its longest run in tab 4, timeline", "text")])
+    return [*lines, blank, *pen.labelled(rows), blank, in_ops, on_timeline]
 
 
-def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+def step_details(step: Step, page: Overview, pen: Pen) -> list[Line]:
     """A step's time by part, and how it compares with the others."""
     middle = median_ps(page.steps)
     rows = [
-        ("duration", f"{duration(step.duration_ps, glyphs.is_ascii)}, of its {_measured_by(page, step)}"),
-        ("median of all steps", duration(middle, glyphs.is_ascii)),
-        ("starts at", f"{duration(step.start_ps, glyphs.is_ascii)} in the profile"),
+        ("duration", f"{duration(step.duration_ps, pen.glyphs.is_ascii)}, of its {_measured_by(page, step)}"),
+        ("median of all steps", duration(middle, pen.glyphs.is_ascii)),
+        ("starts at", f"{duration(step.start_ps, pen.glyphs.is_ascii)} in the profile"),
     ]
     time = page.performance.step_time
     if time is not None and time.source == "modules":
@@ -72,28 +73,28 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
     if parts is None:
         rows.append(("where its time went", "the profile does not tell"))
     elif isinstance(parts, GenericBreakdown):
-        rows += _generic_rows(parts, glyphs.is_ascii)
+        rows += _generic_rows(parts, pen.glyphs.is_ascii)
     else:
         least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
-        waiting = f"{duration(parts.infeed_ps, glyphs.is_ascii)}; by core {least} {glyphs.dash} {most}"
+        waiting = f"{duration(parts.infeed_ps, pen.glyphs.is_ascii)}; by core {least} {pen.glyphs.dash} {most}"
         if page.bottleneck.input_percent is None:
             waiting = f"unknown: {page.unknown.get('bottleneck.input_percent', 'no infeed ops')}"
         rows += [
-            ("compute", f"{duration(parts.compute_ps, glyphs.is_ascii)} on the least busy core"),
-            ("all-reduce, computing", duration(parts.all_reduce_compute_ps, glyphs.is_ascii)),
-            ("all-reduce, waiting", duration(parts.all_reduce_sync_ps, glyphs.is_ascii)),
+            ("compute", f"{duration(parts.compute_ps, pen.glyphs.is_ascii)} on the least busy core"),
+            ("all-reduce, computing", duration(parts.all_reduce_compute_ps, pen.glyphs.is_ascii)),
+            ("all-reduce, waiting", duration(parts.all_reduce_sync_ps, pen.glyphs.is_ascii)),
             ("waiting for input", waiting),
-            ("output", duration(parts.outfeed_ps, glyphs.is_ascii)),
-            ("waiting for SparseCore", duration(parts.sparse_core_ps, glyphs.is_ascii)),
-            ("host transfers", duration(parts.host_transfer_ps, glyphs.is_ascii)),
-            ("idle", duration(parts.idle_ps, glyphs.is_ascii)),
+            ("output", duration(parts.outfeed_ps, pen.glyphs.is_ascii)),
+            ("waiting for SparseCore", duration(parts.sparse_core_ps, pen.glyphs.is_ascii)),
+            ("host transfers", duration(parts.host_transfer_ps, pen.glyphs.is_ascii)),
+            ("idle", duration(parts.idle_ps, pen.glyphs.is_ascii)),
         ]
     if step.sparse_core is not None:
-        times = (duration(ps, glyphs.is_ascii) for ps in (step.sparse_core.compute_ps, step.sparse_core.idle_ps))
+        times = (duration(ps, pen.glyphs.is_ascii) for ps in (step.sparse_core.compute_ps, step.sparse_core.idle_ps))
         rows.append(("SparseCores beside", "{} compute, {} idle".format(*times)))
-    head = fit([("Step ", "dim"), (clean(step.name, glyphs.is_ascii), "strong")], width, glyphs)
-    jump = [fit([], width, glyphs), fit([("o ", "key"), ("shows it in tab 4, timeline", "text")], width, glyphs)]
-    return [head, fit([], width, glyphs), *labelled(rows, width, glyphs), *jump]
+    head = pen.fit([("Step ", "dim"), (clean(step.name, pen.glyphs.is_ascii), "strong")])
+    jump = [pen.fit([]), pen.fit([("o ", "key"), ("shows it in tab 4, timeline", "text")])]
+    return [head, pen.fit([]), *pen.labelled(rows), *jump]
 
 
 def _measured_by(page: Overview, step: Step) -> str:

@@ -14,8 +14,9 @@ from tpuprof.parsers.pages.overview.model import Overview, Share, TopOp
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar, whole_cells
 from tpuprof.tui.draw.columns import Cursor, Frame
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, fit, note_lines, rows_around, rule
-from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, rows_around
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
 from tpuprof.tui.pages.overview.fields import FIGURES, TOP_OPS, findings_heading
 from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, split_lines, verdict
@@ -23,7 +24,7 @@ from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_gra
 from tpuprof.tui.report.fields import row_words, short_names
 
 
-def class_bar(page: Overview, width: int, glyphs: Glyphs, compact: bool = False) -> list[Line]:
+def class_bar(page: Overview, pen: Pen, compact: bool = False) -> list[Line]:
     """The cores' time by class of op: one bar with the classes' names on it, and a legend that gives every share.
 
     Args:
@@ -31,55 +32,53 @@ def class_bar(page: Overview, width: int, glyphs: Glyphs, compact: bool = False)
     """
     if not page.shares:
         reason = page.unknown.get("performance.device_duty_cycle_percent", "no device ops")
-        return [fit([(f" {UNKNOWN}: {clean(reason, glyphs.is_ascii)}", "dim")], width, glyphs)]
+        return [pen.fit([(f" {UNKNOWN}: {clean(reason, pen.glyphs.is_ascii)}", "dim")])]
     bar: list[Span] = [(" ", "text")]
-    sizes = whole_cells([share.fraction for share in page.shares], width - 2)
+    sizes = whole_cells([share.fraction for share in page.shares], pen.width - 2)
     for share, cells in zip(page.shares, sizes, strict=True):
         kind, letter = share.op_class, CLASS_LETTER[share.op_class]
         label = f" {kind} {percent(share.fraction * 100, 0)} "
-        if glyphs.letters:
+        if pen.glyphs.letters:
             bar.append((f"{label if len(label) + 2 <= cells else '':{letter}^{cells}}", CLASS_STYLE[kind]))
         else:
             short = f" {letter}" if cells >= 3 else ""
             bar.append((f"{label if len(label) <= cells else short:<{cells}}", ON_CLASS_STYLE[kind]))
-    return [fit(bar, width, glyphs), *_legend(page.shares, width, glyphs, compact)]
+    return [pen.fit(bar), *_legend(page.shares, pen, compact)]
 
 
-def _legend(shares: Sequence[Share], width: int, glyphs: Glyphs, compact: bool) -> list[Line]:
+def _legend(shares: Sequence[Share], pen: Pen, compact: bool) -> list[Line]:
     lines: list[Line] = []
     line: list[Span] = []
     for share in shares:
         letter = CLASS_LETTER[share.op_class]
-        sign = letter if glyphs.letters else f"{glyphs.full}{letter}"
+        sign = letter if pen.glyphs.letters else f"{pen.glyphs.full}{letter}"
         entry: list[Span] = [(sign, CLASS_STYLE[share.op_class]), (" " if compact else f" {share.op_class} ", "dim")]
         entry.append((percent(share.fraction * 100), "text"))
-        if line and 3 + line_width(tuple(line)) + line_width(tuple(entry)) > width:
-            lines.append(fit([(" ", "text"), *line], width, glyphs))
+        if line and 3 + line_width(tuple(line)) + line_width(tuple(entry)) > pen.width:
+            lines.append(pen.fit([(" ", "text"), *line]))
             line = []
         line += [("  ", "text"), *entry] if line else entry
-    return [*lines, fit([(" ", "text"), *line], width, glyphs)]
+    return [*lines, pen.fit([(" ", "text"), *line])]
 
 
-def top_ops_table(
-    top_ops: Sequence[TopOp], width: int, glyphs: Glyphs, cursor: int | None = None, most: int | None = None
-) -> list[Line]:
+def top_ops_table(top_ops: Sequence[TopOp], pen: Pen, cursor: int | None = None, most: int | None = None) -> list[Line]:
     """A heading and a row an op: class, share of op time with a bar, self time, count, rate, name.
 
     Where fewer rows are wanted than there are ops, they are the first ones, or those up to the cursor.
     """
     if not top_ops:
-        return [fit([(" no ops", "dim")], width, glyphs)]
-    columns = _op_columns(width)
+        return [pen.fit([(" no ops", "dim")])]
+    columns = _op_columns(pen.width)
     heading = " ".join(f"{title:>{cells}}" for title, cells in columns.values())
-    heading += f"  {'category':<20}" if width >= WIDE else ""
-    lines = [fit([(f"   {'':<8}{heading}  op", "dim")], width, glyphs)]
+    heading += f"  {'category':<20}" if pen.width >= WIDE else ""
+    lines = [pen.fit([(f"   {'':<8}{heading}  op", "dim")])]
     largest = max(op.self_time_percent for op in top_ops) or 1.0
     prefix = shared_prefix([op.name for op in top_ops])
     for row in rows_around(cursor, len(top_ops), most):
-        words = row_words(TOP_OPS, tuple(columns), top_ops, row, glyphs.is_ascii)
+        words = row_words(TOP_OPS, tuple(columns), top_ops, row, pen.glyphs.is_ascii)
         figures = " ".join(f"{text:>{cells}}" for text, (_, cells) in zip(words, columns.values(), strict=True))
         name = top_ops[row].name.removeprefix(prefix)
-        lines.append(_op_row(top_ops[row], figures, name, largest, row == cursor, width, glyphs))
+        lines.append(_op_row(top_ops[row], figures, name, largest, row == cursor, pen))
     return lines
 
 
@@ -100,18 +99,22 @@ def shared_prefix(names: Sequence[str]) -> str:
     return "".join(f"{column[0]}/" for column in shared)
 
 
-def _op_row(op: TopOp, figures: str, name: str, largest: float, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    filled, _ = small_bar(op.self_time_percent / largest, 7, glyphs)
+def _op_row(op: TopOp, figures: str, name: str, largest: float, selected: bool, pen: Pen) -> Line:
+    filled, _ = small_bar(op.self_time_percent / largest, 7, pen.glyphs)
     figures += "  "
-    if width >= WIDE:
-        category = clean(op.hlo_category or "unknown", glyphs.is_ascii)
-        figures += f"{cut_middle(category, 20, glyphs):<20}  "
-    room = max(1, width - 11 - len(figures))
-    name = cut_middle(clean(name, glyphs.is_ascii), room, glyphs)
+    if pen.width >= WIDE:
+        category = clean(op.hlo_category or "unknown", pen.glyphs.is_ascii)
+        figures += f"{cut_middle(category, 20, pen.glyphs):<20}  "
+    room = max(1, pen.width - 11 - len(figures))
+    name = cut_middle(clean(name, pen.glyphs.is_ascii), room, pen.glyphs)
     style = CLASS_STYLE[op.op_class]
-    spans: list[Span] = [(glyphs.mark if selected else " ", "mark"), (CLASS_LETTER[op.op_class], style), (" ", "text")]
+    spans: list[Span] = [
+        (pen.glyphs.mark if selected else " ", "mark"),
+        (CLASS_LETTER[op.op_class], style),
+        (" ", "text"),
+    ]
     spans += [(f"{filled:<8}", style), (figures, "cursor" if selected else "text")]
-    return fit([*spans, (f"{name:<{room}}", "cursor" if selected else "strong")], width, glyphs)
+    return pen.fit([*spans, (f"{name:<{room}}", "cursor" if selected else "strong")])
 
 
 def environment(page: Overview, ascii_only: bool) -> str:
@@ -128,21 +131,19 @@ def environment(page: Overview, ascii_only: bool) -> str:
     return ", ".join(parts)
 
 
-def notes(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+def notes(page: Overview, pen: Pen) -> list[Line]:
     """Warnings, how steps were inferred, and the unknown figures, grouped by reason."""
     time, names = page.performance.step_time, short_names(FIGURES)
     remarks = [*page.warnings, *([time.note] if time is not None and time.note else [])]
-    return note_lines(remarks, ((names.get(key, key), why) for key, why in page.unknown.items()), width, glyphs)
+    return pen.notes(remarks, ((names.get(key, key), why) for key, why in page.unknown.items()))
 
 
-def overview(page: Overview, width: int, height: int | None, glyphs: Glyphs = BLOCK) -> list[Line]:
+def overview(page: Overview, pen: Pen, height: int | None) -> list[Line]:
     """The whole page; with a height, its graph and table are made to fit and the notes come below."""
-    return list(compose(page, width, height, glyphs, Cursor()).lines)
+    return list(compose(page, pen, height, Cursor()).lines)
 
 
-def compose(
-    page: Overview, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor, with_steps: bool | None = None
-) -> Frame:
+def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor, with_steps: bool | None = None) -> Frame:
     """Puts the page together. Notes may lie below the screen's end; everything else fits from 80x20 on.
 
     Args:
@@ -150,63 +151,63 @@ def compose(
     """
     with_steps = not page.serves if with_steps is None else with_steps
     tall = height is None or height >= TALL
-    lines: list[Line] = headline(page, width, glyphs)
+    lines: list[Line] = headline(page, pen)
     if tall:
-        lines += [*split_lines(page, width, glyphs), fit([], width, glyphs)]
+        lines += [*split_lines(page, pen), pen.fit([])]
     # on a low screen the findings stand for the advice, of which they are the better half
     most = None if height is None or height >= TALL else 2 if page.findings else 4 if height > LOW else 3
-    lines += verdict(page, width, glyphs, most, tall or not page.findings)
-    lines += latency_line(page, width, glyphs) if with_steps else []
-    lines += _why_slow(page, width, height, glyphs, cursor)
-    lines.append(_device_rule(page, width, glyphs))
+    lines += verdict(page, pen, most, tall or not page.findings)
+    lines += latency_line(page, pen) if with_steps else []
+    lines += _why_slow(page, pen, height, cursor)
+    lines.append(_device_rule(page, pen))
     crowded = height is not None and height <= LOW and bool(page.findings)
-    lines += class_bar(page, width, glyphs, crowded)
+    lines += class_bar(page, pen, crowded)
     first_step = last_step = -1
     rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 5))
     if not with_steps:
-        lines += _latencies(page, width, rows + 2, glyphs)
+        lines += _latencies(page, pen, rows + 2)
     elif page.steps:
-        lines.append(_steps_rule(page, width, glyphs))
+        lines.append(_steps_rule(page, pen))
         first_step = len(lines)
-        lines += step_graph(page.steps, width, rows, glyphs, cursor.step)
-        lines.append(step_detail(page.steps, cursor.step, width, glyphs))
+        lines += step_graph(page.steps, pen, rows, cursor.step)
+        lines.append(step_detail(page.steps, cursor.step, pen))
         last_step = len(lines) - 1
     first_op = -1
     if page.top_ops:
         room = len(page.top_ops) if height is None else max(1 if crowded else 2, height - len(lines) - 2)
         shown = min(len(page.top_ops), room)
-        lines.append(rule("Top ops", width, glyphs, _ops_title(page, shown, width, glyphs)))
+        lines.append(pen.rule("Top ops", _ops_title(page, shown, pen)))
         first_op = len(lines) + 1
-        lines += top_ops_table(page.top_ops, width, glyphs, cursor.op, shown)
-    remarks = notes(page, width, glyphs)
+        lines += top_ops_table(page.top_ops, pen, cursor.op, shown)
+    remarks = notes(page, pen)
     if remarks:
-        lines.append(rule("Notes, and what this profile cannot tell", width, glyphs))
+        lines.append(pen.rule("Notes, and what this profile cannot tell"))
         lines += remarks
-    return Frame(tuple(fit(line, width, glyphs) for line in lines), first_step, last_step, first_op)
+    return Frame(tuple(pen.fit(line) for line in lines), first_step, last_step, first_op)
 
 
-def _ops_title(page: Overview, shown: int, width: int, glyphs: Glyphs) -> str:
+def _ops_title(page: Overview, shown: int, pen: Pen) -> str:
     """How many ops there are and are shown, and what their names begin with."""
     title = f"{count(page.op_count)} HLO ops, {count(page.op_event_count)} events"
     if shown < len(page.top_ops):
         title = f"{shown} of the top {len(page.top_ops)}; {title}"
-    prefix = clean(shared_prefix([op.name for op in page.top_ops]), glyphs.is_ascii)
+    prefix = clean(shared_prefix([op.name for op in page.top_ops]), pen.glyphs.is_ascii)
     with_prefix = f"names in {prefix}; {title}"
-    return with_prefix if prefix and len(with_prefix) + 16 < width else title
+    return with_prefix if prefix and len(with_prefix) + 16 < pen.width else title
 
 
-def _why_slow(page: Overview, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor) -> list[Line]:
+def _why_slow(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> list[Line]:
     """The findings, as many as there is room for; a report gives the evidence too."""
     if not page.findings:
         return []
     most = None if height is None or height >= TALL else 3 if height <= LOW else 4
     shown = len(page.findings) if most is None else min(most, len(page.findings))
     more = f"{shown} of {len(page.findings)}, " if shown < len(page.findings) else ""
-    title = rule("Why is it slow?", width, glyphs, more + findings_heading(page.findings))
-    return [title, *findings_table(page, width, glyphs, cursor.finding, most, with_evidence=height is None)]
+    title = pen.rule("Why is it slow?", more + findings_heading(page.findings))
+    return [title, *findings_table(page, pen, cursor.finding, most, with_evidence=height is None)]
 
 
-def _latencies(page: Overview, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def _latencies(page: Overview, pen: Pen, height: int) -> list[Line]:
     """Latency at percentiles, taken apart, and where there is room for it a histogram; so many lines and a heading."""
     from tpuprof.tui.pages.overview.inference import drawing  # noqa: PLC0415 - for programs that serve
 
@@ -214,30 +215,30 @@ def _latencies(page: Overview, width: int, height: int, glyphs: Glyphs) -> list[
         return []
     whole = len(page.inference.percentiles) + 2
     lines = drawing.session_latencies(
-        page.inference, width, min(height, whole) - 1, glyphs, drawing.session_words(page.inference, glyphs)
+        page.inference, pen, min(height, whole) - 1, drawing.session_words(page.inference, pen.glyphs)
     )
     room = height - whole - 2
-    return lines + (drawing.histogram(page.inference, width, room, glyphs) if room >= _LEAST_HISTOGRAM else [])
+    return lines + (drawing.histogram(page.inference, pen, room) if room >= _LEAST_HISTOGRAM else [])
 
 
 _LEAST_HISTOGRAM = 2
 
 
-def _device_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:
+def _device_rule(page: Overview, pen: Pen) -> Line:
     """The heading of the device section, with the machine and, where the times are simulated, a badge."""
     badge: list[Span] = [(" SIMULATED ", "badge")] if page.environment.simulated else []
-    room = width - line_width(tuple(badge))
-    phrase = environment(page, glyphs.is_ascii)
+    room = pen.width - line_width(tuple(badge))
+    phrase = environment(page, pen.glyphs.is_ascii)
     if len(phrase) + 20 > room:
         phrase = phrase.removesuffix(" captured")
     on_host = page.shares and not page.environment.device_core_count
-    return (*rule("Time on the host's CPU" if on_host else "Device time", room, glyphs, phrase), *badge)
+    return (*pen.at(room).rule("Time on the host's CPU" if on_host else "Device time", phrase), *badge)
 
 
-def _steps_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:
+def _steps_rule(page: Overview, pen: Pen) -> Line:
     """The heading of the step graph, with the legend of its colours."""
     time = page.performance.step_time
     kind = "step" if time is None or time.source == "steps" else "module period"
     title = f"{len(page.steps)} {kind}{'s' * (len(page.steps) != 1)}"
-    legend = parts_legend(page.steps, glyphs)
-    return (*rule("Steps", width - line_width(legend), glyphs, title), *legend)
+    legend = parts_legend(page.steps, pen.glyphs)
+    return (*pen.narrower(line_width(legend)).rule("Steps", title), *legend)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.tui.draw.layout import fit, note_lines, rule, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.fields import FINDINGS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
 from tpuprof.tui.report.fields import Figure, Table, attribute, listed, object_table
@@ -79,7 +79,7 @@ def declare(page: Overview, asked: Asked) -> Declared:
             Figures(FIGURES, page),
         ),
         csv=findings,
-        text=lambda width, glyphs: _drawn(page, asked.limit or len(page.findings), width, glyphs),
+        text=lambda pen: _drawn(page, asked.limit or len(page.findings), pen),
     )
 
 
@@ -93,27 +93,27 @@ def _details(page: Overview, shown: Rows) -> list[str]:
     return lines
 
 
-def _drawn(page: Overview, most: int, width: int, glyphs: Glyphs) -> list[Line]:
+def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     from tpuprof.tui.pages.overview.findings import finding_details  # noqa: PLC0415 - for text alone
 
     lines: list[Line] = []
     for rank, finding in enumerate(page.findings[:most], 1):
-        lines += [rule(f"{rank}  {finding.kind}", width, glyphs), *finding_details(finding, page, width, glyphs, False)]
+        lines += [pen.rule(f"{rank}  {finding.kind}"), *finding_details(finding, page, pen, False)]
     if not page.findings:
-        lines += wrap(_nothing(page), width, "strong", glyphs)
+        lines += pen.wrap(_nothing(page), "strong")
     if len(page.findings) > most:
-        lines.append(fit([(f"and {len(page.findings) - most} more", "dim")], width, glyphs))
+        lines.append(pen.fit([(f"and {len(page.findings) - most} more", "dim")]))
     sought = _sought(page)
     absent = [kind.kind for kind in sought if not kind.found and not kind.untold]
-    lines.append(rule("Looked for", width, glyphs))
-    lines += wrap(f"Not found: {', '.join(absent)}.", width, "text", glyphs) if absent else []
+    lines.append(pen.rule("Looked for"))
+    lines += pen.wrap(f"Not found: {', '.join(absent)}.", "text") if absent else []
     by_reason: dict[str, list[str]] = {}
     for kind in sought:
         if kind.untold and not kind.found:
             by_reason.setdefault(kind.untold, []).append(kind.kind)
     for why, kinds in by_reason.items():
-        lines += wrap(f"Can't be told: {', '.join(kinds)}: {why}.", width, "dim", glyphs)
-    return [*lines, *note_lines(page.warnings, (), width, glyphs)]
+        lines += pen.wrap(f"Can't be told: {', '.join(kinds)}: {why}.", "dim")
+    return [*lines, *pen.notes(page.warnings, ())]
 
 
 REPORT = declared(

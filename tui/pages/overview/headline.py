@@ -9,8 +9,9 @@ from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import WIDE_CARD, step_time_card
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import WIDE, beside, clean, cut_after, fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.layout import WIDE, beside, clean
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.inference import InferencePage
@@ -72,18 +73,18 @@ _ROOMY = 15
 """Cells from which on a card says what its figure is of."""
 
 
-def headline(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+def headline(page: Overview, pen: Pen) -> list[Line]:
     """Three rows of cards: label, figure, and its range or a bar."""
-    cards = _cards(page, width >= WIDE)
-    step_width = max(22, min(36, width - 14 * len(cards)))
-    each = max(1, (width - step_width) // len(cards))
-    card_rows = step_time_card(page.performance.step_time, step_width, glyphs)
+    cards = _cards(page, pen.width >= WIDE)
+    step_width = max(22, min(36, pen.width - 14 * len(cards)))
+    each = max(1, (pen.width - step_width) // len(cards))
+    card_rows = step_time_card(page.performance.step_time, pen.at(step_width))
     if page.serves and page.inference is not None:
-        card_rows = _latency_card(page.inference, step_width, glyphs)
-    blocks, widths = [[fit(row, step_width, glyphs) for row in card_rows]], [step_width]
+        card_rows = _latency_card(page.inference, pen.at(step_width))
+    blocks, widths = [[pen.at(step_width).fit(row) for row in card_rows]], [step_width]
     for place, card in enumerate(cards):
-        room = each if place < len(cards) - 1 else width - step_width - each * (len(cards) - 1)
-        filled, empty = small_bar((card.value or 0.0) / 100, max(1, min(12, room - 2)), glyphs)
+        room = each if place < len(cards) - 1 else pen.width - step_width - each * (len(cards) - 1)
+        filled, empty = small_bar((card.value or 0.0) / 100, max(1, min(12, room - 2)), pen.glyphs)
         key: StyleKey = "dim" if card.value is None else card.key
         words = f"{percent(card.value)} {card.note}"
         note = f" {card.note}" if _ROOMY <= room > len(words) and card.value is not None else ""
@@ -92,25 +93,25 @@ def headline(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
             [(percent(card.value), key), (note, "dim")],
             [(filled, key), (empty, "rule")] if card.value is not None else [("unknown", "dim")],
         ]
-        blocks.append([fit(row, room, glyphs) for row in rows])
+        blocks.append([pen.at(room).fit(row) for row in rows])
         widths.append(room)
     return beside(blocks, widths)
 
 
-def _latency_card(page: InferencePage, width: int, glyphs: Glyphs) -> list[list[Span]]:
+def _latency_card(page: InferencePage, pen: Pen) -> list[list[Span]]:
     """Three rows in place of the step time's: the median of requests or runs, how many there are, and the average."""
     total_ps = {each.percentile: each.latency.total_ps for each in page.percentiles}
-    average = duration(page.average.total_ps if page.average else None, glyphs.is_ascii)
+    average = duration(page.average.total_ps if page.average else None, pen.glyphs.is_ascii)
     title = " REQUEST " if page.source == "requests" else " MODULE RUN "
-    slow: list[Span] = [("  99% ", "dim"), (duration(total_ps.get(99.0), glyphs.is_ascii), "text")]
+    slow: list[Span] = [("  99% ", "dim"), (duration(total_ps.get(99.0), pen.glyphs.is_ascii), "text")]
     return [
         [(title, "dim"), ("median", "dim")],
-        [(f" {duration(total_ps.get(50.0), glyphs.is_ascii, 4)}", "strong"), (f"  n={page.sessions}", "dim")],
-        [(" avg ", "dim"), (average, "text"), *(slow if width >= WIDE_CARD else [])],
+        [(f" {duration(total_ps.get(50.0), pen.glyphs.is_ascii, 4)}", "strong"), (f"  n={page.sessions}", "dim")],
+        [(" avg ", "dim"), (average, "text"), *(slow if pen.width >= WIDE_CARD else [])],
     ]
 
 
-def split_lines(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+def split_lines(page: Overview, pen: Pen) -> list[Line]:
     """Where framework ops ran, how much of them eagerly, and the widths of matrix operands; nothing without any."""
     figures = page.performance
     parts = (
@@ -126,12 +127,12 @@ def split_lines(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
         for place, (name, value) in enumerate(pair):
             spans += [(f"{', ' * (place > 0)}{name} ", "dim"), (percent(value), "dim" if value is None else "text")]
         spans.append(("  ", "text"))
-        if line_width((*lines[-1], *spans)) > width:
+        if line_width((*lines[-1], *spans)) > pen.width:
             lines.append([])
         lines[-1] += spans
     more: list[Span] = [(" i ", "key"), ("all figures", "dim")]
-    lines[-1] += more if line_width((*lines[-1], *more)) <= width else []
-    return [fit(line, width, glyphs) for line in lines]
+    lines[-1] += more if line_width((*lines[-1], *more)) <= pen.width else []
+    return [pen.fit(line) for line in lines]
 
 
 _SIGNS: dict[str, tuple[str, StyleKey]] = {
@@ -157,39 +158,37 @@ def _sign(page: Overview) -> tuple[str, StyleKey]:
     return (f"MOSTLY {most.op_class.upper()}", "good" if most.op_class == "compute" else "warn")
 
 
-def verdict(
-    page: Overview, width: int, glyphs: Glyphs, most: int | None = None, with_advice: bool = True
-) -> list[Line]:
+def verdict(page: Overview, pen: Pen, most: int | None = None, with_advice: bool = True) -> list[Line]:
     """What holds the program up, and what to do first; at most so many lines."""
     sign, key = _sign(page)
     first: list[Span] = [(f" {sign} ", key)] if sign else [(" ", "text")]
-    words = wrap(page.bottleneck.statement, width, "text", glyphs, first, indent=1)
+    words = pen.wrap(page.bottleneck.statement, "text", first, indent=1)
     advice: list[Line] = []
     for sentence in page.bottleneck.next_steps if with_advice else ():
-        advice += wrap(sentence, width, "text", glyphs, [(f" {glyphs.arrow} ", "key")])
+        advice += pen.wrap(sentence, "text", [(f" {pen.glyphs.arrow} ", "key")])
     if most is None:
         return words + advice
     kept = max(most - len(advice), min(len(words), most - 1)) if advice else most
-    return cut_after(words, kept, width, glyphs) + cut_after(advice, most - min(kept, len(words)), width, glyphs)
+    return pen.cut_after(words, kept) + pen.cut_after(advice, most - min(kept, len(words)))
 
 
-def latency_line(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+def latency_line(page: Overview, pen: Pen) -> list[Line]:
     """Percentiles of the latency in one line, for a program that serves; the report `inference` takes them apart."""
     inference = page.inference
     if inference is None or not page.infers:
         return []
-    subject = clean(inference.subject.partition("(")[0], glyphs.is_ascii)
+    subject = clean(inference.subject.partition("(")[0], pen.glyphs.is_ascii)
     what = "requests" if inference.source == "requests" else f"runs of {subject}"
     tail: Span = (f"  of {count(inference.sessions)} {what}", "dim")
-    shown = {row.percentile: duration(row.latency.total_ps, glyphs.is_ascii) for row in inference.percentiles}
+    shown = {row.percentile: duration(row.latency.total_ps, pen.glyphs.is_ascii) for row in inference.percentiles}
     for spared in (-1.0, *_SPARED):
         shown.pop(spared, None)
         figures: list[Span] = []
         for percentile, text in shown.items():
             figures += [(f"  {percentile:g}% ", "dim"), (text, "strong")]
-        if line_width(tuple(figures)) + len(tail[0]) + 8 <= width:
+        if line_width(tuple(figures)) + len(tail[0]) + 8 <= pen.width:
             break
-    return [fit([(" LATENCY", "dim"), *figures, tail], width, glyphs)]
+    return [pen.fit([(" LATENCY", "dim"), *figures, tail])]
 
 
 _SPARED = (75.0, 99.9, 90.0)

@@ -10,7 +10,8 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.model import Environment, Overview
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.format import count, duration
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview import fields
 from tpuprof.tui.pages.overview.fields import FIGURES, TOP_OPS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
@@ -28,10 +29,10 @@ def declare(page: Overview, asked: Asked) -> Declared:
     top, shown = Section(TOP_OPS, page.top_ops, limit=most), first(len(page.top_ops), most)
     says = ["", "## Bottleneck", "", escaped(why.statement), "", *numbered(why.next_steps)]
 
-    def text(width: int, glyphs: Glyphs) -> list[Line]:
+    def text(pen: Pen) -> list[Line]:
         from tpuprof.tui.pages.overview.drawing import overview  # noqa: PLC0415 - for text alone
 
-        return overview(replace(page, top_ops=page.top_ops[: most or None]), width, None, glyphs)
+        return overview(replace(page, top_ops=page.top_ops[: most or None]), pen, None)
 
     title, machine = f"Overview of {asked.run.name}", f"ran on: {_machine(ran_on)}"
     return Declared(

@@ -13,7 +13,8 @@ from tpuprof.parsers.pages.overview.model import Step
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.columns import Columns, columns_of, graph_lines, names_line
 from tpuprof.tui.draw.format import duration, significant
-from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
 SLOW = 1.15
@@ -143,20 +144,20 @@ def _column(step: Step, tallest: float, height: int, glyphs: Glyphs) -> list[Spa
     return cells
 
 
-def step_graph(steps: Sequence[Step], width: int, height: int, glyphs: Glyphs, cursor: int | None = None) -> list[Line]:
+def step_graph(steps: Sequence[Step], pen: Pen, height: int, cursor: int | None = None) -> list[Line]:
     """The graph over `height` rows and a row of step names below.
 
     The axis starts at 0, so that the height of a column is the step's time.
     """
     if not steps:
-        return [fit([(" no steps in this profile", "dim")], width, glyphs)]
-    columns = columns_of([step.duration_ps for step in steps], width, cursor)
+        return [pen.fit([(" no steps in this profile", "dim")])]
+    columns = columns_of([step.duration_ps for step in steps], pen.width, cursor)
     tallest = float(max(steps[shown].duration_ps for shown in columns.shown))
-    drawn = {shown: _column(steps[shown], tallest, height, glyphs) for shown in columns.shown}
-    top = duration(tallest, glyphs.is_ascii)
-    lines = graph_lines(columns, height, top, lambda step, row: drawn[step][row], width, glyphs)
+    drawn = {shown: _column(steps[shown], tallest, height, pen.glyphs) for shown in columns.shown}
+    top = duration(tallest, pen.glyphs.is_ascii)
+    lines = graph_lines(columns, height, top, lambda step, row: drawn[step][row], pen)
     names = [step.name for step in steps]
-    return [*lines, names_line(names, columns, _wanted_names(steps, columns, cursor), width, glyphs)]
+    return [*lines, names_line(names, columns, _wanted_names(steps, columns, cursor), pen)]
 
 
 def _wanted_names(steps: Sequence[Step], columns: Columns, cursor: int | None) -> list[tuple[int, StyleKey]]:
@@ -168,29 +169,29 @@ def _wanted_names(steps: Sequence[Step], columns: Columns, cursor: int | None) -
     return [*wanted, *((index, "bad") for index in slow[:MARKED])]
 
 
-def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: Glyphs) -> Line:
+def step_detail(steps: Sequence[Step], cursor: int | None, pen: Pen) -> Line:
     """One line on the step under the cursor, else on the slowest one."""
     if not steps:
-        return fit([], width, glyphs)
+        return pen.fit([])
     middle = median_ps(steps)
     index = cursor if cursor is not None else max(range(len(steps)), key=lambda n: steps[n].duration_ps)
     step = steps[index]
     times = step.duration_ps / middle if middle else 1.0
-    name = clean(step.name, glyphs.is_ascii)
-    ratio = f"{significant(times)}{glyphs.times}"
+    name = clean(step.name, pen.glyphs.is_ascii)
+    ratio = f"{significant(times)}{pen.glyphs.times}"
     if cursor is None and times < SLOW and len(steps) > 1:
-        return fit([(f" steady: the slowest step, {name}, takes {ratio} the median", "dim")], width, glyphs)
+        return pen.fit([(f" steady: the slowest step, {name}, takes {ratio} the median", "dim")])
     head = " step " if cursor is not None or len(steps) == 1 else " slowest: step "
-    time = duration(step.duration_ps, glyphs.is_ascii)
+    time = duration(step.duration_ps, pen.glyphs.is_ascii)
     spans: list[Span] = [(head, "dim"), (name, "strong"), (f"  {time}", "strong")]
     if len(steps) > 1:
         spans.append((f", {ratio} median", "bad" if times >= SLOW else "dim"))
     for part in _by_excess(steps, index) if step.breakdown is not None else ():
-        more: Line = (("  ", "text"), (part.word, part.key), (f" {duration(part.size, glyphs.is_ascii)}", "text"))
-        if line_width((*spans, *more)) > width:
+        more: Line = (("  ", "text"), (part.word, part.key), (f" {duration(part.size, pen.glyphs.is_ascii)}", "text"))
+        if line_width((*spans, *more)) > pen.width:
             break  # the details of the step have them all
         spans += more
-    return fit(spans, width, glyphs)
+    return pen.fit(spans)
 
 
 def _by_excess(steps: Sequence[Step], index: int) -> list[Part]:

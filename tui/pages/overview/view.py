@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.columns import Cursor, Frame
-from tpuprof.tui.draw.layout import clean, fit
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.details import op_details, op_line, step_details, step_line
 from tpuprof.tui.pages.overview.drawing import compose, notes
 from tpuprof.tui.pages.overview.fields import sections
@@ -117,8 +118,8 @@ class OverviewTab(GraphTab[Overview]):
             from tpuprof.tui.pages.overview.inference import drawing  # noqa: PLC0415 - for programs that serve
 
             shown = replace(page.inference, warnings=page.warnings)
-            return drawing.compose(shown, width, height, self.look.glyphs, cursor)
-        return compose(page, width, height, self.look.glyphs, cursor, True if self._at == "steps" else None)
+            return drawing.compose(shown, Pen(width, self.look.glyphs), height, cursor)
+        return compose(page, Pen(width, self.look.glyphs), height, cursor, True if self._at == "steps" else None)
 
     @property
     def _shows_latencies(self) -> bool:
@@ -167,28 +168,28 @@ class OverviewTab(GraphTab[Overview]):
     def _first_step(self, page: Overview) -> int:
         return max(range(len(page.steps)), key=lambda index: page.steps[index].duration_ps)
 
-    def _line_on(self, page: Overview, place: Place, width: int, glyphs: Glyphs) -> Line:
+    def _line_on(self, page: Overview, place: Place, pen: Pen) -> Line:
         if place.panel == "steps":
-            return step_line(page.steps[place.index], page, width, glyphs)
+            return step_line(page.steps[place.index], page, pen)
         if place.panel == "findings":
-            return finding_line(page.findings[place.index], width, glyphs)
+            return finding_line(page.findings[place.index], pen)
         if module := self._module(page, place.index):
-            return fit([(" module ", "dim"), (clean(module.name, glyphs.is_ascii), "strong")], width, glyphs)
-        return op_line(page.top_ops[place.index], width, glyphs)
+            return pen.fit([(" module ", "dim"), (clean(module.name, pen.glyphs.is_ascii), "strong")])
+        return op_line(page.top_ops[place.index], pen)
 
-    def _lines_on(self, page: Overview, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
+    def _lines_on(self, page: Overview, place: Place, pen: Pen) -> list[Line]:
         if place.panel == "steps":
-            return step_details(page.steps[place.index], page, width, glyphs)
+            return step_details(page.steps[place.index], page, pen)
         if place.panel == "findings":
-            return finding_details(page.findings[place.index], page, width, glyphs)
+            return finding_details(page.findings[place.index], page, pen)
         if module := self._module(page, place.index):
             from tpuprof.tui.pages.overview.inference.drawing import module_details  # noqa: PLC0415 - as above
 
-            return module_details(module, width, glyphs)
-        return op_details(page.top_ops[place.index], page, width, glyphs)
+            return module_details(module, pen)
+        return op_details(page.top_ops[place.index], page, pen)
 
     @property
-    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
+    def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
         """What is under the cursor, in full."""
         found = super().details
         return ("Module", found[1]) if found is not None and self._shows_latencies else found
@@ -281,10 +282,10 @@ class OverviewTab(GraphTab[Overview]):
         is_of_step = tab in ("overview", "input") or (tab == "timeline" and is_step)
         return Jump(tab, "step" if is_of_step else "op", target)
 
-    def verdict_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def verdict_lines(self, pen: Pen) -> list[Line]:
         """The headline in full, for the notes."""
-        return verdict(self._page, width, glyphs) if self._page is not None else []
+        return verdict(self._page, pen) if self._page is not None else []
 
-    def unknown_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def unknown_lines(self, pen: Pen) -> list[Line]:
         """What the profile cannot tell, for the notes."""
-        return notes(replace(self._page, warnings=()), width, glyphs) if self._page is not None else []
+        return notes(replace(self._page, warnings=()), pen) if self._page is not None else []

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import NARROW, clean, fit, rule
+from tpuprof.tui.draw.layout import NARROW, clean
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.runs.fields import NOT_YET, RUNS, RunList, RunRow, device_words, step_words
@@ -58,7 +59,7 @@ def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
 
 
 def list_lines(
-    rows: Sequence[RunRow], cursor: int, first: int, count: int, order: RunOrder, now: float, width: int, glyphs: Glyphs
+    rows: Sequence[RunRow], cursor: int, first: int, count: int, order: RunOrder, now: float, pen: Pen
 ) -> list[Line]:
     """Headings and some rows.
 
@@ -68,41 +69,41 @@ def list_lines(
         first, count: which rows are shown.
         now: seconds since 1970.
     """
-    columns = _columns(rows, now, width, glyphs)
-    lines = [header_line(columns, width, glyphs, order, descending=order != "time")]
-    lines += row_lines(columns, range(first, min(len(rows), first + count)), cursor, width, glyphs)
+    columns = _columns(rows, now, pen)
+    lines = [header_line(columns, pen, order, descending=order != "time")]
+    lines += row_lines(columns, range(first, min(len(rows), first + count)), cursor, pen)
     if not rows:
-        lines.append(fit([("   no run has all these words", "dim")], width, glyphs))
+        lines.append(pen.fit([("   no run has all these words", "dim")]))
     return lines
 
 
-def _columns(rows: Sequence[RunRow], now: float, width: int, glyphs: Glyphs) -> list[Column]:
+def _columns(rows: Sequence[RunRow], now: float, pen: Pen) -> list[Column]:
     """The columns that fit, the names of modules only where there is room for some of a name."""
-    longest = max((len(clean(row.run.name, glyphs.is_ascii)) for row in rows), default=8)
-    widest = max(8, min(longest, _LONGEST_NAME if width >= NARROW else _NARROW_NAME))
-    sign, name, *others, modules = fields.screen_columns(RUNS, RunList(rows, now), glyphs)
+    longest = max((len(clean(row.run.name, pen.glyphs.is_ascii)) for row in rows), default=8)
+    widest = max(8, min(longest, _LONGEST_NAME if pen.width >= NARROW else _NARROW_NAME))
+    sign, name, *others, modules = fields.screen_columns(RUNS, RunList(rows, now), pen.glyphs)
     columns = [sign, replace(name, width=widest), *others]
-    left = width - 1 - sum(column.width + 1 for column in columns)
+    left = pen.width - 1 - sum(column.width + 1 for column in columns)
     if left <= _LEAST_MODULES:
-        return chosen_columns(columns, width)
+        return chosen_columns(columns, pen.width)
     return [*columns, replace(modules, width=left - 1)]
 
 
-def detail_lines(row: RunRow | None, width: int, glyphs: Glyphs) -> list[Line]:
+def detail_lines(row: RunRow | None, pen: Pen) -> list[Line]:
     """What is known of one run, in `DETAIL_LINES` lines: how it was captured, its steps, its modules, what is wrong."""
     if row is None:
-        return [rule("", width, glyphs), *(fit([], width, glyphs) for _ in range(DETAIL_LINES - 1))]
+        return [pen.rule(""), *(pen.fit([]) for _ in range(DETAIL_LINES - 1))]
     run, facts = row.run, row.facts
     labels = [word for word, is_so in (("newest", row.is_newest), ("open", row.is_shown)) if is_so]
-    lines = [rule(clean(run.name, glyphs.is_ascii), width, glyphs, ", ".join(labels))]
+    lines = [pen.rule(clean(run.name, pen.glyphs.is_ascii), ", ".join(labels))]
     texts = ["reading what it holds" + NOT_YET, "", ""]
     if facts is not None:
-        texts = [_capture(run, facts, glyphs), _steps(facts, glyphs), _modules(facts)]
-    lines += [fit([(" " + clean(text, glyphs.is_ascii), "text")], width, glyphs) for text in texts]
+        texts = [_capture(run, facts, pen.glyphs), _steps(facts, pen.glyphs), _modules(facts)]
+    lines += [pen.fit([(" " + clean(text, pen.glyphs.is_ascii), "text")]) for text in texts]
     problems = [*run.problems, *(facts.problems if facts is not None else ())]
     wrong = problems[0].sentence if problems else ""
     wrong += f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
-    lines.append(fit([(" ! ", "warn"), (clean(wrong, glyphs.is_ascii), "text")] if wrong else [], width, glyphs))
+    lines.append(pen.fit([(" ! ", "warn"), (clean(wrong, pen.glyphs.is_ascii), "text")] if wrong else []))
     return lines
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import newest_first
 from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.runs import drawing
 from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, ORDERS, RunOrder
 from tpuprof.tui.pages.runs.fields import RunRow
@@ -137,10 +138,10 @@ class RunsPopup(FilteredPopup):
         top = centred_top(cursor, len(listed), room)
         glyphs, now = self.look.glyphs, self._now()
         lines = [self._first_line(len(listed), width)]
-        lines += map(on_panel, drawing.list_lines(listed, cursor, top, room, self.order, now, width, glyphs))
+        lines += map(on_panel, drawing.list_lines(listed, cursor, top, room, self.order, now, Pen(width, glyphs)))
         lines += [((" " * width, "panel"),)] * (2 + room - len(lines))
         if room + 2 < count:
-            lines += map(on_panel, drawing.detail_lines(listed[cursor] if listed else None, width, glyphs))
+            lines += map(on_panel, drawing.detail_lines(listed[cursor] if listed else None, Pen(width, glyphs)))
         return lines[:count]
 
     @staticmethod

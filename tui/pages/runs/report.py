@@ -12,6 +12,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.tui.draw.format import UNKNOWN, local_minute, size
 from tpuprof.tui.draw.layout import cut
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, RunList, RunRow, step_words
 from tpuprof.tui.report.csv import table_csv
@@ -112,20 +113,20 @@ def markdown(page: Runs, _: Asked) -> str:
 def text(page: Runs, asked: Asked) -> str:
     """A table of the runs, newest first, with the problems of each below its row; facts as far as there is room."""
 
-    def lines(width: int, glyphs: Glyphs) -> list[Line]:
-        names = [fit_for_cells(run.name, glyphs) for run in page.runs]
-        room = max(8, min(max(map(len, names), default=3), width - 38))
-        left = width - room - 38 if page.facts is not None else 0
-        facts = _cut_end(f"  {'step':>8}  {'device':<16}  modules", left, glyphs)
+    def lines(pen: Pen) -> list[Line]:
+        names = [fit_for_cells(run.name, pen.glyphs) for run in page.runs]
+        room = max(8, min(max(map(len, names), default=3), pen.width - 38))
+        left = pen.width - room - 38 if page.facts is not None else 0
+        facts = _cut_end(f"  {'step':>8}  {'device':<16}  modules", pen.at(left))
         lines: list[Line] = [((f" {'run':<{room}}  {'modified':<16}  {'hosts':>5}  {'size':>8}{facts}", "dim"),)]
         for row, name in zip(page.listed.rows, names, strict=True):
-            run, facts = row.run, _cut_end(_fact_words(row.facts, glyphs), left, glyphs)
+            run, facts = row.run, _cut_end(_fact_words(row.facts, pen.glyphs), pen.at(left))
             figures = f"  {local_minute(run.modified):<16}  {len(run.hosts):>5}  {size(run.size_bytes):>8}{facts}"
-            lines.append(((f" {cut_name(name, room, glyphs):<{room}}", "strong"), (figures, "text")))
+            lines.append(((f" {cut_name(name, room, pen.glyphs):<{room}}", "strong"), (figures, "text")))
             for problem in run.problems:
-                lines += _remark(problem.sentence, width, glyphs)
+                lines += _remark(problem.sentence, pen)
         for problem in page.logdir.problems:
-            lines += _remark(problem.sentence, width, glyphs)
+            lines += _remark(problem.sentence, pen)
         return lines
 
     return titled_text(f"Runs in {page.logdir.query}", counted(len(page.runs), "run"), lines, asked.look)
@@ -139,17 +140,17 @@ def _fact_words(facts: RunFacts | None, glyphs: Glyphs) -> str:
     return f"  {step:>8}  {cut_name(fit_for_cells(device, glyphs), 16, glyphs):<16}  {fit_for_cells(modules, glyphs)}"
 
 
-def _cut_end(text: str, width: int, glyphs: Glyphs) -> str:
+def _cut_end(text: str, pen: Pen) -> str:
     """The columns that fit: whole, but for the last one."""
     step, device = 10, 28  # cells up to the end of each
-    if width >= device + 12:
-        return cut(text, width, glyphs)
-    return text[: device if width >= device else step if width >= step else 0]
+    if pen.width >= device + 12:
+        return cut(text, pen.width, pen.glyphs)
+    return text[: device if pen.width >= device else step if pen.width >= step else 0]
 
 
-def _remark(sentence: str, width: int, glyphs: Glyphs) -> list[Line]:
+def _remark(sentence: str, pen: Pen) -> list[Line]:
     """A sentence under a row, marked and wrapped."""
-    pieces = textwrap.wrap(fit_for_cells(sentence, glyphs), width - 5) or [""]
+    pieces = textwrap.wrap(fit_for_cells(sentence, pen.glyphs), pen.width - 5) or [""]
     first: Line = (("   ! ", "warn"), (pieces[0], "text"))
     return [first, *((("     " + piece, "text"),) for piece in pieces[1:])]
 

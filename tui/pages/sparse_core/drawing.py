@@ -10,7 +10,8 @@ import numpy as np
 from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
 from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import first_rows, more_lines
 from tpuprof.tui.pages.sparse_core.fields import CORES, OPS, SPLIT, WAITS
@@ -30,11 +31,11 @@ _SEEN = 25
 """Percent of a cell's time from which on waiting shows, whatever else there is."""
 
 
-def headline(page: SparseCorePage, width: int, glyphs: Glyphs) -> list[Line]:
+def headline(page: SparseCorePage, pen: Pen) -> list[Line]:
     """The answer in a sentence or two."""
     key = _SIGNS.get(page.verdict or "", "dim")
     sign = "!" if key == "bad" else "?" if key == "warn" else " "
-    return wrap(page.statement, width, "text", glyphs, [(f"{sign} " if sign != " " else " ", key)], indent=1)
+    return pen.wrap(page.statement, "text", [(f"{sign} " if sign != " " else " ", key)], indent=1)
 
 
 def worst_step(page: SparseCorePage) -> int:
@@ -42,18 +43,18 @@ def worst_step(page: SparseCorePage) -> int:
     return max(range(len(page.steps)), key=lambda index: page.steps[index].split.held_ps or 0.0, default=0)
 
 
-def strip_lines(page: SparseCorePage, index: int, width: int, glyphs: Glyphs) -> list[Line]:
+def strip_lines(page: SparseCorePage, index: int, pen: Pen) -> list[Line]:
     """A step over time: what the TensorCore does, and below it the SparseCore; and a line on it in figures."""
     if not page.steps:
         return []
     step = page.steps[index]
-    lines = [_step_line(page, index, width, glyphs)]
+    lines = [_step_line(page, index, pen)]
     if step.strip is None:
-        return [*lines, fit([(" only the first 2,000 steps of one host are drawn", "dim")], width, glyphs)]
-    room = max(8, width - _LABEL - 3)
+        return [*lines, pen.fit([(" only the first 2,000 steps of one host are drawn", "dim")])]
+    room = max(8, pen.width - _LABEL - 3)
     work, wait, sparse = (_resampled(part, room) for part in step.strip)
     has_tensor = step.split.tensor_ps is not None
-    signs = _signs(glyphs)
+    signs = _signs(pen.glyphs)
     upper = [_upper(*both, signs) for both in zip(work, wait, strict=True)]
     lower = [
         signs["none" if of < 1 else "alone" if on < 50 and has_tensor else "both"]
@@ -62,15 +63,13 @@ def strip_lines(page: SparseCorePage, index: int, width: int, glyphs: Glyphs) ->
     unknown: list[Span] = [(" unknown: no ops of it in this profile", "dim")]
     for name, cells in (("TensorCore", upper if has_tensor else unknown), ("SparseCore", lower)):
         lines.append(
-            fit(
+            pen.fit(
                 [
                     (f" {name:<{_LABEL - 1}}", "dim"),
-                    (glyphs.vertical, "rule"),
+                    (pen.glyphs.vertical, "rule"),
                     *layout.joined(cells),
-                    (glyphs.vertical, "rule"),
-                ],
-                width,
-                glyphs,
+                    (pen.glyphs.vertical, "rule"),
+                ]
             )
         )
     return lines
@@ -95,15 +94,15 @@ def _signs(glyphs: Glyphs) -> dict[str, Span]:
     }
 
 
-def legend(page: SparseCorePage, width: int, glyphs: Glyphs) -> Line:
+def legend(page: SparseCorePage, pen: Pen) -> Line:
     """What the strip's characters stand for, and which core is drawn where there are several."""
-    signs = _signs(glyphs)
+    signs = _signs(pen.glyphs)
     words = (("work", "works"), ("wait", "waits for SC"), ("both", "SC beside"), ("alone", "SC alone"))
     spans: list[Span] = [(" ", "dim")]
     for key, meaning in words:
         spans += [signs[key], (f" {meaning}  ", "dim")]
-    spans += [(clean(page.strip_core, glyphs.is_ascii), "dim")] if page.cores > 1 else []
-    return fit(spans, width, glyphs)
+    spans += [(clean(page.strip_core, pen.glyphs.is_ascii), "dim")] if page.cores > 1 else []
+    return pen.fit(spans)
 
 
 def _upper(work: float, wait: float, signs: dict[str, Span]) -> Span:
@@ -118,19 +117,19 @@ def _resampled(percents: Any, cells: int) -> list[float]:  # noqa: ANN401 - nump
     return means
 
 
-def _step_line(page: SparseCorePage, index: int, width: int, glyphs: Glyphs) -> Line:
+def _step_line(page: SparseCorePage, index: int, pen: Pen) -> Line:
     step, split = page.steps[index], page.steps[index].split
-    spans: list[Span] = [(" step ", "dim"), (clean(step.name, glyphs.is_ascii), "strong")]
+    spans: list[Span] = [(" step ", "dim"), (clean(step.name, pen.glyphs.is_ascii), "strong")]
     spans += [
         (f", {index + 1} of {count(len(page.steps))}", "dim"),
-        (f"  {duration(split.step_ps, glyphs.is_ascii)}", "strong"),
+        (f"  {duration(split.step_ps, pen.glyphs.is_ascii)}", "strong"),
     ]
     for label, part in (("SC works", "sparse"), ("beside", "both"), ("waits", "wait"), ("idle", "idle_beside")):
         value = split.percent(part)
         if value is not None and (part != "idle_beside" or round(value, 1)):
             key: StyleKey = "bad" if part in ("wait", "idle_beside") and value >= 10 else "text"
             spans += [(f"  {label} ", "dim"), (percent(value), key)]
-    return fit(spans, width, glyphs)
+    return pen.fit(spans)
 
 
 # --- an op
@@ -141,79 +140,79 @@ _ON_CARD = in_order("self_time_ps self_percent occurrences average_time_ps paren
 _CARD_LABEL = 13
 
 
-def op_card(page: SparseCorePage, row: int, width: int, glyphs: Glyphs) -> list[Line]:
+def op_card(page: SparseCorePage, row: int, pen: Pen) -> list[Line]:
     """All about an op: its figures, and who waits for what it was run for."""
-    words = row_words(OPS, ("name", *_ON_CARD), page.ops, row, glyphs.is_ascii)
-    lines = wrap(words[0], width, "strong", glyphs)
+    words = row_words(OPS, ("name", *_ON_CARD), page.ops, row, pen.glyphs.is_ascii)
+    lines = pen.wrap(words[0], "strong")
     rows = [
         (OPS.by_key[key].heading or key.replace("_", " "), word) for key, word in zip(_ON_CARD, words[1:], strict=True)
     ]
     return [
         *lines,
-        *layout.labelled(rows, width, glyphs, _CARD_LABEL),
-        *_waiting(page, page.ops.parent[row], width, glyphs),
+        *pen.labelled(rows, _CARD_LABEL),
+        *_waiting(page, page.ops.parent[row], pen),
     ]
 
 
-def _waiting(page: SparseCorePage, parent: str, width: int, glyphs: Glyphs) -> list[Line]:
+def _waiting(page: SparseCorePage, parent: str, pen: Pen) -> list[Line]:
     """The ops that wait for a call."""
     lines: list[Line] = []
     for wait in page.waits:
         if parent and wait.started_by == parent:
-            times = (duration(ps, glyphs.is_ascii) for ps in (wait.wait_ps, wait.beside_ps))
+            times = (duration(ps, pen.glyphs.is_ascii) for ps in (wait.wait_ps, wait.beside_ps))
             text = "{} waits {} for it, {} of that while a SparseCore works".format(wait.op, *times)
-            lines += wrap(text, width, "text", glyphs, [layout.label_span("who waits", _CARD_LABEL)])
+            lines += pen.wrap(text, "text", [layout.label_span("who waits", _CARD_LABEL)])
     return lines
 
 
-def whole_card(page: SparseCorePage, row: int | None, width: int, glyphs: Glyphs) -> list[Line]:
+def whole_card(page: SparseCorePage, row: int | None, pen: Pen) -> list[Line]:
     """The card of an op, and below it the mean step, the SparseCores and who waits."""
-    lines = [*op_card(page, row, width, glyphs), fit([], width, glyphs)] if row is not None else []
-    lines += [rule("A step", width, glyphs, f"mean of {count(len(page.steps))}"), *figure_lines(page, width, glyphs)]
-    lines += [rule("SparseCores", width, glyphs), *object_lines(CORES, page.sparse_cores, width, glyphs)]
+    lines = [*op_card(page, row, pen), pen.fit([])] if row is not None else []
+    lines += [pen.rule("A step", f"mean of {count(len(page.steps))}"), *figure_lines(page, pen)]
+    lines += [pen.rule("SparseCores"), *object_lines(CORES, page.sparse_cores, pen)]
     if page.waits:
-        lines += [rule("Who waits", width, glyphs), *object_lines(WAITS, page.waits, width, glyphs)]
+        lines += [pen.rule("Who waits"), *object_lines(WAITS, page.waits, pen)]
     return lines
 
 
 # --- tables of the report
 
 
-def figure_lines(page: SparseCorePage, width: int, glyphs: Glyphs) -> list[Line]:
+def figure_lines(page: SparseCorePage, pen: Pen) -> list[Line]:
     """The parts of the mean step, a line each."""
     if page.mean is None:
         return []
     mean = page.mean
     rows = [(f" {figure.heading}", figure.words(mean) or "") for figure in SPLIT if figure.heading and figure.words]
-    return layout.labelled([(" step", duration(mean.step_ps, glyphs.is_ascii)), *rows], width, glyphs, 24)
+    return pen.labelled([(" step", duration(mean.step_ps, pen.glyphs.is_ascii)), *rows], 24)
 
 
-def report_lines(page: SparseCorePage, width: int, glyphs: Glyphs, most: int) -> list[Line]:
+def report_lines(page: SparseCorePage, pen: Pen, most: int) -> list[Line]:
     """The whole page; at most `most` ops, 0 for all."""
-    lines = headline(page, width, glyphs)
+    lines = headline(page, pen)
     if page.verdict is None:
-        return [*lines, *layout.note_lines(page.warnings, (), width, glyphs)]
+        return [*lines, *pen.notes(page.warnings, ())]
     number = count(len(page.steps))
-    lines += [rule("A step", width, glyphs, f"mean of {number}"), *figure_lines(page, width, glyphs)]
+    lines += [pen.rule("A step", f"mean of {number}"), *figure_lines(page, pen)]
     if page.steps:
         lines += [
-            rule(_strip_title(page), width, glyphs),
-            *strip_lines(page, worst_step(page), width, glyphs),
-            legend(page, width, glyphs),
+            pen.rule(_strip_title(page)),
+            *strip_lines(page, worst_step(page), pen),
+            legend(page, pen),
         ]
     lines += [
-        rule("SparseCores", width, glyphs, "means over the steps"),
-        *object_lines(CORES, page.sparse_cores, width, glyphs),
+        pen.rule("SparseCores", "means over the steps"),
+        *object_lines(CORES, page.sparse_cores, pen),
     ]
     if page.waits:
         lines += [
-            rule("Who waits", width, glyphs, "all steps and cores"),
-            *object_lines(WAITS, page.waits, width, glyphs),
+            pen.rule("Who waits", "all steps and cores"),
+            *object_lines(WAITS, page.waits, pen),
         ]
-    lines += [rule("Ops of the SparseCores", width, glyphs, "whole profile"), *op_lines(page, width, glyphs, most)]
+    lines += [pen.rule("Ops of the SparseCores", "whole profile"), *op_lines(page, pen, most)]
     told = ((key.rpartition(".")[2].removesuffix("_ms"), why) for key, why in page.unknown.items())
-    lines += [rule("Notes", width, glyphs), *layout.note_lines(page.warnings, told, width, glyphs)]
-    return [*lines, *(line for note in page.notes for line in wrap(note, width, "dim", glyphs, [(" ", "dim")]))]
+    lines += [pen.rule("Notes"), *pen.notes(page.warnings, told)]
+    return [*lines, *(line for note in page.notes for line in pen.wrap(note, "dim", [(" ", "dim")]))]
 
 
 def _strip_title(page: SparseCorePage) -> str:
@@ -221,31 +220,31 @@ def _strip_title(page: SparseCorePage) -> str:
     return "The step held up longest" if held else "A step over time"
 
 
-def object_lines(table: Table[Any], rows: Sequence[Any], width: int, glyphs: Glyphs) -> list[Line]:
+def object_lines(table: Table[Any], rows: Sequence[Any], pen: Pen) -> list[Line]:
     """The first rows of a table of objects with those columns of Markdown that fit; the first one gets what is left."""
     fields = table.chosen(table.markdown)
     words = [
-        [clean(text, glyphs.is_ascii) for text in row_words(table, table.markdown, rows, row, glyphs.is_ascii)]
+        [clean(text, pen.glyphs.is_ascii) for text in row_words(table, table.markdown, rows, row, pen.glyphs.is_ascii)]
         for row in range(min(len(rows), MOST_OBJECTS))
     ]
     widths = [
         max(len(line[place]) for line in (*words, [field.heading for field in fields])) for place in range(len(fields))
     ]
-    while len(widths) > 2 and sum(widths[1:]) + len(widths) + _LEAST_NAME > width:
+    while len(widths) > 2 and sum(widths[1:]) + len(widths) + _LEAST_NAME > pen.width:
         widths.pop()
-    widths[0] = max(_LEAST_NAME, min(widths[0], width - sum(widths[1:]) - len(widths)))
+    widths[0] = max(_LEAST_NAME, min(widths[0], pen.width - sum(widths[1:]) - len(widths)))
     lines = []
     for place, line in enumerate([[field.heading for field in fields], *words]):
         cells = [
-            f"{cut_middle(text, room, glyphs):<{room}}" if field.unit.is_text else f"{text:>{room}}"
+            f"{cut_middle(text, room, pen.glyphs):<{room}}" if field.unit.is_text else f"{text:>{room}}"
             for text, room, field in zip(line, widths, fields, strict=False)
         ]
-        lines.append(fit([(" " + " ".join(cells), "text" if place else "dim")], width, glyphs))
-    return lines + more_lines(len(rows) - len(words), width, glyphs)
+        lines.append(pen.fit([(" " + " ".join(cells), "text" if place else "dim")]))
+    return lines + more_lines(len(rows) - len(words), pen)
 
 
-def op_lines(page: SparseCorePage, width: int, glyphs: Glyphs, most: int) -> list[Line]:
+def op_lines(page: SparseCorePage, pen: Pen, most: int) -> list[Line]:
     """The ops by self time."""
     if not len(page.ops):
-        return [fit([(" no SparseCore ran an op", "dim")], width, glyphs)]
-    return first_rows(screen_columns(OPS, page.ops, glyphs), range(len(page.ops)), most, width, glyphs)
+        return [pen.fit([(" no SparseCore ran an op", "dim")])]
+    return first_rows(screen_columns(OPS, page.ops, pen.glyphs), range(len(page.ops)), most, pen)

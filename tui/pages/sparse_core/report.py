@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.sparse_core.fields import CORES, FIGURES, OPS, SPLIT, STEPS, WAITS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
 from tpuprof.tui.report.fields import figure_rows
@@ -15,10 +16,10 @@ def declare(page: SparseCorePage, asked: Asked) -> Declared:
     """The answer, the mean step, SparseCores, who waits, their ops, and steps."""
     ops = Section(OPS, page.ops, "Ops of the SparseCores", asked.most_rows)
 
-    def text(width: int, glyphs: Glyphs) -> list[Line]:
+    def text(pen: Pen) -> list[Line]:
         from tpuprof.tui.pages.sparse_core.drawing import report_lines  # noqa: PLC0415 - for text alone
 
-        return report_lines(page, width, glyphs, asked.most_rows)
+        return report_lines(page, pen, asked.most_rows)
 
     return Declared(
         Head(f"SparseCores of {asked.run.name}", asked.run, page.hosts, page.warnings),

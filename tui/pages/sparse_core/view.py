@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tpuprof.parsers.pages.ops.sparse_core import UNSEEN, SparseCorePage
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.sparse_core.drawing import legend, strip_lines, whole_card, worst_step
 from tpuprof.tui.pages.sparse_core.fields import OPS, PARTS
 from tpuprof.tui.report.fields import Table
@@ -55,17 +56,17 @@ class SparseCoreView(RowsView):
         """The same, and what was never seen on hardware."""
         return " ".join((self.headline, *self._page.notes))
 
-    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    def lines(self, pen: Pen, height: int) -> list[Line]:
         """The strip, and below it heading and rows; at most `height` lines."""
-        strip = strip_lines(self._page, self.step, width, glyphs)
-        strip += [legend(self._page, width, glyphs)] if strip else []
+        strip = strip_lines(self._page, self.step, pen)
+        strip += [legend(self._page, pen)] if strip else []
         while strip and height - len(strip) < LEAST_ROWS:
             strip.pop()
-        return [*strip, *super().lines(width, height - len(strip), glyphs)]
+        return [*strip, *super().lines(pen, height - len(strip))]
 
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def card(self, pen: Pen) -> list[Line]:
         """All about the op under the cursor; then the mean step, the SparseCores and who waits."""
-        return whole_card(self._page, self.row, width, glyphs)
+        return whole_card(self._page, self.row, pen)
 
     def move(self, across: int, down: int) -> None:
         """Across goes over the steps, down over the rows."""

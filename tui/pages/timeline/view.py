@@ -10,7 +10,7 @@ from textual import work
 from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.draw.layout import fit
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
@@ -175,13 +175,13 @@ class TimelineTab(Tab):
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The timeline or the state."""
         if self._page is None:
-            return state_lines(self._state, width, height, self.look.glyphs)
-        return self._page.lines(width, height, self.look.glyphs)
+            return state_lines(self._state, Pen(width, self.look.glyphs), height)
+        return self._page.lines(Pen(width, self.look.glyphs), height)
 
     def detail_line(self, width: int) -> AnyLine:
         """What the capture lacks, and the end of what is known of the event's place."""
         glyphs = self.look.glyphs
-        return fit([], width, glyphs) if self._page is None else self._page.status_line(width, glyphs)
+        return Pen(width, glyphs).fit([]) if self._page is None else self._page.status_line(Pen(width, glyphs))
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:

@@ -12,8 +12,9 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.live_arrays import By, Group, LiveArrays, Total, groups
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import clean, fit, rule, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.fields import Table, attribute, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, TEXT, VERBATIM
 
@@ -128,20 +129,20 @@ def in_a_line(held: Holders, ascii_only: bool = False) -> str:
     return ": ".join(filter(None, (words, ", ".join(named))))
 
 
-def lines(held: Holders, remark: str, width: int, glyphs: Glyphs, limit: int = _MOST_LINES) -> list[Line]:
+def lines(held: Holders, remark: str, pen: Pen, limit: int = _MOST_LINES) -> list[Line]:
     """A section of a report."""
     fullest = ", the fullest device" if held.device and not held.is_named and len(held.page.devices) > 1 else ""
-    drawn = [rule("Who holds it", width, glyphs, f"{clean(held.page.name, glyphs.is_ascii)}{fullest}")]
-    drawn += wrap(f"{totals(held)}. {remark}", width - 1, "text", glyphs, [(" ", "text")])
+    drawn = [pen.rule("Who holds it", f"{clean(held.page.name, pen.glyphs.is_ascii)}{fullest}")]
+    drawn += pen.narrower(1).wrap(f"{totals(held)}. {remark}", "text", [(" ", "text")])
     for group in held.groups[:limit]:
-        name = clean(group_name(group, "source", width >= 100), glyphs.is_ascii)
+        name = clean(group_name(group, "source", pen.width >= 100), pen.glyphs.is_ascii)
         size, share = group.total.size_bytes, percent(share_of(group.total.size_bytes, held.total.size_bytes), 0)
         figures = f" {binary_size(size):>9} {share:>5} "
-        drawn.append(fit([(figures, "strong"), (f" {name} ({group.total.count:,})", "text")], width, glyphs))
+        drawn.append(pen.fit([(figures, "strong"), (f" {name} ({group.total.count:,})", "text")]))
     rest = held.groups[limit:]
     if rest:
         more = binary_size(sum(group.total.size_bytes for group in rest))
-        drawn.append(fit([(f"   and {counted(len(rest), 'source line')} more, {more}", "dim")], width, glyphs))
+        drawn.append(pen.fit([(f"   and {counted(len(rest), 'source line')} more, {more}", "dim")]))
     return drawn
 
 

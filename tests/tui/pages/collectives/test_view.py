@@ -18,6 +18,7 @@ from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, plain
 from tpuprof.tui.pages import load_of, views_there
 from tpuprof.tui.pages.collectives.drawing import strip_lines
@@ -152,7 +153,7 @@ def test_a_filter_stays_while_steps_change(page: CollectivesPage) -> None:
     view.move(1, 0)
     assert len(view.rows) == 1 and view.selection == "reduce-scatter"
     assert view.search("nothing-like-it") == "0 rows"
-    assert "no row matches" in plain(view.lines(80, 5, BLOCK)[1])
+    assert "no row matches" in plain(view.lines(Pen(80, BLOCK), 5)[1])
     assert view.op_name is None and view.selection is None
 
 
@@ -223,10 +224,10 @@ def test_bars_and_strips(page: CollectivesPage) -> None:
     assert bar_text(6, 2, 2, 10, BLOCK) == "▓▓▓▓▓▓░░  "
     assert bar_text(1000, 1, 0, 10, ASCII) == "#########."
     assert bar_text(0, 0, 0, 4, BLOCK) == "    "
-    lines = [plain(line) for line in strip_lines(page, 0, 60, ASCII)]
+    lines = [plain(line) for line in strip_lines(page, 0, Pen(60, ASCII))]
     assert [len(line) for line in lines] == [60, 60]
     assert lines[0].startswith(" step 0    |") and "#" in lines[1] and "." in lines[1]
-    assert strip_lines(page, 0, 20, BLOCK) == []
+    assert strip_lines(page, 0, Pen(20, BLOCK)) == []
 
 
 def test_without_steps_it_speaks_of_none(tmp_path: Path) -> None:
@@ -237,7 +238,7 @@ def test_without_steps_it_speaks_of_none(tmp_path: Path) -> None:
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
     view = CollectivesView(session_at(tmp_path / "host0.xplane.pb").collectives())
     view.move(1, 0)  # there is no step to go to
-    text = "\n".join(map(plain, view.card(80, BLOCK)))
+    text = "\n".join(map(plain, view.card(Pen(80, BLOCK))))
     assert " in all: hidden" in text and "a step" not in text and " profile " in text
     assert view.headline.startswith("Exposed") and "of the profile's time" in view.headline
 
@@ -249,7 +250,7 @@ def test_moving_makes_no_rows_anew(page: CollectivesPage, monkeypatch: pytest.Mo
     monkeypatch.setattr("tpuprof.tui.pages.collectives.view.single", lambda *_: made.append("single"))
     for _ in range(3):
         view.move(0, 1)
-        assert len(view.lines(80, 3, BLOCK)) == 3 and view.card(80, BLOCK) and view.op_name
+        assert len(view.lines(Pen(80, BLOCK), 3)) == 3 and view.card(Pen(80, BLOCK)) and view.op_name
     assert made == []
 
 

@@ -14,6 +14,7 @@ from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import StepWait
 from tpuprof.tui.draw.columns import AXIS, Cursor
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.input.drawing import (
     axis_top,
@@ -37,12 +38,12 @@ SIZES = {"80x21": (80, 21), "120x36": (120, 36)}
 @pytest.mark.parametrize("page", INPUT_PAGES)
 def test_frames(page: str, glyphs: str, size: str) -> None:
     width, height = SIZES[size]
-    lines = input_pipeline(INPUT_PAGES[page](), width, height, GLYPHS[glyphs])
+    lines = input_pipeline(INPUT_PAGES[page](), Pen(width, GLYPHS[glyphs]), height)
     check_golden(GOLDEN / f"input-{page}-{glyphs}-{size}.txt", frame(lines))
 
 
 def test_a_frame_with_both_cursors() -> None:
-    drawn = compose_input(input_bound_page(), 120, 36, BLOCK, Cursor(step=1, op=3))
+    drawn = compose_input(input_bound_page(), Pen(120, BLOCK), 36, Cursor(step=1, op=3))
     check_golden(GOLDEN / "input-cursor-block-120x36.txt", frame(list(drawn.lines)))
     assert plain(drawn.lines[drawn.first_op_line + 3])[0] == BLOCK.mark
     assert any(plain(line).startswith(" step 101 ") for line in drawn.lines[drawn.first_step_line :])
@@ -65,7 +66,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
         step if 0 <= step < len(page.steps) else None,
         op if 0 <= op < len(page.stages) else None,
     )
-    drawn = compose_input(page, width, height, glyphs, cursor)
+    drawn = compose_input(page, Pen(width, glyphs), height, cursor)
     assert {line_width(line) for line in drawn.lines} == {width}
     text = "\n".join(plain(line) for line in drawn.lines)
     assert glyphs is not ASCII or text.isascii()
@@ -94,7 +95,7 @@ def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
         breakdown=None,
     )
     for glyphs in (BLOCK, ASCII):
-        for line in compose_input(page, 90, 30, glyphs, Cursor(2, 1)).lines:
+        for line in compose_input(page, Pen(90, glyphs), 30, Cursor(2, 1)).lines:
             text = plain(line)
             assert len(text) == 90
             assert text.isprintable()
@@ -102,7 +103,7 @@ def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
 
 
 def test_a_screen_of_80_by_21_shows_the_table_and_the_graph() -> None:
-    drawn = compose_input(input_bound_page(), 80, 21, BLOCK, Cursor())
+    drawn = compose_input(input_bound_page(), Pen(80, BLOCK), 21, Cursor())
     assert 0 < drawn.first_step_line < drawn.first_op_line
     shown = [plain(line) for line in drawn.lines[:21]]
     assert any("worst: step 103" in line for line in shown)
@@ -111,7 +112,7 @@ def test_a_screen_of_80_by_21_shows_the_table_and_the_graph() -> None:
 
 def test_a_tall_page_shows_every_op_and_every_part() -> None:
     page = input_bound_page()
-    text = frame(input_pipeline(page, 120, None, PLAIN))
+    text = frame(input_pipeline(page, Pen(120, PLAIN), None))
     assert all(page.ops[stage.op].category in text for stage in page.stages)
     for label in ("enqueue", "read ahead", "preprocess", "other", "wait", "transfer"):
         assert f"\n {label} " in text or f" {label} " in text
@@ -119,7 +120,7 @@ def test_a_tall_page_shows_every_op_and_every_part() -> None:
 
 
 def test_rows_follow_the_cursor() -> None:
-    lines = [plain(line) for line in op_rows(input_bound_page(), 100, BLOCK, 7, 3)]
+    lines = [plain(line) for line in op_rows(input_bound_page(), Pen(100, BLOCK), 7, 3)]
     assert len(lines) == 4
     assert lines[-1].startswith(f"{BLOCK.mark}batched_device_put")
 
@@ -141,9 +142,9 @@ def test_columns_grow_with_the_waiting(
 ) -> None:
     steps = [StepWait(str(n), 10**9, 1, mean, 0.0, most, "a:0") for n, (mean, most) in enumerate(spec)]
     cursor = data.draw(st.one_of(st.none(), st.integers(0, len(steps) - 1)))
-    lines = wait_graph(steps, width, height, glyphs, cursor)
+    lines = wait_graph(steps, Pen(width, glyphs), height, cursor)
     assert len(lines) == height + 1
-    assert {line_width(line) for line in [*lines, wait_detail(steps, 0, True, width, glyphs)]} == {width}
+    assert {line_width(line) for line in [*lines, wait_detail(steps, 0, True, Pen(width, glyphs))]} == {width}
     columns = wait_columns(steps, width, cursor)
     assert max(most for _, most in spec) <= axis_top(steps) <= 100
     pitch = max(1, min(14, (width - AXIS) // len(columns.shown)))
@@ -165,13 +166,13 @@ def test_steps_that_do_not_wait_say_so() -> None:
     )
     assert page.infeed_percent is not None
     calm = replace(page, steps=steps, infeed_percent=replace(page.infeed_percent, average=0.0, maximum=0.0))
-    text = frame(input_pipeline(calm, 100, 30, BLOCK))
+    text = frame(input_pipeline(calm, Pen(100, BLOCK), 30))
     assert "no step waits for input" in text and "none waits" in text
-    assert "no core waits for input" in plain(wait_detail(steps, 2, True, 100, BLOCK))
+    assert "no core waits for input" in plain(wait_detail(steps, 2, True, Pen(100, BLOCK)))
 
 
 def test_what_is_unknown_says_why_where_it_would_stand() -> None:
-    text = frame(input_pipeline(apart_page(), 110, 36, BLOCK))
+    text = frame(input_pipeline(apart_page(), Pen(110, BLOCK), 36))
     assert "unknown: few steps have an event of the host in them" in text
     assert "unknown: no tf.data op" in text
     assert "n/a" in text and " 0.0%" not in text
@@ -180,24 +181,24 @@ def test_what_is_unknown_says_why_where_it_would_stand() -> None:
 def test_a_device_bound_program_without_input_events_is_not_called_unknown() -> None:
     page = replace(apart_page(), ops=(), stages=())
     bound = replace(page, bottleneck=replace(page.bottleneck, classification="device", idle_percent=0.4))
-    text = plain(input_verdict(bound, 120, BLOCK)[0])
+    text = plain(input_verdict(bound, Pen(120, BLOCK))[0])
     assert "NOT INPUT-BOUND At most 0.4% of step time waits for input" in text
-    assert "NO INPUT EVENTS" in plain(input_verdict(page, 120, BLOCK)[0])
+    assert "NO INPUT EVENTS" in plain(input_verdict(page, Pen(120, BLOCK))[0])
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_bars_keep_their_place(width: int) -> None:
-    lines = host_bars(input_bound_page(), width, BLOCK)
+    lines = host_bars(input_bound_page(), Pen(width, BLOCK))
     assert {line_width(line) for line in lines} == {width}
     assert [plain(line).split()[0] for line in lines[1:]] == ["enqueue", "read", "read", "preprocess", "other"]
-    few = host_bars(input_bound_page(), width, BLOCK, 2)
+    few = host_bars(input_bound_page(), Pen(width, BLOCK), 2)
     assert [plain(line).split()[0] for line in few[1:]] == ["read", "preprocess"]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_names_take_what_they_need_and_no_more(width: int) -> None:
     page = input_bound_page()
-    lines = [plain(line).rstrip() for line in op_rows(page, width, BLOCK, None, None)]
+    lines = [plain(line).rstrip() for line in op_rows(page, Pen(width, BLOCK), None, None)]
     assert ("category" in lines[0]) == (width >= 80)
     assert max(map(len, lines)) <= 106
     whole = "batched_device_put" in lines[-1] and "InfeedEnqueue" in lines[5]
@@ -207,7 +208,7 @@ def test_names_take_what_they_need_and_no_more(width: int) -> None:
 @pytest.mark.parametrize("height", [26, 36])
 def test_all_ops_come_before_more_than_a_good_height_of_the_graph(height: int) -> None:
     page = input_bound_page()
-    found = compose_input(page, 120, height, BLOCK, Cursor())
+    found = compose_input(page, Pen(120, BLOCK), height, Cursor())
     rows = found.last_step_line - found.first_step_line - 1
     shown = sum("batched_device_put" in plain(line) for line in found.lines[:height])
     assert rows >= 4 and (shown or rows == 4)
@@ -215,28 +216,28 @@ def test_all_ops_come_before_more_than_a_good_height_of_the_graph(height: int) -
 
 def test_the_verdict_tells_why_it_differs_from_the_mean_step() -> None:
     page = input_bound_page()
-    assert "16.4% of step time waits for input (mean step: 14.4%)." in plain(input_verdict(page, 120, BLOCK)[0])
+    assert "16.4% of step time waits for input (mean step: 14.4%)." in plain(input_verdict(page, Pen(120, BLOCK))[0])
     same = replace(page, bottleneck=replace(page.bottleneck, input_percent=14.4))
-    assert "14.4% of step time waits for input." in plain(input_verdict(same, 120, BLOCK)[0])
+    assert "14.4% of step time waits for input." in plain(input_verdict(same, Pen(120, BLOCK))[0])
 
 
 def test_a_program_that_is_bound_by_another_figure_is_not_said_to_wait_for_nothing() -> None:
     page = input_bound_page()
     gpu = replace(page, bottleneck=replace(page.bottleneck, input_percent=0.0, statement="30.2% of step time is idle."))
-    text = plain(input_verdict(gpu, 120, BLOCK)[0])
+    text = plain(input_verdict(gpu, Pen(120, BLOCK))[0])
     assert "PARTLY INPUT-BOUND 30.2% of step time is idle." in text
 
 
 def test_a_graph_of_nothing_is_low() -> None:
     page = input_bound_page()
     calm = replace(page, steps=tuple(replace(step, percent_maximum=0.0, core=None) for step in page.steps))
-    found = compose_input(calm, 120, None, BLOCK, Cursor())
+    found = compose_input(calm, Pen(120, BLOCK), None, Cursor())
     assert found.last_step_line - found.first_step_line == 3
 
 
 def test_scaled_parts_are_said_to_be_scaled() -> None:
     page = input_bound_page()
-    assert "scaled" not in frame(input_pipeline(page, 120, None, BLOCK))
+    assert "scaled" not in frame(input_pipeline(page, Pen(120, BLOCK), None))
     assert page.breakdown is not None
     scaled = replace(page, breakdown=replace(page.breakdown, preprocessing_ps=page.breakdown.preprocessing_ps * 2))
-    assert "its parts are scaled" in frame(input_pipeline(scaled, 120, None, BLOCK))
+    assert "its parts are scaled" in frame(input_pipeline(scaled, Pen(120, BLOCK), None))

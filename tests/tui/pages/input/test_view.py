@@ -10,6 +10,7 @@ from textual.app import App, ComposeResult
 
 from tests.support.app.stage import ENVIRONMENT
 from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page, no_input_page
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.input.view import InputPipelineTab
 from tpuprof.tui.terminal.detect import detect
@@ -57,9 +58,9 @@ def test_the_notes_say_what_the_figures_are_of() -> None:
         app = Stand()
         async with app.run_test(size=(80, 21)):
             tab = app.query_one(InputPipelineTab)
-            assert tab.verdict_lines(200, BLOCK) == []
+            assert tab.verdict_lines(Pen(200, BLOCK)) == []
             tab.show("page", input_bound_page())
-            said = "\n".join(plain(line) for line in tab.verdict_lines(200, BLOCK))
+            said = "\n".join(plain(line) for line in tab.verdict_lines(Pen(200, BLOCK)))
             assert "16.4% of step time waits for input" in said
             assert "self % adds up to 100% over the ops that make input" in said
 
@@ -150,15 +151,15 @@ def test_details_say_all_there_is(width: int) -> None:
             tab.move(0, 3)
             assert tab.details is not None
             title, lines = tab.details
-            text = "\n".join(plain(line) for line in lines(width, BLOCK))
+            text = "\n".join(plain(line) for line in lines(Pen(width, BLOCK)))
             assert title == "Input op"
             for words in ("Advanced file read", "1.02 s", "58.6%", "feeds", "24", "42.5 ms each"):
                 assert words in text
             tab.show("page", apart_page())
             tab.move(1, 0)
-            text = "\n".join(plain(line) for line in tab.detail_lines(width, BLOCK))
+            text = "\n".join(plain(line) for line in tab.detail_lines(Pen(width, BLOCK)))
             assert "unknown: few steps" in " ".join(text.split())
-            assert {len(plain(line)) for line in tab.help_lines(width, BLOCK)} == {width}
+            assert {len(plain(line)) for line in tab.help_lines(Pen(width, BLOCK))} == {width}
 
     asyncio.run(play())
 

@@ -17,6 +17,7 @@ from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer, SpaceMemory
 from tpuprof.parsers.memory.modules.groups import group_rows
 from tpuprof.tui.draw.buffers.words import padding_words
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
 from tpuprof.tui.pages.memory.draw.graph import point_columns
@@ -37,14 +38,14 @@ def row_named(page: SpaceMemory, name: str) -> int:
 @pytest.mark.parametrize("name", ["param.0", "fusion.221", "fusion.245"])
 def test_cards(name: str) -> None:
     page = training_space()
-    card = text(buffer_card(page, row_named(page, name), 60, BLOCK))
+    card = text(buffer_card(page, row_named(page, name), Pen(60, BLOCK)))
     check_golden(GOLDEN / f"memory-card-{name}.txt", card)
 
 
 def test_a_group_card() -> None:
     page = training_space()
     group = group_rows(page, page.at(page.peak_position), "source")[1]
-    check_golden(GOLDEN / "memory-card-group.txt", text(group_card(page, group, 60, ASCII)))
+    check_golden(GOLDEN / "memory-card-group.txt", text(group_card(page, group, Pen(60, ASCII))))
 
 
 @settings(deadline=None, max_examples=100)
@@ -67,7 +68,7 @@ def test_no_text_of_a_module_breaks_a_card(words: str, width: int, glyphs: Glyph
         label=words,
     )
     page = space_of([Buffer("a", "constant", 1), Buffer("b", "temporary", 5, 1, born=2, dies=4)], 8)
-    lines = buffer_card(_with(page, buffer), 1, width, glyphs)
+    lines = buffer_card(_with(page, buffer), 1, Pen(width, glyphs))
     assert {line_width(line) for line in lines} <= {width}
     assert all(plain(line).isprintable() for line in lines)
     assert glyphs is BLOCK or all(plain(line).isascii() for line in lines)
@@ -92,10 +93,10 @@ def test_padding_is_explained() -> None:
 
 def test_others_of_the_same_shape_are_counted() -> None:
     page = training_space(layers=5)
-    card = text(buffer_card(page, row_named(page, "fusion.212"), 80, ASCII))
+    card = text(buffer_card(page, row_named(page, "fusion.212"), Pen(80, ASCII)))
     assert "4 others of this shape at the peak, 2.50 GiB together" in card
-    assert "no other buffer of this shape" in text(buffer_card(page, row_named(page, "param.0"), 80, ASCII))
-    assert text(buffer_card(page, 10**6, 30, ASCII)) == "no buffer\n"
+    assert "no other buffer of this shape" in text(buffer_card(page, row_named(page, "param.0"), Pen(80, ASCII)))
+    assert text(buffer_card(page, 10**6, Pen(30, ASCII))) == "no buffer\n"
 
 
 # --- the map
@@ -119,7 +120,7 @@ def test_the_map_shows_each_buffer_in_its_place_and_what_is_free() -> None:
     assert (tone[3, :5] == FREE).all()
     assert (tone[3, 5:] != FREE).all()
     assert tone[0, 0] != tone[0, 10]  # neighbours
-    lines = [plain(line) for line in map_lines(page, painted, np.array([0]), 3, 30, 6, ASCII)]
+    lines = [plain(line) for line in map_lines(page, painted, np.array([0]), 3, Pen(30, ASCII), 6)]
     assert lines[4][10:] == "@" * 10 + lines[4][20] * 10
     assert lines[1][10:15] == " " * 5
 
@@ -169,7 +170,7 @@ def test_a_map_of_buffers_upon_each_other_is_painted_all_the_same() -> None:
 def test_without_places_there_is_no_map() -> None:
     page = space_of([Buffer("t", "temporary", GIB, GIB, born=0, dies=3)], 5)
     assert map_allocation(page, NONE) is None
-    lines = map_lines(page, None, NONE, 0, 60, 5, ASCII)
+    lines = map_lines(page, None, NONE, 0, Pen(60, ASCII), 5)
     assert len(lines) == 5
     assert "no allocation map" in plain(lines[0])
 
@@ -187,6 +188,6 @@ def test_the_map_is_of_the_cursors_allocation_where_that_is_shared() -> None:
     assert map_allocation(page, np.array([3])) == 7
     assert map_allocation(page, np.array([0])) == 7  # alone in its allocation
     assert map_allocation(page, NONE) == 7
-    title = plain(map_lines(page, paint_map(page, 7, 50, 4), np.array([0]), 0, 90, 6, ASCII)[0])
+    title = plain(map_lines(page, paint_map(page, 7, 50, 4), np.array([0]), 0, Pen(90, ASCII), 6)[0])
     assert "allocation 7: 8.00 MiB, 2 buffers" in title
     assert "lies in another" in title

@@ -15,6 +15,7 @@ from tests.support.golden import check_golden, frame
 from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
 from tpuprof.tui.draw.buffers.words import expansion_words, short_shape
 from tpuprof.tui.draw.layout import cut_begin, shown_top
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at, point_columns, scale_of
 from tpuprof.tui.pages.memory.draw.header import header_lines, headroom_style
@@ -28,7 +29,7 @@ GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
 
 def drawn(page: SpaceMemory, width: int, height: int, glyphs: Glyphs, state: MemoryState) -> ComposedMemory:
     listed = memory_list(page, state.point, state.order, state.grouping)
-    return compose_memory(page, listed, state, "", width, height, glyphs)
+    return compose_memory(page, listed, state, "", Pen(width, glyphs), height)
 
 
 def at_peak(page: SpaceMemory, row: int = 0, **changes: object) -> MemoryState:
@@ -249,7 +250,7 @@ def test_the_begin_of_the_backward_pass_is_marked() -> None:
     page = training_space()
     listed = memory_list(page, page.peak_position, "size", "none")
     for backward, words in ((90, "forward | backward"), (None, ""), (38, ""), (104, "")):
-        composed = compose_memory(page, listed, at_peak(page), "", 120, 36, ASCII, backward=backward)
+        composed = compose_memory(page, listed, at_peak(page), "", Pen(120, ASCII), 36, backward=backward)
         axis = plain(composed.lines[composed.graph_first_line + composed.graph_lines])
         assert len(axis) == 120
         assert ("backward" in axis) == bool(words)
@@ -281,12 +282,12 @@ def test_headroom_is_red_where_it_does_not_fit_and_a_warning_where_it_hardly_doe
     keys = [headroom_style(training_space(capacity=at * GIB // 10)) for at in (110, 136, 140, 160)]
     assert keys == ["bad", "warn", "warn", "good"]
     assert headroom_style(training_space(capacity=None)) == "dim"
-    line = header_lines(training_space(capacity=11 * GIB), "", 120, BLOCK)[1]
+    line = header_lines(training_space(capacity=11 * GIB), "", Pen(120, BLOCK))[1]
     assert ("-2.59 GiB", "bad") in line
 
 
 def test_an_unknown_capacity_is_said_with_its_reason() -> None:
-    lines = header_lines(training_space(capacity=None), "", 120, ASCII)
+    lines = header_lines(training_space(capacity=None), "", Pen(120, ASCII))
     assert "capacity unknown (the profile does not say which TPU this ran on)" in plain(lines[0])
     assert "headroom n/a" in plain(lines[1])
     assert "%" not in plain(lines[1])
@@ -294,7 +295,7 @@ def test_an_unknown_capacity_is_said_with_its_reason() -> None:
 
 def test_the_figures_that_there_is_no_room_for_are_the_less_important() -> None:
     for width, words in ((60, 3), (80, 4), (120, 6)):
-        text = plain(header_lines(training_space(), "", width, ASCII)[2])
+        text = plain(header_lines(training_space(), "", Pen(width, ASCII))[2])
         assert [name in text for name in ("arguments", "temporaries", "padding")] == [True] * 3
         named = ("arguments", "temporaries", "padding", "fragmentation", "outputs", "constants")
         assert sum(name in text for name in named) >= words
@@ -333,9 +334,9 @@ def test_only_rows_that_show_are_described() -> None:
 def test_the_map_is_painted_once() -> None:
     page = training_space()
     listed = memory_list(page, page.peak_position, "size", "none")
-    first = compose_memory(page, listed, at_peak(page, 8, show_map=True), "", 100, 40, BLOCK)
-    again = compose_memory(page, listed, at_peak(page, 9, show_map=True), "", 100, 40, BLOCK, first.painted)
-    smaller = compose_memory(page, listed, at_peak(page, 9, show_map=True), "", 90, 40, BLOCK, again.painted)
+    first = compose_memory(page, listed, at_peak(page, 8, show_map=True), "", Pen(100, BLOCK), 40)
+    again = compose_memory(page, listed, at_peak(page, 9, show_map=True), "", Pen(100, BLOCK), 40, first.painted)
+    smaller = compose_memory(page, listed, at_peak(page, 9, show_map=True), "", Pen(90, BLOCK), 40, again.painted)
     assert first.painted is not None
     assert again.painted is first.painted
     assert smaller.painted is not first.painted
@@ -377,7 +378,7 @@ def test_a_filter_looks_at_name_shape_op_and_source_in_any_case() -> None:
         listed = memory_list(page, page.peak_position, "size", "none", wanted)
         assert listed.shown_count == len(listed) == count, wanted
         assert listed.in_memory_bytes == every.in_memory_bytes
-    composed = compose_memory(page, listed, at_peak(page), "", 80, 20, ASCII)
+    composed = compose_memory(page, listed, at_peak(page), "", Pen(80, ASCII), 20)
     assert any("no buffer has this text" in plain(line) for line in composed.lines)
 
 

@@ -17,6 +17,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.parsers.memory.allocators.profile import host_memory
 from tpuprof.parsers.pages.memory import memory_profile_page
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.memory.draw.profile import (
     ComposedMemoryProfile,
@@ -46,7 +47,7 @@ def page_of(*allocators: AllocatorProfile) -> MemoryProfilePage:
 def composed(
     state: MemoryProfileState, width: int = 120, height: int = 36, glyphs: Glyphs = PLAIN
 ) -> ComposedMemoryProfile:
-    return compose_memory_profile(*training(), state, width, height, glyphs)
+    return compose_memory_profile(*training(), state, Pen(width, glyphs), height)
 
 
 def text_of(found: ComposedMemoryProfile) -> list[str]:
@@ -73,7 +74,8 @@ def test_frames_without_allocators(size: str) -> None:
     page = replace(
         memory_profile_page([()], ["host0"], ["This profile lacks them. Do that."]), warnings=("It is cut.",)
     )
-    found = compose_memory_profile(page, (), MemoryProfileState(), *SIZES[size], ASCII)
+    width, height = SIZES[size]
+    found = compose_memory_profile(page, (), MemoryProfileState(), Pen(width, ASCII), height)
     check_golden(GOLDEN / f"memory-profile-empty-{size}.txt", frame(found.lines))
     assert found.first_list_line == found.graph_line == -1
 
@@ -134,7 +136,7 @@ def test_a_column_shows_the_most_of_what_was_in_use_in_it() -> None:
     shown = scene(profile, 50)
     assert int(shown.event[shown.cell_of(2345)]) == 2345
     assert (profile.heap_bytes[shown.event] == 32 * MIB).sum() == 1
-    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(), 60, 20, PLAIN)
+    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(), Pen(60, PLAIN), 20)
     assert column(found, shown.cell_of(2345)) == "H" * found.graph_rows
 
 
@@ -214,11 +216,11 @@ def test_the_table_scrolls_so_that_the_cursor_shows() -> None:
     profile = training()[0].allocators[0]
     rows = tuple(ActiveAllocation(f"op{at}", 1, 1000 - at, 1000 - at, None, None, None) for at in range(100))
     page = page_of(replace(profile, at_peak=rows))
-    found = compose_memory_profile(page, (), MemoryProfileState(row=50), 100, 24, PLAIN)
+    found = compose_memory_profile(page, (), MemoryProfileState(row=50), Pen(100, PLAIN), 24)
     assert found.top <= 50 < found.top + found.list_rows
     marked = text_of(found)[found.first_list_line + 50 - found.top]
     assert marked.startswith(PLAIN.mark) and "op50" in marked
-    last = compose_memory_profile(page, (), MemoryProfileState(row=9999, top=9999), 100, 24, PLAIN)
+    last = compose_memory_profile(page, (), MemoryProfileState(row=9999, top=9999), Pen(100, PLAIN), 24)
     assert last.top + last.list_rows == 100
 
 
@@ -244,7 +246,9 @@ def test_a_capacity_far_above_is_said_in_words() -> None:
 def test_a_profile_that_tells_nothing_is_drawn_all_the_same() -> None:
     nothing = profiles_of(host_space([given(1), given(2)]))[0]
     for glyphs in (BLOCK, ASCII):
-        text = "\n".join(text_of(compose_memory_profile(page_of(nothing), (), MemoryProfileState(), 100, 24, glyphs)))
+        text = "\n".join(
+            text_of(compose_memory_profile(page_of(nothing), (), MemoryProfileState(), Pen(100, glyphs), 24))
+        )
         assert "peak n/a" in text and "capacity n/a" in text and "Nothing is known to be in use" in text
 
 
@@ -255,7 +259,7 @@ def test_names_of_profiles_cannot_break_the_page() -> None:
             [given(1, addr=1, allocator_name=evil, allocation_bytes=5, tf_op=evil, shape=evil, **sizes(0, 5, 5))]
         )
     )[0]
-    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(), 100, 24, BLOCK)
+    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(), Pen(100, BLOCK), 24)
     assert {line_width(line) for line in found.lines} == {100}
     assert all(character.isprintable() for line in text_of(found) for character in line)
 
@@ -264,5 +268,5 @@ def test_times_of_two_weeks_do_not_break_the_axis() -> None:
     profile = profiles_of(
         host_space([given(-(2**62), addr=1, **sizes(1, 5, 5)), given(2**62, addr=2, **sizes(1, 6, 5))])
     )[0]
-    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(0, 0), 100, 24, BLOCK)
+    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(0, 0), Pen(100, BLOCK), 24)
     assert {line_width(line) for line in found.lines} == {100}

@@ -12,7 +12,7 @@ from tpuprof.parsers.formats.hlo.matrix import MatrixWork
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.ops.roofline import AWAITED, ESTIMATED, STARTED, UNEXPLAINED, above_peak
 from tpuprof.parsers.pages.ops.details import OpDetails, ShapeNote, op_details
-from tpuprof.tui.draw.layout import shortened
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import SourceExcerpt
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.ops.card import op_card
@@ -31,7 +31,7 @@ def details(*shapes: str, matrix: tuple[MatrixWork, ...] = (), row: int = 0) -> 
 
 
 def card(known: OpDetails, width: int = 60, glyphs: Glyphs = BLOCK, excerpt: SourceExcerpt | None = None) -> str:
-    lines = op_card(PAGE, known, width, glyphs, excerpt)
+    lines = op_card(PAGE, known, Pen(width, glyphs), excerpt)
     assert all(line_width(line) == width for line in lines)
     return "\n".join(plain(line).rstrip() for line in lines)
 
@@ -92,7 +92,7 @@ def test_what_is_unknown_says_so() -> None:
     )
     page = replace(PAGE, rates=rates)
     known = replace(details(), expression="")
-    text = "\n".join(plain(line) for line in op_card(page, known, 80, BLOCK))
+    text = "\n".join(plain(line) for line in op_card(page, known, Pen(80, BLOCK)))
     assert "bound by unknown: no FLOPs or bytes are counted" in text
     assert "n/a" in text
     assert "the profile has no text for this op" in text
@@ -103,7 +103,7 @@ def test_an_op_with_more_work_than_its_time_allows() -> None:
     efficiency = PAGE.rates.efficiency.copy()
     efficiency[0] = 40.0
     page = replace(PAGE, rates=replace(PAGE.rates, efficiency=efficiency))
-    text = " ".join(plain(line).strip() for line in op_card(page, details(), 60, BLOCK))
+    text = " ".join(plain(line).strip() for line in op_card(page, details(), Pen(60, BLOCK)))
     assert "bound by unknown: its work would take 40 times the peak" in text
 
 
@@ -121,7 +121,7 @@ def test_a_card_says_why_an_op_is_above_its_peak(name: str, category: str, words
     used[0, 0] = 8.0
     table = replace(PAGE.table, name=(name, *PAGE.table.name[1:]), category=(category, *PAGE.table.category[1:]))
     page = replace(PAGE, table=table, rates=replace(PAGE.rates, bandwidth_utilization=used))
-    text = " ".join(" ".join(plain(line).split()) for line in op_card(page, details(), 200, BLOCK))
+    text = " ".join(" ".join(plain(line).split()) for line in op_card(page, details(), Pen(200, BLOCK)))
     assert f">100% {words}" in text and " >100% " in text
     assert above_peak(page.table, page.rates, [0, 1]) == [words, None]
 
@@ -139,7 +139,7 @@ def test_reading_the_details_of_an_op_without_metadata() -> None:
 @pytest.mark.parametrize("height", [0, 1, 3, 50])
 def test_a_cut_card_counts_what_is_cut(height: int) -> None:
     lines: list[Line] = [((f"{at:<40}", "text"),) for at in range(10)]
-    cut = shortened(lines, height, 40, BLOCK)
+    cut = Pen(40, BLOCK).shortened(lines, height)
     assert len(cut) == min(height, 10)
     if 0 < height < 10:
         assert f"{10 - height + 1} more line" in plain(cut[-1])

@@ -14,6 +14,7 @@ from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.filter import parse_filter
 from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.shelf import Shelf
@@ -124,10 +125,10 @@ def test_what_sparse_cores_ran_is_listed_last_with_its_parent() -> None:
     page = ops_page([summarise(Trace.from_bytes(offload_profile()), "host0")])
     view = HloView(pages_of(page), Shelf(lambda _: None))
     view.shift = 22
-    check_golden("ops-sparse-cores_120", "\n".join(plain(line).rstrip() for line in view.lines(120, 10, BLOCK)))
+    check_golden("ops-sparse-cores_120", "\n".join(plain(line).rstrip() for line in view.lines(Pen(120, BLOCK), 10)))
     view.jump(3)
     assert (view.selection, view.op_row) == ("gather_fusion.1", None)
-    text = " ".join(" ".join(plain(line).split()) for line in view.card(100, BLOCK))
+    text = " ".join(" ".join(plain(line).split()) for line in view.card(Pen(100, BLOCK)))
     assert "core SparseCore, for call-start.1 of the TensorCore;" in text and "energy 0.5 J" in text
     view.search("side:sparse")
     assert view.asked is not None

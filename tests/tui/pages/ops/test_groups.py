@@ -8,6 +8,7 @@ from tests.support.app.stage import ops_tab, until
 from tests.tui.pages.ops.test_view import play, table
 from tpuprof.parsers.pages.ops.op_groups import op_groups
 from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII
 from tpuprof.tui.pages.ops.table_views import HloView
 
@@ -26,7 +27,9 @@ def test_hlo_ops_are_grouped_with_their_clones() -> None:
         assert view.row == at  # the group of the op that the cursor was on
         assert view.op_row == members[0]
         assert ops_tab(app).selection == pages.ops.table.name[members[0]]
-        assert f"{len(members)} clones, added up" in "".join(text for line in view.card(80, ASCII) for text, _ in line)
+        assert f"{len(members)} clones, added up" in "".join(
+            text for line in view.card(Pen(80, ASCII)) for text, _ in line
+        )
         await pilot.press("enter")
         assert view.rows.tolist() == members
         assert "one group" in view.status()

@@ -18,8 +18,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui import pages
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.draw.layout import fit
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.fields import Field, OnScreen, Table
 from tpuprof.tui.report.units import TEXT
 from tpuprof.tui.widgets.rows import RowsView
@@ -69,9 +69,9 @@ class RoomsView(RowsView):
         """The answer."""
         return f"There are {len(self._page.names)} rooms."
 
-    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def card(self, pen: Pen) -> list[Line]:
         """A line."""
-        return [fit([("a room with a view", "text")], width, glyphs)]
+        return [pen.fit([("a room with a view", "text")])]
 
     @property
     def selection(self) -> str | None:

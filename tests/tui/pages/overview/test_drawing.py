@@ -18,6 +18,7 @@ from tpuprof.parsers.pages.overview.model import Bottleneck, Overview, Share, St
 from tpuprof.parsers.steps.model import GenericBreakdown, StepBreakdown
 from tpuprof.tui.draw.bars import small_bar, whole_cells
 from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.overview.drawing import (
     class_bar,
@@ -40,7 +41,7 @@ SIZES = {"80x21": (80, 21), "120x36": (120, 36)}
 @pytest.mark.parametrize("page", PAGES)
 def test_frames(page: str, glyphs: str, size: str) -> None:
     width, height = SIZES[size]
-    lines = overview(PAGES[page](), width, height, GLYPHS[glyphs])
+    lines = overview(PAGES[page](), Pen(width, GLYPHS[glyphs]), height)
     check_golden(GOLDEN / f"overview-{page}-{glyphs}-{size}.txt", frame(lines))
 
 
@@ -58,7 +59,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
 ) -> None:
     page = PAGES[name]()
     cursor = Cursor(step if 0 <= step < len(page.steps) else None, op if 0 <= op < len(page.top_ops) else None)
-    drawn = compose(page, width, height, glyphs, cursor)
+    drawn = compose(page, Pen(width, glyphs), height, cursor)
     assert {line_width(line) for line in drawn.lines} == {width}
     text = "\n".join(plain(line) for line in drawn.lines)
     assert glyphs is not ASCII or text.isascii()
@@ -75,7 +76,7 @@ def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
     environment = dataclasses.replace(page.environment, device_type=name)
     page = dataclasses.replace(page, top_ops=ops, environment=environment, warnings=(name,), unknown={"a": name})
     for glyphs in (BLOCK, ASCII):
-        for line in overview(page, 90, 30, glyphs):
+        for line in overview(page, Pen(90, glyphs), 30):
             text = plain(line)
             assert len(text) == 90
             assert text.isprintable()
@@ -120,9 +121,9 @@ def test_step_graph_columns_grow_with_the_steps(
 ) -> None:
     steps = [Step(str(n), n, 0, duration, breakdown(*parts)) for n, (duration, *parts) in enumerate(spec)]
     cursor = data.draw(st.one_of(st.none(), st.integers(0, len(steps) - 1)))
-    lines = step_graph(steps, width, height, glyphs, cursor)
+    lines = step_graph(steps, Pen(width, glyphs), height, cursor)
     assert len(lines) == height + 1
-    assert {line_width(line) for line in [*lines, step_detail(steps, cursor, width, glyphs)]} == {width}
+    assert {line_width(line) for line in [*lines, step_detail(steps, cursor, Pen(width, glyphs))]} == {width}
     columns = columns_of([step.duration_ps for step in steps], width, cursor)
     assert cursor is None or columns.column_of(cursor) is not None
     if cursor is None:  # no step is left out, and the slowest one is drawn
@@ -156,20 +157,20 @@ def test_the_parts_of_a_step_are_what_its_breakdown_holds(
 
 def test_the_selected_rows_are_marked_by_more_than_colour() -> None:
     page = training_overview()
-    lines = top_ops_table(page.top_ops, 80, BLOCK, cursor=2)
+    lines = top_ops_table(page.top_ops, Pen(80, BLOCK), cursor=2)
     assert [at for at, line in enumerate(lines) if plain(line).startswith(BLOCK.mark)] == [3]
     assert any(key == "cursor" for _, key in lines[3])
 
 
 def test_without_colours_the_bar_spells_its_classes() -> None:
-    text = plain(class_bar(training_overview(), 80, PLAIN)[0])
+    text = plain(class_bar(training_overview(), Pen(80, PLAIN))[0])
     for letter in "CVDNH?.":
         assert letter in text
 
 
 def test_a_slow_step_is_named_with_what_it_has_more_of() -> None:
     page: Overview = training_overview()
-    text = plain(step_detail(page.steps, None, 120, BLOCK))
+    text = plain(step_detail(page.steps, None, Pen(120, BLOCK)))
     assert "step 103" in text
     assert "1.98× median" in text
     assert text.index("input 180 ms") < text.index("busy")
@@ -177,7 +178,7 @@ def test_a_slow_step_is_named_with_what_it_has_more_of() -> None:
 
 def test_steady_steps_are_called_steady() -> None:
     steps = [Step(str(n), n, 0, 100 + n % 2, None) for n in range(5)]
-    assert "steady" in plain(step_detail(steps, None, 100, BLOCK))
+    assert "steady" in plain(step_detail(steps, None, Pen(100, BLOCK)))
 
 
 def test_what_all_names_begin_with_is_said_once() -> None:
@@ -190,16 +191,16 @@ def test_what_all_names_begin_with_is_said_once() -> None:
 def test_a_short_screen_keeps_advice_and_says_what_is_left_out() -> None:
     page = training_overview()
     long = dataclasses.replace(page.bottleneck, statement="word " * 60, next_steps=("First.", "Second.", "Third."))
-    text = [plain(line) for line in verdict(dataclasses.replace(page, bottleneck=long), 80, BLOCK, 4)]
+    text = [plain(line) for line in verdict(dataclasses.replace(page, bottleneck=long), Pen(80, BLOCK), 4)]
     assert len(text) == 4
     assert "First." in text[-1] and "+2 more" in text[-1]
     assert "more line" in text[2]
-    assert len(verdict(dataclasses.replace(page, bottleneck=long), 80, BLOCK)) > 6
+    assert len(verdict(dataclasses.replace(page, bottleneck=long), Pen(80, BLOCK))) > 6
 
 
 def test_a_slow_step_shows_among_more_steps_than_columns() -> None:
     steps = [Step(str(n), n, 0, 400 if n == 150 else 100, None) for n in range(200)]
-    lines = [plain(line) for line in step_graph(steps, 80, 4, BLOCK)]
+    lines = [plain(line) for line in step_graph(steps, Pen(80, BLOCK), 4)]
     assert sum(character != " " for character in lines[0][AXIS:]) == 1
     assert "max of 3" in lines[-1]
     assert "150" in lines[-1]
@@ -207,7 +208,7 @@ def test_a_slow_step_shows_among_more_steps_than_columns() -> None:
 
 def test_a_short_table_follows_the_cursor() -> None:
     ops = training_overview().top_ops
-    rows = [plain(line) for line in top_ops_table(ops, 80, BLOCK, cursor=6, most=3)][1:]
+    rows = [plain(line) for line in top_ops_table(ops, Pen(80, BLOCK), cursor=6, most=3)][1:]
     assert len(rows) == 3
     assert rows[-1].startswith(BLOCK.mark)
     assert "adam/mul" in rows[-1]
@@ -216,7 +217,7 @@ def test_a_short_table_follows_the_cursor() -> None:
 
 @pytest.mark.parametrize("width", range(60, 121, 10))
 def test_the_line_on_a_step_has_whole_figures_only(width: int) -> None:
-    text = plain(step_detail(training_overview().steps, 3, width, BLOCK)).rstrip()
+    text = plain(step_detail(training_overview().steps, 3, Pen(width, BLOCK))).rstrip()
     assert "…" not in text and text.endswith(("ms", "µs"))
 
 
@@ -225,16 +226,18 @@ def test_a_narrow_latency_line_spares_percentiles_but_not_what_they_are_of(width
     rows = tuple(Percentile(at, Latency(10.0 * MS, None, None, None)) for at in (50.0, 75.0, 90.0, 99.0, 99.9))
     page = inference([read_requests(serving_profile(five_requests()))], ["server-0"], is_training=False)
     served = dataclasses.replace(page, percentiles=rows, source="module runs", subject="jit_step(7)", sessions=5)
-    text = plain(latency_line(dataclasses.replace(training_overview(), inference=served), width, BLOCK)[0]).rstrip()
+    text = plain(
+        latency_line(dataclasses.replace(training_overview(), inference=served), Pen(width, BLOCK))[0]
+    ).rstrip()
     assert text.endswith("of 5 runs of jit_step")
     assert text.count("10.0 ms") == count and "50%" in text and "99%" in text
 
 
 def test_a_narrow_table_of_ops_gives_its_cells_to_the_names() -> None:
     page = training_overview()
-    narrow, wide = (plain(top_ops_table(page.top_ops, width, BLOCK)[0]) for width in (60, 80))
+    narrow, wide = (plain(top_ops_table(page.top_ops, Pen(width, BLOCK))[0]) for width in (60, 80))
     assert "FLOP/s" in wide and "FLOP/s" not in narrow and "self time" in narrow
-    assert {line_width(line) for line in top_ops_table(page.top_ops, 60, BLOCK)} == {60}
+    assert {line_width(line) for line in top_ops_table(page.top_ops, Pen(60, BLOCK))} == {60}
 
 
 @pytest.mark.parametrize("eighths", range(1, 33))
@@ -264,7 +267,7 @@ def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:
         findings=(),
         unknown={"performance.device_duty_cycle_percent": "computed for TPUs only"},
     )
-    said = "\n".join(plain(line) for line in overview(gpus, 120, 36, BLOCK))
+    said = "\n".join(plain(line) for line in overview(gpus, Pen(120, BLOCK), 36))
     assert "MAYBE INPUT-BOUND The program may be input-bound." in said and "PARTLY" not in said
     assert "n/a: computed for TPUs only" in said
     assert "busy  █ collectives  █ copies  █ launch, host  █ other" in said

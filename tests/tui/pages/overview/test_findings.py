@@ -14,6 +14,7 @@ from tests.support.made.pages import MS, device_less_overview, training_overview
 from tpuprof.parsers.pages.findings.finding import Finding, Place
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.columns import Cursor
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.overview.drawing import compose
 from tpuprof.tui.pages.overview.findings import finding_details, findings_table, goes_somewhere
@@ -55,8 +56,8 @@ def page_with_findings() -> Overview:
 @pytest.mark.parametrize("glyphs", GLYPHS)
 def test_frames(glyphs: str, width: int) -> None:
     page = page_with_findings()
-    table = findings_table(page, width, GLYPHS[glyphs], cursor=2, with_evidence=width != 80)
-    details = finding_details(page.findings[2], page, width, GLYPHS[glyphs])
+    table = findings_table(page, Pen(width, GLYPHS[glyphs]), cursor=2, with_evidence=width != 80)
+    details = finding_details(page.findings[2], page, Pen(width, GLYPHS[glyphs]))
     check_golden(GOLDEN / f"findings-{glyphs}-{width}.txt", frame(table) + "\n" + frame(details))
 
 
@@ -71,17 +72,17 @@ def test_every_line_is_exactly_as_wide_as_asked(
     width: int, glyphs: Glyphs, cursor: int | None, most: int | None
 ) -> None:
     page = page_with_findings()
-    lines = findings_table(page, width, glyphs, cursor, most)
+    lines = findings_table(page, Pen(width, glyphs), cursor, most)
     assert len(lines) == min(6, most or 6)
     assert {line_width(line) for line in lines} == {width}
     assert sum(line[0][0] == glyphs.mark for line in lines) == (cursor is not None)
     for finding in page.findings:
-        assert {line_width(line) for line in finding_details(finding, page, width, glyphs)} == {width}
+        assert {line_width(line) for line in finding_details(finding, page, Pen(width, glyphs))} == {width}
 
 
 def test_a_row_says_where_to_look_only_where_there_is_more() -> None:
     page = page_with_findings()
-    rows = [plain(line).rstrip() for line in findings_table(page, 100, BLOCK)]
+    rows = [plain(line).rstrip() for line in findings_table(page, Pen(100, BLOCK))]
     assert [row.partition("→ ")[2] for row in rows] == [
         "4 timeline",
         "2 input",
@@ -93,27 +94,27 @@ def test_a_row_says_where_to_look_only_where_there_is_more() -> None:
     assert [goes_somewhere(finding) for finding in page.findings] == [True] * 6
     assert not goes_somewhere(dataclasses.replace(page.findings[0], place=Place("overview")))
     for finding in page.findings:
-        said = "o shows" in frame(finding_details(finding, page, 100, BLOCK))
+        said = "o shows" in frame(finding_details(finding, page, Pen(100, BLOCK)))
         assert said == goes_somewhere(finding)
 
 
 def test_the_details_of_a_finding_say_whether_the_timeline_shows_a_step_or_an_op() -> None:
     idle = several_findings()[2]
     assert idle.place == Place("timeline", "104")
-    assert "shows step 104 in tab 4" in frame(finding_details(idle, page_with_findings(), 100, BLOCK))
-    assert "shows 104 in tab 4" in frame(finding_details(idle, device_less_overview(), 100, BLOCK))
+    assert "shows step 104 in tab 4" in frame(finding_details(idle, page_with_findings(), Pen(100, BLOCK)))
+    assert "shows 104 in tab 4" in frame(finding_details(idle, device_less_overview(), Pen(100, BLOCK)))
 
 
 def test_a_narrow_row_gives_its_cells_to_the_title() -> None:
     page = page_with_findings()
-    narrow, wide = (plain(findings_table(page, width, BLOCK)[0]).rstrip() for width in (60, 80))
+    narrow, wide = (plain(findings_table(page, Pen(width, BLOCK))[0]).rstrip() for width in (60, 80))
     assert narrow.endswith("→ 4") and wide.endswith("→ 4 timeline")
     assert "Collectives not hidden by compute…" in narrow and "all-reduc…" in wide
 
 
 @pytest.mark.parametrize("glyphs", GLYPHS)
 def test_figures_stand_below_each_other_with_their_units(glyphs: str) -> None:
-    rows = [plain(line) for line in findings_table(page_with_findings(), 80, GLYPHS[glyphs])]
+    rows = [plain(line) for line in findings_table(page_with_findings(), Pen(80, GLYPHS[glyphs]))]
     ends = {row.index("%") for row in rows}
     assert len(ends) == 1
     micro = "us" if glyphs == "ascii" else "µs"
@@ -122,13 +123,13 @@ def test_figures_stand_below_each_other_with_their_units(glyphs: str) -> None:
 
 def test_ascii_has_ascii_only() -> None:
     page = page_with_findings()
-    lines = findings_table(page, 80, ASCII, with_evidence=True)
+    lines = findings_table(page, Pen(80, ASCII), with_evidence=True)
     for finding in page.findings:
-        lines += finding_details(finding, page, 80, ASCII)
+        lines += finding_details(finding, page, Pen(80, ASCII))
     assert frame(lines).isascii()
 
 
 def test_the_graph_says_where_it_ends_so_that_it_is_scrolled_to_as_a_whole() -> None:
-    frame = compose(page_with_findings(), 60, 12, BLOCK, Cursor(step=3))
+    frame = compose(page_with_findings(), Pen(60, BLOCK), 12, Cursor(step=3))
     assert frame.last_step_line > frame.first_step_line
     assert "step 103" in plain(frame.lines[frame.last_step_line])

@@ -13,6 +13,7 @@ from tests.support.golden import check_golden, frame
 from tests.support.made.runs import NOW, RUNS, facts_of, known
 from tpuprof.parsers.files.logdir import Run, newest_first
 from tpuprof.parsers.session.run_facts import RunFacts, nothing_known
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.runs.drawing import (
     DETAIL_LINES,
@@ -35,8 +36,8 @@ def rows_of(facts: bool = True) -> list[RunRow]:
 
 
 def drawn(rows: list[RunRow], cursor: int, width: int, glyphs: Glyphs, order: RunOrder = "time") -> list[Line]:
-    lines = list_lines(rows, cursor, 0, len(rows), order, NOW, width, glyphs)
-    return lines + detail_lines(rows[cursor] if rows else None, width, glyphs)
+    lines = list_lines(rows, cursor, 0, len(rows), order, NOW, Pen(width, glyphs))
+    return lines + detail_lines(rows[cursor] if rows else None, Pen(width, glyphs))
 
 
 @pytest.mark.parametrize("width", [56, 76, 96, 140])
@@ -54,13 +55,13 @@ def test_before_anything_is_known() -> None:
 
 def test_what_is_unknown_says_why() -> None:
     row = RunRow(RUNS[0], nothing_known("the disk is on fire"))
-    assert "no step time: the disk is on fire" in frame(detail_lines(row, 80, BLOCK))
-    assert plain(list_lines([row], 0, 0, 1, "time", NOW, 96, BLOCK)[1]).count("n/a") == 3
+    assert "no step time: the disk is on fire" in frame(detail_lines(row, Pen(80, BLOCK)))
+    assert plain(list_lines([row], 0, 0, 1, "time", NOW, Pen(96, BLOCK))[1]).count("n/a") == 3
 
 
 def test_versions_of_the_software_stand_with_the_capture() -> None:
     row = RunRow(RUNS[1], known(device_type="TPU v5", core_count=1, versions=("libtpu_version 0.0.21",)))
-    assert f"TPU v5 {BLOCK.dot} libtpu_version 0.0.21" in frame(detail_lines(row, 80, BLOCK))
+    assert f"TPU v5 {BLOCK.dot} libtpu_version 0.0.21" in frame(detail_lines(row, Pen(80, BLOCK)))
 
 
 def test_orders() -> None:

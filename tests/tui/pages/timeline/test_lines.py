@@ -15,6 +15,7 @@ from tests.support.golden import check_golden
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.timeline.model import CounterTrack
 from tpuprof.parsers.timeline.windows import cell_edges, track_window
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.timeline.draw.frame import Label, LabelKind, gutter_line
 from tpuprof.tui.pages.timeline.draw.graphs import (
@@ -177,7 +178,7 @@ def test_minimaps_are_as_wide_as_asked(cells: int, start: int, span: int, glyphs
 def test_labels_are_as_wide_as_asked(
     kind: LabelKind, text: str, is_open: bool | None, pinned: bool, current: bool, note: str, width: int, glyphs: Glyphs
 ) -> None:
-    check(gutter_line(Label(kind, text, is_open, pinned, current, (note,)), width, glyphs), width, glyphs)
+    check(gutter_line(Label(kind, text, is_open, pinned, current, (note,)), Pen(width, glyphs)), width, glyphs)
 
 
 def test_labels() -> None:
@@ -192,7 +193,10 @@ def test_labels() -> None:
         Label("section", "Host threads", False, is_current=True),
     ]
     lines = [
-        plain(gutter_line(label, width, glyphs)) for glyphs in (BLOCK, ASCII) for width in (24, 14) for label in labels
+        plain(gutter_line(label, Pen(width, glyphs)))
+        for glyphs in (BLOCK, ASCII)
+        for width in (24, 14)
+        for label in labels
     ]
     check_golden(GOLDEN / "timeline-gutter.txt", "\n".join(lines) + "\n")
 
@@ -231,30 +235,30 @@ def test_panes_have_the_size_asked_for(data: st.DataObject, width: int, height: 
     )
     marks = data.draw(MAYBE_MARKS)
     shown = facts if data.draw(st.booleans()) else None
-    lines = panel_lines(shown, width, height, glyphs, marks, hint=data.draw(TEXTS))
+    lines = panel_lines(shown, Pen(width, glyphs), height, marks, hint=data.draw(TEXTS))
     assert len(lines) == height
     for line in lines:
         check(line, width, glyphs)
 
 
 def test_rates_that_one_expects_to_read_are_not_left_out() -> None:
-    op = plain(panel_lines(EventFacts("dot", is_op=True, duration_ps=5), 120, 3, BLOCK)[2])
+    op = plain(panel_lines(EventFacts("dot", is_op=True, duration_ps=5), Pen(120, BLOCK), 3)[2])
     assert "n/a FLOP/s" in op
     assert "n/a B/s HBM" in op
-    step = panel_lines(EventFacts("110", duration_ps=5), 120, 3, BLOCK)
+    step = panel_lines(EventFacts("110", duration_ps=5), Pen(120, BLOCK), 3)
     assert "n/a" not in "".join(plain(line) for line in step)
 
 
 def test_a_marked_interval_always_has_its_line() -> None:
     marks = MarkFacts(5_000_000, 2_000_000, "step 7")
     for height in (1, 2, 3, 6):
-        last = plain(panel_lines(FACTS, 120, height, BLOCK, marks)[-1])
+        last = plain(panel_lines(FACTS, Pen(120, BLOCK), height, marks)[-1])
         assert last.startswith(" m…m 3.00000 µs   from 2.00 µs to 5.00 µs of step 7")
-    assert "m again" in plain(panel_lines(FACTS, 120, 4, BLOCK, MarkFacts(5))[-1])
+    assert "m again" in plain(panel_lines(FACTS, Pen(120, BLOCK), 4, MarkFacts(5))[-1])
 
 
 def test_a_rate_above_the_peak_is_a_warning() -> None:
-    spans = [span for line in panel_lines(FACTS, 160, 4, BLOCK) for span in line]
+    spans = [span for line in panel_lines(FACTS, Pen(160, BLOCK), 4) for span in line]
     assert (" 120.0%", "warn") in spans
     assert (" 29.0%", "text") in spans
 
@@ -269,9 +273,10 @@ def test_panes_of_many_sizes(glyphs: Glyphs, request: pytest.FixtureRequest) -> 
         (80, 6, MarkFacts(0, 10**9)),
     ):
         lines.append(f"--- {width} by {height}")
-        lines += [plain(line) + "|" for line in panel_lines(FACTS, width, height, glyphs, marks)]
+        lines += [plain(line) + "|" for line in panel_lines(FACTS, Pen(width, glyphs), height, marks)]
     lines.append("--- nothing")
     lines += [
-        plain(line) + "|" for line in panel_lines(None, 80, 3, glyphs, hint="no event here: . goes to the next one")
+        plain(line) + "|"
+        for line in panel_lines(None, Pen(80, glyphs), 3, hint="no event here: . goes to the next one")
     ]
     check_golden(GOLDEN / f"timeline-panel-{request.node.callspec.id}.txt", "\n".join(lines) + "\n")

@@ -16,6 +16,7 @@ from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import CounterTrack, Timeline
 from tpuprof.parsers.timeline.read.timeline import read_timeline
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, plain
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
 
@@ -53,7 +54,7 @@ def decode() -> Timeline:
 
 def text(page: TimelinePage, width: int, height: int, glyphs: Glyphs = BLOCK) -> str:
     """The tab as text."""
-    return "".join(plain(line).rstrip() + "\n" for line in page.lines(width, height, glyphs))
+    return "".join(plain(line).rstrip() + "\n" for line in page.lines(Pen(width, glyphs), height))
 
 
 @pytest.mark.parametrize(("width", "height", "glyphs"), [(80, 21, BLOCK), (120, 37, BLOCK), (80, 21, ASCII)])
@@ -83,16 +84,16 @@ def test_what_is_read_later_moves_the_opening_and_not_who_went_elsewhere() -> No
     parts = (read_up_to(made, 1), read_up_to(made, 2), made)
     opened, everywhere, zoomed = (TimelinePage(parts[0]) for _ in range(3))
     for page in (opened, everywhere, zoomed):
-        page.lines(120, 37, BLOCK)
+        page.lines(Pen(120, BLOCK), 37)
     everywhere.view.show_all()
     zoomed.view.zoom(2)
     window = zoomed.view.window
     for part in parts[1:]:
         for page in (opened, everywhere, zoomed):
             page.extend(part)
-            page.lines(120, 37, BLOCK)
+            page.lines(Pen(120, BLOCK), 37)
     at_once = TimelinePage(made)
-    assert opened.lines(120, 37, BLOCK) == at_once.lines(120, 37, BLOCK)
+    assert opened.lines(Pen(120, BLOCK), 37) == at_once.lines(Pen(120, BLOCK), 37)
     assert everywhere.view.window == at_once.view.window.whole()
     assert (zoomed.view.window.start_ps, zoomed.view.window.end_ps) == (window.start_ps, window.end_ps)
 

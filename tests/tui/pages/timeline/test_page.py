@@ -11,6 +11,7 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.windows import prepare
 from tpuprof.tui.demo import demo_path
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.timeline.draw import frame as timeline_frame
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
@@ -22,7 +23,7 @@ MOST_BYTES = 32
 def test_an_event_takes_at_most_32_bytes_with_all_that_is_kept_to_draw_it() -> None:
     made = Session(open_logdir(demo_path()).find_run(None)).timeline(with_steps=False)
     prepare(made)
-    TimelinePage(made).lines(160, 50, BLOCK)
+    TimelinePage(made).lines(Pen(160, BLOCK), 50)
     tracks = [one for section in made.sections for one in section.tracks if not one.is_derived and len(one) > 10_000]
     assert len(tracks) == 4
     for one in tracks:
@@ -47,15 +48,15 @@ def test_only_rows_on_the_screen_are_drawn_and_only_when_they_change(monkeypatch
     calls = counted(monkeypatch)
     threads = [track([(0, 0, 5000, 0), (0, 6000, 9000, 1)], name=f"thread {at}") for at in range(2000)]
     page = TimelinePage(timeline(threads))
-    page.lines(120, 40, BLOCK)
+    page.lines(Pen(120, BLOCK), 40)
     assert 0 < len(calls) <= page.view.rows.height
     calls.clear()
     page.view.move_cells(1)
-    page.lines(120, 40, BLOCK)
+    page.lines(Pen(120, BLOCK), 40)
     assert len(calls) <= 1, "the selected slice's row"
     calls.clear()
     page.view.zoom(2)
-    page.lines(120, 40, BLOCK)
+    page.lines(Pen(120, BLOCK), 40)
     assert 0 < len(calls) <= page.view.rows.height
 
 
@@ -63,31 +64,31 @@ def test_only_rows_on_the_screen_are_drawn_and_only_when_they_change(monkeypatch
 def test_a_timeline_shown_section_by_section_is_in_the_end_the_one_shown_at_once(keys: str) -> None:
     made = two_cores()
     parts, at_once = TimelinePage(read_up_to(made, 1)), TimelinePage(made)
-    parts.lines(120, 40, BLOCK)
-    at_once.lines(120, 40, BLOCK)
+    parts.lines(Pen(120, BLOCK), 40)
+    at_once.lines(Pen(120, BLOCK), 40)
     for page in (parts, at_once):
         for key in keys:
             timeline_keys(page.view)[key]()
-        page.lines(120, 40, BLOCK)
+        page.lines(Pen(120, BLOCK), 40)
     for sections in (2, 3):
         parts.extend(read_up_to(made, sections) if sections < 3 else made)
-        assert parts.lines(120, 40, BLOCK) != []
-    assert parts.lines(120, 40, BLOCK) == at_once.lines(120, 40, BLOCK)
-    assert parts.status_line(120, BLOCK) == at_once.status_line(120, BLOCK)
+        assert parts.lines(Pen(120, BLOCK), 40) != []
+    assert parts.lines(Pen(120, BLOCK), 40) == at_once.lines(Pen(120, BLOCK), 40)
+    assert parts.status_line(Pen(120, BLOCK)) == at_once.status_line(Pen(120, BLOCK))
 
 
 def test_what_is_not_read_yet_says_so() -> None:
     made = two_cores()
     page = TimelinePage(read_up_to(made, 1))
-    rows = [plain(line) for line in page.lines(120, 40, BLOCK)]
+    rows = [plain(line) for line in page.lines(Pen(120, BLOCK), 40)]
     (heading,) = (row for row in rows if "Chip 1" in row)
     assert "reading" in heading and "0 tracks" not in heading
-    assert "1 of 3 sections is read" in plain(page.status_line(120, BLOCK))
+    assert "1 of 3 sections is read" in plain(page.status_line(Pen(120, BLOCK)))
     assert page.view.search("fusion").endswith("1 of 3 sections is read")
     total = page.view.matches.total if page.view.matches else 0
     page.extend(made)
     assert page.view.matches is not None and page.view.matches.total == 2 * total
-    assert page.view.so_far == "" and "sections" not in plain(page.status_line(120, BLOCK))
+    assert page.view.so_far == "" and "sections" not in plain(page.status_line(Pen(120, BLOCK)))
 
 
 def test_of_many_cores_the_first_ones_are_open_whenever_they_come() -> None:
@@ -102,8 +103,8 @@ def test_of_many_cores_the_first_ones_are_open_whenever_they_come() -> None:
 def test_a_cursors_step_changes_few_lines() -> None:
     page = TimelinePage(two_cores())
     page.view.move_rows(2)
-    before = page.lines(120, 40, BLOCK)
+    before = page.lines(Pen(120, BLOCK), 40)
     page.view.move_cells(1)
-    after = page.lines(120, 40, BLOCK)
+    after = page.lines(Pen(120, BLOCK), 40)
     changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
     assert 0 < len(changed) <= 6, "the axis, the row, and the pane"

@@ -11,8 +11,9 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.session.diff.model import Diff, MatchedBy, OpChange, OpGroup
 from tpuprof.parsers.session.diff.noise import CONFIDENCE, MOST_BATCHES
 from tpuprof.tui.draw.bars import CLASS_STYLE
-from tpuprof.tui.draw.layout import clean, fit, label_span, labelled, wrap
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
+from tpuprof.tui.draw.layout import clean, label_span
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import CLASS_LETTER, Line
 from tpuprof.tui.pages.commands.diff.changes import HIDING, OF_PHASE, Entry, entries
 from tpuprof.tui.pages.commands.diff.drawing import View, shown
 from tpuprof.tui.pages.commands.diff.verdict import verdict
@@ -30,11 +31,11 @@ _MATCHED: dict[MatchedBy, str] = {
 }
 
 
-def card(diff: Diff, row: Entry, width: int, glyphs: Glyphs) -> list[Line]:
+def card(diff: Diff, row: Entry, pen: Pen) -> list[Line]:
     """Everything about a row."""
     if row.texts is not None:
-        return _setting(row, row.texts, width, glyphs)
-    change, is_ascii, share = row.change, glyphs.is_ascii, relative(row.change)
+        return _setting(row, row.texts, pen)
+    change, is_ascii, share = row.change, pen.glyphs.is_ascii, relative(row.change)
     size = signed(change.delta, row.kind, is_ascii) + (f" ({share})" if share and row.kind != "percent" else "")
     rows = [("change", f"{MARKS[change.mark].word}  {size}")]
     for name, value in (("A", change.before), ("B", change.after)):
@@ -44,38 +45,38 @@ def card(diff: Diff, row: Entry, width: int, glyphs: Glyphs) -> list[Line]:
         rows.append(("per", f"{per_unit(diff)}, on the mean core"))
     if row.note and row.op is None:
         rows.append(("note", row.note))
-    lines = [*wrap(clean(row.name, is_ascii), width, "strong", glyphs), *labelled(rows, width, glyphs, LABEL)]
+    lines = [*pen.wrap(clean(row.name, is_ascii), "strong"), *pen.labelled(rows, LABEL)]
     if row.group is not None:
-        lines += _clones(diff, row.group, width, glyphs)
-    return lines if row.op is None else lines + _op(diff, row.op, width, glyphs)
+        lines += _clones(diff, row.group, pen)
+    return lines if row.op is None else lines + _op(diff, row.op, pen)
 
 
-def _setting(row: Entry, texts: tuple[str | None, str | None], width: int, glyphs: Glyphs) -> list[Line]:
+def _setting(row: Entry, texts: tuple[str | None, str | None], pen: Pen) -> list[Line]:
     """A setting with its whole values."""
     rows = [("change", MARKS[row.change.mark].word), ("kind", row.note)]
-    rows += [(side, clean(text or "not told", glyphs.is_ascii)) for side, text in zip("AB", texts, strict=True)]
-    return [*wrap(clean(row.name, glyphs.is_ascii), width, "strong", glyphs), *labelled(rows, width, glyphs, LABEL)]
+    rows += [(side, clean(text or "not told", pen.glyphs.is_ascii)) for side, text in zip("AB", texts, strict=True)]
+    return [*pen.wrap(clean(row.name, pen.glyphs.is_ascii), "strong"), *pen.labelled(rows, LABEL)]
 
 
-def _clones(diff: Diff, group: OpGroup, width: int, glyphs: Glyphs) -> list[Line]:
+def _clones(diff: Diff, group: OpGroup, pen: Pen) -> list[Line]:
     """Which ops a group adds up, those with the largest changes, and whose texts are below."""
     changes = [diff.ops[number] for number in group.members]
     counts = Counter(MARKS[op.time.mark].word for op in changes)
     words = ", ".join(f"{number:,} {word}" for word, number in counts.most_common())
     rows = [("clones", f"{len(changes):,}, each by itself: {words}; texts are those of one of them")]
     for number, op in enumerate(changes[:_MOST_CLONES]):
-        size = f"{signed(op.time.delta, 'time', glyphs.is_ascii)} {relative(op.time)}".rstrip()
-        rows.append(("" if number else "largest", f"{size}  {clean(op.name, glyphs.is_ascii)}"))
-    return labelled(rows, width, glyphs, LABEL)
+        size = f"{signed(op.time.delta, 'time', pen.glyphs.is_ascii)} {relative(op.time)}".rstrip()
+        rows.append(("" if number else "largest", f"{size}  {clean(op.name, pen.glyphs.is_ascii)}"))
+    return pen.labelled(rows, LABEL)
 
 
-def _op(diff: Diff, op: OpChange, width: int, glyphs: Glyphs) -> list[Line]:
-    is_ascii = glyphs.is_ascii
+def _op(diff: Diff, op: OpChange, pen: Pen) -> list[Line]:
+    is_ascii = pen.glyphs.is_ascii
     category = clean(op.category or "category unknown", is_ascii)
-    words = f"{category} {glyphs.dot} {op.op_class} {glyphs.dot} {clean(op.program, is_ascii)}"
-    head = fit([(f"{CLASS_LETTER[op.op_class]} ", CLASS_STYLE[op.op_class]), (words, "dim")], width, glyphs)
+    words = f"{category} {pen.glyphs.dot} {op.op_class} {pen.glyphs.dot} {clean(op.program, is_ascii)}"
+    head = pen.fit([(f"{CLASS_LETTER[op.op_class]} ", CLASS_STYLE[op.op_class]), (words, "dim")])
     known = [f"{value:.6g}" for value in (op.count.before, op.count.after) if value is not None]
-    number = known[0] if len(set(known)) == 1 else f" {glyphs.arrow} ".join(known)
+    number = known[0] if len(set(known)) == 1 else f" {pen.glyphs.arrow} ".join(known)
     rows = [("runs", f"{number} {'time' if number == '1' else 'times'} {per_unit(diff)}")]
     if op.old_name:
         rows.append(("in A", clean(op.old_name, is_ascii)))
@@ -86,9 +87,9 @@ def _op(diff: Diff, op: OpChange, width: int, glyphs: Glyphs) -> list[Line]:
     if op.framework_op:
         rows.append(("op", clean(op.framework_op, is_ascii)))
     rows += [(f"source{label}", text) for label, text in _of_both(diff, op, _source)]
-    lines = [head, *labelled(rows, width, glyphs, LABEL)]
+    lines = [head, *pen.labelled(rows, LABEL)]
     for label, text in _of_both(diff, op, OpTable.expression):
-        lines += [fit([], width, glyphs), *labelled([(f"HLO{label}", text)], width, glyphs, LABEL)]
+        lines += [pen.fit([]), *pen.labelled([(f"HLO{label}", text)], LABEL)]
     return lines
 
 
@@ -186,28 +187,28 @@ def foot_keys(view: View, is_alone: bool, has_clones: bool = False, has_phases: 
     return [*keys, ("q", "quit" if is_alone else "back")]
 
 
-def help_lines(diff: Diff, is_alone: bool, width: int, glyphs: Glyphs) -> list[Line]:
+def help_lines(diff: Diff, is_alone: bool, pen: Pen) -> list[Line]:
     """The keys, what the figures mean, and what is unknown."""
 
     def heading(title: str) -> Line:
-        return fit([(title, "title")], width, glyphs)
+        return pen.fit([(title, "title")])
 
-    blank = fit([], width, glyphs)
+    blank = pen.fit([])
     lines = [heading("Keys")]
     for keys, words in (*_KEYS, ("q", "Quit" if is_alone else "Back")):
-        lines.append(fit([label_span(keys, 21, "key"), (words, "text")], width, glyphs))
+        lines.append(pen.fit([label_span(keys, 21, "key"), (words, "text")]))
     lines += [blank, heading("What the figures mean")]
     for words in _MEANING:
-        lines += wrap(words, width, "text", glyphs)
+        lines += pen.wrap(words, "text")
     notes = [(name, note) for name, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
     if notes or diff.warnings:
         lines += [blank, heading("Notes")]
         for sentence in diff.warnings:
-            lines += wrap(sentence, width, "text", glyphs, [("! ", "warn")])
+            lines += pen.wrap(sentence, "text", [("! ", "warn")])
         for name, note in notes:
-            lines += wrap(note, width, "text", glyphs, [(f"{name} ", "dim")])
+            lines += pen.wrap(note, "text", [(f"{name} ", "dim")])
     if diff.unknown:
         lines += [blank, heading("What is not known")]
         for key, why in diff.unknown.items():
-            lines += wrap(why, width, "text", glyphs, [(f"{key}: ", "dim")])
+            lines += pen.wrap(why, "text", [(f"{key}: ", "dim")])
     return lines

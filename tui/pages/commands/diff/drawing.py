@@ -19,13 +19,10 @@ from tpuprof.tui.draw.layout import (
     clean,
     cut,
     cut_middle,
-    fit,
-    note_lines,
-    rule,
     shown_top,
-    wrap,
 )
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.diff.changes import (
     HIDING,
@@ -70,114 +67,113 @@ class View:
     phase: str = ""
 
 
-def head_line(diff: Diff, width: int, glyphs: Glyphs) -> Line:
+def head_line(diff: Diff, pen: Pen) -> Line:
     """Both runs' names."""
-    lead = " tpuprof-tui  DIFF  " if width >= NARROW else " DIFF  "
-    tail = glyphs.keyed("`?` help ")
-    room = width - len(lead) - len(tail) - 8
-    names = [clean(side.name, glyphs.is_ascii) for side in (diff.before, diff.after)]
+    lead = " tpuprof-tui  DIFF  " if pen.width >= NARROW else " DIFF  "
+    tail = pen.glyphs.keyed("`?` help ")
+    room = pen.width - len(lead) - len(tail) - 8
+    names = [clean(side.name, pen.glyphs.is_ascii) for side in (diff.before, diff.after)]
     if len(names[0]) + len(names[1]) > room:
-        names = [cut_middle(name, max(6, room // 2), glyphs) for name in names]
-    spans: list[Span] = [(lead, "dim"), ("A ", "key"), (names[0], "strong"), (f" {glyphs.arrow} ", "dim")]
+        names = [cut_middle(name, max(6, room // 2), pen.glyphs) for name in names]
+    spans: list[Span] = [(lead, "dim"), ("A ", "key"), (names[0], "strong"), (f" {pen.glyphs.arrow} ", "dim")]
     spans += [("B ", "key"), (names[1], "strong")]
-    gap = width - line_width(tuple(spans)) - len(tail)
-    return fit([*spans, (" " * max(0, gap), "text"), (tail, "dim")], width, glyphs)
+    gap = pen.width - line_width(tuple(spans)) - len(tail)
+    return pen.fit([*spans, (" " * max(0, gap), "text"), (tail, "dim")])
 
 
-def verdict_lines(diff: Diff, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
+def verdict_lines(diff: Diff, pen: Pen, most: int | None = None) -> list[Line]:
     """The verdict in a word and a sentence; at most so many lines."""
     look = MARKS[headline_mark(diff)]
     badge: Span = (f" {look.headline.upper()} ", look.headline_style)
     if diff.different:
         badge = (" DIFFERENT ", "warn")
-    lines = wrap(verdict(diff, glyphs.is_ascii), width, "text", glyphs, [badge], 1)
+    lines = pen.wrap(verdict(diff, pen.glyphs.is_ascii), "text", [badge], 1)
     if most is not None and len(lines) > most:
         last = "".join(text for text, _ in lines[most - 1]).rstrip()
-        lines = [*lines[: most - 1], fit([(cut(f"{last} ...", width, glyphs), "text")], width, glyphs)]
+        lines = [*lines[: most - 1], pen.fit([(cut(f"{last} ...", pen.width, pen.glyphs), "text")])]
     return lines
 
 
-def sides_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
+def sides_lines(diff: Diff, pen: Pen) -> list[Line]:
     """What each run is: steps, cores, device."""
     lines = []
     for name, side in zip("AB", (diff.before, diff.after), strict=True):
-        words = [clean(side.device_type or "no device", glyphs.is_ascii), counted(side.core_count, "core")]
+        words = [clean(side.device_type or "no device", pen.glyphs.is_ascii), counted(side.core_count, "core")]
         words.append(counted(len(side.hosts), "host"))
         words.append(counted(len(side.step_ps), "step") if side.step_ps else "steps unknown")
         if side.odd_count:
             words.append(f"{side.odd_count} of them odd, left out")
-        run = cut_middle(clean(side.name, glyphs.is_ascii), max(12, width // 3), glyphs)
+        run = cut_middle(clean(side.name, pen.glyphs.is_ascii), max(12, pen.width // 3), pen.glyphs)
         spans: list[Span] = [(f" {name} ", "key"), (run, "strong"), (f"  {', '.join(words)}  ", "dim")]
-        lines.append(fit([*spans, (" SIMULATED " * side.simulated, "badge")], width, glyphs))
+        lines.append(pen.fit([*spans, (" SIMULATED " * side.simulated, "badge")]))
     return lines
 
 
-def view_line(view: View, width: int, glyphs: Glyphs) -> Line:
+def view_line(view: View, pen: Pen) -> Line:
     """The views by number, the one that shows in brackets."""
-    titles = VIEW_TITLES if width >= _ALL_TITLES else _SHORT_TITLES
+    titles = VIEW_TITLES if pen.width >= _ALL_TITLES else _SHORT_TITLES
     spans: list[Span] = [(" ", "text")]
-    gap: list[Span] = [(" ", "text")] if width >= _GAPS else []
+    gap: list[Span] = [(" ", "text")] if pen.width >= _GAPS else []
     for number, name in enumerate(VIEWS, 1):
-        title = titles[name] if width >= NARROW else titles[name][:4].rstrip(".")
+        title = titles[name] if pen.width >= NARROW else titles[name][:4].rstrip(".")
         if name == view.name:
             spans += [(f"[{number} {title}]", "title"), *gap]
         else:
             spans += [(f" {number}", "key"), (f" {title} ", "dim"), *gap]
-    return fit(spans, width, glyphs)
+    return pen.fit(spans)
 
 
-def apart_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
+def apart_lines(diff: Diff, pen: Pen) -> list[Line]:
     """A line of the kinds of ops that one run alone has, and one of how each program changed by itself."""
     lines = []
     kinds = [
-        f"{word} {clean(', '.join(names), glyphs.is_ascii)}"
+        f"{word} {clean(', '.join(names), pen.glyphs.is_ascii)}"
         for word, mark in (("new", "new"), ("gone", "gone"))
         if (names := list(dict.fromkeys(kind.name for kind in diff.kinds if kind.time.mark == mark)))
     ]
     if kinds:
-        lines.append(
-            fit([(" kinds of ops ", "dim"), (cut("; ".join(kinds), width - 15, glyphs), "warn")], width, glyphs)
-        )
+        lines.append(pen.fit([(" kinds of ops ", "dim"), (cut("; ".join(kinds), pen.width - 15, pen.glyphs), "warn")]))
     if len(diff.phases) > 1 and not diff.different:
         spans: list[Span] = [(" a run of ", "dim")]
         for phase in diff.phases:
             words = f"{MARKS[phase.time.mark].word} {relative(phase.time)}".strip()
-            spans += [(f"{clean(phase.name, glyphs.is_ascii)} ", "text"), (f"{words}  ", MARKS[phase.time.mark].style)]
-        lines.append(fit(spans, width, glyphs))
+            spans += [
+                (f"{clean(phase.name, pen.glyphs.is_ascii)} ", "text"),
+                (f"{words}  ", MARKS[phase.time.mark].style),
+            ]
+        lines.append(pen.fit(spans))
     return lines
 
 
-def compose(
-    diff: Diff, view: View, rows: tuple[Entry, ...], total: int, width: int, height: int, glyphs: Glyphs
-) -> Composed:
+def compose(diff: Diff, view: View, rows: tuple[Entry, ...], total: int, pen: Pen, height: int) -> Composed:
     """The page below the header line.
 
     Args:
         rows: those of the view that show, in order.
         total: rows of the view with those that are hidden.
     """
-    lines = verdict_lines(diff, width, glyphs, None if height >= TALL else 3 if height > LOW or width < NARROW else 2)
+    lines = verdict_lines(diff, pen, None if height >= TALL else 3 if height > LOW or pen.width < NARROW else 2)
     if height > LOW:
-        lines += sides_lines(diff, width, glyphs) + apart_lines(diff, width, glyphs)
-    cautions = note_lines(diff.warnings, (), width, glyphs)
+        lines += sides_lines(diff, pen) + apart_lines(diff, pen)
+    cautions = pen.notes(diff.warnings, ())
     lines += cautions if height >= TALL else cautions[: 2 if height > LOW else 1]
-    lines += [view_line(view, width, glyphs), _table_rule(diff, view, len(rows), total, width, glyphs)]
+    lines += [view_line(view, pen), _table_rule(diff, view, len(rows), total, pen)]
     if view.name == "steps":
-        body = steps_lines(diff, width, glyphs)
+        body = steps_lines(diff, pen)
         room = max(1, height - len(lines))
         first = max(0, min(view.first, len(body) - room))
         return Composed(tuple(lines + body[first : first + room]), -1, first, room)
     room = max(1, height - len(lines) - 1)
     first = shown_top(view.cursor, view.first, room, len(rows))
     if not rows:
-        lines += wrap(_nothing(diff, view, total), width, "dim", glyphs, [(" ", "dim")])
+        lines += pen.wrap(_nothing(diff, view, total), "dim", [(" ", "dim")])
         return Composed(tuple(lines), -1, 0, room)
-    table = table_lines(rows, width, glyphs, view.cursor, view.sort, first, room)
-    remarks = remark_lines(diff, view.name, width, glyphs)[: max(0, room - len(rows))]
+    table = table_lines(rows, pen, view.cursor, view.sort, first, room)
+    remarks = remark_lines(diff, view.name, pen)[: max(0, room - len(rows))]
     return Composed((*lines, *table, *remarks), len(lines) + 1, first, room)
 
 
-def remark_lines(diff: Diff, name: ViewName, width: int, glyphs: Glyphs) -> list[Line]:
+def remark_lines(diff: Diff, name: ViewName, pen: Pen) -> list[Line]:
     """What is below a table: why memory or settings are unknown, and where the ops of phases are from."""
     problems = [("", module.problem) for module in diff.modules if module.problem and name == "memory"]
     if name == "setup" and "settings" in diff.unknown:
@@ -188,22 +184,22 @@ def remark_lines(diff: Diff, name: ViewName, width: int, glyphs: Glyphs) -> list
         problems += [("", f"{examples(late)}: {where}")] if late else []
         renamed = [f"{phase.name} is {phase.old_name} in A" for phase in diff.phases if phase.old_name]
         problems += [("", f"{examples(renamed)}: most of its ops were found there")] if renamed else []
-    return note_lines((), problems, width, glyphs, between="")
+    return pen.notes((), problems, between="")
 
 
-def _table_rule(diff: Diff, view: View, count: int, total: int, width: int, glyphs: Glyphs) -> Line:
+def _table_rule(diff: Diff, view: View, count: int, total: int, pen: Pen) -> Line:
     if view.name == "steps":
-        return rule("Step times", width, glyphs)
+        return pen.rule("Step times")
     words = f"{count:,} of {total:,}" if count < total else f"{total:,}"
     if view.words:
-        words += f" with {clean(view.words, glyphs.is_ascii)}"
+        words += f" with {clean(view.words, pen.glyphs.is_ascii)}"
     if view.hides_same and count < total:
-        words += glyphs.keyed(", same hidden (`i`)")
+        words += pen.glyphs.keyed(", same hidden (`i`)")
     if view.name == "ops" and has_clones(part_of(diff, view.name, view.phase)):
-        words += glyphs.keyed(", clones apart (`b`)" if view.apart else ", clones together (`b`)")
-    if view.name in HIDING and view.name != "setup" and width >= 100:
+        words += pen.glyphs.keyed(", clones apart (`b`)" if view.apart else ", clones together (`b`)")
+    if view.name in HIDING and view.name != "setup" and pen.width >= 100:
         words += f", by {SORT_WORDS[view.sort]}"
-    return rule(table_title(part_of(diff, view.name, view.phase), view.name), width, glyphs, words)
+    return pen.rule(table_title(part_of(diff, view.name, view.phase), view.name), words)
 
 
 def table_title(diff: Diff, name: ViewName) -> str:
@@ -271,13 +267,7 @@ _ORDERS: dict[Sort, Callable[[Change], Any]] = {
 
 
 def table_lines(
-    rows: Sequence[Entry],
-    width: int,
-    glyphs: Glyphs,
-    cursor: int = -1,
-    sort: Sort = "change",
-    first: int = 0,
-    room: int | None = None,
+    rows: Sequence[Entry], pen: Pen, cursor: int = -1, sort: Sort = "change", first: int = 0, room: int | None = None
 ) -> list[Line]:
     """Headings and rows.
 
@@ -287,11 +277,11 @@ def table_lines(
         room: how many rows fit; None for all.
     """
     last = len(rows) if room is None else min(len(rows), first + room)
-    columns = chosen_columns(screen_columns(CHANGES, rows, glyphs, _looks(rows, width)), width)
+    columns = chosen_columns(screen_columns(CHANGES, rows, pen.glyphs, _looks(rows, pen.width)), pen.width)
     key = {"slower": "change", "faster": "change"}.get(sort, sort)
     is_sorted = is_sortable(rows)
-    lines = [header_line(columns, width, glyphs, key if is_sorted else "", sort not in ("faster", "name"))]
-    return lines + row_lines(columns, range(first, last), cursor, width, glyphs)
+    lines = [header_line(columns, pen, key if is_sorted else "", sort not in ("faster", "name"))]
+    return lines + row_lines(columns, range(first, last), cursor, pen)
 
 
 def _looks(rows: Sequence[Entry], width: int) -> dict[str, Mapping[str, Any]]:
@@ -325,42 +315,42 @@ _REACH = 0.25
 """Of the typical steps' range, what the distribution shows beyond it on either side."""
 
 
-def steps_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
+def steps_lines(diff: Diff, pen: Pen) -> list[Line]:
     """Everything on steps; one sentence where they are unknown."""
     if diff.steps is None:
-        return wrap(diff.unknown.get("steps", "steps are unknown"), width, "dim", glyphs, [(" ", "dim")])
-    lines = figure_lines(diff, width, glyphs)
-    lines += [fit([], width, glyphs), rule("Step by step", width, glyphs, "from 0 to the longest")]
+        return pen.wrap(diff.unknown.get("steps", "steps are unknown"), "dim", [(" ", "dim")])
+    lines = figure_lines(diff, pen)
+    lines += [pen.fit([]), pen.rule("Step by step", "from 0 to the longest")]
     longest = max((*diff.before.step_ps, *diff.after.step_ps, 1))
     for name, side in zip("AB", (diff.before, diff.after), strict=True):
-        lines.append(_spark(name, side, longest, width, glyphs))
-    lines += [fit([], width, glyphs), rule("How long steps take", width, glyphs)]
-    return lines + histogram_lines(diff, width, glyphs)
+        lines.append(_spark(name, side, longest, pen))
+    lines += [pen.fit([]), pen.rule("How long steps take")]
+    return lines + histogram_lines(diff, pen)
 
 
-def figure_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
+def figure_lines(diff: Diff, pen: Pen) -> list[Line]:
     """Typical, median, mean, shortest and longest step."""
     if diff.steps is None:
         return []
-    lines = [fit([(f" {'':<9}{'A':>9} {'B':>9} {'change':>10} {'':>7} {'noise':>7}", "dim")], width, glyphs)]
+    lines = [pen.fit([(f" {'':<9}{'A':>9} {'B':>9} {'change':>10} {'':>7} {'noise':>7}", "dim")])]
     for row in step_changes(diff):
         change, look = row.change, MARKS[row.change.mark]
-        before, after = duration(change.before, glyphs.is_ascii, 4), duration(change.after, glyphs.is_ascii, 4)
+        before, after = duration(change.before, pen.glyphs.is_ascii, 4), duration(change.after, pen.glyphs.is_ascii, 4)
         times = f" {row.name:<9}{before:>9} {after:>9}"
         spans: list[Span] = [(times, "strong" if row.name == "typical" else "text")]
-        spans.append((f" {signed(change.delta, 'time', glyphs.is_ascii):>10} {relative(change):>7}", look.style))
+        spans.append((f" {signed(change.delta, 'time', pen.glyphs.is_ascii):>10} {relative(change):>7}", look.style))
         if change.noise is not None:
-            word = f" {look.word}" if width >= _NARROW else ""
-            spans += [(f" {noise_words(change, glyphs.is_ascii):>7}", "dim"), (word, look.style)]
-        lines.append(fit(spans, width, glyphs))
+            word = f" {look.word}" if pen.width >= _NARROW else ""
+            spans += [(f" {noise_words(change, pen.glyphs.is_ascii):>7}", "dim"), (word, look.style)]
+        lines.append(pen.fit(spans))
     numbers = f"{'steps':<9}{len(diff.before.step_ps):>9,} {len(diff.after.step_ps):>9,}"
     odd = f"   odd, not typical: {diff.before.odd_count} and {diff.after.odd_count}"
-    return [*lines, fit([(f" {numbers}", "text"), (odd, "dim")], width, glyphs)]
+    return [*lines, pen.fit([(f" {numbers}", "text"), (odd, "dim")])]
 
 
-def _spark(name: str, side: Side, longest: int, width: int, glyphs: Glyphs) -> Line:
+def _spark(name: str, side: Side, longest: int, pen: Pen) -> Line:
     """A run's steps in order, one column each, or the longest of several where there are more than columns."""
-    room = max(8, width - _LABEL - 2 - 24)
+    room = max(8, pen.width - _LABEL - 2 - 24)
     values = np.array(side.step_ps, np.float64)
     typical = np.array(side.typical, np.bool_)
     cells = min(len(values), room)
@@ -370,19 +360,19 @@ def _spark(name: str, side: Side, longest: int, width: int, glyphs: Glyphs) -> L
     np.logical_or.at(odd, index, ~typical)
     spans: list[Span] = [(f" {name:<{_LABEL - 2}} ", "dim")]
     for height, is_odd in zip(heights.tolist(), odd.tolist(), strict=True):
-        spans.append((glyphs.column[max(1, round(8 * height / longest))], "warn" if is_odd else "busy"))
+        spans.append((pen.glyphs.column[max(1, round(8 * height / longest))], "warn" if is_odd else "busy"))
     words = f"  {counted(len(values), 'step')}"
-    return fit([*spans, (words + (f", {side.odd_count} odd" if side.odd_count else ""), "dim")], width, glyphs)
+    return pen.fit([*spans, (words + (f", {side.odd_count} odd" if side.odd_count else ""), "dim")])
 
 
-def histogram_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
+def histogram_lines(diff: Diff, pen: Pen) -> list[Line]:
     """Two rows over one axis: how many steps of each run take how long; outside of it, how many lie beyond."""
     sides = (diff.before, diff.after)
     usual = [np.array(side.step_ps, np.float64)[np.array(side.typical, np.bool_)] for side in sides]
     low, high = min(part.min() for part in usual), max(part.max() for part in usual)
     margin = max(_REACH * (high - low), 0.005 * high)
     low, high = max(0.0, low - margin), high + margin
-    room = max(8, width - _LABEL - 14)
+    room = max(8, pen.width - _LABEL - 14)
     lines = []
     for name, side in zip("AB", sides, strict=True):
         values = np.array(side.step_ps, np.float64)
@@ -390,12 +380,12 @@ def histogram_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
         most = max(1, int(counts[1:-1].max()))
         eighths = [max(1, round(8 * number / most)) if number else 0 for number in counts[1:-1].tolist()]
         beyond = [f"{int(counts[index])} {word}" for index, word in ((0, "below"), (-1, "above")) if counts[index]]
-        cells = "".join(glyphs.column[height] for height in eighths)
+        cells = "".join(pen.glyphs.column[height] for height in eighths)
         spans: list[Span] = [(f" {name:<{_LABEL - 2}} ", "dim"), (cells, "busy"), (f"  {', '.join(beyond)}", "warn")]
-        lines.append(fit(spans, width, glyphs))
-    first, last = duration(low, glyphs.is_ascii, 4), duration(high, glyphs.is_ascii, 4)
+        lines.append(pen.fit(spans))
+    first, last = duration(low, pen.glyphs.is_ascii, 4), duration(high, pen.glyphs.is_ascii, 4)
     gap = " " * max(1, room - len(first) - len(last))
-    return [*lines, fit([(" " * _LABEL + first + gap + last, "dim")], width, glyphs)]
+    return [*lines, pen.fit([(" " * _LABEL + first + gap + last, "dim")])]
 
 
 def _bins(values: np.ndarray, low: float, high: float, room: int) -> np.ndarray:

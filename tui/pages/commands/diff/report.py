@@ -15,8 +15,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression
-from tpuprof.tui.draw.layout import fit, note_lines, rule, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.diff import drawing, fields
 from tpuprof.tui.pages.commands.diff.changes import (
     HIDING,
@@ -182,30 +182,30 @@ def text(content: Judged, look: Look, limit: int) -> str:
     """The whole comparison; at most `limit` of the ops that changed, 0 for all."""
     diff = content.diff
 
-    def lines(width: int, glyphs: Glyphs) -> list[Line]:
-        lines = drawing.verdict_lines(diff, width, glyphs)
-        lines += drawing.sides_lines(diff, width, glyphs) + note_lines(diff.warnings, (), width, glyphs)
+    def lines(pen: Pen) -> list[Line]:
+        lines = drawing.verdict_lines(diff, pen)
+        lines += drawing.sides_lines(diff, pen) + pen.notes(diff.warnings, ())
         if diff.steps is not None:
-            lines += [rule("Steps", width, glyphs), *drawing.figure_lines(diff, width, glyphs)]
-            lines += drawing.histogram_lines(diff, width, glyphs)
+            lines += [pen.rule("Steps"), *drawing.figure_lines(diff, pen)]
+            lines += drawing.histogram_lines(diff, pen)
         for name in _TABLES:
-            lines += _table(diff, name, width, glyphs, limit)
+            lines += _table(diff, name, pen, limit)
             for phase in diff.phases if name == "phases" and len(diff.phases) > 1 else ():
-                lines += _table(phase.ops, "ops", width, glyphs, limit or MOST_OPS)
+                lines += _table(phase.ops, "ops", pen, limit or MOST_OPS)
         notes = [(letter, note) for letter, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
         if notes or diff.unknown:
-            lines.append(rule("Notes, and what the profiles cannot tell", width, glyphs))
+            lines.append(pen.rule("Notes, and what the profiles cannot tell"))
             for letter, note in notes:
-                lines += wrap(note, width, "text", glyphs, [(f" {letter} ", "warn")])
+                lines += pen.wrap(note, "text", [(f" {letter} ", "warn")])
             for key, why in diff.unknown.items():
-                lines += wrap(f"{key}: {why}", width, "dim", glyphs, [(" ? ", "dim")])
+                lines += pen.wrap(f"{key}: {why}", "dim", [(" ? ", "dim")])
         return lines
 
     title = f"{diff.before.name} {look.glyphs.arrow} {diff.after.name}"
     return titled_text(title, "B compared with A", lines, look)
 
 
-def _table(diff: Diff, name: ViewName, width: int, glyphs: Glyphs, limit: int) -> list[Line]:
+def _table(diff: Diff, name: ViewName, pen: Pen, limit: int) -> list[Line]:
     """A table under its heading: of ops and categories only what changed; none at all for an empty one."""
     every = entries(diff, name)
     if not every:
@@ -217,10 +217,10 @@ def _table(diff: Diff, name: ViewName, width: int, glyphs: Glyphs, limit: int) -
     words += [f"{len(every) - len(rows):,} {same}"] if len(rows) < len(every) else []
     words += ["clones are one row"] if name == "ops" and has_clones(diff) else []
     of_phase = f"Ops, {per_unit(diff)}" if diff.basis == "module run" and name == "ops" else ""
-    title = rule(of_phase or _TITLES.get(name) or drawing.table_title(diff, name), width, glyphs, ", ".join(words))
+    title = pen.rule(of_phase or _TITLES.get(name) or drawing.table_title(diff, name), ", ".join(words))
     if not kept:
-        return [title, fit([(" none changed", "dim")], width, glyphs)]
-    return [title, *drawing.table_lines(kept, width, glyphs), *drawing.remark_lines(diff, name, width, glyphs)]
+        return [title, pen.fit([(" none changed", "dim")])]
+    return [title, *drawing.table_lines(kept, pen), *drawing.remark_lines(diff, name, pen)]
 
 
 REPORT = CommandReport(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.session.diff.model import Diff, OpChange
 from tpuprof.tui.draw.layout import Composed
-from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.commands.diff.changes import (
     HIDING,
     OF_PHASE,
@@ -77,13 +77,13 @@ class DiffScreen(PageScreen[Entry]):
         hides = view.hides_same and view.name in HIDING
         return self.kept(key, lambda: shown(self.all_rows, view.sort, view.words, hides))
 
-    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+    def head_line(self, pen: Pen) -> AnyLine:
         """The two runs."""
-        return drawn_head(self.diff, width, glyphs)
+        return drawn_head(self.diff, pen)
 
-    def compose_page(self, width: int, height: int, glyphs: Glyphs) -> Composed:
+    def compose_page(self, pen: Pen, height: int) -> Composed:
         """The verdict and the view."""
-        return compose(self.diff, self.view, self.rows, len(self.all_rows), width, height, glyphs)
+        return compose(self.diff, self.view, self.rows, len(self.all_rows), pen, height)
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:
         """The keys of the view."""

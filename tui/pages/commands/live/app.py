@@ -15,7 +15,7 @@ from textual import work
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.capture.runtime_metrics import Device, Reading, headline
 from tpuprof.tui.draw.layout import Composed
-from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.commands.live.drawing import View, compose, head_line, help_lines
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
@@ -79,13 +79,13 @@ class LiveScreen(PageScreen[Device]):
             self._shown = tuple(self.readings)
             self.redraw()
 
-    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+    def head_line(self, pen: Pen) -> AnyLine:
         """Who is asked, and how often."""
-        return head_line(self.addresses, self.every_seconds, self.view, width, glyphs)
+        return head_line(self.addresses, self.every_seconds, self.view, pen)
 
-    def compose_page(self, width: int, height: int, glyphs: Glyphs) -> Composed:
+    def compose_page(self, pen: Pen, height: int) -> Composed:
         """The answer, the devices and the last minutes."""
-        return compose(self._shown, self.problem, self.view, width, height, glyphs)
+        return compose(self._shown, self.problem, self.view, pen, height)
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:
         """The keys."""

@@ -17,7 +17,8 @@ from tpuprof.parsers.capture.runtime_metrics import (
 )
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import duration, local_minute
-from tpuprof.tui.draw.layout import Composed, clean, fit, labelled, rule, shown_top, wrap
+from tpuprof.tui.draw.layout import Composed, clean, shown_top
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 
 UNKNOWN = "n/a"
@@ -50,15 +51,15 @@ class View:
     words: str = ""
 
 
-def head_line(addresses: Sequence[str], every_seconds: float, view: View, width: int, glyphs: Glyphs) -> Line:
+def head_line(addresses: Sequence[str], every_seconds: float, view: View, pen: Pen) -> Line:
     """Who is asked, and how often."""
     state = "paused" if view.is_paused else f"every {every_seconds:g} s"
     where = addresses[0] if len(addresses) == 1 else f"{addresses[0]} and {counted(len(addresses) - 1, 'other')}"
-    parts: list[Span] = [(" Live", "strong"), (f" {glyphs.dot} {clean(where, glyphs.is_ascii)}", "text")]
-    return fit([*parts, (f" {glyphs.dot} {state}", "warn" if view.is_paused else "dim")], width, glyphs)
+    parts: list[Span] = [(" Live", "strong"), (f" {pen.glyphs.dot} {clean(where, pen.glyphs.is_ascii)}", "text")]
+    return pen.fit([*parts, (f" {pen.glyphs.dot} {state}", "warn" if view.is_paused else "dim")])
 
 
-def compose(readings: Sequence[Reading], problem: str, view: View, width: int, height: int, glyphs: Glyphs) -> Composed:
+def compose(readings: Sequence[Reading], problem: str, view: View, pen: Pen, height: int) -> Composed:
     """The page.
 
     Args:
@@ -67,15 +68,15 @@ def compose(readings: Sequence[Reading], problem: str, view: View, width: int, h
     """
     if not readings:
         text = problem or "asking the runtime for its metrics"
-        return Composed(tuple(wrap(text, width, "warn" if problem else "dim", glyphs, _INDENT)), -1, 0, 0)
+        return Composed(tuple(pen.wrap(text, "warn" if problem else "dim", _INDENT)), -1, 0, 0)
     last = readings[-1]
-    lines = wrap(headline(last), width, "strong", glyphs, _INDENT)
+    lines = pen.wrap(headline(last), "strong", _INDENT)
     for address, reason in list(last.silent.items())[:3]:
-        lines.append(fit([(f" {clean(address, glyphs.is_ascii)}: {reason}", "warn")], width, glyphs))
+        lines.append(pen.fit([(f" {clean(address, pen.glyphs.is_ascii)}: {reason}", "warn")]))
     if problem:
-        lines.append(fit([(f" No newer figures: {problem}", "warn")], width, glyphs))
-    lines.append(fit([(_titles(width), "dim")], width, glyphs))
-    below = _below(readings, view, width, glyphs)
+        lines.append(pen.fit([(f" No newer figures: {problem}", "warn")]))
+    lines.append(pen.fit([(_titles(pen.width), "dim")]))
+    below = _below(readings, view, pen)
     room = max(1, height - len(lines) - len(below))
     first = shown_top(view.cursor, view.first, room, len(last.devices))
     begin, late = len(lines), late_chips(last)
@@ -83,11 +84,11 @@ def compose(readings: Sequence[Reading], problem: str, view: View, width: int, h
     for place in range(first, min(first + room, len(last.devices))):
         device = last.devices[place]
         before = _history(readings, device)
-        spans = _row(device, before, device in late, several, width, glyphs)
-        mark: Span = (f"{glyphs.mark} ", "mark") if place == view.cursor else ("  ", "text")
-        lines.append(fit([mark, *spans], width, glyphs))
+        spans = _row(device, before, device in late, several, pen)
+        mark: Span = (f"{pen.glyphs.mark} ", "mark") if place == view.cursor else ("  ", "text")
+        lines.append(pen.fit([mark, *spans]))
     rest = max(0, height - len(lines) - len(below))
-    lines += [fit([], width, glyphs)] * rest if rest and len(last.devices) <= room else []
+    lines += [pen.fit([])] * rest if rest and len(last.devices) <= room else []
     return Composed((*lines, *below), begin if last.devices else -1, first, room)
 
 
@@ -106,19 +107,17 @@ def _history(readings: Sequence[Reading], device: Device) -> list[Device | None]
     return found
 
 
-def _row(
-    device: Device, before: Sequence[Device | None], is_late: bool, several: bool, width: int, glyphs: Glyphs
-) -> list[Span]:
+def _row(device: Device, before: Sequence[Device | None], is_late: bool, several: bool, pen: Pen) -> list[Span]:
     name = f"{device.address.rpartition(':')[2]}:{device.id}" if several else f"{device.id}"
     duty, share, rate = device.duty_percent, hbm_share(device), device.bandwidth_percent
     duties = [None if each is None else each.duty_percent for each in before]
     rates = [None if each is None else each.bandwidth_percent for each in before]
     spans: list[Span] = [
         (f"{name:<7}", "strong" if is_late else "text"),
-        (sparkline(duties, _SPARKS, glyphs), "class.compute"),
+        (sparkline(duties, _SPARKS, pen.glyphs), "class.compute"),
         (f" {_percent(duty):>4} ", "warn" if is_late else "text"),
     ]
-    filled, empty = small_bar(share or 0.0, _BAR, glyphs)
+    filled, empty = small_bar(share or 0.0, _BAR, pen.glyphs)
     key: StyleKey = "bad" if share is not None and share >= _HIGH else "key"
     amounts = UNKNOWN
     if device.hbm_used_bytes is not None:
@@ -126,13 +125,13 @@ def _row(
         amounts = f"{device.hbm_used_bytes / _GIB:.1f}/{total}"
     spans += [(f" {filled}", key), (f"{empty} ", "rule"), (f"{amounts:>13}", "text")]
     spans += [(f" {_percent(None if share is None else share * 100):>4}  ", key if share else "dim")]
-    spans += [(sparkline(rates, _RATE_SPARKS, glyphs), "class.copy"), (f" {_percent(rate):>4}", "text")]
-    if width >= _QUEUE:
+    spans += [(sparkline(rates, _RATE_SPARKS, pen.glyphs), "class.copy"), (f" {_percent(rate):>4}", "text")]
+    if pen.width >= _QUEUE:
         queued = UNKNOWN if device.queued_programs is None else f"{device.queued_programs:,}"
         spans.append((f"{queued:>6}", "text"))
-    if width >= _QUEUE + 9:
+    if pen.width >= _QUEUE + 9:
         idle = device.idle_seconds
-        spans.append((f"{UNKNOWN if idle is None else duration(idle * _SECOND, glyphs.is_ascii):>9}", "text"))
+        spans.append((f"{UNKNOWN if idle is None else duration(idle * _SECOND, pen.glyphs.is_ascii):>9}", "text"))
     return spans
 
 
@@ -152,28 +151,26 @@ def _percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.0f}%"
 
 
-def _below(readings: Sequence[Reading], view: View, width: int, glyphs: Glyphs) -> list[Line]:
+def _below(readings: Sequence[Reading], view: View, pen: Pen) -> list[Line]:
     """The mean duty over time, and what concerns no single device."""
-    last, cells = readings[-1], max(10, width - 12)
+    last, cells = readings[-1], max(10, pen.width - 12)
     means = [mean_duty(reading) for reading in readings]
     pieces = _grouped(means, cells)
     seconds = last.time_seconds - readings[0].time_seconds
-    title = f"mean duty, last {duration(max(seconds, 1.0) * _SECOND, glyphs.is_ascii, 2)}"
-    lines = [rule(title, width, glyphs)]
+    title = f"mean duty, last {duration(max(seconds, 1.0) * _SECOND, pen.glyphs.is_ascii, 2)}"
+    lines = [pen.rule(title)]
     for row in range(_GRAPH - 1, -1, -1):
         label = "100%" if row == _GRAPH - 1 else "0%" if row == 0 else ""
-        text = "".join(" " if value is None else glyphs.column[_fill(value, row)] for value in pieces)
-        lines.append(fit([(f" {label:>5} {glyphs.vertical}", "dim"), (text, "class.compute")], width, glyphs))
-    marks = _marks(readings, view.captures, len(pieces), glyphs)
+        text = "".join(" " if value is None else pen.glyphs.column[_fill(value, row)] for value in pieces)
+        lines.append(pen.fit([(f" {label:>5} {pen.glyphs.vertical}", "dim"), (text, "class.compute")]))
+    marks = _marks(readings, view.captures, len(pieces), pen.glyphs)
     if marks:
-        lines.append(fit([(" " * 8, "text"), (marks, "key")], width, glyphs))
-        lines.append(
-            fit([(f" {_CAPTURE[glyphs.is_ascii]} capture {local_minute(view.captures[-1])}", "dim")], width, glyphs)
-        )
+        lines.append(pen.fit([(" " * 8, "text"), (marks, "key")]))
+        lines.append(pen.fit([(f" {_CAPTURE[pen.glyphs.is_ascii]} capture {local_minute(view.captures[-1])}", "dim")]))
     if len(readings) > 1 and (done := collectives_between(readings[-2], last)) is not None:
-        each = duration(done[1] * _US, glyphs.is_ascii)
+        each = duration(done[1] * _US, pen.glyphs.is_ascii)
         text = f" collectives between slices: {done[0]:,} in the last interval, {each} each"
-        lines.append(fit([(text, "text")], width, glyphs))
+        lines.append(pen.fit([(text, "text")]))
     return lines
 
 
@@ -209,7 +206,7 @@ def _marks(readings: Sequence[Reading], captures: Sequence[float], cells: int, g
     return "".join(marks).rstrip()
 
 
-def help_lines(unknown: Mapping[str, str], width: int, glyphs: Glyphs) -> list[Line]:
+def help_lines(unknown: Mapping[str, str], pen: Pen) -> list[Line]:
     """Keys and figures."""
     rows = [
         ("duty", "share of the last interval in which the TensorCore worked, as the runtime averages it"),
@@ -225,4 +222,4 @@ def help_lines(unknown: Mapping[str, str], width: int, glyphs: Glyphs) -> list[L
         ("`y`", "copy the sentence on top"),
         ("`q`", "leave"),
     ]
-    return labelled([(glyphs.keyed(name), clean(text, glyphs.is_ascii)) for name, text in rows], width, glyphs)
+    return pen.labelled([(pen.glyphs.keyed(name), clean(text, pen.glyphs.is_ascii)) for name, text in rows])

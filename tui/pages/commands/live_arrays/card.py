@@ -10,9 +10,10 @@ from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import entry
 from tpuprof.tui.draw.format import count, percent
-from tpuprof.tui.draw.layout import clean, cut_begin, fit, wrap
+from tpuprof.tui.draw.layout import clean, cut_begin
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines, source_excerpt
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.commands.live_arrays.changes import change_style, signed_count, signed_size
 from tpuprof.tui.report.shared.holders import group_name, share_of, short_device
 
@@ -23,87 +24,83 @@ _MOST_FRAMES = 200
 excerpt_of = cache(source_excerpt)
 
 
-def card(
-    content: LiveArrays | LiveArraysDiff, row: Group | GroupChange, by: By, width: int, glyphs: Glyphs
-) -> list[Line]:
+def card(content: LiveArrays | LiveArraysDiff, row: Group | GroupChange, by: By, pen: Pen) -> list[Line]:
     """Everything about a row."""
     group = row if isinstance(row, Group) else row.group
     if isinstance(content, LiveArrays):
         page = content
     else:
         page = content.after if isinstance(row, GroupChange) and row.after else content.before
-    lines = wrap(group_name(group, by), width, "strong", glyphs)
+    lines = pen.wrap(group_name(group, by), "strong")
     if isinstance(row, GroupChange):
-        lines += _change(row, width, glyphs)
+        lines += _change(row, pen)
     else:
         share = percent(share_of(group.total.size_bytes, page.total.size_bytes))
-        lines += entry("size", f"{binary_size(group.total.size_bytes)}, {share} of all", width, glyphs, "strong")
-        lines += entry("count", count(group.total.count), width, glyphs)
-    lines += entry("kind", group.kind or "unknown: the file does not say", width, glyphs)
+        lines += entry("size", f"{binary_size(group.total.size_bytes)}, {share} of all", pen, "strong")
+        lines += entry("count", count(group.total.count), pen)
+    lines += entry("kind", group.kind or "unknown: the file does not say", pen)
     if group.devices:
-        lines += entry("devices", ", ".join(group.devices), width, glyphs)
+        lines += entry("devices", ", ".join(group.devices), pen)
     members = [page.allocations[member] for member in group.members]
     if len(members) > 1:
-        lines += [fit([], width, glyphs), fit([("By stack, size and device", "title")], width, glyphs)]
-        lines += [_member_line(one, width, glyphs) for one in members[:_MOST_LISTED]]
+        lines += [pen.fit([]), pen.fit([("By stack, size and device", "title")])]
+        lines += [_member_line(one, pen) for one in members[:_MOST_LISTED]]
         if len(members) > _MOST_LISTED:
-            lines.append(fit([(f"and {len(members) - _MOST_LISTED:,} more", "dim")], width, glyphs))
+            lines.append(pen.fit([(f"and {len(members) - _MOST_LISTED:,} more", "dim")]))
     title = (
         "The stack of the largest, the innermost call first"
         if len(members) > 1
         else "The stack, the innermost call first"
     )
-    lines += [fit([], width, glyphs), fit([(title, "title")], width, glyphs)]
-    return lines + stack_lines(members[0], width, glyphs)
+    lines += [pen.fit([]), pen.fit([(title, "title")])]
+    return lines + stack_lines(members[0], pen)
 
 
-def _change(row: GroupChange, width: int, glyphs: Glyphs) -> list[Line]:
+def _change(row: GroupChange, pen: Pen) -> list[Line]:
     lines: list[Line] = []
     for label, group in (("before", row.before), ("after", row.after)):
         words = "none" if group is None else f"{binary_size(group.total.size_bytes)} in {count(group.total.count)}"
-        lines += entry(label, words, width, glyphs)
+        lines += entry(label, words, pen)
     words = f"{signed_size(row.size_change)}, {signed_count(row.count_change)} in count"
-    return lines + entry("change", words, width, glyphs, change_style(row.size_change or row.count_change))
+    return lines + entry("change", words, pen, change_style(row.size_change or row.count_change))
 
 
-def _member_line(one: Allocation, width: int, glyphs: Glyphs) -> Line:
+def _member_line(one: Allocation, pen: Pen) -> Line:
     each = (
-        f"{count(one.count)} {glyphs.times} {binary_size(one.each_bytes)}"
+        f"{count(one.count)} {pen.glyphs.times} {binary_size(one.each_bytes)}"
         if one.each_bytes is not None
         else count(one.count)
     )
     where = short_device(one.device) if one.device else one.kind or ""
     callers = " < ".join(frame.function or "?" for frame in one.stack[one.own : one.own + 4])
     text = f"{each:<16} {where:<10} {callers}"
-    return fit(
-        [(f"{binary_size(one.size_bytes):>9}  ", "strong"), (clean(text, glyphs.is_ascii), "text")], width, glyphs
-    )
+    return pen.fit([(f"{binary_size(one.size_bytes):>9}  ", "strong"), (clean(text, pen.glyphs.is_ascii), "text")])
 
 
-def stack_lines(one: Allocation, width: int, glyphs: Glyphs) -> list[Line]:
+def stack_lines(one: Allocation, pen: Pen) -> list[Line]:
     """A stack, a call a line; under the user's own calls the line of code, where the file is here."""
     if not one.stack:
-        return wrap("The program kept no traceback of it.", width, "dim", glyphs)
+        return pen.wrap("The program kept no traceback of it.", "dim")
     lines: list[Line] = []
     shown = 0
     for place, frame in enumerate(one.stack[:_MOST_FRAMES]):
         is_own = place == one.own
-        lines.append(_frame_line(frame, is_own, width, glyphs))
+        lines.append(_frame_line(frame, is_own, pen))
         if is_own or (not is_library(frame) and shown < _MOST_EXCERPTS):
             around = 2 if is_own else 0
             excerpt: SourceExcerpt | None = excerpt_of(frame.place, around, around)
             if excerpt is not None:
-                lines += excerpt_lines(excerpt, width, glyphs)
+                lines += excerpt_lines(excerpt, pen)
                 shown += 1
     if len(one.stack) > _MOST_FRAMES:
-        lines.append(fit([(f"and {len(one.stack) - _MOST_FRAMES:,} more calls", "dim")], width, glyphs))
+        lines.append(pen.fit([(f"and {len(one.stack) - _MOST_FRAMES:,} more calls", "dim")]))
     return lines
 
 
-def _frame_line(frame: Frame, is_own: bool, width: int, glyphs: Glyphs) -> Line:
+def _frame_line(frame: Frame, is_own: bool, pen: Pen) -> Line:
     key: StyleKey = "strong" if is_own else "dim" if is_library(frame) else "text"
-    function = clean(frame.function or "(unknown)", glyphs.is_ascii)
-    place = clean(frame.place or "(file unknown)", glyphs.is_ascii)
-    mark: Span = (f"{glyphs.mark} " if is_own else "  ", "mark")
-    room = max(12, width - 4 - min(len(function), 30))
-    return fit([mark, (cut_begin(place, room, glyphs), key), (f"  {function}", key)], width, glyphs)
+    function = clean(frame.function or "(unknown)", pen.glyphs.is_ascii)
+    place = clean(frame.place or "(file unknown)", pen.glyphs.is_ascii)
+    mark: Span = (f"{pen.glyphs.mark} " if is_own else "  ", "mark")
+    room = max(12, pen.width - 4 - min(len(function), 30))
+    return pen.fit([mark, (cut_begin(place, room, pen.glyphs), key), (f"  {function}", key)])

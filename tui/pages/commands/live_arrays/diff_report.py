@@ -7,7 +7,8 @@ from dataclasses import replace
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.live_arrays import LiveArrays
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, Growth, LiveArraysDiff, changes
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, FIGURES, ChangeRows, verdict
 from tpuprof.tui.pages.commands.live_arrays.drawing import View, compose, listed
 from tpuprof.tui.report.csv import table_csv
@@ -81,11 +82,11 @@ def text(content: Judged, look: Look, limit: int) -> str:
     """The page as the screen draws it; at most `limit` groups that changed, 0 for all."""
     diff = content.diff
 
-    def lines(width: int, glyphs: Glyphs) -> list[Line]:
+    def lines(pen: Pen) -> list[Line]:
         view = View(cursor=-1)
         every = listed(diff, view)
         shown = replace(every, rows=every.rows[: limit or None])
-        return list(compose(diff, view, shown, width, None, glyphs).lines)
+        return list(compose(diff, view, shown, pen, None).lines)
 
     title = f"Live arrays: {diff.before.name} {look.glyphs.arrow} {diff.after.name}"
     return titled_text(title, "B compared with A", lines, look)

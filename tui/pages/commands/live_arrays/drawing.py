@@ -23,12 +23,9 @@ from tpuprof.tui.draw.layout import (
     cut,
     cut_middle,
     filled,
-    fit,
-    rule,
-    shortened,
     shown_top,
-    wrap,
 )
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.live_arrays.card import card
@@ -137,52 +134,50 @@ def _holds(page: LiveArrays, group: Group, words: str) -> bool:
     return all(word in text for word in wanted)
 
 
-def compose(content: Content, view: View, listed: Listed, width: int, height: int | None, glyphs: Glyphs) -> Composed:
+def compose(content: Content, view: View, listed: Listed, pen: Pen, height: int | None) -> Composed:
     """The page; `height` is None for as many lines as it takes."""
     rows = listed.rows
-    lines = _summary(content, view, width, height, glyphs)
-    lines.append(rule(_table_title(view, listed), width, glyphs, _restricted(view)))
+    lines = _summary(content, view, pen, height)
+    lines.append(pen.rule(_table_title(view, listed), _restricted(view)))
     start = len(lines) + 1
     room = len(rows) if height is None else max(1, height - start)
     first = shown_top(view.cursor, view.first, room, len(rows)) if height is not None else 0
-    with_card = height is not None and width >= CARD and 0 <= view.cursor < len(rows)
-    left = width * 11 // 20 if with_card else width
+    with_card = height is not None and pen.width >= CARD and 0 <= view.cursor < len(rows)
+    left = pen.width * 11 // 20 if with_card else pen.width
     cursor = view.cursor if height is not None else -1
-    table = table_lines(content, view, listed, range(first, min(len(rows), first + room)), left, glyphs, cursor)
+    table = table_lines(content, view, listed, range(first, min(len(rows), first + room)), pen.at(left), cursor)
     if with_card:
-        drawn = card(content, rows[view.cursor], view.by, width - left - 3, glyphs)
-        edge: list[Line] = [((f" {glyphs.vertical} ", "rule"),)] * (room + 1)
-        shown = shortened(drawn, room + 1, width - left - 3, glyphs)
-        table = beside((table, edge, shown), (left, 3, width - left - 3))
+        drawn = card(content, rows[view.cursor], view.by, pen.at(pen.width - left - 3))
+        edge: list[Line] = [((f" {pen.glyphs.vertical} ", "rule"),)] * (room + 1)
+        shown = pen.at(pen.width - left - 3).shortened(drawn, room + 1)
+        table = beside((table, edge, shown), (left, 3, pen.width - left - 3))
     lines += table
     if not rows:
-        lines.append(fit([(f" {_why_nothing(content, view)}", "dim")], width, glyphs))
-    lines = filled(lines, width, len(lines) if height is None else height)
+        lines.append(pen.fit([(f" {_why_nothing(content, view)}", "dim")]))
+    lines = filled(lines, pen.width, len(lines) if height is None else height)
     return Composed(tuple(lines), start if rows else -1, first, room)
 
 
-def table_lines(
-    content: Content, view: View, listed: Listed, shown: range, width: int, glyphs: Glyphs, cursor: int
-) -> list[Line]:
+def table_lines(content: Content, view: View, listed: Listed, shown: range, pen: Pen, cursor: int) -> list[Line]:
     """Headings and rows."""
     sort = view.sort or sorts(content)[0]
     those = [row for row in listed.rows if isinstance(row, Group)]
     if isinstance(content, LiveArrays):
-        source = GroupRows(those, listed.whole_bytes, view.by, width)
-        left_out = _left_out(view, width, all(not group.devices for group in those), content.executables.count == 0)
+        source = GroupRows(those, listed.whole_bytes, view.by, pen.width)
+        left_out = _left_out(view, pen.width, all(not group.devices for group in those), content.executables.count == 0)
         looks: dict[str, dict[str, object]] = {key: {} for key in GROUPS.screen if key not in left_out}
-        columns = screen_columns(GROUPS, source, glyphs, _titled(looks, view))
+        columns = screen_columns(GROUPS, source, pen.glyphs, _titled(looks, view))
         descending = is_descending(GROUPS, sort)
     else:
-        changed = ChangeRows([row for row in listed.rows if isinstance(row, GroupChange)], view.by, width)
-        left_out = _left_out(view, width, False, False)
+        changed = ChangeRows([row for row in listed.rows if isinstance(row, GroupChange)], view.by, pen.width)
+        left_out = _left_out(view, pen.width, False, False)
         looks = {key: {} for key in CHANGES.screen if key not in left_out}
-        columns = screen_columns(CHANGES, changed, glyphs, _titled(looks, view))
+        columns = screen_columns(CHANGES, changed, pen.glyphs, _titled(looks, view))
         descending = is_descending(CHANGES, sort)
-    columns = [_begun(column, glyphs) for column in chosen_columns(columns, width)]
+    columns = [_begun(column, pen.glyphs) for column in chosen_columns(columns, pen.width)]
     return [
-        header_line(columns, width, glyphs, sort if cursor >= 0 else "", descending),
-        *row_lines(columns, shown, cursor, width, glyphs),
+        header_line(columns, pen, sort if cursor >= 0 else "", descending),
+        *row_lines(columns, shown, cursor, pen),
     ]
 
 
@@ -237,19 +232,19 @@ def _why_nothing(content: Content, view: View) -> str:
 # --- what stands above the table
 
 
-def _summary(content: Content, view: View, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
-    words = headline(content, glyphs.is_ascii)
-    wrapped = wrap(words, width - 1, "strong", glyphs, [(" ", "text")])
+def _summary(content: Content, view: View, pen: Pen, height: int | None) -> list[Line]:
+    words = headline(content, pen.glyphs.is_ascii)
+    wrapped = pen.narrower(1).wrap(words, "strong", [(" ", "text")])
     lines = wrapped if height is None else wrapped[: 2 if height < LOW else 4]
     most = None if height is None else _LOW_DEVICES if height < LOW else _MOST_DEVICES if height >= 30 else 4
     if isinstance(content, LiveArraysDiff):
-        lines += device_changes(content, most, width, glyphs)
+        lines += device_changes(content, most, pen)
         warnings = [f"{name}: {text}" for name, page in _sides(content) for text in page.warnings]
     else:
-        lines += device_lines(content.devices, most, width, glyphs)
+        lines += device_lines(content.devices, most, pen)
         warnings = list(content.warnings)
     for text in warnings[: None if height is None else 1]:
-        lines.append(fit([(" ! ", "warn"), (clean(text, glyphs.is_ascii), "warn")], width, glyphs))
+        lines.append(pen.fit([(" ! ", "warn"), (clean(text, pen.glyphs.is_ascii), "warn")]))
     return lines
 
 
@@ -262,22 +257,20 @@ def _sides(diff: LiveArraysDiff) -> tuple[tuple[str, LiveArrays], ...]:
     return ("A", diff.before), ("B", diff.after)
 
 
-def device_lines(totals: Sequence[DeviceTotal], most: int | None, width: int, glyphs: Glyphs) -> list[Line]:
+def device_lines(totals: Sequence[DeviceTotal], most: int | None, pen: Pen) -> list[Line]:
     """A bar for each device, that of the fullest as long as there is room for."""
     largest = max((one.total.size_bytes for one in totals), default=0)
 
     def line(one: DeviceTotal) -> Line:
         share = one.total.size_bytes / largest if largest > 0 else 0.0
         figures = f" {binary_size(one.total.size_bytes):>9}  {counted(one.total.count, 'buffer')}"
-        bar = small_bar(share, max(8, min(60, width - _DEVICE - 32)), glyphs)
-        return fit(
-            [_device_name(one.device, glyphs), (bar[0], "text"), (bar[1], "rule"), (figures, "text")], width, glyphs
-        )
+        bar = small_bar(share, max(8, min(60, pen.width - _DEVICE - 32)), pen.glyphs)
+        return pen.fit([_device_name(one.device, pen.glyphs), (bar[0], "text"), (bar[1], "rule"), (figures, "text")])
 
-    return _listed(totals, most, line, width, glyphs)
+    return _listed(totals, most, line, pen)
 
 
-def device_changes(diff: LiveArraysDiff, most: int | None, width: int, glyphs: Glyphs) -> list[Line]:
+def device_changes(diff: LiveArraysDiff, most: int | None, pen: Pen) -> list[Line]:
     """What changed on each device, the largest growth first."""
     before = {one.device: one.total.size_bytes for one in diff.before.devices}
     after = {one.device: one.total.size_bytes for one in diff.after.devices}
@@ -285,42 +278,38 @@ def device_changes(diff: LiveArraysDiff, most: int | None, width: int, glyphs: G
 
     def line(name: str) -> Line:
         old, new = before.get(name, 0), after.get(name, 0)
-        figures = f"{binary_size(old):>9} {glyphs.arrow} {binary_size(new):<9} "
-        return fit(
-            [_device_name(name, glyphs), (figures, "text"), (signed_size(new - old), change_style(new - old))],
-            width,
-            glyphs,
+        figures = f"{binary_size(old):>9} {pen.glyphs.arrow} {binary_size(new):<9} "
+        return pen.fit(
+            [_device_name(name, pen.glyphs), (figures, "text"), (signed_size(new - old), change_style(new - old))]
         )
 
-    return _listed(names, most, line, width, glyphs)
+    return _listed(names, most, line, pen)
 
 
 def _device_name(device: str, glyphs: Glyphs) -> Span:
     return f" {cut_middle(clean(short_device(device), glyphs.is_ascii), _DEVICE - 2, glyphs):<{_DEVICE - 1}}", "dim"
 
 
-def _listed(
-    items: Sequence[object], most: int | None, line: Callable[..., Line], width: int, glyphs: Glyphs
-) -> list[Line]:
+def _listed(items: Sequence[object], most: int | None, line: Callable[..., Line], pen: Pen) -> list[Line]:
     """A line each; the last one says how many more there are."""
     if most is None or len(items) <= most:
         return [line(item) for item in items]
-    key = glyphs.keyed("`d`")
-    words = f" {glyphs.ellipsis} and {len(items) - most + 1} more devices: {key} shows one at a time"
-    rest = fit([(words, "dim")], width, glyphs)
+    key = pen.glyphs.keyed("`d`")
+    words = f" {pen.glyphs.ellipsis} and {len(items) - most + 1} more devices: {key} shows one at a time"
+    rest = pen.fit([(words, "dim")])
     return [*(line(item) for item in items[: most - 1]), rest]
 
 
-def head_line(content: Content, width: int, glyphs: Glyphs) -> Line:
+def head_line(content: Content, pen: Pen) -> Line:
     """Which file it is, or which two."""
     lead = " LIVE ARRAYS "
     names = [content.name] if isinstance(content, LiveArrays) else [content.before.name, content.after.name]
-    room = max(8, (width - len(lead) - 6) // len(names))
+    room = max(8, (pen.width - len(lead) - 6) // len(names))
     spans: list[Span] = [(lead, "badge"), ("  ", "text")]
     for place, name in enumerate(names):
-        spans += [(f"  {glyphs.arrow}  ", "dim")] if place else []
-        spans.append((cut_middle(clean(name, glyphs.is_ascii), room, glyphs), "strong"))
-    what = f"  {glyphs.dot}  device memory profile" + ("s compared" if len(names) > 1 else "")
-    if line_width(tuple(spans)) + len(what) < width:
+        spans += [(f"  {pen.glyphs.arrow}  ", "dim")] if place else []
+        spans.append((cut_middle(clean(name, pen.glyphs.is_ascii), room, pen.glyphs), "strong"))
+    what = f"  {pen.glyphs.dot}  device memory profile" + ("s compared" if len(names) > 1 else "")
+    if line_width(tuple(spans)) + len(what) < pen.width:
         spans.append((what, "dim"))
-    return fit(spans, width, glyphs)
+    return pen.fit(spans)

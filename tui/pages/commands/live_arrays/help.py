@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from tpuprof.parsers.memory.live_arrays import Group, LiveArrays
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean, fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, signed_count, signed_size
 from tpuprof.tui.pages.commands.live_arrays.drawing import Content, Row, View, devices, headline, kinds, sorts
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS, GROUPS
@@ -43,7 +44,7 @@ def foot_keys(content: Content, view: View, is_alone: bool) -> list[tuple[str, s
     return [*keys, ("s", "sort"), ("/", "filter"), ("y", "copy"), ("q", "quit" if is_alone else "back")]
 
 
-def help_lines(content: Content, is_alone: bool, width: int, glyphs: Glyphs) -> list[Line]:
+def help_lines(content: Content, is_alone: bool, pen: Pen) -> list[Line]:
     """The keys that do something here, and what the numbers mean."""
     is_diff = isinstance(content, LiveArraysDiff)
     rows = {
@@ -62,14 +63,14 @@ def help_lines(content: Content, is_alone: bool, width: int, glyphs: Glyphs) -> 
         "Esc": "Back one level",
         "q": "Quit" if is_alone else "Back",
     }
-    lines = [fit([("Keys", "title")], width, glyphs)]
-    lines += [fit([(f"{keys:<21}", "key"), (words, "text")], width, glyphs) for keys, words in rows.items() if words]
-    lines += [fit([], width, glyphs), fit([("What the columns mean", "title")], width, glyphs)]
+    lines = [pen.fit([("Keys", "title")])]
+    lines += [pen.fit([(f"{keys:<21}", "key"), (words, "text")]) for keys, words in rows.items() if words]
+    lines += [pen.fit([]), pen.fit([("What the columns mean", "title")])]
     for title, words in help_rows(CHANGES if is_diff else GROUPS, sorts(content)[0]):
-        lines += wrap(words, width, "text", glyphs, [(f"{title:<10}", "strong")])
-    lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs)]
+        lines += pen.wrap(words, "text", [(f"{title:<10}", "strong")])
+    lines += [pen.fit([]), pen.fit([("What the numbers mean", "title")])]
     for words in (*_MEANING, *(_COMPARED if is_diff else ())):
-        lines += wrap(words, width, "text", glyphs)
+        lines += pen.wrap(words, "text")
     return lines
 
 

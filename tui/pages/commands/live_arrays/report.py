@@ -8,7 +8,8 @@ from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.live_arrays import By, Group, LiveArrays, groups, read_live_arrays
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays.drawing import View, compose, listed
 from tpuprof.tui.pages.commands.live_arrays.fields import (
     ALLOCATIONS,
@@ -93,10 +94,10 @@ def text(content: Asking, asked: Asked) -> str:
     page, limit = content.page, asked.most_rows
     view = View(cursor=-1, by=content.by)
 
-    def lines(width: int, glyphs: Glyphs) -> list[Line]:
+    def lines(pen: Pen) -> list[Line]:
         every = listed(page, view)
         shown = replace(every, rows=every.rows[: limit or None])
-        return list(compose(page, view, shown, width, None, glyphs).lines)
+        return list(compose(page, view, shown, pen, None).lines)
 
     return titled_text("Live arrays", page.name, lines, asked.look)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.memory.live_arrays import BY, Group
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.draw.layout import Composed, clean
-from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.commands.live_arrays.card import card, excerpt_of
 from tpuprof.tui.pages.commands.live_arrays.drawing import (
     Content,
@@ -76,13 +76,13 @@ class LiveArraysScreen(PageScreen[Row]):
         """The rows that show."""
         return self.listed.rows
 
-    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+    def head_line(self, pen: Pen) -> AnyLine:
         """The file, or both."""
-        return head_line(self.content, width, glyphs)
+        return head_line(self.content, pen)
 
-    def compose_page(self, width: int, height: int, glyphs: Glyphs) -> Composed:
+    def compose_page(self, pen: Pen, height: int) -> Composed:
         """The sentence, the devices and the table."""
-        return compose(self.content, self.view, self.listed, width, height, glyphs)
+        return compose(self.content, self.view, self.listed, pen, height)
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:
         """The keys of the view."""

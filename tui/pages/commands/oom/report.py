@@ -8,8 +8,8 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
 from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
-from tpuprof.tui.draw.layout import fit, wrap
-from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, plain
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import ASCII, Line, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, holders_remark, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import SUMMARY_WIDTH
 from tpuprof.tui.pages.commands.oom.draw.page import View, compose
@@ -84,7 +84,7 @@ def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list
     what = f"`{_code(triage.title)}`, " if triage.title else ""
     times = f", {triage.count:,} times in the log" if triage.count > 1 else ""
     lines = [f"### Out of memory{place}: {what}{KIND_WORDS[triage.kind]}", ""]
-    verdict = plain(verdict_line(triage, None, 2 * SUMMARY_WIDTH, ASCII)).split("   ")
+    verdict = plain(verdict_line(triage, None, Pen(2 * SUMMARY_WIDTH, ASCII))).split("   ")
     lines.append(f"**{escaped('; '.join(piece.strip() for piece in verdict if piece.strip()))}**")
     lines.append(f"`{_code(triage.where)}`{times}")
     if triage.wanted_bytes is None and triage.sentence:
@@ -101,7 +101,7 @@ def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list
         lines.append(f"{rank}. {saving}{escaped(advice.sentence)}{source}: {escaped(advice.how)}")
     rows = rows_of(triage, None)
     if rows:
-        table = table_lines(triage, rows[:limit], SUMMARY_WIDTH, ASCII, sort=None)
+        table = table_lines(triage, rows[:limit], Pen(SUMMARY_WIDTH, ASCII), sort=None)
         lines += ["", "```", *(plain(line).rstrip() for line in table)]
         lines += [f" and {len(rows) - limit} more"] if len(rows) > limit else []
         lines.append("```")
@@ -115,30 +115,30 @@ def _code(text: str | None) -> str:
 
 def text(errors: OomErrors, look: Look, limit: int) -> str:
     """Every error, drawn as on the screen, under a line that says where it stands."""
-    return page_text(lambda width: _text_lines(errors, look.glyphs, limit, width), look)
+    return page_text(lambda pen: _text_lines(errors, limit, pen), look)
 
 
-def _text_lines(errors: OomErrors, glyphs: Glyphs, limit: int, width: int) -> list[Line]:
+def _text_lines(errors: OomErrors, limit: int, pen: Pen) -> list[Line]:
     lines: list[Line] = []
     for index, triage in enumerate(errors.triages):
         words = [f"{triage.where}: out of memory", KIND_WORDS[triage.kind], triage.title, triage.device]
         times = f"{triage.count:,} times" if triage.count > 1 else ""
         number = f"{index + 1} of {len(errors)}" if len(errors) > 1 else ""
         place = ", ".join(filter(None, (times, number))) or "once"
-        lines += [fit([], width, glyphs)] if index else []
-        lines.append(heading(", ".join(filter(None, words)), place, width, glyphs))
+        lines += [pen.fit([])] if index else []
+        lines.append(heading(", ".join(filter(None, words)), place, pen))
         rows = rows_of(triage, None)
-        lines += compose(triage, None, View(), width, None, glyphs, rows[:limit] if limit else rows).lines
+        lines += compose(triage, None, View(), pen, None, rows[:limit] if limit else rows).lines
         if limit and len(rows) > limit:
-            lines.append(fit([(f"   and {len(rows) - limit} more", "dim")], width, glyphs))
+            lines.append(pen.fit([(f"   and {len(rows) - limit} more", "dim")]))
     if errors.arrays is not None:
         from tpuprof.tui.report.shared import holders  # noqa: PLC0415 - where there is such a file
 
         held = holders.holders(errors.arrays, _device(errors))
         remark = holders_remark(errors.triages)
-        lines += [fit([], width, glyphs), *holders.lines(held, remark, width, glyphs)]
+        lines += [pen.fit([]), *holders.lines(held, remark, pen)]
     for note in errors.log.notes:
-        lines += wrap(note, width, "warn", glyphs, [(" ! ", "warn")])
+        lines += pen.wrap(note, "warn", [(" ! ", "warn")])
     return lines
 
 

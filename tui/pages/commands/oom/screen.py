@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
-from tpuprof.tui.draw.layout import Composed, clean, cut, fit
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import Composed, clean, cut
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.commands.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
@@ -96,15 +97,15 @@ class TriageScreen(PageScreen[Row]):
         """The largest buffer of that row."""
         return self.triage.need.buffers[self.row.buffers[0]] if self.row is not None else None
 
-    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+    def head_line(self, pen: Pen) -> AnyLine:
         """Which error it is."""
-        return drawn_head(self.triage, self.at, len(self.triages), width, glyphs)
+        return drawn_head(self.triage, self.at, len(self.triages), pen)
 
-    def compose_page(self, width: int, height: int, glyphs: Glyphs) -> Composed:
+    def compose_page(self, pen: Pen, height: int) -> Composed:
         """What is too large, the advice or the toggles, and the table."""
-        excerpt = self._excerpt() if width >= 100 else None
-        held = self._holders(width, glyphs)
-        return drawn(self.triage, self.trial, self.view, width, height, glyphs, self.rows, excerpt, held)
+        excerpt = self._excerpt() if pen.width >= 100 else None
+        held = self._holders(pen)
+        return drawn(self.triage, self.trial, self.view, pen, height, self.rows, excerpt, held)
 
     def foot_keys(self) -> Sequence[tuple[str, str]]:
         """The keys of what is shown."""
@@ -238,7 +239,7 @@ class TriageScreen(PageScreen[Row]):
         lines = partial(help_lines, self.triage, len(self.triages), self._is_alone)
         self.open(Reader(self.look, "Help", partial(lines, with_arrays=self._arrays is not None), ABOUT_HELP))
 
-    def _holders(self, width: int, glyphs: Glyphs) -> list[Line]:
+    def _holders(self, pen: Pen) -> list[Line]:
         """Who holds the memory, in a line and as a section; nothing without a device memory profile."""
         if self._arrays is None:
             return []
@@ -246,9 +247,11 @@ class TriageScreen(PageScreen[Row]):
 
         held = holders.holders(self._arrays, self.triage.device)
         words = cut(
-            f" {glyphs.keyed('Who holds it (`a`)')}: {holders.in_a_line(held, glyphs.is_ascii)}", width - 1, glyphs
+            f" {pen.glyphs.keyed('Who holds it (`a`)')}: {holders.in_a_line(held, pen.glyphs.is_ascii)}",
+            pen.width - 1,
+            pen.glyphs,
         )
-        return [fit([(words, "key")], width, glyphs), *holders.lines(held, "", width, glyphs)]
+        return [pen.fit([(words, "key")]), *holders.lines(held, "", pen)]
 
     def _open_arrays(self) -> None:
         """The device memory profile, above this screen."""

@@ -11,8 +11,9 @@ from tpuprof.tui.draw.buffers import words as buffer_words
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import LABEL, NAMED, PADDED, WASTED, entry, expansion_style
 from tpuprof.tui.draw.format import UNKNOWN, count, percent
-from tpuprof.tui.draw.layout import clean, fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.memory.fields.module import SMALL
 
 COMPARED = 256
@@ -21,7 +22,7 @@ COMPARED = 256
 _BAR = 16
 
 
-def buffer_card(page: SpaceMemory, row: int, width: int, glyphs: Glyphs, point: int | None = None) -> list[Line]:
+def buffer_card(page: SpaceMemory, row: int, pen: Pen, point: int | None = None) -> list[Line]:
     """Everything about one buffer, what matters most first.
 
     Args:
@@ -29,63 +30,63 @@ def buffer_card(page: SpaceMemory, row: int, width: int, glyphs: Glyphs, point: 
         point: where to count buffers of the same shape; the peak, or where the buffer is born, without it.
     """
     if not 0 <= row < len(page.stays):
-        return [fit([("no buffer", "dim")], width, glyphs)]
-    ascii_only, buffer = glyphs.is_ascii, page.buffers[row]
+        return [pen.fit([("no buffer", "dim")])]
+    ascii_only, buffer = pen.glyphs.is_ascii, page.buffers[row]
     opcode = clean(buffer.opcode or "opcode unknown", ascii_only)
-    kind = f"{buffer_words.CATEGORY_PHRASES[buffer.category]} {glyphs.dot} {opcode}"
-    lines = [*wrap(buffer.name, width, "strong", glyphs), fit([(kind, "dim")], width, glyphs)]
-    lines += _sizes(page, buffer, width, glyphs)
+    kind = f"{buffer_words.CATEGORY_PHRASES[buffer.category]} {pen.glyphs.dot} {opcode}"
+    lines = [*pen.wrap(buffer.name, "strong"), pen.fit([(kind, "dim")])]
+    lines += _sizes(page, buffer, pen)
     if buffer.shape:
-        lines += entry("shape", buffer.shape, width, glyphs, "strong")
-    lines += _alike(page, row, buffer, _counted_at(page, row, point), width, glyphs)
+        lines += entry("shape", buffer.shape, pen, "strong")
+    lines += _alike(page, row, buffer, _counted_at(page, row, point), pen)
     if buffer.framework_op:
-        lines += entry("op", buffer.framework_op.rstrip(":"), width, glyphs)
-    lines += buffer_words.source_entry(buffer, width, glyphs)
-    lines += _stay_lines(page, int(page.stays.born[row]), int(page.stays.dies[row]), width, glyphs)
-    return lines + _place(page, row, buffer, width, glyphs)
+        lines += entry("op", buffer.framework_op.rstrip(":"), pen)
+    lines += buffer_words.source_entry(buffer, pen)
+    lines += _stay_lines(page, int(page.stays.born[row]), int(page.stays.dies[row]), pen)
+    return lines + _place(page, row, buffer, pen)
 
 
-def group_card(page: SpaceMemory, group: Group, width: int, glyphs: Glyphs) -> list[Line]:
+def group_card(page: SpaceMemory, group: Group, pen: Pen) -> list[Line]:
     """A group: its size, its padding, when any of it is in memory, and its largest buffers."""
     stays, rows = page.stays, group.rows
     number = len(rows)
-    lines = [*wrap(group.name, width, "strong", glyphs), fit([(counted(number, "buffer"), "dim")], width, glyphs)]
-    lines += _size_entry(page, group.size_bytes, width, glyphs)
+    lines = [*pen.wrap(group.name, "strong"), pen.fit([(counted(number, "buffer"), "dim")])]
+    lines += _size_entry(page, group.size_bytes, pen)
     if group.padding_bytes > 0:
         elements = group.size_bytes - group.padding_bytes
         style = expansion_style(group.size_bytes / elements if elements > 0 else WASTED)
         style = "dim" if group.padding_bytes < SMALL * page.peak_bytes else style
-        lines += entry("padding", f"{binary_size(group.padding_bytes)} of that", width, glyphs, style)
+        lines += entry("padding", f"{binary_size(group.padding_bytes)} of that", pen, style)
     elif number:
-        lines += entry("padding", "none", width, glyphs, "dim")
+        lines += entry("padding", "none", pen, "dim")
     if not number:
         return lines
-    lines += _stay_lines(page, int(stays.born[rows].min()), int(stays.dies[rows].max()), width, glyphs)
+    lines += _stay_lines(page, int(stays.born[rows].min()), int(stays.dies[rows].max()), pen)
     largest = rows[np.argsort(-stays.size_bytes[rows], kind="stable")[:NAMED]]
     for place, row in enumerate(largest.tolist()):
         buffer = page.buffers[row]
         words = f"{binary_size(int(stays.size_bytes[row]))} {buffer_words.short_shape(buffer.shape)} {buffer.name}"
-        lines += entry("" if place else "largest", words, width, glyphs)
+        lines += entry("" if place else "largest", words, pen)
     if number > NAMED:
-        lines += entry("", f"and {count(number - NAMED)} more", width, glyphs, "dim")
+        lines += entry("", f"and {count(number - NAMED)} more", pen, "dim")
     return lines
 
 
-def _sizes(page: SpaceMemory, buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
+def _sizes(page: SpaceMemory, buffer: Buffer, pen: Pen) -> list[Line]:
     """What it takes, of that the elements, and what padding adds."""
-    lines = _size_entry(page, buffer.size_bytes, width, glyphs)
+    lines = _size_entry(page, buffer.size_bytes, pen)
     padding, expansion = buffer.padding_bytes, buffer.expansion
     if not padding:
         why = "unknown: the size of its elements is not known" if padding is None else "none"
-        return lines + entry("padding", why, width, glyphs, "dim")
+        return lines + entry("padding", why, pen, "dim")
     is_little = expansion is None or expansion < PADDED or padding < SMALL * page.peak_bytes
     key: StyleKey = "text" if is_little else expansion_style(expansion)
-    return lines + buffer_words.padding_entry(buffer, key, width, glyphs)
+    return lines + buffer_words.padding_entry(buffer, key, pen)
 
 
-def _size_entry(page: SpaceMemory, size_bytes: int, width: int, glyphs: Glyphs) -> list[Line]:
+def _size_entry(page: SpaceMemory, size_bytes: int, pen: Pen) -> list[Line]:
     share = percent(100 * size_bytes / page.peak_bytes) if page.peak_bytes > 0 else UNKNOWN
-    return entry("size", f"{binary_size(size_bytes)}, as much as {share} of the peak", width, glyphs, "strong")
+    return entry("size", f"{binary_size(size_bytes)}, as much as {share} of the peak", pen, "strong")
 
 
 def _counted_at(page: SpaceMemory, row: int, point: int | None) -> int:
@@ -95,7 +96,7 @@ def _counted_at(page: SpaceMemory, row: int, point: int | None) -> int:
     return next((known for known in wanted if born <= known < dies), min(max(born, 0), page.points - 1))
 
 
-def _alike(page: SpaceMemory, row: int, buffer: Buffer, point: int, width: int, glyphs: Glyphs) -> list[Line]:
+def _alike(page: SpaceMemory, row: int, buffer: Buffer, point: int, pen: Pen) -> list[Line]:
     if not buffer.shape:
         return []
     stays, rows = page.stays, page.at(point)
@@ -103,29 +104,29 @@ def _alike(page: SpaceMemory, row: int, buffer: Buffer, point: int, width: int, 
     number = sum(page.buffers[other].shape == buffer.shape for other in same[:COMPARED].tolist())
     where = "at the peak" if point == page.peak_position else f"at point {count(point)}"
     more = "more than " if len(same) > COMPARED else ""
-    return buffer_words.alike_entry(number, int(stays.size_bytes[row]) * (number + 1), where, width, glyphs, more)
+    return buffer_words.alike_entry(number, int(stays.size_bytes[row]) * (number + 1), where, pen, more)
 
 
-def _stay_lines(page: SpaceMemory, born: int, dies: int, width: int, glyphs: Glyphs) -> list[Line]:
+def _stay_lines(page: SpaceMemory, born: int, dies: int, pen: Pen) -> list[Line]:
     """When it comes, when it goes, and how much of the program that is."""
     if page.points == 1:
-        return entry("in memory", "throughout; the module has no heap trace of what is not", width, glyphs, "dim")
+        return entry("in memory", "throughout; the module has no heap trace of what is not", pen, "dim")
     if born <= 0 and dies >= page.points:
-        return entry("in memory", "throughout the program", width, glyphs)
+        return entry("in memory", "throughout the program", pen)
     first, last = max(born, 0), min(dies, page.points)
     length = max(0, last - first)
     words = f"{count(length)} of {count(page.points)} points, {percent(100 * length / page.points, 0)}"
-    lines = entry("in memory", words, width, glyphs)
-    room = min(_BAR * 2, width - LABEL - 1)
+    lines = entry("in memory", words, pen)
+    room = min(_BAR * 2, pen.width - LABEL - 1)
     if room >= _BAR:  # a small picture of where in the program it is in memory
         before = min(room - 1, int(first / page.points * room))
         cells = min(max(1, round((last / page.points - first / page.points) * room)), room - before)
-        light = "." if glyphs.is_ascii else glyphs.horizontal
-        bar: list[Span] = [(light * before, "rule"), (glyphs.full * cells, "class.compute")]
-        lines.append(fit([(" " * LABEL, "text"), *bar, (light * (room - before - cells), "rule")], width, glyphs))
+        light = "." if pen.glyphs.is_ascii else pen.glyphs.horizontal
+        bar: list[Span] = [(light * before, "rule"), (pen.glyphs.full * cells, "class.compute")]
+        lines.append(pen.fit([(" " * LABEL, "text"), *bar, (light * (room - before - cells), "rule")]))
     came, gone = "at the program's beginning", "stays to the program's end"
-    lines += entry("born", _event_words(page, first) if first else came, width, glyphs)
-    return lines + entry("dies", gone if dies >= page.points else _event_words(page, last), width, glyphs)
+    lines += entry("born", _event_words(page, first) if first else came, pen)
+    return lines + entry("dies", gone if dies >= page.points else _event_words(page, last), pen)
 
 
 def _event_words(page: SpaceMemory, point: int) -> str:
@@ -134,13 +135,13 @@ def _event_words(page: SpaceMemory, point: int) -> str:
     return (f"point {count(point)}" + (f", with {name}" if name else "")) if point > 0 else ""
 
 
-def _place(page: SpaceMemory, row: int, buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
+def _place(page: SpaceMemory, row: int, buffer: Buffer, pen: Pen) -> list[Line]:
     allocation, offset = int(page.stays.allocation[row]), buffer.offset_bytes
     kind = f" ({buffer.allocation_type})" if buffer.allocation_type else ""
     words = f"{allocation}{kind}" if allocation >= 0 else f"unknown{kind}"
     if offset is not None:
         words += f", from {binary_size(offset)} on" if offset > 0 else ", from its beginning on"
-    lines = entry("allocated", words, width, glyphs)
+    lines = entry("allocated", words, pen)
     if buffer.logical_buffer is not None:
-        lines += entry("buffer", str(buffer.logical_buffer), width, glyphs, "dim")
-    return lines + (entry("label", buffer.label, width, glyphs, "dim") if buffer.label else [])
+        lines += entry("buffer", str(buffer.logical_buffer), pen, "dim")
+    return lines + (entry("label", buffer.label, pen, "dim") if buffer.label else [])

@@ -16,7 +16,8 @@ from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.draw.buffers import fills
 from tpuprof.tui.draw.buffers.sizes import UNITS, binary_size, limit_size
 from tpuprof.tui.draw.format import count, percent, significant
-from tpuprof.tui.draw.layout import clean, cut, cut_middle, fit
+from tpuprof.tui.draw.layout import clean, cut, cut_middle
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
 AXIS = 10
@@ -121,7 +122,7 @@ def scale_of(most: int, rows: int) -> Scale:
 
 
 def graph_lines(
-    page: SpaceMemory, point: int, rows: Int64s, width: int, height: int, glyphs: Glyphs, backward: int | None = None
+    page: SpaceMemory, point: int, rows: Int64s, pen: Pen, height: int, backward: int | None = None
 ) -> list[Line]:
     """A line for the peak, `height` - 2 rows of columns, and the program's axis with the point looked at.
 
@@ -129,7 +130,7 @@ def graph_lines(
         rows: of `page.stays`, the buffers whose band is shown; none for no band.
         backward: the point at which the backward pass begins.
     """
-    cells, area = max(1, width - AXIS), max(1, height - 2)
+    cells, area = max(1, pen.width - AXIS), max(1, height - 2)
     capacity = 0 if page.capacity is None else page.capacity.size_bytes
     peak = max(page.peak_bytes, int(page.heap_bytes.max()))
     is_near = 0 < capacity <= peak * NEAR
@@ -137,11 +138,13 @@ def graph_lines(
     edges, band = _levels(page, point_columns(page, cells), rows, scale)
     limit_row = math.ceil(capacity / scale.row_bytes) - 1 if is_near else -1
     far = f"limit {limit_size(capacity)}" if page.capacity is not None and not is_near else ""
-    lines = [_peak_line(page, cells, width, far, glyphs)]
+    lines = [_peak_line(page, cells, pen, far)]
     for row in range(area - 1, -1, -1):
-        spans = axis_spans(scale.label(row), row, area, glyphs) + _row(edges, band, row, glyphs, row == limit_row)
-        lines.append(fit(_with_limit(spans, capacity, glyphs) if row == limit_row else spans, width, glyphs))
-    return [*lines, program_axis(page, point, cells, width, glyphs, backward)]
+        spans = axis_spans(scale.label(row), row, area, pen.glyphs) + _row(
+            edges, band, row, pen.glyphs, row == limit_row
+        )
+        lines.append(pen.fit(_with_limit(spans, capacity, pen.glyphs) if row == limit_row else spans))
+    return [*lines, program_axis(page, point, cells, pen, backward)]
 
 
 def _levels(page: SpaceMemory, columns: PointColumns, rows: Int64s, scale: Scale) -> tuple[Int64s, Bools]:
@@ -223,17 +226,17 @@ def _with_limit(spans: list[Span], capacity: int, glyphs: Glyphs) -> list[Span]:
     return [*spans[:place], *label, *spans[place + 1 :]]
 
 
-def _peak_line(page: SpaceMemory, cells: int, width: int, far: str, glyphs: Glyphs) -> Line:
+def _peak_line(page: SpaceMemory, cells: int, pen: Pen, far: str) -> Line:
     """A sign above the peak's column, with the peak and its instruction beside it."""
     words = f"peak {binary_size(page.peak_bytes)}"
     if page.peak_instruction is not None:
-        words += f", after {cut_middle(clean(page.peak_instruction, glyphs.is_ascii), _NAME, glyphs)}"
-    begin, spans = _beside(column_of(page, cells, page.peak_position), words, glyphs.down, cells, "strong")
-    before, after = AXIS + begin, width - AXIS - begin - line_width(tuple(spans))
+        words += f", after {cut_middle(clean(page.peak_instruction, pen.glyphs.is_ascii), _NAME, pen.glyphs)}"
+    begin, spans = _beside(column_of(page, cells, page.peak_position), words, pen.glyphs.down, cells, "strong")
+    before, after = AXIS + begin, pen.width - AXIS - begin - line_width(tuple(spans))
     if len(far) + 2 <= after:
-        return fit([(" " * before, "text"), *spans, (f"{far:>{after - 1}}", "dim")], width, glyphs)
+        return pen.fit([(" " * before, "text"), *spans, (f"{far:>{after - 1}}", "dim")])
     left = f" {far}" if len(far) + 2 <= before else ""
-    return fit([(left.ljust(before), "dim"), *spans], width, glyphs)
+    return pen.fit([(left.ljust(before), "dim"), *spans])
 
 
 def _beside(column: int, words: str, sign: str, cells: int, key: StyleKey) -> tuple[int, list[Span]]:
@@ -244,23 +247,26 @@ def _beside(column: int, words: str, sign: str, cells: int, key: StyleKey) -> tu
     return column - len(words) - 1, [(f"{words} ", key), (sign, "mark")]
 
 
-def program_axis(
-    page: SpaceMemory, point: int, cells: int, width: int, glyphs: Glyphs, backward: int | None = None
-) -> Line:
+def program_axis(page: SpaceMemory, point: int, cells: int, pen: Pen, backward: int | None = None) -> Line:
     """The axis of the program, with the point looked at, what is in use there, and where the backward pass begins."""
     point = min(max(point, 0), page.points - 1)
     words = f"point {count(point)} of {count(page.points - 1)}"
     if point != page.peak_position:  # else the line above the graph says the rest
         words += f": {binary_size(int(page.heap_bytes[point]))}"
         name = page.instructions[point - 1] if 0 < point <= len(page.instructions) else None
-        after = f"after {clean(name, glyphs.is_ascii)}" if name else "before the first instruction"
-        words += f", {cut_middle(after, _NAME, glyphs)}"
-    begin, spans = _beside(column_of(page, cells, point), words, glyphs.up, cells, "text")
+        after = f"after {clean(name, pen.glyphs.is_ascii)}" if name else "before the first instruction"
+        words += f", {cut_middle(after, _NAME, pen.glyphs)}"
+    begin, spans = _beside(column_of(page, cells, point), words, pen.glyphs.up, cells, "text")
     passes = column_of(page, cells, backward) if backward is not None else -1
-    line: list[Span] = [(f"{'program':>{_LABEL}} ", "dim"), (glyphs.vertical, "rule")]
-    line += [*_axis_rule(0, max(0, begin - 1), passes, glyphs), (" " * min(1, begin), "text"), *spans, (" ", "text")]
+    line: list[Span] = [(f"{'program':>{_LABEL}} ", "dim"), (pen.glyphs.vertical, "rule")]
+    line += [
+        *_axis_rule(0, max(0, begin - 1), passes, pen.glyphs),
+        (" " * min(1, begin), "text"),
+        *spans,
+        (" ", "text"),
+    ]
     end = begin + line_width(tuple(spans)) + 1
-    return fit([*line, *_axis_rule(end, cells, passes, glyphs)], width, glyphs)
+    return pen.fit([*line, *_axis_rule(end, cells, passes, pen.glyphs)])
 
 
 def _axis_rule(begin: int, end: int, passes: int, glyphs: Glyphs) -> list[Span]:
@@ -273,7 +279,7 @@ def _axis_rule(begin: int, end: int, passes: int, glyphs: Glyphs) -> list[Span]:
     return [(glyphs.horizontal * left, "rule"), (before + label, "dim"), (glyphs.horizontal * right, "rule")]
 
 
-def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, width: int, glyphs: Glyphs) -> Line:
+def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, pen: Pen) -> Line:
     """What the band is: its buffers, their size, when they are in memory, and where they come from.
 
     Args:
@@ -282,8 +288,8 @@ def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, width: int, 
         origin: left out for want of room.
     """
     if not len(rows):
-        return fit([], width, glyphs)
-    ascii_only = glyphs.is_ascii
+        return pen.fit([])
+    ascii_only = pen.glyphs.is_ascii
     stays = page.stays
     born, last = max(0, int(stays.born[rows].min())), min(int(stays.dies[rows].max()), page.points) - 1
     share = percent(100 * max(0, last - born + 1) / page.points, 0)
@@ -291,10 +297,10 @@ def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, width: int, 
     when = "throughout" if born == 0 and last == page.points - 1 else when
     parts = "parts of it " if len(rows) > 1 else ""
     tail = f" {binary_size(int(stays.size_bytes[rows].sum()))}, {parts}in memory {when}"
-    shown = cut_middle(clean(name, ascii_only), max(8, width - len(tail) - 6), glyphs)
-    signs = (fills.sign_of(fills.OWN, glyphs), fills.sign_of(fills.USED_IN_BAND, glyphs))
+    shown = cut_middle(clean(name, ascii_only), max(8, pen.width - len(tail) - 6), pen.glyphs)
+    signs = (fills.sign_of(fills.OWN, pen.glyphs), fills.sign_of(fills.USED_IN_BAND, pen.glyphs))
     spans: list[Span] = [(" ", "text"), *signs, (f" {shown}", "strong"), (tail, "text")]
-    room = width - line_width(tuple(spans)) - 4
+    room = pen.width - line_width(tuple(spans)) - 4
     if origin and room >= _LEAST_ORIGIN:
-        spans.append((f"  {cut_middle(clean(origin, ascii_only), room, glyphs)}", "dim"))
-    return fit(spans, width, glyphs)
+        spans.append((f"  {cut_middle(clean(origin, ascii_only), room, pen.glyphs)}", "dim"))
+    return pen.fit(spans)

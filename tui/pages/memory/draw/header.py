@@ -10,8 +10,9 @@ from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 from tpuprof.tui.draw.buffers.fills import FILL, HELD, LETTER, PADDING, USED, sign_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
 from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import NARROW, clean, cut_middle, fit, joined
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.layout import NARROW, clean, cut_middle, joined
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 
 TIGHT, NEARLY = 0.05, 0.1
 """Headroom below these shares of the capacity is a warning, and little."""
@@ -23,12 +24,12 @@ _LEAST_BAR = 16
 _MOST_BAR = 80
 
 
-def header_lines(page: SpaceMemory, title: str, width: int, glyphs: Glyphs) -> list[Line]:
+def header_lines(page: SpaceMemory, title: str, pen: Pen) -> list[Line]:
     """Three lines: the module and the memory, the peak with a bar, and the figures."""
     return [
-        _title_line(page, title, width, glyphs),
-        _peak_line(page, width, glyphs),
-        _figures_line(page, width, glyphs),
+        _title_line(page, title, pen),
+        _peak_line(page, pen),
+        _figures_line(page, pen),
     ]
 
 
@@ -42,41 +43,41 @@ def headroom_style(page: SpaceMemory) -> StyleKey:
     return "warn" if headroom < TIGHT * page.capacity.size_bytes else "good"
 
 
-def _title_line(page: SpaceMemory, title: str, width: int, glyphs: Glyphs) -> Line:
-    ascii_only = glyphs.is_ascii
+def _title_line(page: SpaceMemory, title: str, pen: Pen) -> Line:
+    ascii_only = pen.glyphs.is_ascii
     name, space = clean(title or str(page.module), ascii_only), clean(page.name, ascii_only)
     size = "unknown" if page.capacity is None else limit_size(page.capacity.size_bytes)
     note = clean(page.unknown.get("capacity", "") if page.capacity is None else page.capacity.source, ascii_only)
-    room = width - 4 - len(name)
+    room = pen.width - 4 - len(name)
     long = f"{space}: capacity {size}"
     right = long if len(long) <= room else f"{space} {size}"
     if page.capacity is None and len(right) < room - 2:
-        note = cut_middle(note, room - len(right) - 3, glyphs)
+        note = cut_middle(note, room - len(right) - 3, pen.glyphs)
     tail = f" ({note})" if note and len(right) + len(note) + 3 <= room else ""
-    shown = cut_middle(name, max(8, width - 4 - len(right)), glyphs)
-    gap = width - 2 - len(shown) - len(right) - len(tail)
+    shown = cut_middle(name, max(8, pen.width - 4 - len(right)), pen.glyphs)
+    gap = pen.width - 2 - len(shown) - len(right) - len(tail)
     spans: list[Span] = [(" ", "text"), (shown, "strong"), (" " * max(1, gap), "text"), (right, "text"), (tail, "dim")]
-    return fit(spans, width, glyphs)
+    return pen.fit(spans)
 
 
-def _peak_line(page: SpaceMemory, width: int, glyphs: Glyphs) -> Line:
+def _peak_line(page: SpaceMemory, pen: Pen) -> Line:
     """Peak, its share of the capacity, headroom; and a bar of what the peak is made of, against the capacity."""
     capacity, headroom, key = page.capacity, page.headroom_bytes, headroom_style(page)
     spans: list[Span] = [(" peak ", "dim"), (binary_size(page.peak_bytes), "strong")]
     if capacity is not None and capacity.size_bytes > 0:
         share = percent(100 * page.peak_bytes / capacity.size_bytes, 0)
         spans.append((f" ({share})", key if key != "good" else "text"))
-    if width >= NARROW:
+    if pen.width >= NARROW:
         spans += [("  unpadded ", "dim"), (binary_size(page.peak_unpadded_bytes), "text")]
     spans += [("  headroom ", "dim"), (binary_size(headroom), key)]
     if headroom is not None and headroom < 0:
-        spans.append((glyphs.keyed(" does not fit: `x` says what to do"), "bad"))
+        spans.append((pen.glyphs.keyed(" does not fit: `x` says what to do"), "bad"))
     elif headroom is not None and capacity is not None and headroom < NEARLY * capacity.size_bytes:
-        spans.append((glyphs.keyed(" nearly full: `x` says what to do"), key if key != "good" else "warn"))
-    room = min(_MOST_BAR, width - line_width(tuple(spans)) - 4)
+        spans.append((pen.glyphs.keyed(" nearly full: `x` says what to do"), key if key != "good" else "warn"))
+    room = min(_MOST_BAR, pen.width - line_width(tuple(spans)) - 4)
     if room >= _LEAST_BAR:
-        spans += [("  ", "text"), *composition_bar(page, room, glyphs)]
-    return fit(spans, width, glyphs)
+        spans += [("  ", "text"), *composition_bar(page, pen.at(room))]
+    return pen.fit(spans)
 
 
 def composition(page: SpaceMemory) -> tuple[int, int, int]:
@@ -89,7 +90,7 @@ def composition(page: SpaceMemory) -> tuple[int, int, int]:
     return max(0, held), max(0, temporary), max(0, page.peak_bytes - held - temporary)
 
 
-def composition_bar(page: SpaceMemory, width: int, glyphs: Glyphs) -> list[Span]:
+def composition_bar(page: SpaceMemory, pen: Pen) -> list[Span]:
     """What is there throughout, temporaries and padding; the rest up to the capacity is blank, between edges.
 
     A peak beyond the capacity fills the whole bar; a sign then stands where the capacity ends.
@@ -97,7 +98,7 @@ def composition_bar(page: SpaceMemory, width: int, glyphs: Glyphs) -> list[Span]
     parts = composition(page)
     capacity = page.capacity.size_bytes if page.capacity is not None else 0
     whole = max(sum(parts), capacity, 1)
-    cells = width - 2
+    cells = pen.width - 2
     borders, total = [0], 0
     for part in parts:
         total += part
@@ -105,20 +106,20 @@ def composition_bar(page: SpaceMemory, width: int, glyphs: Glyphs) -> list[Span]
         borders.append(min(cells, max(round(total / whole * cells), least)))
     cell_spans: list[Span] = []
     for area, (begin, end) in zip((HELD, USED, PADDING), pairwise(borders), strict=True):
-        cell_spans += [(LETTER[area] if glyphs.letters else " ", ("words", FILL[area]))] * (end - begin)
+        cell_spans += [(LETTER[area] if pen.glyphs.letters else " ", ("words", FILL[area]))] * (end - begin)
     cell_spans += [(" ", "text")] * (cells - borders[-1])
     if not capacity:
         cell_spans.append((" ", "text"))
     elif sum(parts) > capacity:
-        cell_spans.insert(round(capacity / whole * cells), (glyphs.vertical, "bad"))
+        cell_spans.insert(round(capacity / whole * cells), (pen.glyphs.vertical, "bad"))
     else:
-        cell_spans.append((glyphs.vertical, "dim"))
-    return [(glyphs.vertical, "dim"), *joined(cell_spans)]
+        cell_spans.append((pen.glyphs.vertical, "dim"))
+    return [(pen.glyphs.vertical, "dim"), *joined(cell_spans)]
 
 
-def _figures_line(page: SpaceMemory, width: int, glyphs: Glyphs) -> Line:
+def _figures_line(page: SpaceMemory, pen: Pen) -> Line:
     """What the peak is made of, the most important first, as far as there is room."""
-    sized = binary_size if width >= NARROW else binary_short
+    sized = binary_size if pen.width >= NARROW else binary_short
     share = None if page.fragmentation is None else 100 * page.fragmentation
     donated = f" (+{sized(page.aliased_bytes)} donated)" if page.aliased_bytes > 0 else ""
     figures = (
@@ -133,8 +134,8 @@ def _figures_line(page: SpaceMemory, width: int, glyphs: Glyphs) -> Line:
     )
     spans: list[Span] = []
     for name, words, area in figures:
-        sign: list[Span] = [] if area is None else [sign_of(area, glyphs), (" ", "text")]
+        sign: list[Span] = [] if area is None else [sign_of(area, pen.glyphs), (" ", "text")]
         entry: list[Span] = [*sign, (f"{name} ", "dim"), (words, "text")]
-        if words and line_width((*spans, *entry)) + 2 <= width:
+        if words and line_width((*spans, *entry)) + 2 <= pen.width:
             spans += [("  " if spans else " ", "text"), *entry]
-    return fit(spans, width, glyphs)
+    return pen.fit(spans)

@@ -16,7 +16,8 @@ from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import short_shape
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import clean, cut, fit
+from tpuprof.tui.draw.layout import clean, cut
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, line_width
 from tpuprof.tui.pages.memory.draw.graph import AXIS, axis_spans, column_of, point_columns, program_axis
 from tpuprof.tui.pages.memory.fields.module import op_or_name
@@ -167,27 +168,26 @@ def map_lines(
     painted: PaintedMap | None,
     rows: Int64s,
     point: int,
-    width: int,
+    pen: Pen,
     height: int,
-    glyphs: Glyphs,
     backward: int | None = None,
 ) -> list[Line]:
     """A line on the allocation, `height` - 2 rows of cells, and the program's axis, with arguments as of `graph_lines`.
 
     The buffers of the rows stand out.
     """
-    cells = max(1, width - AXIS)
+    cells = max(1, pen.width - AXIS)
     if painted is None:
         words = " no allocation map: the module does not say where its buffers lie"
-        return [fit([(words if line == 0 else "", "dim")], width, glyphs) for line in range(height)]
+        return [pen.fit([(words if line == 0 else "", "dim")]) for line in range(height)]
     area, tone = max(1, height - 2), _highlighted(page, painted, rows)
     steps = len(tone) // area
-    lines = [_title(page, painted, rows, cells, width, glyphs)]
+    lines = [_title(page, painted, rows, cells, pen)]
     for row in range(area - 1, -1, -1):
-        spans = axis_spans(binary_size(int(painted.row_bytes * (row + 1) * steps)), row, area, glyphs)
-        spans += _cells(tone[row * steps], tone[row * steps + steps - 1], painted.labels[row], glyphs)
-        lines.append(fit(spans, width, glyphs))
-    return [*lines, program_axis(page, point, cells, width, glyphs, backward)]
+        spans = axis_spans(binary_size(int(painted.row_bytes * (row + 1) * steps)), row, area, pen.glyphs)
+        spans += _cells(tone[row * steps], tone[row * steps + steps - 1], painted.labels[row], pen.glyphs)
+        lines.append(pen.fit(spans))
+    return [*lines, program_axis(page, point, cells, pen, backward)]
 
 
 def _highlighted(page: SpaceMemory, painted: PaintedMap, rows: Int64s) -> Tones:
@@ -227,13 +227,13 @@ def _cells(lower: Tones, upper: Tones, labels: tuple[Label, ...], glyphs: Glyphs
     return spans
 
 
-def _title(page: SpaceMemory, painted: PaintedMap, rows: Int64s, cells: int, width: int, glyphs: Glyphs) -> Line:
+def _title(page: SpaceMemory, painted: PaintedMap, rows: Int64s, cells: int, pen: Pen) -> Line:
     """Which allocation it is, and whether the cursor's buffer lies in it."""
     words = f" allocation {painted.allocation}: {binary_size(painted.size_bytes)}, {count(painted.buffers)} buffers"
     spans: list[Span] = [(words, "strong"), ("; blank is free", "dim")]
     if len(rows) and not bool((page.stays.allocation[rows] == painted.allocation).any()):
         spans.append(("; the cursor's buffer lies in another", "warn"))
     used, column = line_width(tuple(spans)), AXIS + column_of(page, cells, page.peak_position)
-    if used < column and column + len(glyphs.down) + len(" peak") <= width:
-        spans += [(" " * (column - used), "text"), (glyphs.down, "mark"), (" peak", "dim")]
-    return fit(spans, width, glyphs)
+    if used < column and column + len(pen.glyphs.down) + len(" peak") <= pen.width:
+        spans += [(" " * (column - used), "text"), (pen.glyphs.down, "mark"), (" peak", "dim")]
+    return pen.fit(spans)

@@ -6,7 +6,8 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SpaceMemory
-from tpuprof.tui.draw.layout import beside, clean, filled, fit, shortened, shown_top, wrap
+from tpuprof.tui.draw.layout import beside, clean, filled, shown_top
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
 from tpuprof.tui.pages.memory.draw.graph import AXIS, graph_lines, legend
@@ -74,9 +75,8 @@ def compose_memory(
     listed: MemoryList,
     state: MemoryState,
     title: str,
-    width: int,
+    pen: Pen,
     height: int,
-    glyphs: Glyphs,
     painted: PaintedMap | None = None,
     backward: int | None = None,
 ) -> ComposedMemory:
@@ -89,35 +89,35 @@ def compose_memory(
     """
     row = min(max(state.row, 0), max(0, len(listed) - 1))
     rows = listed.rows_of(row)
-    lines = [*header_lines(page, title, width, glyphs), *_warnings(page, width, height, glyphs)]
-    cells = max(1, width - AXIS)
+    lines = [*header_lines(page, title, pen), *_warnings(page, pen, height)]
+    cells = max(1, pen.width - AXIS)
     graph_height = _graph_height(page, height - len(lines), state.show_map)
     graph_first, area = len(lines) + 1, 0
     if page.points == 1:
-        lines += _no_trace(page, width, glyphs)
+        lines += _no_trace(page, pen)
     elif graph_height:
         area = graph_height - 2
         if state.show_map:
-            painted = _painted(page, rows, cells, area, glyphs, painted)
-            lines += map_lines(page, painted, rows, state.point, width, graph_height, glyphs, backward)
+            painted = _painted(page, rows, cells, area, pen.glyphs, painted)
+            lines += map_lines(page, painted, rows, state.point, pen, graph_height, backward)
         else:
-            lines += graph_lines(page, state.point, rows, width, graph_height, glyphs, backward)
+            lines += graph_lines(page, state.point, rows, pen, graph_height, backward)
         if height >= ROOMY:
-            lines.append(legend(page, rows, *_name(page, listed, row), width, glyphs))
-    lines.append(list_heading(page, listed, width, glyphs))
+            lines.append(legend(page, rows, *_name(page, listed, row), pen))
+    lines.append(list_heading(page, listed, pen))
     first_list_line, below = len(lines) + 1, max(0, height - len(lines))
     list_rows = max(1, below - 1)
     top = shown_top(row, state.top, list_rows, len(listed))
-    card_cells = min(64, width * 2 // 5) if width >= WIDE else 0
-    list_cells = width - card_cells - GUTTER if card_cells else width
-    table = table_lines(page, listed, row, top, list_cells, below, glyphs)
+    card_cells = min(64, pen.width * 2 // 5) if pen.width >= WIDE else 0
+    list_cells = pen.width - card_cells - GUTTER if card_cells else pen.width
+    table = table_lines(page, listed, row, top, pen.at(list_cells), below)
     if card_cells:
-        card = shortened(entry_card(page, listed, row, card_cells, glyphs), below, card_cells, glyphs)
-        gutter: list[Line] = [((f" {glyphs.vertical} ", "rule"),)] * below
+        card = pen.at(card_cells).shortened(entry_card(page, listed, row, pen.at(card_cells)), below)
+        gutter: list[Line] = [((f" {pen.glyphs.vertical} ", "rule"),)] * below
         table = beside((table, gutter, card), (list_cells, GUTTER, card_cells))
     lines += table
     return ComposedMemory(
-        lines=tuple(fit(line, width, glyphs) for line in filled(lines, width, height)),
+        lines=tuple(pen.fit(line) for line in filled(lines, pen.width, height)),
         first_list_line=first_list_line,
         list_rows=list_rows,
         top=top,
@@ -129,12 +129,12 @@ def compose_memory(
     )
 
 
-def entry_card(page: SpaceMemory, listed: MemoryList, entry: int, width: int, glyphs: Glyphs) -> list[Line]:
+def entry_card(page: SpaceMemory, listed: MemoryList, entry: int, pen: Pen) -> list[Line]:
     """The card of an entry of the list, a buffer or a group."""
     group, row = listed.group_of(entry), listed.row_of(entry)
     if group is not None:
-        return group_card(page, group, width, glyphs)
-    return buffer_card(page, row, width, glyphs, listed.point) if row is not None else []
+        return group_card(page, group, pen)
+    return buffer_card(page, row, pen, listed.point) if row is not None else []
 
 
 def _graph_height(page: SpaceMemory, room: int, is_map: bool) -> int:
@@ -161,16 +161,16 @@ def _name(page: SpaceMemory, listed: MemoryList, entry: int) -> tuple[str, str]:
     return ("", "") if buffer is None else (buffer.name, short_op(buffer.framework_op or ""))
 
 
-def _warnings(page: SpaceMemory, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def _warnings(page: SpaceMemory, pen: Pen, height: int) -> list[Line]:
     """The first warning, and how many more there are, where there is room for it."""
     if not page.warnings or height < ROOMY:
         return []
     first, *others = page.warnings
     more = f" (and {len(others)} more)" if others else ""
-    return [fit([(" ! ", "warn"), (clean(first, glyphs.is_ascii) + more, "text")], width, glyphs)]
+    return [pen.fit([(" ! ", "warn"), (clean(first, pen.glyphs.is_ascii) + more, "text")])]
 
 
-def _no_trace(page: SpaceMemory, width: int, glyphs: Glyphs) -> list[Line]:
+def _no_trace(page: SpaceMemory, pen: Pen) -> list[Line]:
     why = page.unknown.get("peak_instruction") or "the module has no heap trace of this memory"
     words = f"No working set over the program: {why.rstrip('.')}. What follows is in memory throughout."
-    return wrap(words, width - 1, "dim", glyphs, [(" ", "text")])[:2]
+    return pen.narrower(1).wrap(words, "dim", [(" ", "text")])[:2]

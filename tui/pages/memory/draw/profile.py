@@ -15,8 +15,9 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import TALL, clean, cut_after, filled, fit, rule, shown_top, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.layout import TALL, clean, filled, shown_top
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.memory.draw import profile_graph
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, PARTS, Scene, scene
@@ -76,12 +77,7 @@ class ComposedMemoryProfile:
 
 
 def compose_memory_profile(
-    page: MemoryProfilePage,
-    runs: Sequence[ModuleRuns],
-    state: MemoryProfileState,
-    width: int,
-    height: int,
-    glyphs: Glyphs,
+    page: MemoryProfilePage, runs: Sequence[ModuleRuns], state: MemoryProfileState, pen: Pen, height: int
 ) -> ComposedMemoryProfile:
     """The page in so many lines.
 
@@ -89,26 +85,26 @@ def compose_memory_profile(
         runs: of compiled modules, of each host; none for a page without the band of runs.
     """
     if not page.allocators:
-        return ComposedMemoryProfile(tuple(filled(empty_lines(page, width, glyphs), width, height)))
+        return ComposedMemoryProfile(tuple(filled(empty_lines(page, pen), pen.width, height)))
     index = min(max(state.allocator, 0), len(page.allocators) - 1)
     allocator = page.allocators[index]
     low = height < _LOW
-    lines = fact_lines(allocator, width, glyphs, (index, len(page.allocators)), 2 if low else 3)
+    lines = fact_lines(allocator, pen, (index, len(page.allocators)), 2 if low else 3)
     band = None if low else band_of(allocator, runs)
-    notes = cut_after(note_lines(allocator, width, glyphs), _MOST_NOTES, width, glyphs, "w")
-    below = [] if low else [*notes, table_rule(allocator, width, glyphs)]
+    notes = pen.cut_after(note_lines(allocator, pen), _MOST_NOTES, "w")
+    below = [] if low else [*notes, table_rule(allocator, pen)]
     curve = 0 if low or "fragmentation" in allocator.unknown else 1 if height < TALL else _MOST_CURVE
     rows, fixed = len(allocator.at_peak), len(lines) + 4 + (band is not None) + curve + len(below) + 1
     graph_rows, list_rows = _shares(max(height - fixed, 2), rows)
-    shown = scene(allocator, max(1, width - AXIS))
+    shown = scene(allocator, max(1, pen.width - AXIS))
     graph_line = len(lines) + 1
-    lines += graph_block(allocator, shown, graph_rows, width, glyphs, state.cursor_ps, band, low, curve)
+    lines += graph_block(allocator, shown, graph_rows, pen, state.cursor_ps, band, low, curve)
     lines += below
     first, row = len(lines) + 1, min(max(state.row, 0), max(rows - 1, 0))
     top = shown_top(row, state.top, list_rows, rows)
-    lines += table_lines(allocator, top, list_rows, row, width, glyphs)
+    lines += table_lines(allocator, top, list_rows, row, pen)
     return ComposedMemoryProfile(
-        lines=tuple(filled(lines, width, height)),
+        lines=tuple(filled(lines, pen.width, height)),
         first_list_line=first if rows and first < height else -1,
         list_rows=max(0, min(list_rows, rows - top)),
         top=top,
@@ -124,39 +120,37 @@ def _shares(room: int, rows: int) -> tuple[int, int]:
     return graph, room - graph
 
 
-def empty_lines(page: MemoryProfilePage, width: int, glyphs: Glyphs) -> list[Line]:
+def empty_lines(page: MemoryProfilePage, pen: Pen) -> list[Line]:
     """A page without allocators: why, and what to do."""
-    blank: Line = ((" " * width, "text"),)
+    blank: Line = ((" " * pen.width, "text"),)
     lead: list[Span] = [(" ", "text")]
     return [
-        rule(TITLE, width, glyphs),
+        pen.rule(TITLE),
         blank,
-        *wrap(page.why_empty or UNKNOWN, width, "text", glyphs, lead),
-        *(line for warning in page.warnings for line in (blank, *wrap(warning, width, "warn", glyphs, lead))),
+        *pen.wrap(page.why_empty or UNKNOWN, "text", lead),
+        *(line for warning in page.warnings for line in (blank, *pen.wrap(warning, "warn", lead))),
     ]
 
 
-def fact_lines(
-    allocator: AllocatorProfile, width: int, glyphs: Glyphs, place: tuple[int, int] = (0, 1), most: int = 3
-) -> list[Line]:
+def fact_lines(allocator: AllocatorProfile, pen: Pen, place: tuple[int, int] = (0, 1), most: int = 3) -> list[Line]:
     """Which allocator, its peak, capacity, counts and fragmentation, in at most so many lines.
 
     Args:
         place: its index, and how many there are.
     """
-    ascii_only = glyphs.is_ascii
+    ascii_only = pen.glyphs.is_ascii
     index, many = place
     lines: list[list[Span]] = [[(f" {clean(allocator.label, ascii_only)}", "strong")]]
     lines[0] += [(f" ({index + 1} of {many})", "dim")] if many > 1 else []
     for label, value, note in _facts(allocator, ascii_only):
         fact: Line = ((f"{label} ", "dim"), (value, "text" if value == UNKNOWN else "strong"), (note, "dim"))
-        if line_width((*lines[-1], *fact)) + len(_APART) <= width:
+        if line_width((*lines[-1], *fact)) + len(_APART) <= pen.width:
             lines[-1] += [(_APART, "text"), *fact]
         elif len(lines) < most:
             lines.append([(" ", "text"), *fact])
         else:
             break
-    return [fit(line, width, glyphs) for line in lines]
+    return [pen.fit(line) for line in lines]
 
 
 def _facts(allocator: AllocatorProfile, ascii_only: bool) -> list[tuple[str, str, str]]:
@@ -177,7 +171,7 @@ def _facts(allocator: AllocatorProfile, ascii_only: bool) -> list[tuple[str, str
     ]
 
 
-def note_lines(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Line]:
+def note_lines(allocator: AllocatorProfile, pen: Pen) -> list[Line]:
     """What fragmentation means, why a line does not move, and what the table does not cover."""
     lacks = allocator.unknown.get("at_peak")
     notes = (
@@ -185,7 +179,7 @@ def note_lines(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[
         allocator.flat,
         f"The rows at the peak leave out {lacks}." if lacks else None,
     )
-    return [line for note in notes if note for line in wrap(note, width, "dim", glyphs, [(" ", "text")])]
+    return [line for note in notes if note for line in pen.wrap(note, "dim", [(" ", "text")])]
 
 
 # --- the graph -----------------------------------------------------------------------------------------------------
@@ -203,8 +197,7 @@ def graph_block(
     allocator: AllocatorProfile,
     shown: Scene,
     rows: int,
-    width: int,
-    glyphs: Glyphs,
+    pen: Pen,
     cursor_ps: int | None = None,
     band: Band | None = None,
     says_flat: bool = False,
@@ -221,51 +214,51 @@ def graph_block(
     cursor = None if cursor_ps is None else shown.cell_of(cursor_ps)
     title = f"{TITLE}, flat: no fault" if says_flat and allocator.flat else TITLE
     graph = (
-        *profile_graph.graph_lines(allocator, shown, rows, glyphs, cursor),
-        profile_graph.mark_row(allocator, shown, cursor, glyphs),
+        *profile_graph.graph_lines(allocator, shown, rows, pen.glyphs, cursor),
+        profile_graph.mark_row(allocator, shown, cursor, pen.glyphs),
     )
     return [
-        _title(title, allocator, shown, width, glyphs),
-        *(fit(line, width, glyphs) for line in graph),
-        *profile_graph.fragmentation_lines(allocator, shown, curve, glyphs),
-        *([profile_graph.runs_row(*band, shown, width, glyphs)] if band is not None else []),
-        profile_graph.time_row(shown, width, glyphs),
-        reading_line(allocator, shown, cursor, width, glyphs, band),
+        _title(title, allocator, shown, pen),
+        *(pen.fit(line) for line in graph),
+        *profile_graph.fragmentation_lines(allocator, shown, curve, pen.glyphs),
+        *([profile_graph.runs_row(*band, shown, pen)] if band is not None else []),
+        profile_graph.time_row(shown, pen),
+        reading_line(allocator, shown, cursor, pen, band),
     ]
 
 
-def _title(title: str, allocator: AllocatorProfile, shown: Scene, width: int, glyphs: Glyphs) -> Line:
+def _title(title: str, allocator: AllocatorProfile, shown: Scene, pen: Pen) -> Line:
     """The heading, and at its right what the areas are."""
     legend: list[Span] = [(" ", "text")]
     for name, fill, key, letter in PARTS:
-        legend += [(letter, key) if glyphs.letters else (glyphs.full, (fill, "page")), (f" {name} ", "dim")]
+        legend += [(letter, key) if pen.glyphs.letters else (pen.glyphs.full, (fill, "page")), (f" {name} ", "dim")]
     if allocator.capacity_bytes is not None and not shown.reaches_capacity:
-        legend.append((f"{glyphs.dot} capacity {binary_size(allocator.capacity_bytes)} is above ", "dim"))
-    head: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (title, "title"), (" ", "rule")]
-    room = width - line_width((*head, *legend)) - 1
-    return fit([*head, (glyphs.horizontal * max(room, 0), "rule"), *legend, (glyphs.horizontal, "rule")], width, glyphs)
+        legend.append((f"{pen.glyphs.dot} capacity {binary_size(allocator.capacity_bytes)} is above ", "dim"))
+    head: list[Span] = [(f"{pen.glyphs.horizontal} ", "rule"), (title, "title"), (" ", "rule")]
+    room = pen.width - line_width((*head, *legend)) - 1
+    return pen.fit([*head, (pen.glyphs.horizontal * max(room, 0), "rule"), *legend, (pen.glyphs.horizontal, "rule")])
 
 
 def reading_line(
-    allocator: AllocatorProfile, shown: Scene, cursor: int | None, width: int, glyphs: Glyphs, band: Band | None = None
+    allocator: AllocatorProfile, shown: Scene, cursor: int | None, pen: Pen, band: Band | None = None
 ) -> Line:
     """The figures of the cursor's column (the event with most in use there), or of the peak."""
-    ascii_only = glyphs.is_ascii
+    ascii_only = pen.glyphs.is_ascii
     event = allocator.peak_index if cursor is None else int(shown.event[cursor])
     used = int(profile_graph.in_use(allocator, event, event + 1)[0])
     time_ps = int(allocator.time_ps[event])
     if cursor is None:
-        spans: list[Span] = [(f" {glyphs.up} ", "bad"), (f"peak, {duration(time_ps, ascii_only, 4)}", "strong")]
+        spans: list[Span] = [(f" {pen.glyphs.up} ", "bad"), (f"peak, {duration(time_ps, ascii_only, 4)}", "strong")]
     else:
         time_ps = min(max(time_ps, int(shown.edges[cursor])), int(shown.edges[cursor + 1]) - 1)
-        spans = [(f" {glyphs.up} ", "mark"), (duration(time_ps, ascii_only, 4), "strong")]
+        spans = [(f" {pen.glyphs.up} ", "mark"), (duration(time_ps, ascii_only, 4), "strong")]
     sizes = zip(PARTS, (allocator.stack_bytes, allocator.heap_bytes, allocator.free_bytes), strict=True)
     share = percent(100 * float(allocator.fragmentation[event]))
     figures = [("in use", _size(used))]
     # most runtimes reserve no stack: then it needs no room
     figures += [(part[0], _size(int(column[event]))) for part, column in sizes if part[0] != "stack" or column.any()]
     figures.append(("fragmentation", share))
-    if line_width(tuple(spans)) + sum(len(label) + len(value) + 3 for label, value in figures) > width:
+    if line_width(tuple(spans)) + sum(len(label) + len(value) + 3 for label, value in figures) > pen.width:
         figures = [*figures[1:-1], ("frag", share)]  # what is in use is stack and heap together
     for label, value in figures:
         spans += [(f"  {label} ", "dim"), (value, "text")]
@@ -274,40 +267,38 @@ def reading_line(
         running = profile_graph.runs_at(*band, begin, end)
         if running:
             spans.append((f"  {clean(examples(running), ascii_only)} running", "dim"))
-    return fit(spans, width, glyphs)
+    return pen.fit(spans)
 
 
 def _size(value: int) -> str:
     return binary_size(None if value < 0 else value)
 
 
-def table_rule(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> Line:
+def table_rule(allocator: AllocatorProfile, pen: Pen) -> Line:
     """The heading of the table."""
     rows = allocator.at_peak
     kinds = f"{counted(len(rows), 'kind')}, {binary_size(sum(row.total_bytes for row in rows))}" if rows else "nothing"
-    return rule("In use at the peak", width, glyphs, kinds)
+    return pen.rule("In use at the peak", kinds)
 
 
-def table_lines(
-    allocator: AllocatorProfile, top: int, rows: int, selected: int | None, width: int, glyphs: Glyphs
-) -> list[Line]:
+def table_lines(allocator: AllocatorProfile, top: int, rows: int, selected: int | None, pen: Pen) -> list[Line]:
     """Titles of the columns that fit, and at most so many rows from `top` on; a sentence where nothing is in use."""
-    columns = chosen_columns(peak_columns(allocator, width, glyphs), width)
-    shown = row_lines(columns, range(top, min(top + rows, len(allocator.at_peak))), selected, width, glyphs)
+    columns = chosen_columns(peak_columns(allocator, pen), pen.width)
+    shown = row_lines(columns, range(top, min(top + rows, len(allocator.at_peak))), selected, pen)
     if not allocator.at_peak:
-        shown = [fit([("  Nothing is known to be in use at the peak.", "dim")], width, glyphs)][:rows]
-    return [header_line(columns, width, glyphs), *shown]
+        shown = [pen.fit([("  Nothing is known to be in use at the peak.", "dim")])][:rows]
+    return [header_line(columns, pen), *shown]
 
 
-def peak_columns(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Column]:
+def peak_columns(allocator: AllocatorProfile, pen: Pen) -> list[Column]:
     """Columns of the table, the most important first; those that no row has anything for are left out."""
     optional, rows = ("region", "data_type", "shape"), allocator.at_peak
     looks: dict[str, Mapping[str, Any]] = {
-        key: {"width": 42} if key == "shape" and width >= _WIDE else {}
+        key: {"width": 42} if key == "shape" and pen.width >= _WIDE else {}
         for key in AT_PEAK.screen
         if key not in optional or any(getattr(row, key) for row in rows)
     }
-    return screen_columns(AT_PEAK, allocator, glyphs, looks)
+    return screen_columns(AT_PEAK, allocator, pen.glyphs, looks)
 
 
 def columns_between(composed: ComposedMemoryProfile, cursor_ps: int | None, by: int, default_ps: int) -> int:

@@ -12,7 +12,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, ModuleRuns
 from tpuprof.tui.draw.axis import cells_at, tick_line, ticks
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean, cut, fit, joined
+from tpuprof.tui.draw.layout import clean, cut, joined
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, StyleKey
 
 AXIS = 10
@@ -203,13 +204,13 @@ def mark_row(allocator: AllocatorProfile, shown: Scene, cursor: int | None, glyp
     return ((" " * (AXIS - 1), "text"), ("+" if glyphs.is_ascii else "└", "rule"), *joined(cells))
 
 
-def time_row(shown: Scene, width: int, glyphs: Glyphs) -> Line:
+def time_row(shown: Scene, pen: Pen) -> Line:
     """Round instants of the trace's clock."""
-    marked = ticks(int(shown.edges[0]), int(shown.edges[-1]), 0, shown.cells, glyphs.is_ascii)
-    return fit([("time".rjust(AXIS - 1) + " ", "dim"), *tick_line(marked, shown.edges, glyphs)], width, glyphs)
+    marked = ticks(int(shown.edges[0]), int(shown.edges[-1]), 0, shown.cells, pen.glyphs.is_ascii)
+    return pen.fit([("time".rjust(AXIS - 1) + " ", "dim"), *tick_line(marked, shown.edges, pen.glyphs)])
 
 
-def runs_row(runs: ModuleRuns, rows: Int64s, shown: Scene, width: int, glyphs: Glyphs) -> Line:
+def runs_row(runs: ModuleRuns, rows: Int64s, shown: Scene, pen: Pen) -> Line:
     """When programs ran on the device: a band, with the names of those that have room.
 
     Args:
@@ -218,12 +219,12 @@ def runs_row(runs: ModuleRuns, rows: Int64s, shown: Scene, width: int, glyphs: G
     start, end = runs.start_ps[rows], runs.end_ps[rows]
     before = np.searchsorted(start, shown.edges[1:], side="left")
     reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end))  # of the runs before each
-    band: Span = ("=", "dim") if glyphs.letters else (glyphs.full, ("module", "page"))
+    band: Span = ("=", "dim") if pen.glyphs.letters else (pen.glyphs.full, ("module", "page"))
     cells = [band if is_covered else (" ", "text") for is_covered in (reach[before] > shown.edges[:-1]).tolist()]
     inside = np.flatnonzero((end > shown.edges[0]) & (start < shown.edges[-1]))
     for index in inside.tolist() if len(inside) <= _NAMED_RUNS else ():
-        _name_run(runs, int(rows[index]), shown, cells, glyphs)
-    return fit([("runs".rjust(AXIS - 1), "dim"), (" ", "text"), *joined(cells)], width, glyphs)
+        _name_run(runs, int(rows[index]), shown, cells, pen.glyphs)
+    return pen.fit([("runs".rjust(AXIS - 1), "dim"), (" ", "text"), *joined(cells)])
 
 
 def _name_run(runs: ModuleRuns, row: int, shown: Scene, cells: list[tuple[str, Key]], glyphs: Glyphs) -> None:

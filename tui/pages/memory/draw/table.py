@@ -13,8 +13,9 @@ from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.modules.groups import Group, group_rows
 from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import NARROW, clean, cut_begin, cut_middle, fit, rule
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import NARROW, clean, cut_begin, cut_middle
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Column, header_line, row_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, SEARCHED, ListedRows
 from tpuprof.tui.report.fields import is_descending, screen_columns
@@ -109,7 +110,7 @@ def memory_list(
     return MemoryList(rows, groups, point, total, count, shown_bytes, shown_count, most, order, grouping, wanted)
 
 
-def list_heading(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> Line:
+def list_heading(page: SpaceMemory, listed: MemoryList, pen: Pen) -> Line:
     """``Buffers at the peak (24)`` and how they are sorted."""
     what = "Buffers" if listed.grouping == "none" else f"Buffers by {listed.grouping}"
     where = "at the peak" if listed.point == page.peak_position else f"at point {count(listed.point)}"
@@ -117,29 +118,27 @@ def list_heading(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyp
     number, right = count(len(listed)), f"sort: {listed.order}"
     if listed.wanted:
         number = f"{count(listed.shown_count)} of {count(listed.in_memory_count)}"
-        wanted = clean(listed.wanted, glyphs.is_ascii)
-        right = f"with {cut_middle(wanted, 20, glyphs)}: {binary_short(listed.shown_bytes)}; {right}"
-    return rule(f"{what} {where} ({number})", width, glyphs, right)
+        wanted = clean(listed.wanted, pen.glyphs.is_ascii)
+        right = f"with {cut_middle(wanted, 20, pen.glyphs)}: {binary_short(listed.shown_bytes)}; {right}"
+    return pen.rule(f"{what} {where} ({number})", right)
 
 
-def table_lines(
-    page: SpaceMemory, listed: MemoryList, cursor: int, top: int, width: int, height: int, glyphs: Glyphs
-) -> list[Line]:
+def table_lines(page: SpaceMemory, listed: MemoryList, cursor: int, top: int, pen: Pen, height: int) -> list[Line]:
     """The columns' titles and `height` - 1 rows from `top` on."""
     if not len(listed):
         words = "no buffer has this text" if listed.wanted else "no buffer is in memory here"
-        return [fit([(f" {words}", "dim")], width, glyphs)]
+        return [pen.fit([(f" {words}", "dim")])]
     is_grouped = listed.grouping != "none"
-    columns = (_group_columns if is_grouped else _buffer_columns)(page, listed, width, glyphs)
+    columns = (_group_columns if is_grouped else _buffer_columns)(page, listed, pen)
     is_down = is_descending(GROUPS if is_grouped else BUFFERS, listed.order)
-    lines = [header_line(columns, width, glyphs, listed.order, is_down)]
-    return lines + row_lines(columns, range(top, min(len(listed), top + height - 1)), cursor, width, glyphs)
+    lines = [header_line(columns, pen, listed.order, is_down)]
+    return lines + row_lines(columns, range(top, min(len(listed), top + height - 1)), cursor, pen)
 
 
-def _buffer_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> list[Column]:
+def _buffer_columns(page: SpaceMemory, listed: MemoryList, pen: Pen) -> list[Column]:
     """The columns that fit; what room there is, shape, source and op share."""
     source = ListedRows.of(page, listed.rows, listed.in_memory_bytes, listed.most_bytes)
-    is_barred, is_narrow = width >= _BARRED, width < NARROW
+    is_barred, is_narrow = pen.width >= _BARRED, pen.width < NARROW
     first: tuple[tuple[str, bool, Mapping[str, Any]], ...] = (
         ("rank", is_barred, {"width": max(2, len(str(len(listed))))}),
         ("size_bytes", True, {}),
@@ -148,21 +147,21 @@ def _buffer_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: G
         ("expansion", True, {}),
         ("category", True, {"width": 5 if is_narrow else 6}),
     )
-    columns = screen_columns(BUFFERS, source, glyphs, {key: look for key, is_shown, look in first if is_shown})
-    shares = zip(("shape", "source", "name"), _shared_out(_room(columns, width)), strict=True)
-    columns += screen_columns(BUFFERS, source, glyphs, {key: {"width": cells} for key, cells in shares if cells})
-    rest = max(1, _room(columns, width) - 1)
+    columns = screen_columns(BUFFERS, source, pen.glyphs, {key: look for key, is_shown, look in first if is_shown})
+    shares = zip(("shape", "source", "name"), _shared_out(_room(columns, pen.width)), strict=True)
+    columns += screen_columns(BUFFERS, source, pen.glyphs, {key: {"width": cells} for key, cells in shares if cells})
+    rest = max(1, _room(columns, pen.width) - 1)
     op = {"width": rest, "cut": cut_begin if rest < _SHORT_OP else cut_middle}
-    return columns + screen_columns(BUFFERS, source, glyphs, {"op": op})
+    return columns + screen_columns(BUFFERS, source, pen.glyphs, {"op": op})
 
 
-def _group_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> list[Column]:
+def _group_columns(page: SpaceMemory, listed: MemoryList, pen: Pen) -> list[Column]:
     source = ListedRows.of(page, listed.groups, listed.in_memory_bytes, listed.most_bytes)
-    left_out = ("rank", "size_bar", "name") if width < NARROW else ("name",)
+    left_out = ("rank", "size_bar", "name") if pen.width < NARROW else ("name",)
     looks = {key: {"width": 3} if key == "rank" else {} for key in GROUPS.screen if key not in left_out}
-    columns = screen_columns(GROUPS, source, glyphs, looks)
-    name = {"title": _GROUP_TITLES[listed.grouping], "width": max(1, _room(columns, width) - 1)}
-    return columns + screen_columns(GROUPS, source, glyphs, {"name": name})
+    columns = screen_columns(GROUPS, source, pen.glyphs, looks)
+    name = {"title": _GROUP_TITLES[listed.grouping], "width": max(1, _room(columns, pen.width) - 1)}
+    return columns + screen_columns(GROUPS, source, pen.glyphs, {"name": name})
 
 
 def _room(columns: list[Column], width: int) -> int:

@@ -12,8 +12,9 @@ from tpuprof.parsers.memory.model import SPACE_NAMES, MemoryPage, SpaceMemory, s
 from tpuprof.parsers.pages.memory import CompiledModules, first_space
 from tpuprof.parsers.session.hlo import HloSession, unreadable_modules
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean, fit, note_lines, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, peoples_figures
 from tpuprof.tui.pages.memory.modules import SpaceRequest, space_of
 from tpuprof.tui.report.csv import table_csv
@@ -154,50 +155,50 @@ def markdown(memory: ModuleMemory, asked: Asked) -> str:
 
 def text(memory: ModuleMemory, asked: Asked) -> str:
     """A memory space: its figures, the working set, its buffers at the peak; then the modules."""
-    page, space, glyphs = memory.page, memory.space, asked.look.glyphs
+    page, space = memory.page, memory.space
 
-    def lines(width: int) -> list[Line]:
+    def lines(pen: Pen) -> list[Line]:
         title = f"Memory of {asked.run.name}"
-        drawn = [heading(title, page.device_type or ", ".join(page.hosts), width, glyphs)]
+        drawn = [heading(title, page.device_type or ", ".join(page.hosts), pen)]
         if space is None:
-            drawn += wrap(memory.why_none("No module has figures."), width, "text", glyphs, [(" ", "text")])
+            drawn += pen.wrap(memory.why_none("No module has figures."), "text", [(" ", "text")])
         else:
-            drawn += _space_lines(space, asked.most_rows, width, glyphs)
-        drawn += note_lines(memory.warnings, (), width, glyphs)
-        return drawn + (_module_lines(page, width, glyphs) if len(page.modules) > 1 else [])
+            drawn += _space_lines(space, asked.most_rows, pen)
+        drawn += pen.notes(memory.warnings, ())
+        return drawn + (_module_lines(page, pen) if len(page.modules) > 1 else [])
 
     return page_text(lines, asked.look)
 
 
-def _space_lines(space: SpaceMemory, limit: int, width: int, glyphs: Glyphs) -> list[Line]:
+def _space_lines(space: SpaceMemory, limit: int, pen: Pen) -> list[Line]:
     from tpuprof.tui.pages.memory.draw.graph import graph_lines  # noqa: PLC0415 - for text alone
     from tpuprof.tui.pages.memory.draw.header import header_lines  # noqa: PLC0415
     from tpuprof.tui.pages.memory.draw.table import list_heading, memory_list, table_lines  # noqa: PLC0415
 
-    lines = header_lines(space, str(space.module), width, glyphs)
+    lines = header_lines(space, str(space.module), pen)
     if space.points > 1:
         nothing = np.zeros(0, np.int64)
-        lines += graph_lines(space, space.peak_position, nothing, width, GRAPH_HEIGHT, glyphs)
+        lines += graph_lines(space, space.peak_position, nothing, pen, GRAPH_HEIGHT)
     listed = memory_list(space, space.peak_position, "size", "none")
     shown = len(first(len(listed), limit))
-    lines.append(list_heading(space, listed, width, glyphs))
-    lines += table_lines(space, listed, _NO_CURSOR, 0, width, shown + 1, glyphs)
+    lines.append(list_heading(space, listed, pen))
+    lines += table_lines(space, listed, _NO_CURSOR, 0, pen, shown + 1)
     if shown < len(listed):
-        lines.append(fit([(f" and {counted(len(listed) - shown, 'more buffer')}", "dim")], width, glyphs))
+        lines.append(pen.fit([(f" and {counted(len(listed) - shown, 'more buffer')}", "dim")]))
     return lines
 
 
-def _module_lines(page: MemoryPage, width: int, glyphs: Glyphs) -> list[Line]:
+def _module_lines(page: MemoryPage, pen: Pen) -> list[Line]:
     """The other modules there are, for `--module`."""
-    lines = [fit([(f"Modules ({len(page.modules)}), the largest HBM peak first", "title")], width, glyphs)]
-    ascii_only = glyphs.is_ascii
+    lines = [pen.fit([(f"Modules ({len(page.modules)}), the largest HBM peak first", "title")])]
+    ascii_only = pen.glyphs.is_ascii
     for module in page.modules[:_MOST_MODULES]:
         peaks = (f"{space_name(space)} {binary_size(peak)}" for space, peak in sorted(module.peaks.items()) if peak)
         words = clean(module.problem, ascii_only) if module.problem else "  ".join(peaks)
         name = clean(str(module.module), ascii_only)
-        lines.append(fit([(f" {name}", "text"), (f"  {words}", "warn" if module.problem else "dim")], width, glyphs))
+        lines.append(pen.fit([(f" {name}", "text"), (f"  {words}", "warn" if module.problem else "dim")]))
     left = len(page.modules) - _MOST_MODULES
-    return [*lines, fit([(f" and {left} more", "dim")], width, glyphs)] if left > 0 else lines
+    return [*lines, pen.fit([(f" and {left} more", "dim")])] if left > 0 else lines
 
 
 REPORT = Report(

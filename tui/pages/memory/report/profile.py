@@ -15,8 +15,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.tui.draw.format import UNKNOWN
-from tpuprof.tui.draw.layout import fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, in_use, scene
 from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY, fragmentation_words
@@ -65,7 +65,7 @@ def declare(content: MemoryOverTime, asked: Asked) -> Declared:
             Figures((WHY_EMPTY,), page),
         ),
         csv=Block(csv=lambda: _csv(page, most)),
-        text=lambda width, glyphs: _text(content, TEXT_ROWS if asked.limit is None else asked.limit, width, glyphs),
+        text=lambda pen: _text(content, TEXT_ROWS if asked.limit is None else asked.limit, pen),
     )
 
 
@@ -129,33 +129,31 @@ def _tables(page: MemoryProfilePage, most: int) -> list[str]:
     return [*lines, *unknown_block({f"{label}, {key}": why for label, key, why in told})]
 
 
-def _text(content: MemoryOverTime, limit: int, width: int, glyphs: Glyphs) -> list[Line]:
+def _text(content: MemoryOverTime, limit: int, pen: Pen) -> list[Line]:
     """Every allocator one below the other."""
     page = content.page
     if not page.allocators:
-        return profile.empty_lines(page, width, glyphs)
-    lines = [line for warning in page.warnings for line in wrap(warning, width, "warn", glyphs, [(" ", "text")])]
+        return profile.empty_lines(page, pen)
+    lines = [line for warning in page.warnings for line in pen.wrap(warning, "warn", [(" ", "text")])]
     for allocator in page.allocators:
-        lines += [fit([], width, glyphs), *_allocator_lines(allocator, width, glyphs, limit, content.runs)]
+        lines += [pen.fit([]), *_allocator_lines(allocator, pen, limit, content.runs)]
     return lines
 
 
-def _allocator_lines(
-    allocator: AllocatorProfile, width: int, glyphs: Glyphs, limit: int, runs: Sequence[ModuleRuns]
-) -> list[Line]:
+def _allocator_lines(allocator: AllocatorProfile, pen: Pen, limit: int, runs: Sequence[ModuleRuns]) -> list[Line]:
     rows = len(allocator.at_peak)
     shown = len(first(rows, limit))
-    lines = profile.fact_lines(allocator, width, glyphs, most=6)
-    graph = scene(allocator, width - AXIS)
+    lines = profile.fact_lines(allocator, pen, most=6)
+    graph = scene(allocator, pen.width - AXIS)
     curve = int("fragmentation" not in allocator.unknown)
     band = profile.band_of(allocator, runs)
-    lines += profile.graph_block(allocator, graph, _GRAPH_ROWS, width, glyphs, band=band, curve=curve)
-    lines += profile.note_lines(allocator, width, glyphs)
-    lines.append(profile.table_rule(allocator, width, glyphs))
-    lines += profile.table_lines(allocator, 0, max(shown, 1), None, width, glyphs)
+    lines += profile.graph_block(allocator, graph, _GRAPH_ROWS, pen, band=band, curve=curve)
+    lines += profile.note_lines(allocator, pen)
+    lines.append(profile.table_rule(allocator, pen))
+    lines += profile.table_lines(allocator, 0, max(shown, 1), None, pen)
     if shown < rows:
         more = f"  and {counted(rows - shown, 'more kind', 'more kinds')}; --limit 0 shows all"
-        lines.append(fit([(more, "dim")], width, glyphs))
+        lines.append(pen.fit([(more, "dim")]))
     return lines
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import byte_rate, flop_rate, percent
-from tpuprof.tui.draw.layout import clean, fit
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
 from tpuprof.tui.report.fields import Figure, attribute
 from tpuprof.tui.report.units import COUNT, FLAG, GFLOPS, GIGABYTES, INTENSITY, NUMBER, TEXT, TIME_PS
@@ -86,9 +87,9 @@ def time_figures(page: OpsPage) -> tuple[Figure[Any], ...]:
     return tuple(replace(figure, null=page.unknown.get("ops", figure.null)) for figure in WHOLE_TIME)
 
 
-def machine_line(page: OpsPage, width: int, glyphs: Glyphs) -> Line:
+def machine_line(page: OpsPage, pen: Pen) -> Line:
     """What the ops ran on, and the device's peaks."""
-    ascii_only = glyphs.is_ascii
+    ascii_only = pen.glyphs.is_ascii
     peaks = page.peaks
     parts = [clean(page.device_type or "device unknown", ascii_only), counted(page.core_count, page.runs_on)]
     if peaks.flops_per_second is not None:
@@ -97,4 +98,4 @@ def machine_line(page: OpsPage, width: int, glyphs: Glyphs) -> Line:
         parts.append(f"HBM {byte_rate(peaks.hbm)}B/s")
     if page.time_scale is not None:
         parts.append(f"clock {percent(100 * page.time_scale)} of nominal")
-    return fit([(f" {glyphs.dot} ".join(parts), "dim")], width, glyphs)
+    return pen.fit([(f" {pen.glyphs.dot} ".join(parts), "dim")])

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
-from tpuprof.tui.draw.layout import fit, note_lines
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, machine_line
 from tpuprof.tui.report.declared import Head
 from tpuprof.tui.report.fields import figure_rows
@@ -58,20 +58,18 @@ def peak_rows(page: OpsPage) -> list[tuple[str, str]]:
 # --- text
 
 
-def text_lines(
-    page: OpsPage, lines: Sequence[Line], unknown: Mapping[str, str], width: int, glyphs: Glyphs
-) -> list[Line]:
+def text_lines(page: OpsPage, lines: Sequence[Line], unknown: Mapping[str, str], pen: Pen) -> list[Line]:
     """A page's own lines below the device, and notes."""
-    above = [machine_line(page, width, glyphs), *simulated_lines(page, width, glyphs)]
-    return [*above, *lines, *text_notes(page.warnings, unknown, width, glyphs)]
+    above = [machine_line(page, pen), *simulated_lines(page, pen)]
+    return [*above, *lines, *text_notes(page.warnings, unknown, pen)]
 
 
-def simulated_lines(page: OpsPage, width: int, glyphs: Glyphs) -> list[Line]:
+def simulated_lines(page: OpsPage, pen: Pen) -> list[Line]:
     """Says that times are simulated, where they are."""
-    return [fit([(SIMULATED, "warn")], width, glyphs)] if page.simulated else []
+    return [pen.fit([(SIMULATED, "warn")])] if page.simulated else []
 
 
-def text_notes(warnings: Sequence[str], unknown: Mapping[str, str], width: int, glyphs: Glyphs) -> list[Line]:
+def text_notes(warnings: Sequence[str], unknown: Mapping[str, str], pen: Pen) -> list[Line]:
     """Warnings and reasons for what is unknown."""
     told = ((key.rpartition(".")[2], why) for key, why in unknown.items() if key not in NOT_WORTH_SAYING)
-    return note_lines(warnings, told, width, glyphs)
+    return pen.notes(warnings, told)

@@ -13,8 +13,8 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
 from tpuprof.parsers.pages.ops.framework_types import framework_types
 from tpuprof.tui.draw.format import duration, percent
-from tpuprof.tui.draw.layout import fit
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.common import WORK_RATES
 from tpuprof.tui.pages.ops.fields.device import DEVICE, whole_and_idle
@@ -72,7 +72,7 @@ def declare(source: FrameworkOps, asked: Asked) -> Declared:
             *(Block(markdown=partial(_side_table, ops, side, is_host)) for side, is_host, _, _ in _sides(page)),
         ),
         csv=ops,
-        text=lambda width, glyphs: _text(source, types, most, width, glyphs),
+        text=lambda pen: _text(source, types, most, pen),
         unknown=common.worth_saying(page.unknown),
         reasons={},
     )
@@ -112,23 +112,23 @@ def _side_table(ops: Section[FrameworkOps], side: str, is_host: bool) -> list[st
     return main_table(f"On the {side}", FRAMEWORK_OPS, source, shown[of_side[shown]], int(of_side.sum()), keys)
 
 
-def _text(source: FrameworkOps, types: TypesOfOps, most: int, width: int, glyphs: Glyphs) -> list[Line]:
+def _text(source: FrameworkOps, types: TypesOfOps, most: int, pen: Pen) -> list[Line]:
     """A table for the device, one for the host, and one of the types."""
     page, lines = source.page, []
-    shown = screen_columns(FRAMEWORK_OPS, source, glyphs)
+    shown = screen_columns(FRAMEWORK_OPS, source, pen.glyphs)
     for side, is_host, whole, idle in _sides(page):
         rows = np.flatnonzero(page.is_host == is_host).tolist()
         where = "XLA on the host's CPU" if not is_host and source.ops.runs_on == "host thread" else side.capitalize()
         words = f"{where}: {counted(len(rows), 'op')}"
         if whole:
-            words += f", {duration(idle, glyphs.is_ascii)} idle ({percent(100 * idle / whole)})"
-        lines.append(fit([(words, "title")], width, glyphs))
-        lines += first_rows(shown, rows, most, width, glyphs) if rows else []
+            words += f", {duration(idle, pen.glyphs.is_ascii)} idle ({percent(100 * idle / whole)})"
+        lines.append(pen.fit([(words, "title")]))
+        lines += first_rows(shown, rows, most, pen) if rows else []
     if len(types.types):
-        lines.append(fit([(f"By type: {counted(len(types.types), 'type')}", "title")], width, glyphs))
-        by_type = screen_columns(FRAMEWORK_TYPES, types, glyphs)
-        lines += first_rows(by_type, range(len(types.types)), most, width, glyphs)
-    return common.text_lines(source.ops, lines, page.unknown, width, glyphs)
+        lines.append(pen.fit([(f"By type: {counted(len(types.types), 'type')}", "title")]))
+        by_type = screen_columns(FRAMEWORK_TYPES, types, pen.glyphs)
+        lines += first_rows(by_type, range(len(types.types)), most, pen)
+    return common.text_lines(source.ops, lines, page.unknown, pen)
 
 
 def _sides(page: FrameworkOpsPage) -> tuple[tuple[str, bool, int, int], ...]:

@@ -7,7 +7,8 @@ op pages. `flops` and bytes are over all occurrences, `average_time_ps` is the t
 from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
@@ -23,10 +24,10 @@ def declare(page: OpsPage, asked: Asked) -> Declared:
     """Figures, and HLO ops by self time."""
     ops = Section(HLO_OPS, page, "Ops", asked.most_rows)
 
-    def text(width: int, glyphs: Glyphs) -> list[Line]:
-        columns = screen_columns(HLO_OPS, page, glyphs)
-        rows = first_rows(columns, range(len(page)), asked.most_rows, width, glyphs)
-        return common.text_lines(page, rows, page.unknown, width, glyphs)
+    def text(pen: Pen) -> list[Line]:
+        columns = screen_columns(HLO_OPS, page, pen.glyphs)
+        rows = first_rows(columns, range(len(page)), asked.most_rows, pen)
+        return common.text_lines(page, rows, page.unknown, pen)
 
     return Declared(
         common.head("HLO ops", page, asked),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.kernels import KernelsPage, kernels_page
 from tpuprof.tui.draw.format import duration, percent
-from tpuprof.tui.draw.layout import fit
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.kernels import KERNEL_COUNT, KERNEL_TIME, KERNELS, TENSOR_TIME
@@ -29,20 +29,20 @@ def declare(page: KernelsPage, asked: Asked) -> Declared:
         figures=[("kernels", str(len(page))), *figure_rows(OWN, page)],
         parts=(Figures((*DEVICE, SIMULATED), ops), Figures(OWN, page), kernels),
         csv=kernels,
-        text=lambda width, glyphs: _text(page, asked.most_rows, width, glyphs),
+        text=lambda pen: _text(page, asked.most_rows, pen),
         unknown=page.unknown,
         reasons=why,
     )
 
 
-def _text(page: KernelsPage, most: int, width: int, glyphs: Glyphs) -> list[Line]:
+def _text(page: KernelsPage, most: int, pen: Pen) -> list[Line]:
     lines, tensor = [], TENSOR_TIME.read(page)
     if len(page):
-        words = f"{counted(len(page), 'kernel')}, {duration(int(page.total_ps.sum()), glyphs.is_ascii)}"
+        words = f"{counted(len(page), 'kernel')}, {duration(int(page.total_ps.sum()), pen.glyphs.is_ascii)}"
         words += f"; {percent(100 * tensor)} of it uses tensor cores" if tensor is not None else ""
-        lines.append(fit([(words, "title")], width, glyphs))
-    lines += first_rows(screen_columns(KERNELS, page, glyphs), range(len(page)), most, width, glyphs)
-    return common.text_lines(page.ops, lines, page.unknown, width, glyphs)
+        lines.append(pen.fit([(words, "title")]))
+    lines += first_rows(screen_columns(KERNELS, page, pen.glyphs), range(len(page)), most, pen)
+    return common.text_lines(page.ops, lines, page.unknown, pen)
 
 
 REPORT = declared(

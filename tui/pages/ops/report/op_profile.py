@@ -21,8 +21,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
 from tpuprof.tui.draw.format import count, share
-from tpuprof.tui.draw.layout import wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, WALKED, Nodes, Walk, node_unknown
 from tpuprof.tui.pages.ops.report import common
@@ -122,7 +122,7 @@ def declare(profile: OpProfile, asked: Asked) -> Declared:
             Block(lambda: _trees(profile, most), lambda: _indented(page.by_program, walked, most)),
         ),
         csv=Section(WALKED, walked),
-        text=lambda width, glyphs: _text(page, most, width, glyphs),
+        text=lambda pen: _text(page, most, pen),
         unknown=common.worth_saying(ops.unknown),
         reasons={},
     )
@@ -141,13 +141,13 @@ def _indented(tree: OpTree, walked: Walk, limit: int) -> list[str]:
     return [*rows_table("Op profile by program", WALKED, cells), *more]
 
 
-def _text(page: OpProfilePage, limit: int, width: int, glyphs: Glyphs) -> list[Line]:
+def _text(page: OpProfilePage, limit: int, pen: Pen) -> list[Line]:
     """The tree by program, every node open."""
     from tpuprof.tui.pages.ops.tree import whole_tree  # noqa: PLC0415 - for text alone
 
-    said = wrap(page.headline, width, "strong", glyphs)
-    tree = whole_tree(page, page.by_program, width, glyphs, limit)
-    return common.text_lines(page.ops, [*said, *tree], page.ops.unknown, width, glyphs)
+    said = pen.wrap(page.headline, "strong")
+    tree = whole_tree(page, page.by_program, pen, limit)
+    return common.text_lines(page.ops, [*said, *tree], page.ops.unknown, pen)
 
 
 @dataclass(slots=True)

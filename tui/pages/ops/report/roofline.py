@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
@@ -98,15 +99,15 @@ def text(page: RooflinePage, asked: Asked) -> str:
 
     ops, glyphs = page.ops, asked.look.glyphs
 
-    def lines(width: int) -> list[Line]:
+    def lines(pen: Pen) -> list[Line]:
         shown = fields.screen_columns(ROOFLINE_OPS, ops, glyphs)
         return [
-            page_heading(f"Roofline of {asked.run.name}", ops.hosts, width, glyphs),
-            *common.simulated_lines(ops, width, glyphs),
-            *figures(page, width, glyphs),
-            *plot(page, width, PLOT_HEIGHT, glyphs),
-            *first_rows(shown, range(len(ops)), asked.most_rows, width, glyphs),
-            *common.text_notes(ops.warnings, page.unknown, width, glyphs),
+            page_heading(f"Roofline of {asked.run.name}", ops.hosts, pen),
+            *common.simulated_lines(ops, pen),
+            *figures(page, pen),
+            *plot(page, pen, PLOT_HEIGHT),
+            *first_rows(shown, range(len(ops)), asked.most_rows, pen),
+            *common.text_notes(ops.warnings, page.unknown, pen),
         ]
 
     return page_text(lines, asked.look)

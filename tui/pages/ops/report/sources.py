@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.sources import SourcesPage, sources_page
-from tpuprof.tui.draw.layout import wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.sources import HEADLINE, LINE_COUNT, SOURCES, UNSOURCED
@@ -23,11 +23,11 @@ def declare(page: SourcesPage, asked: Asked) -> Declared:
     ops, lines = page.ops, Section(SOURCES, page, "Lines", asked.most_rows)
     why = figure_reasons(time_figures(ops)) | reasons((), "lines[]", page.unknown, "ops[]")
 
-    def text(width: int, glyphs: Glyphs) -> list[Line]:
-        columns = screen_columns(SOURCES, page, glyphs)
-        rows = first_rows(columns, range(len(page)), asked.most_rows, width, glyphs)
-        said = wrap(page.headline, width, "strong", glyphs)
-        return common.text_lines(ops, [*said, *rows], page.unknown, width, glyphs)
+    def text(pen: Pen) -> list[Line]:
+        columns = screen_columns(SOURCES, page, pen.glyphs)
+        rows = first_rows(columns, range(len(page)), asked.most_rows, pen)
+        said = pen.wrap(page.headline, "strong")
+        return common.text_lines(ops, [*said, *rows], page.unknown, pen)
 
     return Declared(
         common.head(TITLE, ops, asked),

@@ -17,15 +17,10 @@ from tpuprof.tui.draw.layout import (
     beside,
     clean,
     cut,
-    cut_after,
     cut_middle,
-    fit,
-    labelled,
-    note_lines,
-    rule,
-    wrap,
 )
-from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS
 from tpuprof.tui.report.fields import markdown_rows, short_names
 from tpuprof.tui.report.shared.quantities import LATENCIES, NamedLatency, latencies
@@ -42,51 +37,51 @@ _PARTS: tuple[tuple[str, str, str, StyleKey], ...] = (
 """Attribute, heading, letter and style of each part of a latency, in the order of the bars."""
 
 
-def inference(page: InferencePage, width: int, glyphs: Glyphs = BLOCK) -> list[Line]:
+def inference(page: InferencePage, pen: Pen) -> list[Line]:
     """The whole page."""
-    return list(compose(page, width, None, glyphs, Cursor()).lines)
+    return list(compose(page, pen, None, Cursor()).lines)
 
 
-def compose(page: InferencePage, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor) -> Frame:
+def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -> Frame:
     """Puts the page together, for a screen of some height or (None) a report; the latter part may lie below its end."""
     tall = height is None or height >= TALL
-    lines = [*_headline(page, width, glyphs), *([fit([], width, glyphs)] if tall else [])]
-    about = _about(page, width, glyphs)
-    lines += about if tall else cut_after(about, 1, width, glyphs, "w")
-    lines += session_latencies(page, width, None if tall else _FEW_LATENCIES, glyphs, session_words(page, glyphs))
+    lines = [*_headline(page, pen), *([pen.fit([])] if tall else [])]
+    about = _about(page, pen)
+    lines += about if tall else pen.cut_after(about, 1, "w")
+    lines += session_latencies(page, pen, None if tall else _FEW_LATENCIES, session_words(page, pen.glyphs))
     rows = 5 if tall else 2
     if page.source == "module runs" and cursor.op is not None:
-        lines += _runs_histogram(page.modules[min(cursor.op, len(page.modules) - 1)], width, rows, glyphs)
+        lines += _runs_histogram(page.modules[min(cursor.op, len(page.modules) - 1)], pen, rows)
     else:
-        lines += histogram(page, width, rows, glyphs)
+        lines += histogram(page, pen, rows)
     first_row = -1
     if page.modules:
         first_row = len(lines) + 2
-        lines += module_rows(page.modules, width, glyphs, cursor.op)
+        lines += module_rows(page.modules, pen, cursor.op)
     if page.source == "requests":
-        lines += _model_rows(page.rows, width, glyphs)
+        lines += _model_rows(page.rows, pen)
     if page.launches is not None:
         known = f"{count(page.launches.count)} of {count(page.launches.of)} runs"
         title = "From launch to end"
-        lines += _latencies(title, page.launches.average, page.launches.percentiles, width, glyphs, known)
+        lines += _latencies(title, page.launches.average, page.launches.percentiles, pen, known)
     names = short_names(BEFORE_ROWS)
     unknown = ((names[key], why) for key, why in page.unknown.items() if key in names and why != NO_RUNS)
-    notes = note_lines(page.warnings, unknown, width, glyphs)
+    notes = pen.notes(page.warnings, unknown)
     if notes:
-        lines += [rule("Notes, and what this profile cannot tell", width, glyphs), *notes]
-    return Frame(tuple(fit(line, width, glyphs) for line in lines), -1, -1, first_row)
+        lines += [pen.rule("Notes, and what this profile cannot tell"), *notes]
+    return Frame(tuple(pen.fit(line) for line in lines), -1, -1, first_row)
 
 
 _FEW_LATENCIES = 4
 """Rows of latencies on a screen that is not tall."""
 
 
-def session_latencies(page: InferencePage, width: int, most: int | None, glyphs: Glyphs, right: str = "") -> list[Line]:
+def session_latencies(page: InferencePage, pen: Pen, most: int | None, right: str = "") -> list[Line]:
     """Latency at percentiles and on average, at most so many of these rows, taken apart; nothing without sessions."""
     if page.average is None:
         return []
     title = "Session latency" if page.source == "requests" else "Latency of a run"
-    return _latencies(title, page.average, page.percentiles, width, glyphs, right, most)
+    return _latencies(title, page.average, page.percentiles, pen, right, most)
 
 
 def session_words(page: InferencePage, glyphs: Glyphs) -> str:
@@ -96,27 +91,25 @@ def session_words(page: InferencePage, glyphs: Glyphs) -> str:
     return counted(page.sessions, "request") if requests else f"{counted(page.sessions, 'run')} of {subject}"
 
 
-def histogram(page: InferencePage, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def histogram(page: InferencePage, pen: Pen, height: int) -> list[Line]:
     """A heading, the sessions by latency over so many rows, and where the percentiles lie; nothing for one bin."""
     places = {each.percentile: each.latency.total_ps for each in page.percentiles}
-    words = session_words(page, glyphs)
-    return _histogram(page.histogram, places, words, width, height, glyphs) if len(page.histogram) > 1 else []
+    words = session_words(page, pen.glyphs)
+    return _histogram(page.histogram, places, words, pen, height) if len(page.histogram) > 1 else []
 
 
-def _runs_histogram(row: LatencyRow, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def _runs_histogram(row: LatencyRow, pen: Pen, height: int) -> list[Line]:
     """The same of the runs of a module; a sentence and blank lines for one bin, so that nothing below moves."""
-    name = clean(row.name.partition("(")[0], glyphs.is_ascii)
+    name = clean(row.name.partition("(")[0], pen.glyphs.is_ascii)
     words = f"{counted(row.runs, 'run')} of {name}"
     if len(row.histogram) > 1:
         places = dict(zip(PERCENTILES, row.percentiles_ps, strict=True))
-        return _histogram(row.histogram, places, words, width, height, glyphs)
-    alike = fit([(f" {_figure(row.average_ps, glyphs)}{' each' * (row.runs > 1)}", "text")], width, glyphs)
-    return [rule("Histogram", width, glyphs, words), alike, *[fit([], width, glyphs)] * height]
+        return _histogram(row.histogram, places, words, pen, height)
+    alike = pen.fit([(f" {_figure(row.average_ps, pen.glyphs)}{' each' * (row.runs > 1)}", "text")])
+    return [pen.rule("Histogram", words), alike, *[pen.fit([])] * height]
 
 
-def _histogram(
-    bins: Sequence[Bin], places: Mapping[float, float], of: str, width: int, height: int, glyphs: Glyphs
-) -> list[Line]:
+def _histogram(bins: Sequence[Bin], places: Mapping[float, float], of: str, pen: Pen, height: int) -> list[Line]:
     """A heading, the bins over so many rows, and where the percentiles lie."""
     is_log = bins[-1].high_ps - bins[-1].low_ps > 2 * (bins[0].high_ps - bins[0].low_ps)
     columns, most = Columns(tuple(range(len(bins))), 1, 0), max(each.count for each in bins)
@@ -124,53 +117,52 @@ def _histogram(
     def cell(index: int, row: int) -> Span:
         eighths = 8 * (bins[index].count / most * height - (height - 1 - row))
         least = 1 if row == height - 1 and bins[index].count else 0
-        return glyphs.column[max(least, min(8, round(eighths)))], "class.compute"
+        return pen.glyphs.column[max(least, min(8, round(eighths)))], "class.compute"
 
-    graph = graph_lines(columns, height, count(most), cell, width, glyphs)
+    graph = graph_lines(columns, height, count(most), cell, pen)
     right = f"{of}, by latency{', log scale' * is_log}"
-    return [rule("Histogram", width, glyphs, right), *graph, _marks(bins, places, columns, width, glyphs)]
+    return [pen.rule("Histogram", right), *graph, _marks(bins, places, columns, pen)]
 
 
-def _marks(bins: Sequence[Bin], places: Mapping[float, float], columns: Columns, width: int, glyphs: Glyphs) -> Line:
+def _marks(bins: Sequence[Bin], places: Mapping[float, float], columns: Columns, pen: Pen) -> Line:
     """The line below the histogram: its ends, and the percentiles that fit between them."""
-    pitch, room = columns.pitch(width), width - AXIS
+    pitch, room = columns.pitch(pen.width), pen.width - AXIS
     row, whole = Canvas(room, key="dim"), pitch * len(bins)
-    first, last = _ends(bins[0].low_ps, bins[-1].high_ps, glyphs)
+    first, last = _ends(bins[0].low_ps, bins[-1].high_ps, pen.glyphs)
     row.put(0, 0, first, "dim")
     row.put(0, whole - len(last), last, "dim")
     for percentile in _IMPORTANCE:
         place = next((at for at, each in enumerate(bins) if places[percentile] < each.high_ps), len(bins) - 1) * pitch
-        text = f"{glyphs.up}{percentile:g}%"
+        text = f"{pen.glyphs.up}{percentile:g}%"
         begin = max(0, min(place, whole - len(text)))
         if all(cell == " " for cell in row.cells[0][max(0, begin - 1) : begin + len(text) + 1]):
             row.put(0, begin, text, "text")
-    head: list[Span] = [(f"{'time':>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
-    return fit([*head, *zip(row.cells[0], row.keys[0], strict=True)], width, glyphs)
+    head: list[Span] = [(f"{'time':>{AXIS - 2}} ", "dim"), (pen.glyphs.vertical, "rule")]
+    return pen.fit([*head, *zip(row.cells[0], row.keys[0], strict=True)])
 
 
-def _headline(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
+def _headline(page: InferencePage, pen: Pen) -> list[Line]:
     """Rows of cards: label, figure, and what it is of."""
     total_ps = {each.percentile: each.latency.total_ps for each in page.percentiles}
     spread = UNKNOWN
     if page.minimum_ps is not None:
-        spread = (
-            f"{duration(page.minimum_ps, glyphs.is_ascii)} {glyphs.dash} {duration(page.maximum_ps, glyphs.is_ascii)}"
-        )
+        least, most = (duration(ps, pen.glyphs.is_ascii) for ps in (page.minimum_ps, page.maximum_ps))
+        spread = f"{least} {pen.glyphs.dash} {most}"
     unit = "requests" if page.source == "requests" else "runs"
     cards: list[tuple[str, str, str]] = [
-        ("MEDIAN", duration(total_ps.get(50.0), glyphs.is_ascii, 4), "50%" if 50.0 in total_ps else ""),
-        ("99%", duration(total_ps.get(99.0), glyphs.is_ascii, 4), _times(total_ps, glyphs)),
-        ("AVERAGE", duration(page.average.total_ps if page.average else None, glyphs.is_ascii, 4), spread),
+        ("MEDIAN", duration(total_ps.get(50.0), pen.glyphs.is_ascii, 4), "50%" if 50.0 in total_ps else ""),
+        ("99%", duration(total_ps.get(99.0), pen.glyphs.is_ascii, 4), _times(total_ps, pen.glyphs)),
+        ("AVERAGE", duration(page.average.total_ps if page.average else None, pen.glyphs.is_ascii, 4), spread),
         ("SESSIONS", count(page.sessions), unit if page.source else ""),
         ("PER SECOND", _rate(page.sessions_per_second), "first to last" if page.sessions_per_second else ""),
     ]
-    rooms = [width // 6, width // 6, width // 4, width // 6]
-    rooms.append(width - sum(rooms))
+    rooms = [pen.width // 6, pen.width // 6, pen.width // 4, pen.width // 6]
+    rooms.append(pen.width - sum(rooms))
     blocks = []
     for (label, figure, note), room in zip(cards, rooms, strict=True):
         key: StyleKey = "dim" if figure == UNKNOWN else "strong"
         rows: list[list[Span]] = [[(f" {label}", "dim")], [(f" {figure}", key)], [(f" {note}", "dim")]]
-        blocks.append([fit(row, room, glyphs) for row in rows])
+        blocks.append([pen.at(room).fit(row) for row in rows])
     return beside(blocks, rooms)
 
 
@@ -185,12 +177,12 @@ def _rate(per_second: float | None) -> str:
     return significant(per_second) if per_second < 1e6 else f"{per_second:.3g}"
 
 
-def _about(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
+def _about(page: InferencePage, pen: Pen) -> list[Line]:
     """What a session is here."""
     signs = {"requests": "REQUESTS", "module runs": "NO REQUESTS"}
     sign = "TRAINING" if page.is_training else signs.get(page.source or "", "NO SESSIONS")
     key: StyleKey = "good" if sign == "REQUESTS" else "warn"
-    return wrap(page.note, width, "text", glyphs, [(f" {sign} ", key)], indent=1)
+    return pen.wrap(page.note, "text", [(f" {sign} ", key)], indent=1)
 
 
 def _ends(low_ps: float, high_ps: float, glyphs: Glyphs) -> tuple[str, str]:
@@ -220,13 +212,7 @@ def _most_important(rows: Sequence[Percentile | NamedLatency], most: int | None)
 
 
 def _latencies(
-    title: str,
-    average: Latency,
-    percentiles: Sequence[Percentile],
-    width: int,
-    glyphs: Glyphs,
-    right: str = "",
-    most: int | None = None,
+    title: str, average: Latency, percentiles: Sequence[Percentile], pen: Pen, right: str = "", most: int | None = None
 ) -> list[Line]:
     """A heading, and a row for each percentile and the average, at most so many: figures and a bar of their parts."""
     rows = _most_important(latencies(percentiles, average), most)
@@ -234,13 +220,13 @@ def _latencies(
     parts = [part for part in _PARTS if any(getattr(latency, part[0]) is not None for latency in every)]
     longest = max(latency.total_ps for latency in every)
     head = f" {'':<8}{'total':>{_FIGURE}}" + "".join(f"{part[1]:>{_FIGURE}}" for part in parts)
-    room = width - len(head) - 3
-    lines = [_with_legend(title, right, parts, width, glyphs), fit([(head, "dim")], width, glyphs)]
+    room = pen.width - len(head) - 3
+    lines = [_with_legend(title, right, parts, pen), pen.fit([(head, "dim")])]
     for (name,), latency in zip(markdown_rows(LATENCIES, rows, range(len(rows)), ("percentile",)), every, strict=True):
-        figures = "".join(f"{_figure(getattr(latency, part[0]), glyphs):>{_FIGURE}}" for part in parts)
-        bar = _bar(latency, parts, longest, room, glyphs) if room >= _LEAST_BAR else []
-        row: list[Span] = [(f" {name:<8}", "dim"), (f"{_figure(latency.total_ps, glyphs):>{_FIGURE}}", "strong")]
-        lines.append(fit([*row, (figures, "text"), ("  ", "text"), *bar], width, glyphs))
+        figures = "".join(f"{_figure(getattr(latency, part[0]), pen.glyphs):>{_FIGURE}}" for part in parts)
+        bar = _bar(latency, parts, longest, pen.at(room)) if room >= _LEAST_BAR else []
+        row: list[Span] = [(f" {name:<8}", "dim"), (f"{_figure(latency.total_ps, pen.glyphs):>{_FIGURE}}", "strong")]
+        lines.append(pen.fit([*row, (figures, "text"), ("  ", "text"), *bar]))
     return lines
 
 
@@ -248,57 +234,58 @@ def _figure(ps: float | None, glyphs: Glyphs) -> str:
     return duration(ps, glyphs.is_ascii)
 
 
-def _with_legend(
-    title: str, right: str, parts: Sequence[tuple[str, str, str, StyleKey]], width: int, glyphs: Glyphs
-) -> Line:
+def _with_legend(title: str, right: str, parts: Sequence[tuple[str, str, str, StyleKey]], pen: Pen) -> Line:
     legend: list[Span] = []
     for _, name, letter, key in parts:
-        legend += [(f" {letter if glyphs.letters else glyphs.full}", key), (f" {name} ", "dim")]
-    room = width - sum(len(text) for text, _ in legend)
+        legend += [(f" {letter if pen.glyphs.letters else pen.glyphs.full}", key), (f" {name} ", "dim")]
+    room = pen.width - sum(len(text) for text, _ in legend)
     if room < len(title) + len(right) + 8:
-        return rule(title, width, glyphs, right)
-    return (*rule(title, room, glyphs, right), *legend)
+        return pen.rule(title, right)
+    return (*pen.at(room).rule(title, right), *legend)
 
 
-def _bar(
-    latency: Latency, parts: Sequence[tuple[str, str, str, StyleKey]], longest: float, width: int, glyphs: Glyphs
-) -> list[Span]:
+def _bar(latency: Latency, parts: Sequence[tuple[str, str, str, StyleKey]], longest: float, pen: Pen) -> list[Span]:
     """A bar as long as the latency is of the longest; its parts by whole cells, what is not zero has one."""
     if longest <= 0 or latency.total_ps <= 0:
         return []
-    cells = max(1, round(width * min(1.0, latency.total_ps / longest)))
+    cells = max(1, round(pen.width * min(1.0, latency.total_ps / longest)))
     shown = [(getattr(latency, part[0]) or 0.0, part[2], part[3]) for part in parts]
     rest = latency.total_ps - sum(size for size, _, _ in shown)
     if rest > latency.total_ps * 1e-9:
         shown.append((rest, "?", "class.unknown"))
     shown = [part for part in shown if part[0] > 0]
     return [
-        ((letter if glyphs.letters else glyphs.full) * size, key)
+        ((letter if pen.glyphs.letters else pen.glyphs.full) * size, key)
         for (_, letter, key), size in zip(shown, whole_cells([part[0] for part in shown], cells), strict=True)
     ]
 
 
-def module_rows(rows: Sequence[LatencyRow], width: int, glyphs: Glyphs, cursor: int | None = None) -> list[Line]:
+def module_rows(rows: Sequence[LatencyRow], pen: Pen, cursor: int | None = None) -> list[Line]:
     """A heading and a row for each module: share, runs, latencies, what it does, its name and what tells its batch."""
     cores = max(row.cores or 0 for row in rows)
-    with_average = width >= WIDE or (width >= NARROW and not any(row.inputs for row in rows))
-    phases = width >= NARROW and any(row.phase for row in rows)
-    head = f"{'cores':>7}" * (width >= WIDE) + f"  {'phase':<{_PHASE_CELLS}}" * phases
-    heading = rule("Modules", width, glyphs, f"{count(len(rows))}, by time over {counted(cores, 'core')}")
-    lines = [heading, fit([(f"{_row_head(width, with_average)}{head}  module", "dim")], width, glyphs)]
+    with_average = pen.width >= WIDE or (pen.width >= NARROW and not any(row.inputs for row in rows))
+    phases = pen.width >= NARROW and any(row.phase for row in rows)
+    head = f"{'cores':>7}" * (pen.width >= WIDE) + f"  {'phase':<{_PHASE_CELLS}}" * phases
+    heading = pen.rule("Modules", f"{count(len(rows))}, by time over {counted(cores, 'core')}")
+    lines = [heading, pen.fit([(f"{_row_head(pen.width, with_average)}{head}  module", "dim")])]
     short = [row.name.partition("(")[0] for row in rows]
     for at, (row, name) in enumerate(zip(rows, short, strict=True)):
-        figures = _row_figures(row, width, with_average, glyphs) + f"{count(row.cores):>7}" * (width >= WIDE)
-        figures += f"  {cut(row.phase or '', _PHASE_CELLS, glyphs):<{_PHASE_CELLS}}" * phases
+        figures = _row_figures(row, pen, with_average) + f"{count(row.cores):>7}" * (pen.width >= WIDE)
+        figures += f"  {cut(row.phase or '', _PHASE_CELLS, pen.glyphs):<{_PHASE_CELLS}}" * phases
         # a program's id matters where another one has the same name, and nothing else tells them apart
         is_told = bool(name) and (short.count(name) == 1 or bool(row.inputs))
-        room = max(1, width - len(figures) - 3)
-        inputs = cut(clean(", ".join(row.inputs), glyphs.is_ascii), room * 2 // 3, glyphs) if row.inputs else ""
-        shown = cut_middle(clean(name if is_told else row.name, glyphs.is_ascii), room - len(inputs) - 1, glyphs)
+        room = max(1, pen.width - len(figures) - 3)
+        inputs = cut(clean(", ".join(row.inputs), pen.glyphs.is_ascii), room * 2 // 3, pen.glyphs) if row.inputs else ""
+        shown = cut_middle(
+            clean(name if is_told else row.name, pen.glyphs.is_ascii), room - len(inputs) - 1, pen.glyphs
+        )
         selected = at == cursor
-        spans: list[Span] = [(glyphs.mark if selected else " ", "mark"), (figures, "cursor" if selected else "text")]
+        spans: list[Span] = [
+            (pen.glyphs.mark if selected else " ", "mark"),
+            (figures, "cursor" if selected else "text"),
+        ]
         spans += [(f"  {shown}", "cursor" if selected else "strong"), (f" {inputs}", "cursor" if selected else "dim")]
-        lines.append(fit(spans, width, glyphs))
+        lines.append(pen.fit(spans))
     return lines
 
 
@@ -316,44 +303,44 @@ def _row_head(width: int, with_average: bool) -> str:
     return f" {'share':>6} {'runs':>7}" + "".join(f"{name:>{_FIGURE - 1}}" for name in heads)
 
 
-def _row_figures(row: LatencyRow, width: int, with_average: bool, glyphs: Glyphs) -> str:
+def _row_figures(row: LatencyRow, pen: Pen, with_average: bool) -> str:
     sizes = [
         *([row.average_ps] if with_average else []),
-        *(row.percentiles_ps[at] for at in _shown_percentiles(width)),
+        *(row.percentiles_ps[at] for at in _shown_percentiles(pen.width)),
     ]
-    sizes += [row.maximum_ps] if width >= WIDE else []
+    sizes += [row.maximum_ps] if pen.width >= WIDE else []
     figures = f"{percent(100 * row.fraction):>6} {count(row.runs):>7}"
-    return figures + "".join(f"{_figure(size, glyphs):>{_FIGURE - 1}}" for size in sizes)
+    return figures + "".join(f"{_figure(size, pen.glyphs):>{_FIGURE - 1}}" for size in sizes)
 
 
-def _model_rows(rows: Sequence[LatencyRow], width: int, glyphs: Glyphs) -> list[Line]:
+def _model_rows(rows: Sequence[LatencyRow], pen: Pen) -> list[Line]:
     """A heading and a row for each model."""
-    lines = [rule("Models", width, glyphs, f"{count(len(rows))}, by time")]
-    lines.append(fit([(f"{_row_head(width, width >= NARROW)}  model", "dim")], width, glyphs))
+    lines = [pen.rule("Models", f"{count(len(rows))}, by time")]
+    lines.append(pen.fit([(f"{_row_head(pen.width, pen.width >= NARROW)}  model", "dim")]))
     for row in rows:
-        figures = f" {_row_figures(row, width, width >= NARROW, glyphs)}  "
-        name = cut_middle(clean(row.name, glyphs.is_ascii), max(1, width - len(figures)), glyphs)
-        lines.append(fit([(figures, "text"), (name, "strong")], width, glyphs))
+        figures = f" {_row_figures(row, pen, pen.width >= NARROW)}  "
+        name = cut_middle(clean(row.name, pen.glyphs.is_ascii), max(1, pen.width - len(figures)), pen.glyphs)
+        lines.append(pen.fit([(figures, "text"), (name, "strong")]))
     return lines
 
 
-def module_details(row: LatencyRow, width: int, glyphs: Glyphs) -> list[Line]:
+def module_details(row: LatencyRow, pen: Pen) -> list[Line]:
     """All that the page knows of a module."""
-    is_ascii = glyphs.is_ascii
+    is_ascii = pen.glyphs.is_ascii
     rows = [
         ("share", f"{percent(100 * row.fraction)} of the modules' time over all cores"),
         ("runs", f"{count(row.runs)}, on {counted(row.cores or 0, 'core')}"),
-        ("average", _figure(row.average_ps, glyphs)),
-        *((f"{at:g}%", _figure(ps, glyphs)) for at, ps in zip(PERCENTILES, row.percentiles_ps, strict=True)),
-        ("shortest, longest", f"{_figure(row.minimum_ps, glyphs)}, {_figure(row.maximum_ps, glyphs)}"),
+        ("average", _figure(row.average_ps, pen.glyphs)),
+        *((f"{at:g}%", _figure(ps, pen.glyphs)) for at, ps in zip(PERCENTILES, row.percentiles_ps, strict=True)),
+        ("shortest, longest", f"{_figure(row.minimum_ps, pen.glyphs)}, {_figure(row.maximum_ps, pen.glyphs)}"),
         ("phase", row.phase or f"{UNKNOWN}: its name does not tell"),
         (
             "inputs",
             clean(", ".join(row.inputs), is_ascii) or f"{UNKNOWN}: no argument in the profile's HLO tells its batch",
         ),
     ]
-    lines = [*wrap(row.name, width, "strong", glyphs), fit([], width, glyphs), *labelled(rows, width, glyphs)]
-    return [*lines, *(_runs_histogram(row, width, _ROWS_IN_FULL, glyphs) if len(row.histogram) > 1 else [])]
+    lines = [*pen.wrap(row.name, "strong"), pen.fit([]), *pen.labelled(rows)]
+    return [*lines, *(_runs_histogram(row, pen, _ROWS_IN_FULL) if len(row.histogram) > 1 else [])]
 
 
 _ROWS_IN_FULL = 5

@@ -13,7 +13,8 @@ from tpuprof.parsers.timeline.details import EventStats, self_time
 from tpuprof.parsers.timeline.model import EventId, Timeline, Track
 from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.tui.draw.format import count, duration, percent, size
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
@@ -41,8 +42,7 @@ def event_lines(
     stats: EventStats | str,
     flows: Sequence[Flow],
     excerpt: SourceExcerpt | None,
-    width: int,
-    glyphs: Glyphs,
+    pen: Pen,
 ) -> list[Line]:
     """Everything about an event.
 
@@ -52,29 +52,29 @@ def event_lines(
         flows: what leads to it or from it.
         excerpt: lines of its source, where the file is on this machine.
     """
-    track, index, blank = timeline.track(event), event[2], fit([], width, glyphs)
+    track, index, blank = timeline.track(event), event[2], pen.fit([])
     where = _place(timeline, event) + (f", lane {track.lane_of(index)}" * (track.depth > 1))
-    lines = [*wrap(track.label(index)[:_LONGEST], width, "strong", glyphs), blank]
-    lines += _rows([("on", where), *_times(timeline, track, index, glyphs)], width, glyphs)
+    lines = [*pen.wrap(track.label(index)[:_LONGEST], "strong"), blank]
+    lines += _rows([("on", where), *_times(timeline, track, index, pen.glyphs)], pen)
     for flow in flows[:_MOST_FLOWS]:
         label = timeline.track((flow.section, flow.track)).label(flow.event)[:_NAME_SEEN]
         words = f"{flow.kind}: {label} on {_place(timeline, (flow.section, flow.track))}"
-        lines += wrap(words, width, "text", glyphs, [("> " if flow.direction == "out" else "< ", "key")])
-    lines += _more(len(flows) - _MOST_FLOWS, width, glyphs)
+        lines += pen.wrap(words, "text", [("> " if flow.direction == "out" else "< ", "key")])
+    lines += _more(len(flows) - _MOST_FLOWS, pen)
     if excerpt is not None:
-        lines += [blank, *wrap(excerpt.path[:_LONGEST], width, "title", glyphs)]
-        lines += excerpt_lines(excerpt, width, glyphs)
+        lines += [blank, *pen.wrap(excerpt.path[:_LONGEST], "title")]
+        lines += excerpt_lines(excerpt, pen)
     if isinstance(stats, str):
-        return [*lines, blank, *wrap(stats, width, "warn", glyphs)]
+        return [*lines, blank, *pen.wrap(stats, "warn")]
     for title, pairs in (("Stats of the event", stats.of_event), ("Stats of its metadata", stats.of_metadata)):
         if pairs:
-            lines += [blank, fit([(title, "title")], width, glyphs)]
-            lines += _rows([(name, _value(name, value)) for name, value in pairs[:_MOST_STATS]], width, glyphs)
-            lines += _more(len(pairs) - _MOST_STATS, width, glyphs)
+            lines += [blank, pen.fit([(title, "title")])]
+            lines += _rows([(name, _value(name, value)) for name, value in pairs[:_MOST_STATS]], pen)
+            lines += _more(len(pairs) - _MOST_STATS, pen)
     text = track.names.long_name(int(track.key[index]))
     if text:
         title = "HLO text" if track.kind in ("ops", "async") else "Name"
-        lines += [blank, fit([(title, "title")], width, glyphs), *wrap(text[:_LONGEST], width, "text", glyphs)]
+        lines += [blank, pen.fit([(title, "title")]), *pen.wrap(text[:_LONGEST], "text")]
     return lines
 
 
@@ -83,9 +83,9 @@ def _place(timeline: Timeline, place: tuple[int, ...]) -> str:
     return f"{timeline.sections[place[0]].title[:_NAME_SEEN]}, {timeline.track(place).name[:_NAME_SEEN]}"
 
 
-def _more(number: int, width: int, glyphs: Glyphs) -> list[Line]:
+def _more(number: int, pen: Pen) -> list[Line]:
     """How many are left out, if any."""
-    return [fit([(f"and {number:,} more", "dim")], width, glyphs)] if number > 0 else []
+    return [pen.fit([(f"and {number:,} more", "dim")])] if number > 0 else []
 
 
 def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list[tuple[str, str]]:
@@ -112,13 +112,13 @@ def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list
     return rows
 
 
-def _rows(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
+def _rows(rows: Sequence[tuple[str, str]], pen: Pen) -> list[Line]:
     """Names and values; a long value goes on below itself."""
     lines: list[Line] = []
     for name, value in rows:
-        label = cut_middle(clean(name[:_NAME_SEEN], glyphs.is_ascii), max(_LABEL, width // 2), glyphs)
+        label = cut_middle(clean(name[:_NAME_SEEN], pen.glyphs.is_ascii), max(_LABEL, pen.width // 2), pen.glyphs)
         for part in value.splitlines() or ("",):
-            lines += wrap(part, width, "text", glyphs, [(f"{label:<{_LABEL}} ", "dim")])
+            lines += pen.wrap(part, "text", [(f"{label:<{_LABEL}} ", "dim")])
             label = ""
     return lines
 

@@ -24,7 +24,8 @@ from tpuprof.parsers.timeline.windows import (
 )
 from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.format import duration, share
-from tpuprof.tui.draw.layout import clean, cut, cut_middle, filled, fit
+from tpuprof.tui.draw.layout import clean, cut, cut_middle, filled
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.draw.graphs import counter_line, mean_label, minimap_line, range_label, rate_line
@@ -94,31 +95,33 @@ class TimelinePage:
         self._overall = overall_track(timeline)
         self._events = [sum(len(t) for t in section.tracks if not t.is_derived) for section in timeline.sections]
 
-    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    def lines(self, pen: Pen, height: int) -> list[Line]:
         """The whole tab, in so many cells."""
         view = self.view
         panel = _PANEL_LOW if height < _LOW else _PANEL_HIGH
-        self._gutter = 19 if width < 100 else 26 if width < 150 else 32
-        view.resize(width - self._gutter, height - TOP_LINES - panel - 1)
-        canvas = _Canvas(view.window.edges, glyphs, self._gutter, view.window.cells)
-        rows = filled([*self._top(canvas), *self._body(canvas)], width, TOP_LINES + view.rows.height)
-        facts = panel_lines(facts_of(view), width, panel, glyphs, mark_facts(view), hint_of(view))
+        self._gutter = 19 if pen.width < 100 else 26 if pen.width < 150 else 32
+        view.resize(pen.width - self._gutter, height - TOP_LINES - panel - 1)
+        canvas = _Canvas(view.window.edges, pen.glyphs, self._gutter, view.window.cells)
+        rows = filled([*self._top(canvas), *self._body(canvas)], pen.width, TOP_LINES + view.rows.height)
+        facts = panel_lines(facts_of(view), pen, panel, mark_facts(view), hint_of(view))
         return [*rows, self._counts(canvas), *facts]
 
-    def status_line(self, width: int, glyphs: Glyphs) -> Line:
+    def status_line(self, pen: Pen) -> Line:
         """What the capture lacks, or how many events there are."""
         view, timeline = self.view, self.view.timeline
-        ascii_only = glyphs.is_ascii
+        ascii_only = pen.glyphs.is_ascii
         if view.so_far:
             words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}, {view.so_far}"
-            return fit([(clean(words, ascii_only), "dim")], width, glyphs)
+            return pen.fit([(clean(words, ascii_only), "dim")])
         if timeline.lost:
-            return fit([(" incomplete: ", "warn"), (clean(timeline.lost[0][:1000], ascii_only), "dim")], width, glyphs)
+            return pen.fit([(" incomplete: ", "warn"), (clean(timeline.lost[0][:1000], ascii_only), "dim")])
         words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}"
         words += (
-            f", one of {counted(self._hosts, 'host')}: {glyphs.keyed('`H`')} shows another" if self._hosts > 1 else ""
+            f", one of {counted(self._hosts, 'host')}: {pen.glyphs.keyed('`H`')} shows another"
+            if self._hosts > 1
+            else ""
         )
-        return fit([(clean(words, ascii_only), "dim")], width, glyphs)
+        return pen.fit([(clean(words, ascii_only), "dim")])
 
     def point(self, x: int, y: int) -> None:
         """Moves the cursor to a place on the screen; one outside of the marked interval clears that."""
@@ -187,7 +190,7 @@ class TimelinePage:
             tick_line(marked, canvas.edges, glyphs, with_offset=False),
             mark_line(canvas.edges, glyphs, cursor_ps=view.cursor_ps, marks=view.marks, steps=timeline.steps),
         )
-        return [(*fit([head], canvas.gutter, glyphs), *body) for head, body in zip(heads, bodies, strict=True)]
+        return [(*Pen(canvas.gutter, glyphs).fit([head]), *body) for head, body in zip(heads, bodies, strict=True)]
 
     def _minimap(self, canvas: _Canvas) -> Line:
         """The first section's ops, or whatever stands for it, over the whole trace."""
@@ -234,7 +237,7 @@ class TimelinePage:
                     cells = with_sign(cells, cell, canvas.glyphs.arrow)
             if number == view.rows.cursor:
                 cells = with_cursor(cells, view.cursor_cell, canvas.glyphs)
-            lines.append((*gutter_line(label, canvas.gutter, canvas.glyphs), *cells))
+            lines.append((*gutter_line(label, Pen(canvas.gutter, canvas.glyphs)), *cells))
         self._rows = kept
         return lines
 
@@ -283,9 +286,9 @@ class TimelinePage:
         """A closed section: how busy the track is that stands for it."""
         item = main_track(section)
         if not section.is_read:
-            return fit([("reading", "dim")], canvas.cells, canvas.glyphs)
+            return Pen(canvas.cells, canvas.glyphs).fit([("reading", "dim")])
         if item is None:
-            return fit([(counted(len(section.tracks), "track"), "dim")], canvas.cells, canvas.glyphs)
+            return Pen(canvas.cells, canvas.glyphs).fit([(counted(len(section.tracks), "track"), "dim")])
         track = section.tracks[item]
         return track_line(track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
 
@@ -293,14 +296,14 @@ class TimelinePage:
         """An open section's title and what is in it, all over the row."""
         section, glyphs = self.view.timeline.sections[index], canvas.glyphs
         width = canvas.gutter + canvas.cells
-        gutter = gutter_line(label, max(canvas.gutter, min(len(section.title) + 5, width // 2)), glyphs)
+        gutter = gutter_line(label, Pen(max(canvas.gutter, min(len(section.title) + 5, width // 2)), glyphs))
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
         words = words if section.is_read else "reading"
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
         rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (clean(words, glyphs.is_ascii), "dim")]
         rest.append((" " + glyphs.horizontal * width, "rule"))
         taken = line_width(gutter)
-        return (*gutter, *fit(rest, width - taken, replace(glyphs, ellipsis=glyphs.horizontal)))
+        return (*gutter, *Pen(width - taken, replace(glyphs, ellipsis=glyphs.horizontal)).fit(rest))
 
     def _label(self, row: Row, is_current: bool, glyphs: Glyphs) -> Label:
         """What stands left of a row."""
@@ -348,9 +351,9 @@ class TimelinePage:
         """How many events each cell of the cursor's row holds."""
         view, row, glyphs = self.view, self.view.rows.current, canvas.glyphs
         found = view.track_of(row)
-        label = fit([(" events a cell", "dim")], canvas.gutter, glyphs)
+        label = Pen(canvas.gutter, glyphs).fit([(" events a cell", "dim")])
         if row is None or found is None:
-            return (*label, *fit([(glyphs.horizontal * canvas.cells, "rule")], canvas.cells, glyphs))
+            return (*label, *Pen(canvas.cells, glyphs).fit([(glyphs.horizontal * canvas.cells, "rule")]))
         key = (row, view.window, canvas.cells, glyphs)
         if self._count is None or self._count[0] != key:
             if row.kind == "lane":
@@ -401,33 +404,33 @@ def _shown_words(span: str, width: int) -> str:
     return words if len(words) < width else f" avg over {span}"
 
 
-def gutter_line(label: Label, width: int, glyphs: Glyphs) -> Line:
+def gutter_line(label: Label, pen: Pen) -> Line:
     """The label in exactly `width` cells, the last of which is a rule; names are cut in the middle."""
-    if width <= 0:
+    if pen.width <= 0:
         return ()
-    ascii_only = glyphs.is_ascii
+    ascii_only = pen.glyphs.is_ascii
     is_section = label.kind == "section"
     pin = "*" if ascii_only else "◆"
-    fold = "" if label.is_open is None else (glyphs.open if label.is_open else glyphs.closed) + " "
+    fold = "" if label.is_open is None else (pen.glyphs.open if label.is_open else pen.glyphs.closed) + " "
     head: list[Span] = [
-        (glyphs.mark if label.is_current else " ", "mark"),
+        (pen.glyphs.mark if label.is_current else " ", "mark"),
         ("" if is_section else pin if label.is_pinned else " ", "key"),
         (fold if is_section else fold or "  ", "key"),
         ("  " if label.kind == "lane" else "", "text"),
     ]
-    head_width = min(line_width(tuple(head)), width - 1)
-    room = width - 1 - head_width
+    head_width = min(line_width(tuple(head)), pen.width - 1)
+    room = pen.width - 1 - head_width
     text = clean(label.text[:_SEEN], ascii_only)
     notes = [clean(note[:_SEEN], ascii_only) for note in label.notes]
     note = next((note for note in notes if len(text) + 1 + len(note) <= room), "")
     if notes and not note and label.kind == "graph" and len(notes[-1]) + 1 + min(len(text), 8) <= room:
         note = notes[-1]
     name_room = room - (len(note) + 1 if note else 0)
-    name = (cut if is_section else cut_middle)(text, name_room, glyphs)
+    name = (cut if is_section else cut_middle)(text, name_room, pen.glyphs)
     usual: StyleKey = "strong" if label.is_current else "dim" if label.kind == "lane" else "text"
     spans: list[Span] = []
     for sign, key in head:
         spans.append((sign[:head_width], key))
         head_width -= len(sign[:head_width])
     spans += [(f"{name:<{name_room}}", "title" if is_section else usual), (f" {note}" if note else "", "dim")]
-    return tuple(span for span in (*spans, (glyphs.vertical, "rule")) if span[0])
+    return tuple(span for span in (*spans, (pen.glyphs.vertical, "rule")) if span[0])

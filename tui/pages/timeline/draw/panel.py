@@ -15,7 +15,8 @@ from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.parsers.timeline.windows import mean_rate, mean_value
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, percent
-from tpuprof.tui.draw.layout import clean, cut_middle, filled, fit
+from tpuprof.tui.draw.layout import clean, cut_middle, filled
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.draw.graphs import counter_values
@@ -85,7 +86,7 @@ class MarkFacts:
 
 
 def panel_lines(
-    facts: EventFacts | None, width: int, height: int, glyphs: Glyphs, marks: MarkFacts | None = None, hint: str = ""
+    facts: EventFacts | None, pen: Pen, height: int, marks: MarkFacts | None = None, hint: str = ""
 ) -> list[Line]:
     """The pane, in exactly so many lines.
 
@@ -95,16 +96,16 @@ def panel_lines(
     Args:
         hint: said where there is no event.
     """
-    tail = [] if marks is None else [_mark_line(marks, width, glyphs)]
+    tail = [] if marks is None else [_mark_line(marks, pen)]
     room = max(0, height - len(tail))
     if facts is None:
-        lines = [fit([(f" {_seen(glyphs.keyed(hint), glyphs)}", "dim")], width, glyphs)]
+        lines = [pen.fit([(f" {_seen(pen.glyphs.keyed(hint), pen.glyphs)}", "dim")])]
     else:
-        origin = _texts(((facts.framework_op, "text"), (facts.source, "dim")), glyphs)
-        arrows = _texts([(text, "text") for text in facts.arrows], glyphs)
-        groups = [_times(facts, glyphs), _rates(facts), origin, arrows]
-        lines = [_title(facts, width, glyphs), *_laid_out(groups, width, room - 1, glyphs)]
-    return [*filled(lines, width, room), *tail][:height]
+        origin = _texts(((facts.framework_op, "text"), (facts.source, "dim")), pen.glyphs)
+        arrows = _texts([(text, "text") for text in facts.arrows], pen.glyphs)
+        groups = [_times(facts, pen.glyphs), _rates(facts), origin, arrows]
+        lines = [_title(facts, pen), *_laid_out(groups, pen, room - 1)]
+    return [*filled(lines, pen.width, room), *tail][:height]
 
 
 def _seen(text: str, glyphs: Glyphs, most: int = _SEEN) -> str:
@@ -115,17 +116,17 @@ def _seen(text: str, glyphs: Glyphs, most: int = _SEEN) -> str:
 Entry = list[Span]
 
 
-def _title(facts: EventFacts, width: int, glyphs: Glyphs) -> Line:
+def _title(facts: EventFacts, pen: Pen) -> Line:
     """Class, name and track."""
     head: Entry = [(" ", "text")]
     if facts.op_class is not None:
         head += [(CLASS_LETTER[facts.op_class], CLASS_STYLE[facts.op_class]), (" ", "text")]
-    tail = _seen("  ".join(part for part in (facts.op_class, facts.category, facts.where) if part), glyphs)
-    name = _seen(facts.name, glyphs)
-    room = width - line_width(tuple(head))
+    tail = _seen("  ".join(part for part in (facts.op_class, facts.category, facts.where) if part), pen.glyphs)
+    name = _seen(facts.name, pen.glyphs)
+    room = pen.width - line_width(tuple(head))
     kept = len(tail) + 2 if tail and len(tail) + 2 <= room - min(len(name), room * 2 // 3) else 0
-    label: Span = (cut_middle(name, room - kept, glyphs), "strong")
-    return fit([*head, label, (f"  {tail}" if kept else "", "dim")], width, glyphs)
+    label: Span = (cut_middle(name, room - kept, pen.glyphs), "strong")
+    return pen.fit([*head, label, (f"  {tail}" if kept else "", "dim")])
 
 
 def _times(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
@@ -169,11 +170,11 @@ def _texts(texts: Sequence[tuple[str | None, StyleKey]], glyphs: Glyphs) -> list
     return [[(_seen(text, glyphs), key)] for text, key in texts if text]
 
 
-def _laid_out(groups: Sequence[Sequence[Entry]], width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def _laid_out(groups: Sequence[Sequence[Entry]], pen: Pen, height: int) -> list[Line]:
     """Entries line by line: each group begins its own where there is room for that, else they follow on."""
-    apart = [line for group in groups for line in _wrapped(group, width)]
-    chosen = apart if len(apart) <= height else _wrapped([entry for group in groups for entry in group], width)
-    return [_entries(line, width, glyphs) for line in chosen[: max(0, height)]]
+    apart = [line for group in groups for line in _wrapped(group, pen.width)]
+    chosen = apart if len(apart) <= height else _wrapped([entry for group in groups for entry in group], pen.width)
+    return [_entries(line, pen) for line in chosen[: max(0, height)]]
 
 
 def _wrapped(entries: Sequence[Entry], width: int) -> list[list[Entry]]:
@@ -190,11 +191,11 @@ def _wrapped(entries: Sequence[Entry], width: int) -> list[list[Entry]]:
     return lines
 
 
-def _entries(entries: Sequence[Entry], width: int, glyphs: Glyphs) -> Line:
+def _entries(entries: Sequence[Entry], pen: Pen) -> Line:
     """Entries side by side; the last one is cut where it does not fit, a lone text in the middle."""
     line: list[Span] = [(" ", "text")]
     for number, entry in enumerate(entries):
-        room = width - line_width(tuple(line)) - (3 if number else 0)
+        room = pen.width - line_width(tuple(line)) - (3 if number else 0)
         if room <= 0:
             break
         if number:
@@ -202,10 +203,10 @@ def _entries(entries: Sequence[Entry], width: int, glyphs: Glyphs) -> Line:
         if line_width(tuple(entry)) <= room:
             line += entry
         elif len(entry) == 1:
-            line.append((cut_middle(entry[0][0], room, glyphs), entry[0][1]))
+            line.append((cut_middle(entry[0][0], room, pen.glyphs), entry[0][1]))
         else:
-            line += fit(entry, room, glyphs)
-    return fit(line, width, glyphs)
+            line += pen.at(room).fit(entry)
+    return pen.fit(line)
 
 
 def instant(ps: int, precise_ps: int, ascii_only: bool = False) -> str:
@@ -217,20 +218,20 @@ def instant(ps: int, precise_ps: int, ascii_only: bool = False) -> str:
     return duration(ps, ascii_only, max(3, min(digits, 15)))
 
 
-def _mark_line(marks: MarkFacts, width: int, glyphs: Glyphs) -> Line:
+def _mark_line(marks: MarkFacts, pen: Pen) -> Line:
     """``m…m  123 µs  from 1.00 ms to 1.12 ms of step 7``."""
-    ascii_only = glyphs.is_ascii
-    base: Span = (f" of {_seen(marks.base, glyphs, 40)}", "dim")
+    ascii_only = pen.glyphs.is_ascii
+    base: Span = (f" of {_seen(marks.base, pen.glyphs, 40)}", "dim")
     if marks.end_ps is None:
         head: Entry = [(" m ", "mark"), (duration(marks.start_ps, ascii_only, _DIGITS), "text"), base]
-        return fit([*head, (glyphs.keyed("   press `m` again for the other end"), "dim")], width, glyphs)
+        return pen.fit([*head, (pen.glyphs.keyed("   press `m` again for the other end"), "dim")])
     begin, end = sorted((marks.start_ps, marks.end_ps))
     first, last = (instant(ps, end - begin, ascii_only) for ps in (begin, end))
-    lasting: Entry = [(f" m{glyphs.ellipsis}m ", "mark"), (duration(end - begin, ascii_only, _DIGITS), "strong")]
+    lasting: Entry = [(f" m{pen.glyphs.ellipsis}m ", "mark"), (duration(end - begin, ascii_only, _DIGITS), "strong")]
     ends: Entry = [("   from ", "dim"), (first, "text"), (" to ", "dim"), (last, "text"), base]
     keys: Entry = [("   ( ) move ends", "dim")]
-    has_room = line_width((*lasting, *ends, *keys)) <= width
-    return fit([*lasting, *ends, *(keys if has_room else ())], width, glyphs)
+    has_room = line_width((*lasting, *ends, *keys)) <= pen.width
+    return pen.fit([*lasting, *ends, *(keys if has_room else ())])
 
 
 _MOST_ARROWS = 4

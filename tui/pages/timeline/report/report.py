@@ -33,7 +33,8 @@ from tpuprof.parsers.timeline.part import (
 )
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import count, duration, share
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, note_lines, rule, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, more_lines, row_lines
 from tpuprof.tui.pages.timeline.report import fields
@@ -219,19 +220,19 @@ def _tracks_text(content: Content, asked: Asked) -> str:
     timeline, ascii_only = content.part.timeline, asked.look.glyphs.is_ascii
     rows = track_rows(timeline, asked.most_rows)
     figures = _figure_spans(content.part, glyphs)
-    columns = _columns(fields.TRACKS, rows, timeline.first_ps, timeline.last_ps, width, glyphs)
-    lines = _head_lines(content, asked, width, glyphs)
+    columns = _columns(fields.TRACKS, rows, timeline.first_ps, timeline.last_ps, Pen(width, glyphs))
+    lines = _head_lines(content, asked, Pen(width, glyphs))
     first = 0
     for section in timeline.sections:
         plane = clean(section.plane[:40], ascii_only) if section.plane != section.title else ""
-        lines.append(rule(clean(section.title[: fields.NAME_SEEN], ascii_only), width, glyphs, plane))
+        lines.append(Pen(width, glyphs).rule(clean(section.title[: fields.NAME_SEEN], ascii_only), plane))
         shown = range(first, min(len(rows), first + len(section.tracks)))
         first = shown.stop
         if shown:
-            lines += [header_line(columns, width, glyphs), *row_lines(columns, shown, None, width, glyphs)]
-        lines += more_lines(len(section.tracks) - len(shown), width, glyphs)
+            lines += [header_line(columns, Pen(width, glyphs)), *row_lines(columns, shown, None, Pen(width, glyphs))]
+        lines += more_lines(len(section.tracks) - len(shown), Pen(width, glyphs))
         own = ((figure.name, spans) for figure, spans in figures if figure.section is section)
-        lines += [_figure_line(name, spans, width, glyphs) for name, spans in own]
+        lines += [_figure_line(name, spans, Pen(width, glyphs)) for name, spans in own]
     return render(lines, asked.look.color)
 
 
@@ -239,48 +240,47 @@ def _events_text(content: Content, asked: Asked) -> Iterator[str]:
     """What ran by track, then the events in order of time, line by line."""
     part, color = content.part, asked.look.color
     width, glyphs = max(asked.look.width, LEAST_WIDTH), asked.look.glyphs
-    lines = _head_lines(content, asked, width, glyphs)
+    lines = _head_lines(content, asked, Pen(width, glyphs))
     tracks = summaries(part)
     busy = [row for row in tracks if row.events]
     if busy:
         quiet = len(tracks) - len(busy)
         right = f"{counted(quiet, 'more track')} with nothing" if quiet else ""
         columns = chosen_columns(screen_columns(fields.SUMMARY, busy, glyphs), width)
-        lines += [rule("What ran", width, glyphs, right), header_line(columns, width, glyphs)]
-        lines += row_lines(columns, range(len(busy)), None, width, glyphs)
+        lines += [Pen(width, glyphs).rule("What ran", right), header_line(columns, Pen(width, glyphs))]
+        lines += row_lines(columns, range(len(busy)), None, Pen(width, glyphs))
     for figure, spans in _figure_spans(part, glyphs):
-        lines.append(_figure_line(f"{figure.section.title} / {figure.name}", spans, width, glyphs))
+        lines.append(_figure_line(f"{figure.section.title} / {figure.name}", spans, Pen(width, glyphs)))
     number = len(content.selection or ())
-    yield render([*lines, rule("Events", width, glyphs, count(number))], color)
+    yield render([*lines, Pen(width, glyphs).rule("Events", count(number))], color)
     for page, events in enumerate(event_rows(content)):
-        columns = _columns(fields.EVENTS, events, part.start_ps, part.end_ps, width, glyphs)
+        columns = _columns(fields.EVENTS, events, part.start_ps, part.end_ps, Pen(width, glyphs))
         if not page:
-            yield render([header_line(columns, width, glyphs)], color)
-        yield from (render([line], color) for line in row_lines(columns, range(len(events)), None, width, glyphs))
-    yield from (render([line], color) for line in more_lines(number - content.shown, width, glyphs))
+            yield render([header_line(columns, Pen(width, glyphs))], color)
+        yield from (render([line], color) for line in row_lines(columns, range(len(events)), None, Pen(width, glyphs)))
+    yield from (render([line], color) for line in more_lines(number - content.shown, Pen(width, glyphs)))
 
 
-def _columns(
-    table: Table[Source], source: Source, start_ps: int, end_ps: int, width: int, glyphs: Glyphs
-) -> list[Column]:
+def _columns(table: Table[Source], source: Source, start_ps: int, end_ps: int, pen: Pen) -> list[Column]:
     """The columns that fit, those of instants as wide as a time takes."""
     instant = 3 + len(fields.at_ms(end_ps, time_decimals(start_ps, end_ps)))
-    columns = screen_columns(table, source, glyphs)
+    columns = screen_columns(table, source, pen.glyphs)
     return chosen_columns(
-        [replace(column, width=instant) if column.key == fields.INSTANT_COLUMN else column for column in columns], width
+        [replace(column, width=instant) if column.key == fields.INSTANT_COLUMN else column for column in columns],
+        pen.width,
     )
 
 
-def _head_lines(content: Content, asked: Asked, width: int, glyphs: Glyphs) -> list[Line]:
+def _head_lines(content: Content, asked: Asked, pen: Pen) -> list[Line]:
     """What a report begins with: run and host, what it covers, the warnings."""
-    lines = [heading(f"Timeline of {asked.run.name}", content.part.timeline.host, width, glyphs)]
-    lines += wrap(covered(content), width, "strong", glyphs, [(" ", "text")])
-    return lines + note_lines(content.warnings, (), width, glyphs)
+    lines = [heading(f"Timeline of {asked.run.name}", content.part.timeline.host, pen)]
+    lines += pen.wrap(covered(content), "strong", [(" ", "text")])
+    return lines + pen.notes(content.warnings, ())
 
 
-def _figure_line(name: str, spans: Sequence[Span], width: int, glyphs: Glyphs) -> Line:
-    label = cut_middle(clean(name[: fields.NAME_SEEN], glyphs.is_ascii), fields.NAME_WIDTH, glyphs)
-    return fit([(f" {label:<{fields.NAME_WIDTH}}", "strong"), *spans], width, glyphs)
+def _figure_line(name: str, spans: Sequence[Span], pen: Pen) -> Line:
+    label = cut_middle(clean(name[: fields.NAME_SEEN], pen.glyphs.is_ascii), fields.NAME_WIDTH, pen.glyphs)
+    return pen.fit([(f" {label:<{fields.NAME_WIDTH}}", "strong"), *spans])
 
 
 def _figure_spans(part: Part, glyphs: Glyphs) -> list[tuple[RateFigure | CounterFigure, Sequence[Span]]]:

@@ -12,7 +12,8 @@ from tests.parsers.session.diff.test_compare import BASE, steady
 from tests.parsers.session.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden
 from tpuprof.parsers.session.diff.model import Change, Diff
-from tpuprof.tui.draw.layout import Composed, note_lines
+from tpuprof.tui.draw.layout import Composed
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.commands.diff.changes import SORTS, VIEWS, Sort, ViewName, entries
 from tpuprof.tui.pages.commands.diff.details import card, foot_keys, help_lines, summary
@@ -44,7 +45,7 @@ def clones(tmp_path_factory: pytest.TempPathFactory) -> Diff:
 def frame(diff: Diff, view: View, width: int, height: int, glyphs: Glyphs = BLOCK) -> Composed:
     every = entries(diff, view.name, view.apart)
     rows = shown(every, view.sort, view.words, view.hides_same)
-    return compose(diff, view, rows, len(every), width, height, glyphs)
+    return compose(diff, view, rows, len(every), Pen(width, glyphs), height)
 
 
 def text(lines: tuple[Line, ...] | list[Line]) -> str:
@@ -58,7 +59,7 @@ def test_every_view_fits(diff: Diff, name: ViewName, width: int, height: int, gl
     for words in ("", "nothing holds this"):
         composed = frame(diff, View(name=name, words=words), width, height, glyphs)
         assert len(composed.lines) <= height
-        assert {line_width(line) for line in (*composed.lines, head_line(diff, width, glyphs))} == {width}
+        assert {line_width(line) for line in (*composed.lines, head_line(diff, Pen(width, glyphs)))} == {width}
         assert glyphs is not ASCII or text(composed.lines).isascii()
         assert "+18.7 ms a step" in text(composed.lines) and f"{VIEWS.index(name) + 1} " in text(composed.lines)
 
@@ -66,7 +67,7 @@ def test_every_view_fits(diff: Diff, name: ViewName, width: int, height: int, gl
 @pytest.mark.parametrize("name", VIEWS)
 def test_golden_of_the_views(diff: Diff, name: ViewName) -> None:
     composed = frame(diff, View(name=name, hides_same=False), 80, 22)
-    check_golden(GOLDEN / f"diff-{name}-80x22.txt", text([head_line(diff, 80, BLOCK), *composed.lines]))
+    check_golden(GOLDEN / f"diff-{name}-80x22.txt", text([head_line(diff, Pen(80, BLOCK)), *composed.lines]))
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -74,7 +75,7 @@ def test_golden_of_clones(clones: Diff, width: int) -> None:
     together = frame(clones, View(hides_same=False), width, 12).lines
     apart = frame(clones, View(hides_same=False, apart=True), width, 12).lines
     assert foot_keys(View(), False, True)[3] == ("b", "clones apart")
-    of_group = card(clones, entries(clones, "ops")[0], width, BLOCK)
+    of_group = card(clones, entries(clones, "ops")[0], Pen(width, BLOCK))
     check_golden(GOLDEN / f"diff-clones-{width}.txt", text([*together, *apart, *of_group]))
 
 
@@ -84,7 +85,7 @@ def test_clones_are_one_entry_of_the_summary(clones: Diff) -> None:
 
 def test_golden_in_ascii(diff: Diff) -> None:
     composed = frame(diff, View(cursor=1), 60, 13, ASCII)
-    check_golden(GOLDEN / "diff-ascii-60x13.txt", text([head_line(diff, 60, ASCII), *composed.lines]))
+    check_golden(GOLDEN / "diff-ascii-60x13.txt", text([head_line(diff, Pen(60, ASCII)), *composed.lines]))
 
 
 def test_the_cursor_stays_in_sight(diff: Diff) -> None:
@@ -150,7 +151,7 @@ def test_a_rest_that_cancels_out_is_told_in_both_directions(tmp_path: Path) -> N
 
 def test_different_programs_get_a_verdict_of_their_own(tmp_path: Path) -> None:
     found = diff_of(tmp_path, TRAINING, INFERENCE)
-    lines = text(verdict_lines(found, 80, BLOCK))
+    lines = text(verdict_lines(found, Pen(80, BLOCK)))
     assert lines.startswith(" DIFFERENT ") and "so times are no comparison" in " ".join(lines.split())
     assert "SLOWER" not in text(frame(found, View(), 80, 24).lines)
     assert "different programs" in summary(found) and verdict(found, True).isascii()
@@ -171,7 +172,7 @@ def test_the_verdict_without_steps(tmp_path: Path) -> None:
         "+5.00 ms a run of jit_step (+5.3%): 95.00 ms before, 100.0 ms after; whether that is noise can't be told. "
         "Most of it: dot.4 is new (+5.00 ms)."
     )
-    assert "CAN'T TELL" in text(verdict_lines(found, 80, BLOCK))
+    assert "CAN'T TELL" in text(verdict_lines(found, Pen(80, BLOCK)))
     bare = replace(short, runs=False)
     assert "in the whole capture" in verdict(diff_of(tmp_path / "bare", bare, replace(bare, steps=BASE.steps[:5])))
     empty = replace(bare, steps=[])
@@ -180,7 +181,7 @@ def test_the_verdict_without_steps(tmp_path: Path) -> None:
 
 
 def test_verdict_lines_are_cut_with_a_sign(diff: Diff) -> None:
-    lines = verdict_lines(diff, 60, BLOCK, 2)
+    lines = verdict_lines(diff, Pen(60, BLOCK), 2)
     assert len(lines) == 2 and plain(lines[1]).rstrip().endswith(("...", "…"))
 
 
@@ -215,14 +216,14 @@ def test_filter_and_hiding(diff: Diff) -> None:
 
 def test_the_card_of_an_op(diff: Diff) -> None:
     rows = {row.name: row for row in entries(diff, "ops")}
-    words = text(card(diff, rows["fusion.52"], 76, BLOCK))
+    words = text(card(diff, rows["fusion.52"], Pen(76, BLOCK)))
     for part in ("+2.00 ms (+22.2%)", "in A     fusion.41", "numbered it anew", "jit(step)/norm/mul", "HLO A", "HLO B"):
         assert part in words
-    new = text(card(diff, rows["all-gather.3"], 76, BLOCK))
+    new = text(card(diff, rows["all-gather.3"], Pen(76, BLOCK)))
     assert "A        not there" in new and "HLO B    %all-gather.3 = " in new and "HLO A" not in new
-    same = text(card(diff, rows["all-reduce.9"], 76, BLOCK))
+    same = text(card(diff, rows["all-reduce.9"], Pen(76, BLOCK)))
     assert "HLO      %all-reduce.9" in same and "1 time a step" in same
-    assert "noise" in text(card(diff, entries(diff, "time")[0], 60, ASCII))
+    assert "noise" in text(card(diff, entries(diff, "time")[0], Pen(60, ASCII)))
 
 
 def test_the_summary_is_short_and_plain(diff: Diff) -> None:
@@ -238,22 +239,22 @@ def test_names_are_hostile(tmp_path: Path) -> None:
         assert "\x1b" not in text(frame(found, View(name=name, hides_same=False), 120, 40).lines)
     assert "\x1b" not in verdict(found) and "\x1b" not in summary(found)
     row = next(row for row in entries(found, "ops") if row.name == evil)
-    assert "\x1b" not in text(card(found, row, 80, BLOCK))
+    assert "\x1b" not in text(card(found, row, Pen(80, BLOCK)))
 
 
 def test_help_has_the_keys_and_the_cautions(tmp_path: Path, diff: Diff) -> None:
-    words = text(help_lines(diff, True, 80, BLOCK))
+    words = text(help_lines(diff, True, Pen(80, BLOCK)))
     assert "Quit" in words and "beyond" not in words and "the same" in words
     other = diff_of(tmp_path, BASE, replace(BASE, cores=2, device="TPU other"))
-    assert "the devices differ" in text(help_lines(other, False, 80, BLOCK))
-    assert "the devices differ" in text(note_lines(other.warnings, (), 80, BLOCK))
+    assert "the devices differ" in text(help_lines(other, False, Pen(80, BLOCK)))
+    assert "the devices differ" in text(Pen(80, BLOCK).notes(other.warnings, ()))
     assert foot_keys(View(name="steps"), False)[-1] == ("q", "back")
     assert ("s", "sort") not in foot_keys(View(name="time"), True)
 
 
 def test_steps_that_are_unknown_say_why(tmp_path: Path) -> None:
     bare = replace(BASE, marked=False, runs=False)
-    assert "no Steps line and no XLA Modules" in text(steps_lines(diff_of(tmp_path, bare, BASE), 80, BLOCK))
+    assert "no Steps line and no XLA Modules" in text(steps_lines(diff_of(tmp_path, bare, BASE), Pen(80, BLOCK)))
 
 
 def test_words() -> None:

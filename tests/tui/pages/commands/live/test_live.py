@@ -16,6 +16,7 @@ from tests.terminal.pty_app import PtyApp
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK
 from tpuprof.parsers.capture.runtime_metrics import Collectives, Device, Reading
 from tpuprof.tui.cli import main as cli
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs
 from tpuprof.tui.pages.commands.live.drawing import View, compose, head_line, help_lines, sparkline
 from tpuprof.tui.pages.commands.live.report import REPORT
@@ -46,8 +47,8 @@ def readings(count: int = 30) -> list[Reading]:
 
 def frame(width: int, height: int, glyphs: Glyphs, view: View, problem: str = "", made: int = 30) -> str:
     shown = readings(made)
-    head = head_line(["localhost:8431"], 1.0, view, width, glyphs)
-    page = compose(shown, problem, view, width, height - 2, glyphs)
+    head = head_line(["localhost:8431"], 1.0, view, Pen(width, glyphs))
+    page = compose(shown, problem, view, Pen(width, glyphs), height - 2)
     lines = [head, *page.lines]
     assert len(lines) <= height - 1
     assert all(sum(len(text) for text, _ in line) == width for line in lines)
@@ -69,16 +70,16 @@ def test_frame_after_a_capture_while_nobody_answers(monkeypatch: pytest.MonkeyPa
 
 
 def test_before_the_first_answer() -> None:
-    page = compose([], "", View(), 80, 20, BLOCK)
+    page = compose([], "", View(), Pen(80, BLOCK), 20)
     assert "asking the runtime" in page.lines[0][1][0] and page.first_row_line == -1
-    page = compose([], "nothing listens there", View(), 80, 20, BLOCK)
+    page = compose([], "nothing listens there", View(), Pen(80, BLOCK), 20)
     assert any("nothing listens there" in text for text, _ in page.lines[0])
 
 
 def test_many_devices_scroll_with_the_cursor() -> None:
     one = readings(1)[0]
     many = replace(one, devices=tuple(replace(one.devices[0], id=n, chip=n) for n in range(200)))
-    page = compose([many], "", View(cursor=150), 80, 22, BLOCK)
+    page = compose([many], "", View(cursor=150), Pen(80, BLOCK), 22)
     assert page.first <= 150 < page.first + page.room
     assert len(page.lines) <= 22
     shown = ["".join(text for text, _ in line) for line in page.lines]
@@ -90,7 +91,7 @@ def test_a_sparkline_shows_what_is_not_zero_and_leaves_out_what_is_unknown() -> 
 
 
 def test_help_says_what_is_unknown() -> None:
-    lines = help_lines({"idle_seconds": "it does not tell"}, 80, BLOCK)
+    lines = help_lines({"idle_seconds": "it does not tell"}, Pen(80, BLOCK))
     words = " ".join(" ".join("".join(part for part, _ in line) for line in lines).split())
     assert "idle_seconds it does not tell" in words and "C take a profile" in words
 

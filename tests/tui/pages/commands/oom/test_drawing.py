@@ -29,6 +29,7 @@ from tpuprof.parsers.memory.model import CATEGORIES, Buffer
 from tpuprof.parsers.memory.oom.model import Advice, Need, OomKind, OomReport
 from tpuprof.parsers.memory.oom.triage import NO_BUFFERS, Triage, part_of, parts_of_report, triage_of_report
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.commands.oom.draw.advice import nothing_known, toggle_lines, why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.bars import composition, verdict_line
@@ -46,10 +47,10 @@ def page(triage: Triage, view: View, size: str, glyphs: Glyphs, chosen: frozense
     """The head and the page of a screen of this size, without its footer."""
     width, height = map(int, size.split("x"))
     trial = None if chosen is None else made_up_trial(triage, chosen)
-    composed = compose(triage, trial, view, width, height - 2, glyphs)
+    composed = compose(triage, trial, view, Pen(width, glyphs), height - 2)
     assert len(composed.lines) == height - 2
     assert {line_width(line) for line in composed.lines} == {width}
-    return frame([head_line(triage, 0, 2, width, glyphs), *composed.lines])
+    return frame([head_line(triage, 0, 2, Pen(width, glyphs)), *composed.lines])
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -78,8 +79,12 @@ def test_frame_of_a_request() -> None:
 def test_cards_and_summary() -> None:
     triage = made_up_triage()
     single, group = rows_of(triage, None), rows_of(triage, None, grouped=True)
-    cards = [*buffer_card(triage, single[1], 76, BLOCK), ((" ", "text"),), *buffer_card(triage, group[0], 76, ASCII)]
-    cards += [((" ", "text"),), *advice_card(triage, 0, 76, BLOCK)]
+    cards = [
+        *buffer_card(triage, single[1], Pen(76, BLOCK)),
+        ((" ", "text"),),
+        *buffer_card(triage, group[0], Pen(76, ASCII)),
+    ]
+    cards += [((" ", "text"),), *advice_card(triage, 0, Pen(76, BLOCK))]
     check_golden(GOLDEN / "oom-cards.txt", frame(cards))
     assert summary(triage).count(" | ") == 11
     check_golden(GOLDEN / "oom-summary.txt", summary(triage) + "\n")
@@ -90,7 +95,7 @@ def test_cards_and_summary() -> None:
 
 def words(triage: Triage, chosen: frozenset[str] | None = None) -> str:
     trial = None if chosen is None else made_up_trial(triage, chosen)
-    return plain(verdict_line(triage, trial, 120, ASCII)).strip()
+    return plain(verdict_line(triage, trial, Pen(120, ASCII))).strip()
 
 
 def test_the_verdict_says_by_how_much() -> None:
@@ -159,8 +164,10 @@ def test_every_category_finds_its_part() -> None:
 
 def test_bars_follow_each_other_and_the_mark_stays() -> None:
     triage = made_up_triage()
-    before = [plain(line) for line in composition(triage, None, 80, None, BLOCK)]
-    after = [plain(line) for line in composition(triage, made_up_trial(triage, frozenset({"batch"})), 80, None, BLOCK)]
+    before = [plain(line) for line in composition(triage, None, Pen(80, BLOCK), None)]
+    after = [
+        plain(line) for line in composition(triage, made_up_trial(triage, frozenset({"batch"})), Pen(80, BLOCK), None)
+    ]
     arguments, temporaries, padding, mark = before
     assert temporaries.index("█") - 1 <= arguments.rindex("█") + 1 <= temporaries.index("█") + 1
     assert padding.rindex("█") == temporaries.rindex("█")
@@ -169,11 +176,11 @@ def test_bars_follow_each_other_and_the_mark_stays() -> None:
 
 
 def test_parts_have_the_colours_of_the_memory_tab_and_the_limit_is_a_red_line() -> None:
-    lines = composition(made_up_triage(), None, 80, None, BLOCK)
+    lines = composition(made_up_triage(), None, Pen(80, BLOCK), None)
     keys = [{key for text, key in line if BLOCK.full in text} for line in lines[:3]]
     assert keys == [{sign_of(area, BLOCK)[1]} for area in (HELD, USED, PADDING)]
     assert all((BLOCK.vertical, "bad") in line for line in lines[:3])
-    (alone, _) = composition(made_up_triage(), None, 80, 2, PLAIN)
+    (alone, _) = composition(made_up_triage(), None, Pen(80, PLAIN), 2)
     letters = plain(alone).split()[2]
     assert letters.startswith(":") and letters.endswith("p") and {*letters} == {*":=p|"} - {"|"} | {PLAIN.vertical}
 
@@ -183,7 +190,7 @@ def test_cores_are_parts() -> None:
     report = replace(report, tensor_core_bytes=gib(34.82), sparse_core_bytes=gib(174.1))
     parts, _ = parts_of_report(report)
     assert [(part.name, part.size_bytes) for part in parts] == [("TensorCore", gib(34.82)), ("SparseCore", gib(174.1))]
-    assert "SparseCore" in frame(composition(triage_of(report), None, 80, None, BLOCK))
+    assert "SparseCore" in frame(composition(triage_of(report), None, Pen(80, BLOCK), None))
 
 
 def test_the_head_adds_up_as_compilers_print_it() -> None:
@@ -197,7 +204,7 @@ def test_the_head_adds_up_as_compilers_print_it() -> None:
 def test_without_a_list_of_buffers_the_page_says_where_to_look() -> None:
     triage = triage_of_report(replace(REPORT, buffers=()), "train.log")
     assert triage.notes == (NO_BUFFERS,)
-    text = " ".join(frame(list(compose(triage, None, View(), 80, 22, BLOCK).lines)).split())
+    text = " ".join(frame(list(compose(triage, None, View(), Pen(80, BLOCK), 22).lines)).split())
     assert "! The text lists no buffers: look for the list further down in the log" in text
     assert triage_of_report(REPORT, "train.log").notes == triage_of_report(LOAD, "train.log").notes == ()
 
@@ -211,7 +218,7 @@ def test_what_can_not_be_tried_has_a_true_reason() -> None:
     assert "the module has none" in why_nothing_to_try(empty) and "the text lists none" in why_nothing_to_try(
         load_triage()
     )
-    drawn = [frame(nothing_known(one, 200, None, BLOCK)) for one in (flags, empty, module, load_triage())]
+    drawn = [frame(nothing_known(one, Pen(200, BLOCK), None)) for one in (flags, empty, module, load_triage())]
     assert "the compiler's choice" in drawn[0] and "The module has no buffers in HBM." in drawn[1]
     assert "None of the listed buffers stands out" in drawn[2] and "allocated before" in drawn[3]
 
@@ -219,21 +226,21 @@ def test_what_can_not_be_tried_has_a_true_reason() -> None:
 def test_the_numbers_of_toggles_are_those_of_their_advice() -> None:
     triage = made_up_triage()
     assert triage.toggle_numbers == (2, 3, 4)
-    lines = [plain(line) for line in toggle_lines(triage, None, 80, None, BLOCK)]
+    lines = [plain(line) for line in toggle_lines(triage, None, Pen(80, BLOCK), None)]
     assert [line.split()[0] for line in lines] == ["2", "3", "4"]
     alone = replace(triage, advice=())
     assert alone.toggle_numbers == (1, 2, 3)
     many = replace(triage, advice=ADVICE * 4)
     assert many.toggle_numbers == (2, 3, 13)
-    assert {line_width(line) for line in toggle_lines(many, None, 80, None, BLOCK)} == {80}
+    assert {line_width(line) for line in toggle_lines(many, None, Pen(80, BLOCK), None)} == {80}
 
 
 def test_help_is_in_words() -> None:
     unknown = {"free_bytes": "the text does not give it", "used_bytes": "the text does not give it", "odd_bytes": "no"}
-    lines = frame(help_lines(replace(made_up_triage(), unknown=unknown), 1, True, 120, BLOCK))
+    lines = frame(help_lines(replace(made_up_triage(), unknown=unknown), 1, True, Pen(120, BLOCK)))
     assert "what was free, what is in use: the text does not give it" in lines and "odd: no" in lines
     assert "_bytes" not in lines and "its digit is pressed" in lines.replace("\n", " ")
-    module = frame(help_lines(replace(made_up_triage(), kind="module"), 1, False, 120, BLOCK))
+    module = frame(help_lines(replace(made_up_triage(), kind="module"), 1, False, Pen(120, BLOCK)))
     assert "needs: the module's peak" in module
 
 
@@ -250,9 +257,9 @@ def test_the_heading_says_what_it_is_sorted_by_where_a_key_changes_that() -> Non
     triage = made_up_triage()
     titles = ("size", "pad", "cat.", "source", "shape")
     for sort, title in zip(SORTS, titles, strict=True):
-        head = plain(table_lines(triage, rows_of(triage, None, sort), 120, BLOCK, sort=sort)[0])
+        head = plain(table_lines(triage, rows_of(triage, None, sort), Pen(120, BLOCK), sort=sort)[0])
         assert f"{title}{BLOCK.down}" in head or f"{title}{BLOCK.up}" in head
-    report = plain(compose(triage, None, View(), 100, None, ASCII).lines[-len(BUFFERS) - 1])
+    report = plain(compose(triage, None, View(), Pen(100, ASCII), None).lines[-len(BUFFERS) - 1])
     assert report.split() == ["#", "size", "%", "pad", "cat.", "shape", "source"]
 
 
@@ -274,7 +281,7 @@ def test_groups_add_up() -> None:
 def test_the_cursor_shows_wherever_it_is() -> None:
     triage = made_up_triage()
     for cursor in range(len(BUFFERS)):
-        composed = compose(triage, None, View(cursor=cursor), 60, 13, BLOCK)
+        composed = compose(triage, None, View(cursor=cursor), Pen(60, BLOCK), 13)
         assert composed.first <= cursor < composed.first + composed.room
         assert plain(composed.lines[composed.first_row_line + cursor - composed.first]).startswith(BLOCK.mark)
 
@@ -382,12 +389,16 @@ def test_every_line_is_exactly_as_wide_as_asked(
 ) -> None:
     trial = made_up_trial(triage, chosen) if triage.toggles else None
     view = replace(view, cursor=min(view.cursor, len(rows_of(triage, trial, grouped=view.grouped)) - 1))
-    composed = compose(triage, trial, view, width, height, glyphs)
-    lines = [*composed.lines, head_line(triage, 0, 3, width, glyphs), *help_lines(triage, 3, True, width, glyphs)]
+    composed = compose(triage, trial, view, Pen(width, glyphs), height)
+    lines = [
+        *composed.lines,
+        head_line(triage, 0, 3, Pen(width, glyphs)),
+        *help_lines(triage, 3, True, Pen(width, glyphs)),
+    ]
     for at in range(len(triage.advice)):
-        lines += advice_card(triage, at, width, glyphs)
+        lines += advice_card(triage, at, Pen(width, glyphs))
     for row in rows_of(triage, trial, view.sort, view.words, view.grouped)[:2]:
-        lines += buffer_card(triage, row, width, glyphs)
+        lines += buffer_card(triage, row, Pen(width, glyphs))
     assert {line_width(line) for line in lines} == {width}
     assert height is None or len(composed.lines) == height
     text = "".join(plain(line) for line in lines) + summary(triage)

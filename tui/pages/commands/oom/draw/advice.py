@@ -7,7 +7,8 @@ import os
 from tpuprof.parsers.memory.oom.model import Advice
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.buffers.sizes import binary_short
-from tpuprof.tui.draw.layout import clean, cut, fit, wrap
+from tpuprof.tui.draw.layout import clean, cut
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.commands.oom.draw.bars import with_right
 
@@ -17,9 +18,7 @@ MOST_DIGIT = 9  # the largest number that is a key
 _LEAST_ROOM = 36  # cells of words below which the source line is left out
 
 
-def advice_lines(
-    triage: Triage, width: int, height: int | None, glyphs: Glyphs, selected: int | None = None
-) -> list[Line]:
+def advice_lines(triage: Triage, pen: Pen, height: int | None, selected: int | None = None) -> list[Line]:
     """The advice, the most worthwhile first: a line each, and of the selected one all.
 
     Where there is room, the others get what to do about it too.
@@ -29,16 +28,16 @@ def advice_lines(
         selected: index of the advice that was chosen.
     """
     if not triage.advice:
-        return nothing_known(triage, width, height, glyphs)
+        return nothing_known(triage, pen, height)
     if height is None:
-        return [line for index in range(len(triage.advice)) for line in _in_full(triage, index, width, glyphs, False)]
+        return [line for index in range(len(triage.advice)) for line in _in_full(triage, index, pen, False)]
     chosen = -1 if selected is None else selected
-    blocks = [[_title(triage, index, width, glyphs, index == chosen)] for index in range(len(triage.advice))]
+    blocks = [[_title(triage, index, pen, index == chosen)] for index in range(len(triage.advice))]
     left = height - len(blocks)
     for index in sorted(range(len(blocks)), key=lambda index: index != chosen):
-        how = cut(clean(triage.advice[index].how, glyphs.is_ascii), width - _LEAD, glyphs)
-        brief = [*blocks[index], fit([(" " * _LEAD, "text"), (how, "dim")], width, glyphs)] if how else blocks[index]
-        for block in (_in_full(triage, index, width, glyphs, True), brief) if index == chosen else (brief,):
+        how = cut(clean(triage.advice[index].how, pen.glyphs.is_ascii), pen.width - _LEAD, pen.glyphs)
+        brief = [*blocks[index], pen.fit([(" " * _LEAD, "text"), (how, "dim")])] if how else blocks[index]
+        for block in (_in_full(triage, index, pen, True), brief) if index == chosen else (brief,):
             if len(block) - 1 <= left:
                 left -= len(block) - 1
                 blocks[index] = block
@@ -46,12 +45,10 @@ def advice_lines(
     return [line for block in blocks for line in block][: max(0, height)]
 
 
-def toggle_lines(
-    triage: Triage, trial: Trial | None, width: int, height: int | None, glyphs: Glyphs, cursor: int = -1
-) -> list[Line]:
+def toggle_lines(triage: Triage, trial: Trial | None, pen: Pen, height: int | None, cursor: int = -1) -> list[Line]:
     """What can be tried, as boxes to tick; what each saves alone, and what the ticked ones save in their order."""
     if not triage.toggles:
-        return wrap(why_nothing_to_try(triage), width, "dim", glyphs, [(" ", "text")])
+        return pen.wrap(why_nothing_to_try(triage), "dim", [(" ", "text")])
     lines = []
     numbers = triage.toggle_numbers
     digits = len(str(max(numbers)))
@@ -60,17 +57,17 @@ def toggle_lines(
         savings = {} if trial is None else trial.estimate.saved_by if is_on else trial.alone
         count = len(toggle.buffers)
         spans: list[Span] = [
-            (glyphs.mark if here else " ", "mark"),
+            (pen.glyphs.mark if here else " ", "mark"),
             (f"{number:<{digits}} ", "key" if number <= MOST_DIGIT else "dim"),
             ("[x] " if is_on else "[ ] ", "strong" if is_on else "text"),
             (f"{_saving(savings.get(toggle.key, 0)):>{_SAVING}} ", "good" if is_on else "dim"),
-            (clean(toggle.title, glyphs.is_ascii), "cursor" if here else "text"),
+            (clean(toggle.title, pen.glyphs.is_ascii), "cursor" if here else "text"),
         ]
-        lines.append(with_right(spans, f"{count} buffer{'s' * (count != 1)}", width, glyphs))
+        lines.append(with_right(spans, f"{count} buffer{'s' * (count != 1)}", pen))
     return lines if height is None else lines[: max(0, height)]
 
 
-def nothing_known(triage: Triage, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
+def nothing_known(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
     """Why there is no advice."""
     if triage.kind == "module" and triage.need.memory_space != "hbm":
         words = f"What a compiled module keeps in {triage.space} is the compiler's choice: there is nothing to advise."
@@ -88,7 +85,7 @@ def nothing_known(triage: Triage, width: int, height: int | None, glyphs: Glyphs
             "Without a list of buffers there is nothing to advise. A profile of the same program at a size that fits "
             "shows them all: tpuprof-tui report memory LOGDIR."
         )
-    lines = wrap(words, width, "text", glyphs, [(" ", "text")])
+    lines = pen.wrap(words, "text", [(" ", "text")])
     return lines if height is None else lines[: max(0, height)]
 
 
@@ -102,16 +99,16 @@ def why_nothing_to_try(triage: Triage) -> str:
     return f"There is nothing to try: it takes buffers, and {owner}."
 
 
-def _in_full(triage: Triage, index: int, width: int, glyphs: Glyphs, selected: bool) -> list[Line]:
+def _in_full(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]:
     advice = triage.advice[index]
-    source, words = _source(advice, glyphs), clean(advice.sentence, glyphs.is_ascii)
-    lines = [_title(triage, index, width, glyphs, selected)]
-    if len(words) > width - _LEAD - len(source) - 2:  # the sentence in full, and the source line behind it
+    source, words = _source(advice, pen.glyphs), clean(advice.sentence, pen.glyphs.is_ascii)
+    lines = [_title(triage, index, pen, selected)]
+    if len(words) > pen.width - _LEAD - len(source) - 2:  # the sentence in full, and the source line behind it
         words += f"  ({source})" if source else ""
-        lines = wrap(words, width, "strong", glyphs, _head(triage, index, glyphs, selected))
+        lines = pen.wrap(words, "strong", _head(triage, index, pen.glyphs, selected))
     texts: tuple[tuple[str, StyleKey], ...] = ((advice.how, "text"), (advice.arithmetic, "dim"))
     for text, key in texts:
-        lines += wrap(text, width, key, glyphs, [(" " * _LEAD, "text")]) if text else []
+        lines += pen.wrap(text, key, [(" " * _LEAD, "text")]) if text else []
     return lines
 
 
@@ -124,14 +121,14 @@ def _head(triage: Triage, index: int, glyphs: Glyphs, selected: bool) -> list[Sp
     ]
 
 
-def _title(triage: Triage, index: int, width: int, glyphs: Glyphs, selected: bool) -> Line:
+def _title(triage: Triage, index: int, pen: Pen, selected: bool) -> Line:
     advice = triage.advice[index]
-    source, head = _source(advice, glyphs), _head(triage, index, glyphs, selected)
-    room = width - line_width(tuple(head)) - (len(source) + 3 if source else 1)
+    source, head = _source(advice, pen.glyphs), _head(triage, index, pen.glyphs, selected)
+    room = pen.width - line_width(tuple(head)) - (len(source) + 3 if source else 1)
     if room < _LEAST_ROOM:
-        source, room = "", width - line_width(tuple(head)) - 1
-    words = cut(clean(advice.sentence, glyphs.is_ascii), room, glyphs)
-    return with_right([*head, (words, "cursor" if selected else "strong")], source, width, glyphs)
+        source, room = "", pen.width - line_width(tuple(head)) - 1
+    words = cut(clean(advice.sentence, pen.glyphs.is_ascii), room, pen.glyphs)
+    return with_right([*head, (words, "cursor" if selected else "strong")], source, pen)
 
 
 def _source(advice: Advice, glyphs: Glyphs) -> str:

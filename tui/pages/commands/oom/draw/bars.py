@@ -13,7 +13,8 @@ from tpuprof.parsers.memory.oom.triage import PartName, Triage, Trial, part_of
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, limit_size
 from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import clean, fit, joined
+from tpuprof.tui.draw.layout import clean, joined
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, line_width
 
 KIND_WORDS = {"compile": "compile time", "load": "program load", "runtime": "run time", "module": "at its peak"}
@@ -61,13 +62,13 @@ def holders_remark(triages: Sequence[Triage]) -> str:
     return f"The error at {ran.where}: {', '.join((*asked, *free))}." if asked or free else ""
 
 
-def verdict_line(triage: Triage, trial: Trial | None, width: int, glyphs: Glyphs) -> Line:
+def verdict_line(triage: Triage, trial: Trial | None, pen: Pen) -> Line:
     """How much there is, how much is needed, and by how much that is too much; with toggles on, what they come to."""
-    spans: list[Span] = [(f" {clean(triage.space, glyphs.is_ascii)} ", "strong")]
+    spans: list[Span] = [(f" {clean(triage.space, pen.glyphs.is_ascii)} ", "strong")]
     wanted, limit, over = triage.wanted_bytes, triage.limit_bytes, triage.over_bytes
     if trial is not None and trial.chosen:
         was = f"was {limit_size(wanted)}" if wanted is not None else ""
-        return with_right(spans + _tried(triage, trial), was, width, glyphs, 2)
+        return with_right(spans + _tried(triage, trial), was, pen, 2)
     if triage.is_request:
         known = "free memory unknown" if limit is None else f"{limit_size(limit)} free"
         spans += [(f"{known}   asked for ", "text"), (limit_size(wanted), "strong"), ("   ", "text")]
@@ -79,10 +80,10 @@ def verdict_line(triage: Triage, trial: Trial | None, width: int, glyphs: Glyphs
             spans += [("   needs ", "text"), (limit_size(wanted), "strong"), ("   ", "text")]
         spans += [] if over is None else [_over(over, limit)]
     beside = f"reserved {limit_size(triage.reserved_bytes)} more" if triage.reserved_bytes else ""
-    return with_right(spans, beside, width, glyphs, 2)
+    return with_right(spans, beside, pen, 2)
 
 
-def composition(triage: Triage, trial: Trial | None, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
+def composition(triage: Triage, trial: Trial | None, pen: Pen, height: int | None) -> list[Line]:
     """The bars, and the mark of the limit below; parts that are too small, or too many for `height`, are named there.
 
     Each part is drawn as on the memory tab: what is there throughout, what comes and goes, and padding. `height` counts
@@ -102,20 +103,20 @@ def composition(triage: Triage, trial: Trial | None, width: int, height: int | N
     most = len(large) if height is None else height - 1
     with_padding = padding >= least and (height is None or most > len(large))
     end = Bar("padding", whole - min(padding, whole), min(padding, whole), PADDING)
-    room = max(8, width - LABEL - _SIZE)
+    room = max(8, pen.width - LABEL - _SIZE)
     ruler = _Ruler(scale, None if limit is None else limit * room // scale, room, triage.wanted_bytes or scale)
     if most == 1 and len(large) > 1:  # one bar of all says more than one part of it
         pieces = [bar for bar in (*bars, end) if bar.size >= least]
         named = sorted(((bar.label, bar.size) for bar in bars if bar.size >= least), key=lambda pair: -pair[1])
         named += [("padding", padding)] if padding >= least else []
-        lines = [_bar_line("in all", whole, pieces, ruler, width, glyphs)]
+        lines = [_bar_line("in all", whole, pieces, ruler, pen)]
     else:
         shown = set(large[:most])
         drawn = [bar for index, bar in enumerate(bars) if index in shown] + ([end] if with_padding else [])
         named = [(bar.label, bar.size) for index, bar in enumerate(bars) if index not in shown]
         named += [] if with_padding else [("padding", padding)]
-        lines = [_bar_line(bar.label, bar.size, [bar], ruler, width, glyphs) for bar in drawn]
-    return [*lines, _mark_line(triage, ruler, named, width, glyphs)]
+        lines = [_bar_line(bar.label, bar.size, [bar], ruler, pen) for bar in drawn]
+    return [*lines, _mark_line(triage, ruler, named, pen)]
 
 
 def most_lines(triage: Triage) -> int:
@@ -150,12 +151,12 @@ def _tried(triage: Triage, trial: Trial) -> list[Span]:
     return [*spans, (words, "bad" if is_over else "good")]
 
 
-def with_right(spans: list[Span], right: str, width: int, glyphs: Glyphs, apart: int = 1) -> Line:
+def with_right(spans: list[Span], right: str, pen: Pen, apart: int = 1) -> Line:
     """The spans, and words at the right end where there is room for them, so many cells apart."""
-    gap = width - line_width(tuple(spans)) - len(right) - 1
+    gap = pen.width - line_width(tuple(spans)) - len(right) - 1
     if right and gap >= apart:
         spans = [*spans, (" " * gap, "text"), (right, "dim")]
-    return fit(spans, width, glyphs)
+    return pen.fit(spans)
 
 
 def _scale(triage: Triage) -> tuple[int, int | None]:
@@ -192,20 +193,20 @@ def _padding(triage: Triage, trial: Trial | None) -> int:
     return max(0, padding)
 
 
-def _bar_line(label: str, size: int, bars: Sequence[Bar], ruler: _Ruler, width: int, glyphs: Glyphs) -> Line:
+def _bar_line(label: str, size: int, bars: Sequence[Bar], ruler: _Ruler, pen: Pen) -> Line:
     """Bars in one line, later ones over earlier; the line of the limit, where there is more than that, crosses them."""
     cells = [" "] * ruler.room
     keys: list[Key] = ["text"] * ruler.room
     for number, bar in enumerate(bars, 1):
-        before, filled = _filled(bar, ruler, glyphs, number < len(bars))
+        before, filled = _filled(bar, ruler, pen.glyphs, number < len(bars))
         for cell, glyph in enumerate(filled, before):
-            cells[cell], keys[cell] = glyph, sign_of(bar.area, glyphs)[1]
+            cells[cell], keys[cell] = glyph, sign_of(bar.area, pen.glyphs)[1]
     limit = ruler.room if ruler.limit is None else ruler.limit
     if limit < ruler.room and (cells[limit] == " " or ruler.room - cells.count(" ") > 1):  # one cell is not hidden
-        cells[limit], keys[limit] = glyphs.vertical, "bad"
+        cells[limit], keys[limit] = pen.glyphs.vertical, "bad"
     figures = f"{limit_size(size):>11} {percent(100 * size / ruler.whole, 0):>5}"
     label = f" {label:<{LABEL - 1}}"
-    return fit([(label, "dim"), *joined(zip(cells, keys, strict=True)), (figures, "text")], width, glyphs)
+    return pen.fit([(label, "dim"), *joined(zip(cells, keys, strict=True)), (figures, "text")])
 
 
 def _filled(bar: Bar, ruler: _Ruler, glyphs: Glyphs, in_cells: bool) -> tuple[int, str]:
@@ -220,26 +221,26 @@ def _filled(bar: Bar, ruler: _Ruler, glyphs: Glyphs, in_cells: bool) -> tuple[in
     return first, glyphs.full * full + (glyphs.bar[rest] if rest else "")
 
 
-def _mark_line(triage: Triage, ruler: _Ruler, left_out: list[tuple[str, int]], width: int, glyphs: Glyphs) -> Line:
+def _mark_line(triage: Triage, ruler: _Ruler, left_out: list[tuple[str, int]], pen: Pen) -> Line:
     """The mark of the limit under the bars, and the parts that have none."""
     named = [f"{name} {binary_short(size)}" for name, size in left_out if size > 0]
     rest = "  ".join(named)
     if ruler.limit is None:
-        return fit([(f" {rest}", "dim")], width, glyphs)
+        return pen.fit([(f" {rest}", "dim")])
     mark = min(ruler.limit, ruler.room - 1) + LABEL
     word = f"{'free' if triage.is_request else 'limit'} {limit_size(triage.limit_bytes)}"
-    if mark + 2 + len(word) <= width:
-        begin, text = mark, f"{glyphs.up} {word}"
+    if mark + 2 + len(word) <= pen.width:
+        begin, text = mark, f"{pen.glyphs.up} {word}"
     else:
-        begin, text = mark - len(word) - 1, f"{word} {glyphs.up}"
-    if rest and width - (begin + len(text)) - 3 >= len(rest):
-        gap = width - begin - len(text) - len(rest) - 1
-        return fit([(" " * begin, "text"), (text, "warn"), (" " * gap, "text"), (rest, "dim")], width, glyphs)
-    left, right = begin - 3, width - begin - len(text) - 3
+        begin, text = mark - len(word) - 1, f"{word} {pen.glyphs.up}"
+    if rest and pen.width - (begin + len(text)) - 3 >= len(rest):
+        gap = pen.width - begin - len(text) - len(rest) - 1
+        return pen.fit([(" " * begin, "text"), (text, "warn"), (" " * gap, "text"), (rest, "dim")])
+    left, right = begin - 3, pen.width - begin - len(text) - 3
     while named and len(rest) > max(left, right):
         named.pop()
-        rest = "  ".join([*named, glyphs.ellipsis])
+        rest = "  ".join([*named, pen.glyphs.ellipsis])
     rest = rest if named else ""
     if right > left:
-        return fit([(" " * begin, "text"), (text, "warn"), (f"  {rest}", "dim")], width, glyphs)
-    return fit([(f" {rest}".ljust(begin), "dim"), (text, "warn")], width, glyphs)
+        return pen.fit([(" " * begin, "text"), (text, "warn"), (f"  {rest}", "dim")])
+    return pen.fit([(f" {rest}".ljust(begin), "dim"), (text, "warn")])

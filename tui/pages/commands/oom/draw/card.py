@@ -11,9 +11,10 @@ from tpuprof.tui.draw.buffers import words
 from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
 from tpuprof.tui.draw.buffers.words import PADDED, entry, expansion_words, short_shape
 from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import clean, cut_begin, fit, wrap
+from tpuprof.tui.draw.layout import clean, cut_begin
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import excerpt_lines
-from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, StyleKey, plain
+from tpuprof.tui.draw.spans import ASCII, Line, StyleKey, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.table import Row, instruction_of, place_of
 
@@ -25,9 +26,7 @@ _MOST_LETTERS = 2000  # of a label or tag that are shown; the rest is said to be
 SUMMARY_WIDTH = 100
 
 
-def buffer_card(
-    triage: Triage, row: Row, width: int, glyphs: Glyphs, excerpt: SourceExcerpt | None = None
-) -> list[Line]:
+def buffer_card(triage: Triage, row: Row, pen: Pen, excerpt: SourceExcerpt | None = None) -> list[Line]:
     """Everything about the row's buffer, in the memory tab's words; of a group its buffers in a line each, then its
     largest one.
     """
@@ -35,56 +34,56 @@ def buffer_card(
     buffer = buffers[row.buffers[0]]
     lines: list[Line] = []
     if len(row.buffers) > 1:
-        lines += wrap(row.title, width, "strong", glyphs)
-        lines += _listed(triage, row.buffers, width, glyphs)
-        lines += [fit([], width, glyphs), fit([("The largest of them", "title")], width, glyphs)]
+        lines += pen.wrap(row.title, "strong")
+        lines += _listed(triage, row.buffers, pen)
+        lines += [pen.fit([]), pen.fit([("The largest of them", "title")])]
     kind = [words.CATEGORY_PHRASES[buffer.category], buffer.opcode]
-    facts = f" {glyphs.dot} ".join(clean(word, glyphs.is_ascii) for word in kind if word)
-    lines += wrap(instruction_of(buffer) or short_shape(buffer.shape), width, "strong", glyphs)
-    lines.append(fit([(facts, "dim")], width, glyphs))
+    facts = f" {pen.glyphs.dot} ".join(clean(word, pen.glyphs.is_ascii) for word in kind if word)
+    lines += pen.wrap(instruction_of(buffer) or short_shape(buffer.shape), "strong")
+    lines.append(pen.fit([(facts, "dim")]))
     whole = "peak" if triage.kind == "module" else "need"
     size = binary_size(buffer.size_bytes)
     if triage.wanted_bytes:
         size += f", as much as {percent(100 * buffer.size_bytes / triage.wanted_bytes)} of the {whole}"
-    lines += entry("size", size, width, glyphs, "strong")
-    lines += _padding(buffer, width, glyphs)
-    lines += _entries({"shape": buffer.shape}, width, glyphs, "strong")
+    lines += entry("size", size, pen, "strong")
+    lines += _padding(buffer, pen)
+    lines += _entries({"shape": buffer.shape}, pen, "strong")
     alike = [other.size_bytes for other in buffers if buffer.shape and other.shape == buffer.shape]
     if alike:  # layers kept for the backward pass, mostly
         where = "at the peak" if triage.kind == "module" else "in the list"
-        lines += words.alike_entry(len(alike) - 1, sum(alike), where, width, glyphs)
+        lines += words.alike_entry(len(alike) - 1, sum(alike), where, pen)
     op = (buffer.framework_op or "").rstrip(":")
-    lines += _entries({"op": op, "op type": buffer.operator}, width, glyphs)
-    lines += words.source_entry(buffer, width, glyphs)
-    lines += excerpt_lines(excerpt, width, glyphs) if excerpt is not None else []
+    lines += _entries({"op": op, "op type": buffer.operator}, pen)
+    lines += words.source_entry(buffer, pen)
+    lines += excerpt_lines(excerpt, pen) if excerpt is not None else []
     place = [buffer.allocation_type] if buffer.allocation_type else []
     if buffer.offset_bytes is not None:
         place.append(f"from {binary_size(buffer.offset_bytes) if buffer.offset_bytes else 'its beginning'} on")
-    lines += _entries({"allocated": ", ".join(place), "tag": _short(buffer.tag)}, width, glyphs)
-    lines += _entries({"label": _short(buffer.label)}, width, glyphs, "dim")
+    lines += _entries({"allocated": ", ".join(place), "tag": _short(buffer.tag)}, pen)
+    lines += _entries({"label": _short(buffer.label)}, pen, "dim")
     for number, advice in enumerate(triage.advice, 1):
         if row.buffers[0] in advice.buffers:
             saving = f"saves {binary_size(advice.saving_bytes)} (estimate): " if advice.saving_bytes else ""
-            lines += entry(f"advice {number}", f"{saving}{advice.how or advice.sentence}", width, glyphs, "good")
+            lines += entry(f"advice {number}", f"{saving}{advice.how or advice.sentence}", pen, "good")
     return lines
 
 
-def advice_card(triage: Triage, index: int, width: int, glyphs: Glyphs) -> list[Line]:
+def advice_card(triage: Triage, index: int, pen: Pen) -> list[Line]:
     """All of one piece of advice, and the buffers that it is about."""
     advice = triage.advice[index]
     saving = f"{binary_size(advice.saving_bytes)}, an estimate" if advice.saving_bytes else "can't be estimated"
     facts = {"saves": saving, "how": advice.how, "sum": advice.arithmetic, "source": advice.source}
-    lines = wrap(advice.sentence, width, "strong", glyphs) + _entries(facts, width, glyphs)
+    lines = pen.wrap(advice.sentence, "strong") + _entries(facts, pen)
     if advice.buffers:
-        lines += [fit([], width, glyphs), fit([("The buffers", "title")], width, glyphs)]
-    return lines + _listed(triage, advice.buffers, width, glyphs)
+        lines += [pen.fit([]), pen.fit([("The buffers", "title")])]
+    return lines + _listed(triage, advice.buffers, pen)
 
 
 def summary(triage: Triage) -> str:
     """The matter in one line of at most twelve parts: the verdict, what to do first, the largest buffers."""
     head = " ".join(filter(None, ("OOM" if triage.kind != "module" else "memory", clean(triage.title or ""))))
     lines = [f"{head}, {KIND_WORDS[triage.kind]} ({clean(triage.where)})"]
-    lines.append(plain(verdict_line(triage, None, SUMMARY_WIDTH, ASCII)).strip())
+    lines.append(plain(verdict_line(triage, None, Pen(SUMMARY_WIDTH, ASCII))).strip())
     if len(triage.parts) > 1:
         parts = ", ".join(f"{part.name} {limit_size(part.size_bytes)}" for part in triage.parts)
         lines.append(parts + (f"; padding {limit_size(triage.padding_bytes)}" if triage.padding_bytes else ""))
@@ -100,34 +99,32 @@ def summary(triage: Triage) -> str:
     return " | ".join(" ".join(line[: 2 * SUMMARY_WIDTH].split()) for line in lines[:12])
 
 
-def _entries(facts: Mapping[str, str | None], width: int, glyphs: Glyphs, key: StyleKey = "text") -> list[Line]:
+def _entries(facts: Mapping[str, str | None], pen: Pen, key: StyleKey = "text") -> list[Line]:
     """Those facts, each under its label, of which there is something to say."""
-    return [line for label, text in facts.items() if text for line in entry(label, text, width, glyphs, key)]
+    return [line for label, text in facts.items() if text for line in entry(label, text, pen, key)]
 
 
-def _padding(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
+def _padding(buffer: Buffer, pen: Pen) -> list[Line]:
     """What padding adds, and which dimensions are padded."""
     expansion, padding = buffer.expansion, buffer.padding_bytes
     if padding is None:
-        return entry("padding", "unknown: the size of its elements is not known", width, glyphs, "dim")
+        return entry("padding", "unknown: the size of its elements is not known", pen, "dim")
     if expansion is None or not padding:
-        return entry("padding", "none", width, glyphs, "dim")
-    return words.padding_entry(
-        buffer, words.expansion_style(expansion) if expansion >= PADDED else "text", width, glyphs
-    )
+        return entry("padding", "none", pen, "dim")
+    return words.padding_entry(buffer, words.expansion_style(expansion) if expansion >= PADDED else "text", pen)
 
 
-def _listed(triage: Triage, indices: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Line]:
-    lines, ascii_only = [], glyphs.is_ascii
+def _listed(triage: Triage, indices: tuple[int, ...], pen: Pen) -> list[Line]:
+    lines, ascii_only = [], pen.glyphs.is_ascii
     for index in indices[:_MOST_LISTED]:
         buffer = triage.need.buffers[index]
         head = f"{clean(short_shape(buffer.shape), ascii_only)}  "
         op = clean(buffer.framework_op or instruction_of(buffer), ascii_only)
         size = f"{binary_size(buffer.size_bytes):>9}  "
-        text = head + cut_begin(op, max(0, width - len(size) - len(head)), glyphs)
-        lines.append(fit([(size, "strong"), (text, "text")], width, glyphs))
+        text = head + cut_begin(op, max(0, pen.width - len(size) - len(head)), pen.glyphs)
+        lines.append(pen.fit([(size, "strong"), (text, "text")]))
     if len(indices) > _MOST_LISTED:
-        lines.append(fit([(f"and {len(indices) - _MOST_LISTED} more", "dim")], width, glyphs))
+        lines.append(pen.fit([(f"and {len(indices) - _MOST_LISTED} more", "dim")]))
     return lines
 
 

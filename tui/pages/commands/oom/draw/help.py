@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tpuprof.parsers.memory.oom.triage import Triage
-from tpuprof.tui.draw.layout import fit, label_span, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.layout import label_span
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.oom.draw.page import View
 from tpuprof.tui.pages.commands.oom.fields import CALLED
 
@@ -51,9 +52,7 @@ def foot_keys(
     return [*((key, words) for key, words in keys.items() if words), *more, leave]
 
 
-def help_lines(
-    triage: Triage, total: int, is_alone: bool, width: int, glyphs: Glyphs, with_arrays: bool = False
-) -> list[Line]:
+def help_lines(triage: Triage, total: int, is_alone: bool, pen: Pen, with_arrays: bool = False) -> list[Line]:
     """The keys that do something here, and what the numbers mean."""
     rows = {
         "1-9": "Choose advice: its sums, its buffer; again: all of it",
@@ -72,17 +71,15 @@ def help_lines(
         "Esc": "Back one level",
         "q": "Quit" if is_alone else "Back",
     }
-    lines = [fit([("Keys", "title")], width, glyphs)]
-    lines += [
-        fit([label_span(keys, 21, "key"), (words, "text")], width, glyphs) for keys, words in rows.items() if words
-    ]
-    lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs)]
+    lines = [pen.fit([("Keys", "title")])]
+    lines += [pen.fit([label_span(keys, 21, "key"), (words, "text")]) for keys, words in rows.items() if words]
+    lines += [pen.fit([]), pen.fit([("What the numbers mean", "title")])]
     for words in (_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING):
-        lines += wrap(words, width, "text", glyphs)
+        lines += pen.wrap(words, "text")
     if triage.unknown:
-        lines += [fit([], width, glyphs), fit([("What is not known", "title")], width, glyphs)]
+        lines += [pen.fit([]), pen.fit([("What is not known", "title")])]
         for why, names in _by_reason(triage.unknown).items():
-            lines += wrap(f"{', '.join(names)}: {why}", width, "text", glyphs)
+            lines += pen.wrap(f"{', '.join(names)}: {why}", "text")
     return lines
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
-from tpuprof.tui.draw.layout import Composed, beside, clean, cut, cut_middle, filled, fit, rule, shown_top, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.layout import Composed, beside, clean, cut, cut_middle, filled, shown_top
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.pages.commands.oom.draw.advice import advice_lines, toggle_lines
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import buffer_card
@@ -51,9 +52,8 @@ def compose(
     triage: Triage,
     trial: Trial | None,
     view: View,
-    width: int,
+    pen: Pen,
     height: int | None,
-    glyphs: Glyphs,
     rows: tuple[Row, ...] | None = None,
     excerpt: SourceExcerpt | None = None,
     held: Sequence[Line] = (),
@@ -69,23 +69,23 @@ def compose(
     """
     if rows is None:
         rows = rows_of(triage, trial, view.sort, view.words, view.grouped)
-    lines = [verdict_line(triage, trial, width, glyphs), *_remarks(triage, width, height, glyphs)]
+    lines = [verdict_line(triage, trial, pen), *_remarks(triage, pen, height)]
     lines += held[:1] if triage.need.buffers else []
     bars, advice_room, gaps = _shares(triage, height, len(lines), view.is_trying)
-    lines += composition(triage, trial, width, bars, glyphs)
-    blank = [fit([], width, glyphs)] * gaps
+    lines += composition(triage, trial, pen, bars)
+    blank = [pen.fit([])] * gaps
     if view.is_trying:
         title, remark = "What if?", "estimates from the listed buffers"
-        drawn = toggle_lines(triage, trial, width, advice_room, glyphs, view.toggle if view.cursor >= 0 else -1)
+        drawn = toggle_lines(triage, trial, pen, advice_room, view.toggle if view.cursor >= 0 else -1)
     else:
         title, remark = "What to do first", "savings are estimates" if triage.advice else ""
-        drawn = advice_lines(triage, width, advice_room, glyphs, view.advice)
-    lines += [*blank, rule(title, width, glyphs, remark), *drawn]
+        drawn = advice_lines(triage, pen, advice_room, view.advice)
+    lines += [*blank, pen.rule(title, remark), *drawn]
     if not triage.need.buffers:
         lines += held[1:]
-        return Composed(tuple(filled(lines, width, len(lines) if height is None else height)), -1, 0, 0)
+        return Composed(tuple(filled(lines, pen.width, len(lines) if height is None else height)), -1, 0, 0)
     words = f"/{view.words}" if view.words else ""
-    lines += [*blank, rule(_table_title(triage, len(rows), view), width, glyphs, words)]
+    lines += [*blank, pen.rule(_table_title(triage, len(rows), view), words)]
     start, room = len(lines) + 1, len(rows) if height is None else max(1, height - len(lines) - 1)
     if view.cursor >= 0:
         first = shown_top(view.cursor, view.first, room, len(rows))
@@ -93,60 +93,60 @@ def compose(
         first = max(0, min(view.first, len(rows) - room))
     chosen = triage.advice[view.advice : view.advice + 1] if view.advice is not None else ()
     marked = frozenset(index for advice in chosen for index in advice.buffers)
-    with_card = height is not None and width >= _CARD and 0 <= view.cursor < len(rows) and not view.is_trying
-    left = width * 11 // 20 if with_card else width
+    with_card = height is not None and pen.width >= _CARD and 0 <= view.cursor < len(rows) and not view.is_trying
+    left = pen.width * 11 // 20 if with_card else pen.width
     sort = None if height is None else view.sort
-    table = table_lines(triage, rows, left, glyphs, view.cursor, marked, sort, first, room)
+    table = table_lines(triage, rows, pen.at(left), view.cursor, marked, sort, first, room)
     if with_card:
-        card = buffer_card(triage, rows[view.cursor], width - left - 3, glyphs, excerpt)[: room + 1]
-        edge: list[Line] = [((f" {glyphs.vertical} ", "rule"),)] * (room + 1)
-        table = beside((table, edge, card), (left, 3, width - left - 3))
+        card = buffer_card(triage, rows[view.cursor], pen.at(pen.width - left - 3), excerpt)[: room + 1]
+        edge: list[Line] = [((f" {pen.glyphs.vertical} ", "rule"),)] * (room + 1)
+        table = beside((table, edge, card), (left, 3, pen.width - left - 3))
     lines += table
     if not rows:
-        lines.append(fit([(" no buffer holds these words", "dim")], width, glyphs))
-    lines = filled(lines, width, len(lines) if height is None else height)
+        lines.append(pen.fit([(" no buffer holds these words", "dim")]))
+    lines = filled(lines, pen.width, len(lines) if height is None else height)
     return Composed(tuple(lines), start if rows else -1, first, room)
 
 
-def head_line(triage: Triage, index: int, total: int, width: int, glyphs: Glyphs) -> Line:
+def head_line(triage: Triage, index: int, total: int, pen: Pen) -> Line:
     """Where we are: which error of how many, in which log and line, of which program, and how often it is there."""
-    ascii_only = glyphs.is_ascii
+    ascii_only = pen.glyphs.is_ascii
     spans: list[Span] = [(" OOM " if triage.kind != "module" else " MEMORY ", "badge"), (" ", "text")]
     times = f"{triage.count:,} times in the log" if triage.count > 1 else ""
     tail = f"error {index + 1} of {total}" if total > 1 else ""
     names = [name for name in (clean(triage.where, ascii_only), clean(triage.title or "", ascii_only)) if name]
-    room = width - line_width(tuple(spans)) - (len(tail) + 2 if tail else 1)
+    room = pen.width - line_width(tuple(spans)) - (len(tail) + 2 if tail else 1)
     each = max(8, (room - 4 * len(names)) // max(1, len(names)))
     if sum(map(len, names)) + 3 * len(names) > room:
         spare = sum(max(0, each - len(name)) for name in names)
-        names = [cut_middle(name, each + spare, glyphs) for name in names]
+        names = [cut_middle(name, each + spare, pen.glyphs) for name in names]
     for place, name in enumerate(names):
-        spans += [(f"  {glyphs.dot}  " if place else "", "dim"), (name, "text" if place else "strong")]
+        spans += [(f"  {pen.glyphs.dot}  " if place else "", "dim"), (name, "text" if place else "strong")]
     for fact in filter(None, (KIND_WORDS[triage.kind], triage.device, times)):
-        words = f"  {glyphs.dot}  {clean(fact, ascii_only)}"
-        if line_width(tuple(spans)) + len(words) + (len(tail) + 2 if tail else 0) <= width:
+        words = f"  {pen.glyphs.dot}  {clean(fact, ascii_only)}"
+        if line_width(tuple(spans)) + len(words) + (len(tail) + 2 if tail else 0) <= pen.width:
             spans.append((words, "dim"))
     if tail:
-        gap = max(1, width - line_width(tuple(spans)) - len(tail) - 1)
+        gap = max(1, pen.width - line_width(tuple(spans)) - len(tail) - 1)
         spans += [(" " * gap, "text"), (tail, "warn")]
-    return fit(spans, width, glyphs)
+    return pen.fit(spans)
 
 
-def _remarks(triage: Triage, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
+def _remarks(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
     """What to know before the figures: the error's own words where there are no figures, and what is missing."""
     lines: list[Line] = []
-    ascii_only = glyphs.is_ascii
+    ascii_only = pen.glyphs.is_ascii
     if triage.sentence and (height is None or triage.wanted_bytes is None or not triage.need.buffers):
         words = clean(triage.sentence, ascii_only)
         code = f"{triage.code} " if triage.code and triage.code not in words else ""
-        lines += wrap(code + words, width, "dim", glyphs, [(" ", "text")])[: None if height is None else 3]
+        lines += pen.wrap(code + words, "dim", [(" ", "text")])[: None if height is None else 3]
     cut_remark = ["The text ends in the middle: it may have listed more."] if triage.is_cut else []
     texts = [clean(remark, ascii_only) for remark in (*cut_remark, *triage.notes)]
     if height is None or not triage.need.buffers:  # without a table there is room for all that there is to say
         room = None if height is None else max(0, height - len(lines) - _LEAST_ROWS)
-        return lines + [line for text in texts for line in wrap(text, width, "warn", glyphs, [(" ! ", "warn")])][:room]
+        return lines + [line for text in texts for line in pen.wrap(text, "warn", [(" ! ", "warn")])][:room]
     for text in texts[: 0 if height < _REMARK else 1 if height < _AIRY else _MOST_REMARKS]:
-        lines.append(fit([(" ! ", "warn"), (cut(text, width - 3, glyphs), "warn")], width, glyphs))
+        lines.append(pen.fit([(" ! ", "warn"), (cut(text, pen.width - 3, pen.glyphs), "warn")]))
     return lines
 
 

@@ -14,6 +14,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
 from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import NARROW, WIDE, clean, cut_begin
+from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Cells, Column, each, header_line, row_lines
 from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED
@@ -101,8 +102,7 @@ def instruction_of(buffer: Buffer) -> str:
 def table_lines(
     triage: Triage,
     rows: Sequence[Row],
-    width: int,
-    glyphs: Glyphs,
+    pen: Pen,
     cursor: int = -1,
     marked: frozenset[int] = frozenset(),
     sort: Sort | None = "size",
@@ -119,9 +119,9 @@ def table_lines(
         room: how many rows fit; None for all.
     """
     last = len(rows) if room is None else min(len(rows), first + room)
-    columns = _columns(triage, rows, width, glyphs, marked)
-    lines = [header_line(columns, width, glyphs, sort or "", sort is not None and is_descending(ROWS, sort))]
-    return lines + row_lines(columns, range(first, last), cursor, width, glyphs)
+    columns = _columns(triage, rows, pen, marked)
+    lines = [header_line(columns, pen, sort or "", sort is not None and is_descending(ROWS, sort))]
+    return lines + row_lines(columns, range(first, last), cursor, pen)
 
 
 def _row(triage: Triage, members: tuple[int, ...], sizes: Sequence[int] | None, title: str = "") -> Row:
@@ -268,15 +268,15 @@ ROWS: Table[ShownRows] = Table(
 )
 
 
-def _columns(triage: Triage, rows: Sequence[Row], width: int, glyphs: Glyphs, marked: frozenset[int]) -> list[Column]:
-    shown = ShownRows(triage, rows, width, glyphs, marked)
-    left_out = {"shape", "source"} | ({"share_percent", "category"} if width < NARROW else set())
+def _columns(triage: Triage, rows: Sequence[Row], pen: Pen, marked: frozenset[int]) -> list[Column]:
+    shown = ShownRows(triage, rows, pen.width, pen.glyphs, marked)
+    left_out = {"shape", "source"} | ({"share_percent", "category"} if pen.width < NARROW else set())
     if all(row.after is None for row in rows):
         left_out.add("after_bytes")
     looks: dict[str, Mapping[str, Any]] = {key: {} for key in ROWS.screen if key not in left_out}
     looks["rank"] = {"width": max(2, len(str(len(triage.need.buffers))))}
-    left = screen_columns(ROWS, shown, glyphs, looks)
-    room = width - 1 - sum(column.width + 1 for column in left)
+    left = screen_columns(ROWS, shown, pen.glyphs, looks)
+    room = pen.width - 1 - sum(column.width + 1 for column in left)
     measured = range(min(len(rows), _MEASURED))
     widest = max((len(shown.shape(row)[0]) for row in measured), default=0)
     places = [shown.place(row) for row in measured]
@@ -285,4 +285,4 @@ def _columns(triage: Triage, rows: Sequence[Row], width: int, glyphs: Glyphs, ma
     shape = max(8, min(widest, max(room // 2, beside_all, min(beside_lines, _SHAPE))))
     place = max(8, room - shape - 2)
     looks = {"shape": {"width": shape}, "source": {"width": place}}
-    return left + screen_columns(ROWS, replace(shown, place_width=place), glyphs, looks)
+    return left + screen_columns(ROWS, replace(shown, place_width=place), pen.glyphs, looks)

@@ -1,0 +1,131 @@
+"""What a drawing is made with: the cells it may take, its characters, and the lines that every page is made of."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.draw.layout import clean, label_span
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width, plain
+
+_LABEL = 22
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """Draws lines of one width with one set of characters.
+
+    Attributes:
+        width: cells of every line.
+        glyphs: the characters to draw with.
+    """
+
+    width: int
+    glyphs: Glyphs
+
+    def at(self, width: int) -> Pen:
+        """The same characters, in so many cells."""
+        return Pen(width, self.glyphs)
+
+    def narrower(self, by: int) -> Pen:
+        """The same characters, in so many cells less."""
+        return Pen(self.width - by, self.glyphs)
+
+    def fit(self, spans: Iterable[Span]) -> Line:
+        """A line of exactly this width: padded, or cut with an ellipsis."""
+        spans = tuple(span for span in spans if span[0])
+        left = self.width - line_width(spans)
+        if left >= 0:
+            return (*spans, (" " * left, "text")) if left else spans
+        out: list[Span] = []
+        left = self.width
+        for text, key in spans:
+            if len(text) >= left:
+                out.append((text[: max(0, left - 1)] + self.glyphs.ellipsis[:left], key))
+                break
+            out.append((text, key))
+            left -= len(text)
+        return tuple(out)
+
+    def rule(self, title: str, right: str = "") -> Line:
+        """A section's heading: ``─ Steps ──────────── 20 steps ─``; the right part is left out for want of room."""
+        horizontal = self.glyphs.horizontal
+        head: list[Span] = [(horizontal + " ", "rule"), (title, "title"), (" ", "rule")]
+        tail: list[Span] = [(" ", "rule"), (right, "dim"), (" " + horizontal, "rule")] if right else []
+        room = self.width - line_width(tuple(head + tail))
+        if room < 0:
+            return self.fit([*head, (horizontal * max(0, self.width - line_width(tuple(head))), "rule")])
+        return (*head, (horizontal * room, "rule"), *tail)
+
+    def wrap(
+        self,
+        text: str,
+        key: StyleKey,
+        first: Sequence[Span] = (),
+        indent: int | None = None,
+        *,
+        keeps_names: bool = False,
+    ) -> list[Line]:
+        """A paragraph; `first` stands before its first line, the others are indented by `indent` or by that much.
+
+        Args:
+            keeps_names: a name with hyphens in it is not parted at one.
+        """
+        lead = line_width(tuple(first))
+        pieces = textwrap.wrap(
+            clean(text, self.glyphs.is_ascii),
+            max(lead + 8, self.width),
+            initial_indent=" " * lead,
+            subsequent_indent=" " * (lead if indent is None else indent),
+            break_on_hyphens=not keeps_names,
+        )
+        head = pieces[0][lead:] if pieces else ""
+        return [self.fit([*first, (head, key)]), *(self.fit([(piece, key)]) for piece in pieces[1:])]
+
+    def notes(self, warnings: Iterable[str], unknown: Iterable[tuple[str, str]], between: str = ": ") -> list[Line]:
+        """Warnings, then what is unknown, grouped by the reason.
+
+        Args:
+            unknown: names of figures, each with the reason.
+            between: stands between names and their reason.
+        """
+        lines: list[Line] = []
+        for warning in warnings:
+            lines += self.wrap(warning, "text", [(" ! ", "warn")])
+        by_reason: dict[str, dict[str, None]] = {}
+        for name, reason in unknown:
+            by_reason.setdefault(reason, {})[name] = None
+        for reason, names in by_reason.items():
+            lines += self.wrap(f"{', '.join(names)}{between}{reason}", "dim", [(" ? ", "dim")])
+        return lines
+
+    def shortened(self, lines: Sequence[Line], height: int) -> list[Line]:
+        """At most so many lines; the last one says how many more there are, and the key that shows them."""
+        if len(lines) <= height:
+            return list(lines)
+        if height < 1:
+            return []
+        rest = len(lines) - height + 1
+        more = f"{self.glyphs.ellipsis} {rest} more line{'s' * (rest != 1)}: Enter"
+        return [*lines[: height - 1], self.fit([(" " * max(0, self.width - len(more) - 1), "text"), (more, "dim")])]
+
+    def cut_after(self, lines: Sequence[Line], most: int, key: str = "") -> list[Line]:
+        """At most so many lines of a text; the end of the last one says how many more there are, and their key."""
+        if len(lines) <= most:
+            return list(lines)
+        if most < 1:
+            return []
+        hidden = len(lines) - most
+        more = f"{self.glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)}{key and f', {key}'})"
+        last = plain(lines[most - 1])[: self.width - len(more) - 1].rstrip()
+        return [*lines[: most - 1], self.fit([(f"{last} ", "text"), (more, "dim")])]
+
+    def labelled(self, rows: Sequence[tuple[str, str]], label_width: int = _LABEL) -> list[Line]:
+        """Values with their labels before them; a long label makes room for itself, up to half of the width."""
+        longest = max((len(label) + 1 for label, _ in rows), default=0)
+        column = max(label_width, min(longest, self.width // 2))
+        lines: list[Line] = []
+        for label, value in rows:
+            lines += self.wrap(value, "text", [label_span(label, column)])
+        return lines
