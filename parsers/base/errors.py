@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.urls import masked
 
 EXIT_OK = 0
 EXIT_USAGE = 2
@@ -76,6 +77,5 @@ class Problem:
 def _masked(text: str) -> str:
     if "://" not in text and "@" not in text and "=" not in text:
         return text
-    from tpuprof.parsers.base.urls import masked  # noqa: PLC0415 - not at every start
 
     return masked(text)

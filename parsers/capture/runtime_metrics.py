@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from google.protobuf.message import DecodeError
+
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.capture.client import Call, Connection
@@ -308,8 +310,6 @@ def _measures(data: bytes) -> Sequence[RuntimeMeasure]:
 
 def _parses(message: Message, data: bytes) -> bool:
     """Fills a message; False for bytes that are none."""
-    from google.protobuf.message import DecodeError  # noqa: PLC0415 - not before an answer came
-
     try:
         message.ParseFromString(data)
     except DecodeError:

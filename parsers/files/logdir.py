@@ -43,6 +43,7 @@ from tpuprof.parsers.files.places import (
     reason,
     unreadable,
 )
+from tpuprof.parsers.files.recognise import known
 
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 
@@ -351,8 +352,6 @@ class _Search:
 
     def refuse_known(self, where: str, begin: bytes) -> None:
         """Raises for a file that is something else by its first bytes."""
-        from tpuprof.parsers.files.recognise import known  # noqa: PLC0415 - for what is no profile by its name
-
         if (found := known(os.path.basename(where), begin)) is not None:
             raise found.error(where)
 

@@ -24,6 +24,7 @@ from tpuprof.parsers.files.folder_search import (
     kind_of,
     names_in,
 )
+from tpuprof.parsers.files.recognise import recognised
 
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
 FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f", b"\x83", b"{", b"[")
@@ -152,7 +153,6 @@ def is_archive(where: str) -> bool:
     """Whether a path leads to an archive; a folder, or what is a profile by its name, is not looked into."""
     if kind_of(os.path.basename(where)) != "other" or not os.path.isfile(where):
         return False
-    from tpuprof.parsers.files.recognise import recognised  # noqa: PLC0415 - for what may be one
 
     found = recognised(where)
     return found is not None and found.reader == "archive"

@@ -12,6 +12,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.tpus import generation_of
+from tpuprof.parsers.formats.hlo.files import find_hlo_files
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory import model
@@ -243,8 +244,6 @@ def _placed(source: ModuleSource, made: SpaceMemory) -> SpaceMemory:
 
 def files_in_run(folder: str) -> ModuleSource | None:
     """The HLO modules that XProf left beside a run's profiles; None where there are none."""
-    from tpuprof.parsers.formats.hlo.files import find_hlo_files  # noqa: PLC0415 - most runs have none
-
     try:
         files = find_hlo_files(folder) if os.path.isdir(folder) else ()
     except ProfileError:  # texts of a dump, or a folder that is gone: the profile stands without them

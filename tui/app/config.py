@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn, TypeVar
@@ -105,8 +106,6 @@ def parsed_config(path: str, content: bytes) -> Config:
     Raises:
         ProfileError: see `read_config`.
     """
-    import sys  # noqa: PLC0415 - told by the type checker, not at run time
-
     if sys.version_info >= (3, 11):
         import tomllib  # noqa: PLC0415 - for those who have a file
     else:

@@ -10,11 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import StyleKey
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 LEFT = 8
@@ -147,8 +148,6 @@ def scene_of(points: Sequence[Point], roofs: Sequence[Roof], peak: float | None,
 
 
 def _cloud(points: Sequence[Point]) -> Cloud:
-    import numpy as np  # noqa: PLC0415 - not before a profile is open
-
     size = len(points)
     x = np.fromiter((point.intensity for point in points), np.float64, size)
     y = np.fromiter((point.flops_per_second for point in points), np.float64, size)
@@ -187,7 +186,6 @@ def _decades(
         low, high = low - (3 - (high - low)) // 2, high + (4 - (high - low)) // 2
     if high - low <= DECADES:
         return low, high
-    import numpy as np  # noqa: PLC0415
 
     each = np.bincount(np.floor(logs).astype(np.int64) - low, weights + 1e-6, minlength=high - low + 1)
     before = np.concatenate(([0.0], np.cumsum(each)))
@@ -203,8 +201,6 @@ def _decades(
 
 def winners(scene: Scene) -> dict[Cell, int]:
     """The cells with points, and the heaviest point of each (the first one among equals)."""
-    import numpy as np  # noqa: PLC0415
-
     axes, cloud = scene.axes, scene.cloud
     x = axes.x_low + np.clip(cloud.x - axes.x_low, 0, axes.x_high - axes.x_low)
     y = axes.y_low + np.clip(cloud.y - axes.y_low, 0, axes.y_high - axes.y_low)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
@@ -39,8 +40,6 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
 
 def row_texts(rows: Iterable[Sequence[Value]]) -> Iterator[str]:
     """A line a row, one after the other, every cell made safe."""
-    import csv  # noqa: PLC0415 - the other formats do without
-
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for row in rows:

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
@@ -40,8 +41,6 @@ class Look:
     @property
     def glyphs(self) -> Glyphs:
         """The characters to draw with; without colours areas are told apart by letters."""
-        from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN  # noqa: PLC0415 - JSON draws nothing
-
         return ASCII if self.ascii_only else BLOCK if self.color else PLAIN
 
 

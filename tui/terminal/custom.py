@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Literal, get_args
@@ -26,7 +27,6 @@ def textual_name(key: str) -> str:
     """What Textual calls a key that people write as a sign: ``slash`` for ``/``."""
     if len(key) > 1 or key.isalnum():
         return key
-    import unicodedata  # noqa: PLC0415 - for those who move such keys
 
     name = unicodedata.name(key).lower().replace("-", "_").replace(" ", "_")
     return _SIGN_NAMES.get(name, name)

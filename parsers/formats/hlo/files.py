@@ -19,9 +19,12 @@ from collections.abc import Iterator
 from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.errors import ProfileError, unreadable
+from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.parse import read_module_text
+from tpuprof.parsers.formats.hlo.texts import read_texts
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.core.api import split_fields
 from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC
@@ -123,8 +126,6 @@ def read_hlo_file(file: HloFile) -> HloModule:
     if not size:
         raise ProfileError("empty_file", f"{name} is empty.", _AGAIN_HINT)
     if data.startswith(b"BufferAssignment:"):  # a text under any name
-        from tpuprof.parsers.formats.hlo.texts import read_texts  # noqa: PLC0415 - for these alone
-
         return HloModule(read_texts(file.name, data.decode("utf-8", "replace").splitlines()))
     proto = _decoded(data)
     if proto is None:
@@ -141,7 +142,6 @@ def read_whole_module(file: HloFile) -> HloModule:
     """
     if not file.path.endswith(".txt"):
         return read_hlo_file(file)
-    from tpuprof.parsers.formats.hlo.parse import read_module_text  # noqa: PLC0415 - for texts alone
 
     path = _stem_of(file) + ".txt"
     if not os.path.isfile(path):
@@ -219,8 +219,6 @@ def _best_text(stem: str) -> str:
 
 def _of_texts(file: HloFile, name: str) -> HloModule:
     """The module that a text tells of, with those beside it of the same stage."""
-    from tpuprof.parsers.formats.hlo.texts import read_texts  # noqa: PLC0415 - for these alone
-
     stem = _stem_of(file)
     ends = (_USAGE,) if file.path.endswith(_USAGE) else _TEXTS
     proto = read_texts(file.name, (line for end in ends if os.path.isfile(stem + end) for line in _lines(stem + end)))
@@ -280,7 +278,6 @@ def _content(descriptor: int, size: int, name: str) -> bytes:
     chunks = _chunks(descriptor, size)
     if os.pread(descriptor, 2, 0) != GZIP_MAGIC:
         return b"".join(chunks)
-    from tpuprof.parsers.base.inflate import Inflation, inflated  # noqa: PLC0415 - for packed files alone
 
     out = bytearray()
     limit = min(LARGEST_BYTES, max(_GZIP_FLOOR, _GZIP_RATIO * size))

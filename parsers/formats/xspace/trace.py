@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace import packed
 from tpuprof.parsers.formats.xspace.core.api import core_name, scan_events
 from tpuprof.parsers.formats.xspace.core.types import FULL, INCOMPLETE, MALFORMED, WIDE_ID
 from tpuprof.parsers.formats.xspace.events import EVENTS_FIELD, ColumnRoom, Events, StatColumn
@@ -406,11 +406,11 @@ class Trace:
         """
         source = open_source(path)
         try:
-            trace = cls(source if begins_like_xspace(source) else _packed().unpacked(source))
+            trace = cls(source if begins_like_xspace(source) else packed.unpacked(source))
         except ProfileError as error:
-            return cls(_packed().instead_of(path, error))
+            return cls(packed.instead_of(path, error))
         if losses := trace.losses:
-            other = _packed().stand_in(path, losses[0].sentence, source.size)
+            other = packed.stand_in(path, losses[0].sentence, source.size)
             trace = trace if other is None else cls(other)
         return trace
 
@@ -493,13 +493,6 @@ class Trace:
     def close(self) -> None:
         """Closes the file; after that it decodes nothing more."""
         self.source.close()
-
-
-def _packed() -> ModuleType:
-    """The module for files that are no XSpace as they lie on disk: those alone need it."""
-    from tpuprof.parsers.formats.xspace import packed  # noqa: PLC0415
-
-    return packed
 
 
 def _cut_problem(name: str, size: int, plane: Plane) -> Problem:

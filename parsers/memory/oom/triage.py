@@ -14,6 +14,7 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, SPACE_NAMES, Category, SpaceMemory, space_name
+from tpuprof.parsers.memory.oom.advice.advice import advise, saved_alone, toggles, what_if
 from tpuprof.parsers.memory.oom.model import Advice, Estimate, Need, OomKind, OomReport, Toggle
 
 PartName = (
@@ -169,8 +170,6 @@ def _alike(first: Collection[int], second: Collection[int]) -> float:
 
 def _advised(need: Need) -> tuple[tuple[Advice, ...], tuple[Toggle, ...]]:
     """The advice about a need, and what can be tried, as it is numbered."""
-    from tpuprof.parsers.memory.oom.advice.advice import advise, toggles  # noqa: PLC0415 - drawing a triage needs neither
-
     advice, changes = advise(need), toggles(need)
     pairs = sorted(zip(toggle_numbers(advice, changes), changes, strict=True), key=lambda pair: pair[0])
     return advice, tuple(toggle for _, toggle in pairs)
@@ -231,8 +230,6 @@ def triage_of_memory(page: SpaceMemory) -> Triage:
 
 def trial(triage: Triage, chosen: Collection[str]) -> Trial:
     """What some toggles come to."""
-    from tpuprof.parsers.memory.oom.advice.advice import saved_alone, what_if  # noqa: PLC0415
-
     keys = [toggle.key for toggle in triage.toggles]
     return Trial(frozenset(chosen), what_if(triage.need, tuple(chosen)), saved_alone(triage.need, keys))
 

@@ -35,8 +35,10 @@ from tpuprof.parsers.pages.common import NO_DEVICE, device_of, warnings_of, why_
 from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence
 from tpuprof.parsers.pages.findings.why_slow import findings, untold
+from tpuprof.parsers.pages.inference import inference
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
+from tpuprof.parsers.pages.overview.generic_overview import generic_overview
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
 from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
 from tpuprof.parsers.pages.steps import common_steps
@@ -56,8 +58,6 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         modules: the hosts' HLO modules, for the shapes and types of matrix ops; parsed as they are needed.
     """
     if any(summary.generic is not None for summary in summaries) and not any(s.core_count for s in summaries):
-        from tpuprof.parsers.pages.overview.generic_overview import generic_overview  # noqa: PLC0415 - without TPUs only
-
         page = generic_overview(summaries)
         if page.shares or page.environment.device_core_count:
             return page
@@ -100,7 +100,6 @@ def _latencies(
     parts = [summary.requests for summary in summaries]
     if not any(len(part) or part.modules for part in parts):
         return None
-    from tpuprof.parsers.pages.inference import inference  # noqa: PLC0415 - not for profiles without them
 
     page = inference(parts, [summary.host for summary in summaries], is_training, programs=modules)
     return page if page.source is not None else None

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy
+
+from tpuprof.parsers.pages.counters import CounterRow, core_of, main_core
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.pages.counters.drawing import counter_card, unit_card
+from tpuprof.tui.pages.counters.fields import SOURCES, UNITS, on_screen
 from tpuprof.tui.report.fields import Table
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.rows import ROW_MOTIONS, RowsView
@@ -13,7 +18,7 @@ from tpuprof.tui.widgets.tab import Jump
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tpuprof.parsers.pages.counters import CounterRow, CountersPage, UnitRow
+    from tpuprof.parsers.pages.counters import CountersPage, UnitRow
     from tpuprof.tui.draw.spans import Line
 
 _KEYS = (
@@ -43,8 +48,6 @@ class UnitsView(RowsView):
     )
 
     def __init__(self, page: CountersPage) -> None:
-        from tpuprof.parsers.pages.counters import core_of, main_core  # noqa: PLC0415 - not at start
-
         self._page = page
         cores: dict[tuple[object, ...], list[UnitRow]] = {}
         for row in page.units:
@@ -59,15 +62,11 @@ class UnitsView(RowsView):
     @property
     def MEANINGS(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
         """What XProf and the compiler count, and what of it was never seen on hardware."""
-        from tpuprof.tui.pages.counters.fields import SOURCES  # noqa: PLC0415 - not at start
-
         known = ((name, f"{words}.") for name, words in SOURCES.items())
         return (*_KEYS, *known, *(("note", note) for note in self._page.notes))
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and the rows."""
-        from tpuprof.tui.pages.counters.fields import UNITS, on_screen  # noqa: PLC0415 - not at start
-
         return (on_screen(self._page.counters), self._page.counters) if self._is_raw else (UNITS, self._units)
 
     @property
@@ -128,7 +127,6 @@ class UnitsView(RowsView):
         if self.sort:
             super()._arrange()
             return
-        import numpy  # noqa: PLC0415 - not at start
 
         table, source = self.table()
         rows = numpy.arange(table.length(source), dtype=numpy.int64)
@@ -141,9 +139,6 @@ class UnitsView(RowsView):
 
     def card(self, pen: Pen) -> list[Line]:
         """What the figure under the cursor means, and when it was sampled."""
-        from tpuprof.parsers.pages.counters import CounterRow  # noqa: PLC0415 - not at start
-        from tpuprof.tui.pages.counters.drawing import counter_card, unit_card  # noqa: PLC0415
-
         row = self._under_cursor
         if row is None:
             return []

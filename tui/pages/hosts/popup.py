@@ -16,7 +16,8 @@ from tpuprof.tui.pages.hosts.drawing import (
     is_of_one_host,
     listed_order,
 )
-from tpuprof.tui.pages.hosts.fields import with_cores
+from tpuprof.tui.pages.hosts.fields import HOSTS, with_cores
+from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import BACK, Popup, PopupKey, meanings, on_panel
@@ -44,9 +45,6 @@ _ABOUT = meanings(
 
 def _about(pen: Pen) -> list[Line]:
     """What the table shows, and what its columns mean."""
-    from tpuprof.tui.pages.hosts.fields import HOSTS  # noqa: PLC0415 - for help alone
-    from tpuprof.tui.report.fields import help_rows  # noqa: PLC0415
-
     return [*_ABOUT(pen), *meanings(*help_rows(HOSTS, "host"))(pen)]
 
 

@@ -8,6 +8,7 @@ from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.input.drawing import input_pipeline
 from tpuprof.tui.pages.input.fields import BEFORE_OPS, BREAKDOWN, EXPLAINED, OPS, STAGES
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
 from tpuprof.tui.report.fields import figure_reasons, figure_rows, first
@@ -25,8 +26,6 @@ def declare(page: InputPipelinePage, asked: Asked) -> Declared:
     ops, shown = Section(OPS, page.ops, limit=asked.most_rows), first(len(page.ops), asked.most_rows)
 
     def text(pen: Pen) -> list[Line]:
-        from tpuprof.tui.pages.input.drawing import input_pipeline  # noqa: PLC0415 - for text alone
-
         return input_pipeline(replace(page, stages=page.stages[: asked.limit or None]), pen, None)
 
     return Declared(

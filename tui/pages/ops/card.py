@@ -13,6 +13,7 @@ import numpy as np
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, above_peak
+from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops, most_above
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, share, size
@@ -219,8 +220,6 @@ def framework_card(page: FrameworkOpsPage, ops: OpsPage, row: int, pen: Pen, op_
 
 def kernel_card(page: KernelsPage, row: int, pen: Pen) -> list[Line]:
     """A GPU kernel: its time, what launched it and how."""
-    from tpuprof.parsers.ops.streams.attribution import kernel_name  # noqa: PLC0415 - for GPUs only
-
     card, kernel = _Card(pen), page.kernels[row]
     card.head(cut_middle(kernel_name(kernel.name), pen.width, pen.glyphs), ("kernel",))
     number, total = kernel.occurrences, kernel.total_ps

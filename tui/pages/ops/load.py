@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.pages.ops.ops import with_offloaded
+from tpuprof.parsers.session.counters import kernels_of
 from tpuprof.tui.pages import views_there
 from tpuprof.tui.pages.ops.shelf import OpPages
 
@@ -17,16 +18,6 @@ if TYPE_CHECKING:
 
 def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
     """Tells the HLO ops and which other pages are views; then the framework ops, which take the host threads' lines."""
-    for module in (
-        "parsers.ops.filter",
-        "parsers.pages.ops.details",
-        "tui.pages.ops.fields.framework_ops",
-        "tui.draw.source_lines",
-    ):
-        import_module(f"tpuprof.{module}")  # what keys need later is read here, and not on the screen's thread
-    from tpuprof.parsers.pages.ops.ops import with_offloaded  # noqa: PLC0415 - numpy, not at start
-    from tpuprof.parsers.session.counters import kernels_of  # noqa: PLC0415
-
     profile = session.op_profile(host)
     pages = OpPages(
         profile=profile,

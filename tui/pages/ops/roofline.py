@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import byte_rate, count, flop_rate, intensity, share
 from tpuprof.tui.draw.layout import clean
@@ -14,7 +16,6 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from tpuprof.parsers.ops.roofline import Rates
@@ -125,8 +126,6 @@ def bounding_intensity(rates: Rates) -> NDArray[np.float64]:
 
     So a point stands below the roof that it is measured against (XProf's bottleneck operational intensity).
     """
-    import numpy as np  # noqa: PLC0415 - not before a profile is open
-
     found = rates.operational_intensity.copy()
     for index, column in ((1, 0), (2, 3), (3, 4), (4, 5), (5, 6)):
         rows = np.flatnonzero((rates.bound_by == index) & (rates.bandwidth[:, column] > 0))

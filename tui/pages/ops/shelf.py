@@ -11,10 +11,14 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.pages.ops.details import op_details
+from tpuprof.parsers.pages.ops.framework_types import framework_rows
+from tpuprof.parsers.pages.ops.sources import source_trees
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import SourceExcerpt
+from tpuprof.tui.draw.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import op_card
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.report.fields import filter_texts
 
 if TYPE_CHECKING:
@@ -124,14 +128,10 @@ class Shelf:
 def fetch(key: Key, pages: OpPages) -> Fetchable:
     """What is wanted, which takes a while; None where the profile has no such module, or this machine no such file."""
     if key is None:
-        from tpuprof.parsers.pages.ops.sources import source_trees  # noqa: PLC0415 - for those who ask for it
-
         return source_trees(pages.ops)
     if key == CALLS:
         return pages.calls() if pages.calls is not None else ()
     if isinstance(key, str):
-        from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415 - not at start
-
         return source_excerpt(key)
     found = (modules.module(key) for modules in pages.modules if key in modules.names)
     return next((module for module in found if module is not None), None)
@@ -139,8 +139,6 @@ def fetch(key: Key, pages: OpPages) -> Fetchable:
 
 def hlo_card(pages: OpPages, row: int, shelf: Shelf, pen: Pen) -> list[Line]:
     """The card of an HLO op, with what is fetched so far."""
-    from tpuprof.parsers.pages.ops.details import op_details  # noqa: PLC0415 - numpy and protobuf, not at start
-
     page = pages.listed
     program = int(page.table.program_id[row])
     details = op_details(page, row, shelf.module(program))
@@ -151,8 +149,6 @@ def hlo_card(pages: OpPages, row: int, shelf: Shelf, pen: Pen) -> list[Line]:
 
 def group_of_ops_card(pages: OpPages, groups: OpGroups, group: int, shelf: Shelf, pen: Pen) -> list[Line]:
     """The card of a group of ops: their times and work, and what the profile says of the longest one."""
-    from tpuprof.parsers.pages.ops.details import op_details  # noqa: PLC0415 - numpy and protobuf, not at start
-
     row = int(groups.main[group])
     details = op_details(pages.ops, row, shelf.module(int(pages.ops.table.program_id[row])))
     number, excerpt = int(groups.op_count[group]), shelf.excerpt(details.source)
@@ -165,9 +161,6 @@ def framework_texts(page: FrameworkOpsPage, ops: OpsPage, name: str, types: Fram
     Args:
         types: to have it for the types of framework ops.
     """
-    from tpuprof.parsers.pages.ops.framework_types import framework_rows  # noqa: PLC0415 - numpy, not at start
-    from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415
-
     sides = (page if types is None else types.page).is_host.tolist()
     if name == "side":
         return ["host" if is_host else "device TensorCore" for is_host in sides]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.pages.ops.compare import compare_ops
 from tpuprof.tui.pages.ops.shelf import Key, OpPages, Shelf
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
@@ -188,7 +189,6 @@ class Views:
             is_new, self.marked = self.marked is None, None if self.marked == row else row
             name = pages.listed.table.name[row]
             return f"{name} is marked: `c` on another op compares them" if is_new else f"{name} is no longer marked"
-        from tpuprof.parsers.pages.ops.compare import compare_ops  # noqa: PLC0415 - for those who compare
 
         return compare_ops(pages.listed, self.marked, row)
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tpuprof.parsers.pages.ops.framework_types import framework_types
+from tpuprof.parsers.pages.ops.kernels import kernels_page
+from tpuprof.parsers.pages.ops.op_groups import op_groups
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import framework_card, kernel_card
+from tpuprof.tui.pages.ops.fields import SIDE_FIRST, framework_ops
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, ROOFLINE_OPS, grouped_ops, listed_ops
+from tpuprof.tui.pages.ops.fields.kernels import KERNELS
 from tpuprof.tui.pages.ops.roofline import roofline_chart
 from tpuprof.tui.pages.ops.shelf import (
     OpPages,
@@ -38,8 +44,6 @@ class TableView(RowsView):
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
-        from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415 - numpy, not at start
-
         return HLO_OPS, self._pages.ops
 
     def card(self, pen: Pen) -> list[Line]:
@@ -146,17 +150,12 @@ class HloView(GroupedView["OpGroups"]):
     grouped_words = "an op and its clones are one row; Enter shows them"
 
     def __init__(self, pages: OpPages, shelf: Shelf, chosen: tuple[str, ...] = ()) -> None:
-        from tpuprof.tui.pages.ops.fields import SIDE_FIRST  # noqa: PLC0415
-        from tpuprof.tui.pages.ops.fields.hlo_ops import listed_ops  # noqa: PLC0415 - numpy, not at start
-
         self._listed_ops = listed_ops(chosen or (SIDE_FIRST if len(pages.listed) > len(pages.ops) else ()))
         self._chosen = chosen
         super().__init__(pages, shelf)
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
-        from tpuprof.tui.pages.ops.fields.hlo_ops import grouped_ops  # noqa: PLC0415 - numpy, not at start
-
         groups = self.shown_groups
         if groups is None:
             return self._listed_ops, self._pages.listed
@@ -170,8 +169,6 @@ class HloView(GroupedView["OpGroups"]):
         return group_of_ops_card(self._pages, groups, self.row, self._shelf, pen)
 
     def _made_groups(self) -> OpGroups:
-        from tpuprof.parsers.pages.ops.op_groups import op_groups  # noqa: PLC0415 - numpy, not at start
-
         return op_groups(self._pages.ops)
 
     @property
@@ -197,16 +194,12 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
-        from tpuprof.tui.pages.ops.fields import framework_ops  # noqa: PLC0415 - numpy, not at start
-
         groups = self.shown_groups
         if groups is None:
             return framework_ops.FRAMEWORK_OPS, framework_ops.FrameworkOps(self._page, self._pages.ops)
         return framework_ops.FRAMEWORK_TYPES, framework_ops.TypesOfOps(groups.page, self._pages.ops, groups)
 
     def _made_groups(self) -> FrameworkTypes:
-        from tpuprof.parsers.pages.ops.framework_types import framework_types  # noqa: PLC0415 - numpy, not at start
-
         return framework_types(self._page, self._pages.ops)
 
     def _later(self, name: str) -> list[str]:
@@ -245,8 +238,6 @@ class KernelView(TableView):
     commands: tuple[str, ...] = ("group", "sort", "reverse")
 
     def __init__(self, pages: OpPages, shelf: Shelf) -> None:
-        from tpuprof.parsers.pages.ops.kernels import kernels_page  # noqa: PLC0415 - numpy, not at start
-
         self._is_grouped = False
         self._page, self._other = (kernels_page(pages.ops, by_name=by_name) for by_name in (False, True))
         super().__init__(pages, shelf)
@@ -269,8 +260,6 @@ class KernelView(TableView):
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
-        from tpuprof.tui.pages.ops.fields.kernels import KERNELS  # noqa: PLC0415
-
         return KERNELS, self._page
 
     def card(self, pen: Pen) -> list[Line]:
@@ -314,8 +303,6 @@ class RooflineView(TableView):
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
-        from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS  # noqa: PLC0415
-
         return ROOFLINE_OPS, self._pages.ops
 
     def lines(self, pen: Pen, height: int) -> list[Line]:

@@ -7,11 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.ops.sources import short_names
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import shown_top
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import group_card, instruction_card, line_card
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.pages.ops.fields.op_profile import NODES
 from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, hlo_card
 from tpuprof.tui.pages.ops.tree import (
     Place,
@@ -232,9 +235,6 @@ class TreeView(Filtering):
 
     def help_rows(self) -> list[tuple[str, str]]:
         """What its columns mean, and what the card adds to them."""
-        from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415 - numpy, not at start
-        from tpuprof.tui.pages.ops.fields.op_profile import NODES  # noqa: PLC0415
-
         rows = [(quantity.heading, f"{quantity.meaning}.") for quantity in NODES.chosen(NODES.markdown[2:])]
         on_card = HLO_OPS.chosen(("bound_by", "roofline_efficiency"))
         return [*rows, *((quantity.heading, f"{quantity.meaning}.") for quantity in on_card)]
@@ -327,8 +327,6 @@ class TreeView(Filtering):
         wanted = int(self.tree.row[row.node]) if row is not None and self.tree.kind[row.node] == "op" else -1
         tree = self._tree(by)
         if by == "source":
-            from tpuprof.parsers.pages.ops.sources import short_names  # noqa: PLC0415 - read by now
-
             kinds = zip(tree.kind, tree.name, strict=True)
             self._files = short_names([name for kind, name in kinds if kind == "file"])
         self._show(tree)
@@ -345,8 +343,6 @@ class TreeView(Filtering):
     def search_columns(self) -> OpColumns:
         """What a filter looks at: the ops of the tree."""
         if self._columns is None:
-            from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415 - numpy, not at start
-
             self._columns = op_columns(HLO_OPS, self._pages.ops)
         return self._columns
 

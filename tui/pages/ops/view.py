@@ -14,11 +14,14 @@ from textual.timer import Timer
 
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.ops.filter import HELP, FilterError
 from tpuprof.tui.draw.layout import beside, clean, filled, gutter_lines
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
 from tpuprof.tui.pages.ops.card import CARD
+from tpuprof.tui.pages.ops.compare import ABOUT, comparison_lines
+from tpuprof.tui.pages.ops.fields.device import machine_line
 from tpuprof.tui.pages.ops.shelf import Fetchable, Key, OpPages, fetch
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine
@@ -31,7 +34,7 @@ from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab, Want
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
-    from tpuprof.parsers.ops.filter import Filter, FilterError, Mask
+    from tpuprof.parsers.ops.filter import Filter, Mask
 
 WIDE = 112
 """Cells from which on the card stands beside the list."""
@@ -340,7 +343,6 @@ class OpsTab(Tab):
         """The machine, where there is a line for it."""
         if self._pages is None:
             return super().detail_line(width)
-        from tpuprof.tui.pages.ops.fields.device import machine_line  # noqa: PLC0415 - numpy, not at start
 
         return ((" ", "dim"), *machine_line(self._pages.ops, Pen(width - 1, self.look.glyphs)))
 
@@ -431,7 +433,6 @@ class OpsTab(Tab):
         pair = self.views.compare()
         if isinstance(pair, str):
             return pair
-        from tpuprof.tui.pages.ops.compare import ABOUT, comparison_lines  # noqa: PLC0415 - for those who compare
 
         self.post_message(OpenPopup(Reader(self.look, "Two ops", partial(comparison_lines, pair), meanings(*ABOUT))))
         return ""
@@ -470,8 +471,6 @@ class OpsTab(Tab):
 
     @work(thread=True, exclusive=True, group="filter", description="filter")
     def _find(self, view: Filtering, asked: tuple[str, Filter]) -> None:
-        from tpuprof.parsers.ops.filter import FilterError  # noqa: PLC0415 - not at start
-
         def poll() -> None:
             if view.asked is not asked or not self.is_running:
                 raise Cancelled
@@ -510,8 +509,6 @@ class OpsTab(Tab):
 
     def help_lines(self, pen: Pen) -> list[Line]:
         """What the columns mean, and the filter's language."""
-        from tpuprof.parsers.ops.filter import HELP  # noqa: PLC0415 - not at start
-
         lines = super().help_lines(pen)
         for example, meaning in HELP:
             lines += pen.wrap(meaning, "text", [(f"{f'/{example}':<{self.NAME_CELLS}} ", "strong")])

@@ -20,6 +20,7 @@ from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
 from tpuprof.tui.pages.overview.fields import FIGURES, TOP_OPS, findings_heading
 from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, split_lines, verdict
+from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph
 from tpuprof.tui.report.fields import row_words, short_names
 
@@ -209,8 +210,6 @@ def _why_slow(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> l
 
 def _latencies(page: Overview, pen: Pen, height: int) -> list[Line]:
     """Latency at percentiles, taken apart, and where there is room for it a histogram; so many lines and a heading."""
-    from tpuprof.tui.pages.overview.inference import drawing  # noqa: PLC0415 - for programs that serve
-
     if page.inference is None:
         return []
     whole = len(page.inference.percentiles) + 2

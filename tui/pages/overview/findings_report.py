@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.fields import FINDINGS
+from tpuprof.tui.pages.overview.findings import finding_details
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
 from tpuprof.tui.report.fields import Figure, Table, attribute, listed, object_table
 from tpuprof.tui.report.markdown import escaped
@@ -45,8 +47,6 @@ SOUGHT: Table[Sequence[_Sought]] = object_table(
 
 
 def _sought(page: Overview) -> tuple[_Sought, ...]:
-    from tpuprof.parsers.pages.findings.finding import KINDS  # noqa: PLC0415 - `--describe` starts without
-
     counts = [finding.kind for finding in page.findings]
     return tuple(_Sought(kind, counts.count(kind), page.untold.get(kind)) for kind in KINDS)
 
@@ -94,8 +94,6 @@ def _details(page: Overview, shown: Rows) -> list[str]:
 
 
 def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
-    from tpuprof.tui.pages.overview.findings import finding_details  # noqa: PLC0415 - for text alone
-
     lines: list[Line] = []
     for rank, finding in enumerate(page.findings[:most], 1):
         lines += [pen.rule(f"{rank}  {finding.kind}"), *finding_details(finding, page, pen, False)]

@@ -13,6 +13,7 @@ from tpuprof.tui.draw.format import count, duration
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview import fields
+from tpuprof.tui.pages.overview.drawing import overview
 from tpuprof.tui.pages.overview.fields import FIGURES, TOP_OPS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
 from tpuprof.tui.report.fields import figure_rows, first
@@ -30,8 +31,6 @@ def declare(page: Overview, asked: Asked) -> Declared:
     says = ["", "## Bottleneck", "", escaped(why.statement), "", *numbered(why.next_steps)]
 
     def text(pen: Pen) -> list[Line]:
-        from tpuprof.tui.pages.overview.drawing import overview  # noqa: PLC0415 - for text alone
-
         return overview(replace(page, top_ops=page.top_ops[: most or None]), pen, None)
 
     title, machine = f"Overview of {asked.run.name}", f"ran on: {_machine(ran_on)}"

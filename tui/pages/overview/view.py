@@ -16,6 +16,8 @@ from tpuprof.tui.pages.overview.drawing import compose, notes
 from tpuprof.tui.pages.overview.fields import sections
 from tpuprof.tui.pages.overview.findings import finding_details, finding_line, goes_somewhere
 from tpuprof.tui.pages.overview.headline import verdict
+from tpuprof.tui.pages.overview.inference import drawing
+from tpuprof.tui.pages.overview.inference.drawing import module_details
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.graph_tab import GraphTab, Named, Panel, Place, step_at
 from tpuprof.tui.widgets.line_canvas import Look
@@ -115,8 +117,6 @@ class OverviewTab(GraphTab[Overview]):
 
     def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> Frame:
         if self._shows_latencies and page.inference is not None:
-            from tpuprof.tui.pages.overview.inference import drawing  # noqa: PLC0415 - for programs that serve
-
             shown = replace(page.inference, warnings=page.warnings)
             return drawing.compose(shown, Pen(width, self.look.glyphs), height, cursor)
         return compose(page, Pen(width, self.look.glyphs), height, cursor, True if self._at == "steps" else None)
@@ -183,8 +183,6 @@ class OverviewTab(GraphTab[Overview]):
         if place.panel == "findings":
             return finding_details(page.findings[place.index], page, pen)
         if module := self._module(page, place.index):
-            from tpuprof.tui.pages.overview.inference.drawing import module_details  # noqa: PLC0415 - as above
-
             return module_details(module, pen)
         return op_details(page.top_ops[place.index], page, pen)
 

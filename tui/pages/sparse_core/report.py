@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.sparse_core.drawing import report_lines
 from tpuprof.tui.pages.sparse_core.fields import CORES, FIGURES, OPS, SPLIT, STEPS, WAITS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
 from tpuprof.tui.report.fields import figure_rows
@@ -17,8 +18,6 @@ def declare(page: SparseCorePage, asked: Asked) -> Declared:
     ops = Section(OPS, page.ops, "Ops of the SparseCores", asked.most_rows)
 
     def text(pen: Pen) -> list[Line]:
-        from tpuprof.tui.pages.sparse_core.drawing import report_lines  # noqa: PLC0415 - for text alone
-
         return report_lines(page, pen, asked.most_rows)
 
     return Declared(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
+from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
 from tpuprof.parsers.formats.xspace.core.types import (
     Buffer,
     Core,
@@ -28,9 +29,6 @@ from tpuprof.parsers.formats.xspace.core.types import (
     Scan,
     StatFields,
 )
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
 
 _FEW_LANES = 4
 
@@ -268,7 +266,6 @@ def op_pass(
     """A pass over the op events of a line, see `OpPass`; None without the compiled core."""
     if core_name() != "c":
         return None
-    from tpuprof.parsers.formats.xspace.core.op_pass import OpPass  # noqa: PLC0415 - only the compiled core has it
 
     return OpPass(off_duty, step_start, step_end, times, room, spans)
 

@@ -19,6 +19,7 @@ from tpuprof.tui.report.fields import figure_values, first, reasons, table_recor
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, joined, table
 from tpuprof.tui.report.page import CommandReport, Look
+from tpuprof.tui.report.shared import holders
 from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.text import heading, page_text
 
@@ -50,8 +51,6 @@ def json(errors: OomErrors, _: Look, limit: int) -> str:
     name = errors.path.rstrip("/").rpartition("/")[2] or errors.path
     body = {**figure_values(LOG, errors), ERRORS.key: records}
     if errors.arrays is not None:
-        from tpuprof.tui.report.shared import holders  # noqa: PLC0415 - where there is such a file
-
         held = holders.holders(errors.arrays, _device(errors))
         those = table_records(holders.HOLDERS, held.groups, first(len(held.groups), limit))
         body["live_arrays"] = {**figure_values(holders.FIGURES, held), holders.HOLDERS.key: those}
@@ -70,8 +69,6 @@ def markdown(errors: OomErrors, _: Look, limit: int) -> str:
     for number, triage in enumerate(errors.triages, 1):
         lines += _markdown_error(triage, number, len(errors), limit or _ROWS)
     if errors.arrays is not None:
-        from tpuprof.tui.report.shared import holders  # noqa: PLC0415 - where there is such a file
-
         held = holders.holders(errors.arrays, _device(errors))
         lines += [f"### Who holds it: {escaped(held.page.name)}", "", f"{escaped(holders.totals(held))}.", ""]
         rows = holders.markdown_rows(held, limit or _ROWS)
@@ -132,8 +129,6 @@ def _text_lines(errors: OomErrors, limit: int, pen: Pen) -> list[Line]:
         if limit and len(rows) > limit:
             lines.append(pen.fit([(f"   and {len(rows) - limit} more", "dim")]))
     if errors.arrays is not None:
-        from tpuprof.tui.report.shared import holders  # noqa: PLC0415 - where there is such a file
-
         held = holders.holders(errors.arrays, _device(errors))
         remark = holders_remark(errors.triages)
         lines += [pen.fit([]), *holders.lines(held, remark, pen)]

@@ -26,6 +26,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, WALKED, Nodes, Walk, node_unknown
 from tpuprof.tui.pages.ops.report import common
+from tpuprof.tui.pages.ops.tree import whole_tree
 from tpuprof.tui.report import fields
 from tpuprof.tui.report.declared import Block, Declared, Figures, Section, Values, declared
 from tpuprof.tui.report.fields import NO_REASON, RowColumns, attribute, columns, records
@@ -143,8 +144,6 @@ def _indented(tree: OpTree, walked: Walk, limit: int) -> list[str]:
 
 def _text(page: OpProfilePage, limit: int, pen: Pen) -> list[Line]:
     """The tree by program, every node open."""
-    from tpuprof.tui.pages.ops.tree import whole_tree  # noqa: PLC0415 - for text alone
-
     said = pen.wrap(page.headline, "strong")
     tree = whole_tree(page, page.by_program, pen, limit)
     return common.text_lines(page.ops, [*said, *tree], page.ops.unknown, pen)

@@ -12,6 +12,7 @@ from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS, ROOFLINE_POINTS
 from tpuprof.tui.pages.ops.report import common
+from tpuprof.tui.pages.ops.roofline import figures, plot
 from tpuprof.tui.report import fields
 from tpuprof.tui.report.csv import parts_csv
 from tpuprof.tui.report.fields import Figure, attribute, columns, figure_values, reasons
@@ -95,8 +96,6 @@ def _point_rows(points: RooflinePoints) -> list[list[str]]:
 
 def text(page: RooflinePage, asked: Asked) -> str:
     """Peaks, the plot, and the table of ops."""
-    from tpuprof.tui.pages.ops.roofline import figures, plot  # noqa: PLC0415 - for text alone
-
     ops, glyphs = page.ops, asked.look.glyphs
 
     def lines(pen: Pen) -> list[Line]:

@@ -9,6 +9,7 @@ from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.tui.draw.format import count, significant
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.overview.inference.drawing import inference
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE, ROWS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
 from tpuprof.tui.report.page import Asked
@@ -29,8 +30,6 @@ def declare(page: InferencePage, asked: Asked) -> Declared:
     modules = Section(MODULES, page.modules, "Modules", asked.most_rows)
 
     def text(pen: Pen) -> list[Line]:
-        from tpuprof.tui.pages.overview.inference.drawing import inference  # noqa: PLC0415 - for text alone
-
         most = asked.limit or None
         return inference(replace(page, rows=page.rows[:most], modules=page.modules[:most]), pen)
 
