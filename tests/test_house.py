@@ -1,6 +1,7 @@
-"""The rules of the house: where code lives, and what may import what.
+"""The rules of the house: where code lives, and what knows what.
 
-Sources are read and not imported. No rule has an exception.
+Which folder may import which is in pyproject.toml, as contracts that `lint-imports` checks. Sources are read and not
+imported. No rule has an exception.
 """
 
 from __future__ import annotations
@@ -17,47 +18,19 @@ from tests.support.imports import (
     NAMESPACE,
     ROOT,
     Source,
-    circles,
     entry,
-    imports_between_entries,
     imports_in_program,
     imports_of,
     program,
     way_at_start,
+    ways_from,
 )
 
 MOST_ENTRIES = 12
 MOST_LINES = 520
 
-ORDERS = {
-    "parsers": (
-        *("base", "files", "formats", "capture", "ops", "steps", "memory", "timeline", "hosts"),
-        *("collectives", "pages", "session"),
-    ),
-    "parsers/formats": ("proto", "xspace", "hlo", "pprof"),
-    "parsers/pages": (
-        "common",
-        "counters",
-        "steps",
-        "findings",
-        "memory",
-        "ops",
-        "graph",
-        "inference",
-        "hosts",
-        "overview",
-        "input",
-        "collectives",
-    ),
-    "tui": ("demo", "draw", "terminal", "report", "widgets", "pages", "app", "cli", "__main__"),
-}
-"""What lies in a folder, from the ground up: each imports itself and what stands before it."""
-
 DATA = ("golden", "hashes", "tests/demo/modules")
 """Folders of data, which may hold any number of files."""
-
-PAGE_FOLDERS = ("tui/pages", "tui/pages/commands")
-"""Where pages lie, a folder a page: those of a run, and those with a command of their own."""
 
 SCREEN_FOLDERS = ("tui/app/", "tui/widgets/")
 SCREEN_FILES = re.compile(r"tui/pages/(?:commands/)?\w+/(?:(?:\w+_)?view\w*|screen|app|popup)\.py")
@@ -83,19 +56,6 @@ def hold(rule: str, breaches: Set[tuple[str, str]], advice: str) -> None:
 def hold_below(most: int, sizes: Mapping[str, int], unit: str, advice: str) -> None:
     """Fails where something is too large."""
     hold(unit, {(path, f"{size} {unit}, {most} are the most") for path, size in sizes.items() if size > most}, advice)
-
-
-def hold_order(folder: str) -> None:
-    """Fails where something imports against the order of a folder, or the order is not of what lies there."""
-    order, edges = ORDERS[folder], imports_between_entries(folder)
-    breaches = {(folder, f"{name} has no place in ORDERS") for name in edges.keys() - {*order, "__init__"}}
-    breaches |= {(folder, f"{name} stands in ORDERS and is not there") for name in set(order) - edges.keys()}
-    for user, uses in edges.items():
-        for used, pairs in uses.items():
-            if {user, used} <= set(order) and order.index(user) < order.index(used):
-                breaches |= pairs
-    advice = f"Imports go downwards in the order {', '.join(order)}: move what both need down."
-    hold(f"order of {folder}", breaches, advice)
 
 
 def folders(*tops: str) -> Iterator[Path]:
@@ -147,56 +107,19 @@ class M:
     seen = {each.name: each.at_start for each in imports_of(ast.parse(text).body)}
     at_start = dict.fromkeys(["a", "b.c", "e.f", ".g.h", "j", "k", "l", "m"], True)
     assert seen == {**at_start, "i": False, "p.q.r": False}
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "b", "d"}, "d": set()}) == [("b", "c", "b")]
+    edges = {"a": {"b"}, "b": {"c"}, "c": {"a", "b", "d"}, "d": set()}
+    assert ways_from("b", edges) == {"b": ("b",), "c": ("b", "c"), "a": ("b", "c", "a"), "d": ("b", "c", "d")}
 
 
-def test_imports_are_absolute() -> None:
-    """Where a module lies is read off the import."""
-    relative = {
-        (source.path, each.name) for source in program().values() for each in source.imports if each.name[0] == "."
-    }
-    hold("absolute imports", relative, f"Write the name from `{NAMESPACE}` on.")
-
-
-def test_no_imports_go_in_a_circle() -> None:
-    """Neither modules, nor the files and subfolders of a folder, import each other; type-only imports count."""
-    advice = "Move what they share to the one that imports nothing of the others, or further down."
-    modules = {(program()[circle[0]].path, " > ".join(circle)) for circle in circles(imports_in_program())}
-    hold("circles of modules", modules, advice)
-    between = set()
-    for folder in folders("parsers", "tui"):
-        if folder.as_posix() not in ORDERS:
-            edges = {user: uses.keys() for user, uses in imports_between_entries(folder.as_posix()).items()}
-            between |= {(folder.as_posix(), " > ".join(circle)) for circle in circles(edges)}
-    hold("circles of folders", between, advice)
-
-
-def test_folders_of_parsers_import_downwards() -> None:
-    """What lies nearer to the bytes knows nothing of what is made from it."""
-    hold_order("parsers")
-    hold_order("parsers/formats")
-
-
-def test_folders_of_tui_import_downwards() -> None:
-    """Drawing and reports know no page, pages know no app."""
-    hold_order("tui")
-
-
-def test_pages_of_parsers_import_downwards() -> None:
-    """A page is made of pages below it, and none of itself over a detour."""
-    hold_order("parsers/pages")
-
-
-def test_no_page_imports_another() -> None:
-    """What two pages draw lies in `tui/draw`."""
+def test_no_package_imports_itself_over_what_lies_in_it() -> None:
+    """The contract of circles is about neighbours: a package and what lies in it are none."""
     breaches = set()
-    for folder in PAGE_FOLDERS:
-        pages = page_folders(folder)
-        for page, uses in imports_between_entries(folder).items():
-            for used, pairs in uses.items():
-                if {page, used} <= pages:
-                    breaches |= pairs
-    hold("pages apart", breaches, "Move what both pages need to tui/draw, tui/report or tui/widgets.")
+    for module, imported in imports_in_program().items():
+        for used in imported:
+            if used.startswith(f"{module}."):
+                way = ways_from(used, imports_in_program()).get(module)
+                breaches |= {(program()[module].path, " > ".join((module, *way)))} if way else set()
+    hold("circles of a package", breaches, "Import nothing in an __init__.py that imports the package.")
 
 
 def page_folders(folder: str) -> set[str]:
@@ -228,20 +151,6 @@ def page_modules_in_strings(source: Source) -> set[str]:
     docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
     strings = [node.value for node in nodes if isinstance(node, ast.Constant) and node not in docstrings]
     return {match[0] for text in strings if isinstance(text, str) for match in PAGE_MODULE.finditer(text)}
-
-
-def test_packages_of_others_stay_where_they_belong() -> None:
-    """`parsers` is a library without a screen, and only the capture speaks gRPC.
-
-    The contracts in pyproject.toml hold this for what is imported indirectly.
-    """
-    breaches = set()
-    for source in program().values():
-        strangers = {"grpc"} if entry(source, "parsers") != "capture" else set()
-        if entry(source, "parsers"):
-            strangers |= {"tui", "textual", "rich"}
-        breaches |= {(source.path, name) for name in source.imported() if name.partition(".")[0] in strangers}
-    hold("packages of others", breaches, "Hand in what is needed as an argument, or move the code to where it belongs.")
 
 
 def test_only_screens_know_textual() -> None:

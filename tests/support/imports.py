@@ -107,32 +107,6 @@ def entry(source: Source, folder: str) -> str:
     return "" if inside == source.path else inside.partition("/")[0].removesuffix(".py")
 
 
-def imports_between_entries(folder: str) -> dict[str, dict[str, set[tuple[str, str]]]]:
-    """Which entries of a folder import which others of it, and the pairs of (path, imported module) that do."""
-    edges: dict[str, dict[str, set[tuple[str, str]]]] = {}
-    for module, imported in imports_in_program().items():
-        source = program()[module]
-        if user := entry(source, folder):
-            edges.setdefault(user, {})
-            for name in imported:
-                used = entry(program()[name], folder)
-                if used not in ("", user):
-                    edges[user].setdefault(used, set()).add((source.path, name))
-    return edges
-
-
-def circles(edges: Mapping[str, Set[str]]) -> list[tuple[str, ...]]:
-    """A shortest circle of each group of nodes that reach each other; its first node comes again as its last."""
-    shortest: dict[frozenset[str], tuple[str, ...]] = {}
-    reached = {node: ways_from(node, edges) for node in edges}
-    for node, ways in reached.items():
-        group = frozenset(other for other in ways if node in reached[other])
-        closed = [(*ways[other], node) for other in group if other != node and node in edges[other]]
-        for circle in closed:
-            shortest[group] = min(shortest.get(group, circle), circle, key=lambda way: (len(way), way))
-    return sorted(shortest.values())
-
-
 def ways_from(start: str, edges: Mapping[str, Set[str]]) -> dict[str, tuple[str, ...]]:
     """A shortest way to every node that is reached, itself included."""
     ways: dict[str, tuple[str, ...]] = {start: (start,)}
