@@ -30,7 +30,7 @@ from tpuprof.tui.pages.memory.fields.allocators import fragmentation_words
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
-SIZES = {"60x12": (60, 12), "80x20": (80, 20), "120x36": (120, 36), "200x46": (200, 46)}
+SIZES = {"80x20": (80, 20), "120x36": (120, 36)}
 
 
 @lru_cache(maxsize=1)
@@ -54,8 +54,7 @@ def text_of(found: ComposedMemoryProfile) -> list[str]:
     return [plain(line) for line in found.lines]
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("glyphs", GLYPHS)
+@pytest.mark.parametrize(("glyphs", "size"), [("block", "80x20"), ("block", "120x36"), ("ascii", "80x20")])
 @pytest.mark.parametrize("allocator", ["moving", "still", "pinned"])
 def test_frames(allocator: str, glyphs: str, size: str) -> None:
     state = MemoryProfileState(allocator=["moving", "still", "pinned"].index(allocator), row=1)
@@ -63,7 +62,7 @@ def test_frames(allocator: str, glyphs: str, size: str) -> None:
     check_golden(GOLDEN / f"memory-profile-{allocator}-{glyphs}-{size}.txt", frame(found.lines))
 
 
-@pytest.mark.parametrize("glyphs", GLYPHS)
+@pytest.mark.parametrize("glyphs", ["block", "ascii"])
 def test_frames_with_a_cursor(glyphs: str) -> None:
     found = composed(MemoryProfileState(0, 71 * MS, 2), 80, 20, GLYPHS[glyphs])
     check_golden(GOLDEN / f"memory-profile-cursor-{glyphs}-80x20.txt", frame(found.lines))
@@ -81,8 +80,8 @@ def test_frames_without_allocators(size: str) -> None:
 
 
 @for_all(
-    st.integers(40, 130),
-    st.integers(1, 40),
+    st.integers(40, 220),
+    st.integers(1, 50),
     st.sampled_from([BLOCK, PLAIN, ASCII]),
     st.integers(-1, 4),
     st.none() | st.integers(-(10**12), 10**12),
@@ -95,7 +94,8 @@ def test_every_line_is_as_wide_and_the_page_as_high_as_asked(
 ) -> None:
     found = composed(MemoryProfileState(allocator, cursor, row, top), width, height, glyphs)
     assert [line_width(line) for line in found.lines] == [width] * height
-    assert glyphs is not ASCII or "".join(text_of(found)).isascii()
+    text = "".join(text_of(found))
+    assert text.isprintable() and (glyphs is not ASCII or text.isascii())
     if found.first_list_line >= 0 and found.first_list_line + found.list_rows <= height:
         shown = text_of(found)[found.first_list_line : found.first_list_line + found.list_rows]
         assert sum(line.startswith(glyphs.mark) for line in shown) == (1 if found.list_rows else 0)
