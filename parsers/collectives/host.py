@@ -35,10 +35,12 @@ from tpuprof.parsers.collectives.transfers import (
     shares,
     sum_in,
 )
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.plan import on_threads
+from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.ops import CoreOps, core_ops
 from tpuprof.parsers.ops.framework_op import pass_of
@@ -171,6 +173,14 @@ def host_collectives(
     cores = on_threads(lambda plane: _read_core(plane, modules, known, on_chunk), list(named.values()), threads)
     windows = [_windows(grid, name, core) for name, core in zip(named, cores, strict=True)]
     return _sums(host, tuple(named), cores, windows)
+
+
+def _reduce(trace: Trace, file: HostFile, grid: StepGrid | None, on_chunk: ChunkDone, threads: int) -> HostCollectives:
+    return host_collectives(trace, file.host, grid, on_chunk, threads)
+
+
+COLLECTIVES_OF_HOST = Reduction("collectives", HostCollectives, needed_bytes, _reduce)
+"""The collectives of a host; it is given the host's steps that count, as `host_collectives` is."""
 
 
 def _windows(grid: StepGrid | None, name: str, core: _Core) -> tuple[Int64s, Int64s, Int64s]:

@@ -66,10 +66,13 @@ class HostCache:
         self._texts: dict[str, bytes] = {}
         self._has_written = False
 
-    def slot(self, files: Sequence[HostFile], what: str) -> Slot | None:
+    def slot(self, files: Sequence[HostFile], what: str, given: object = None) -> Slot | None:
         """Where something about files is kept; None where one is remote or still being written, or all are small.
 
         None as well where the user has no home folder: nothing is kept below the current one.
+
+        Args:
+            given: what it was made with besides the files: something that `codec.encode` takes.
         """
         if not os.path.isabs(self.kept.folder):
             return None
@@ -83,6 +86,7 @@ class HostCache:
         if sum(state.st_size for state in states) < LEAST_BYTES:
             return None
         self._code = self._code or code_version()
+        what += "" if given is None else f" {_digest(given)}"
         place = _encoded(f"{what} {[(file.label, os.path.realpath(file.path)) for file in files]}")
         name = f"{crc32(place):08x}{crc32(place[::-1]):08x}"  # of what share it, one is lost
         times = [(state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns) for state in states]
@@ -153,6 +157,15 @@ class HostCache:
     def _write(self, name: str, key: str, data: bytes) -> None:
         said = _encoded(key)
         self.kept.put(name, (_head(said, memoryview(data)), said, data))
+
+
+def _digest(value: object) -> str:
+    """What tells a value from any other."""
+    from hashlib import sha256  # noqa: PLC0415 - see `HostCache._keep`
+
+    from tpuprof.parsers.hosts.codec import encode  # noqa: PLC0415
+
+    return sha256(encode(value, lambda text: sha256(text).hexdigest())).hexdigest()
 
 
 def code_version() -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SIZE_BYTES = 8  # of the tree's size
-_DTYPES = ("|b1", "<i8", "<u8", "<f8", "|i1", "<i2", "<i4")
+_DTYPES = ("|b1", "<i8", "<u8", "<f8", "|i1", "<i2", "<i4", "|u1")
 _SMALLER = (np.int8, np.int16, np.int32)
 
 _SCALARS = {type(None), bool, int, float, str}

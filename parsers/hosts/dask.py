@@ -27,7 +27,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.parsers.hosts.pool import Task, over_executor
-from tpuprof.parsers.hosts.work import Part
+from tpuprof.parsers.hosts.reduction import Part
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.files.places import only_shown
-from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.files.places import HostFile, only_shown
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.plan import on_threads
-from tpuprof.parsers.hosts.progress import Watch
+from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, hull, line_spans
 from tpuprof.parsers.ops.core.sums import OpSums, op_sums
 from tpuprof.parsers.ops.device import (
@@ -24,7 +23,6 @@ from tpuprof.parsers.ops.device import (
     is_sparse_core,
     is_tensor_core,
     merge_devices,
-    open_host,
 )
 from tpuprof.parsers.ops.offload import offloaded_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables
@@ -159,20 +157,35 @@ def whole_time(plane: Plane, sums: OpSums) -> int:
     return last - first
 
 
-def summarise_ops(path: str, host: str, watch: Watch, threads: int, core: str = "") -> OpSummary:
-    """Reads a host's file, or one core of it, and returns its ops; workers call this."""
-    with closing(open_host(path, host, core)) as trace:
-        planes = [plane for plane in trace.planes if is_tensor_core(plane)]
-        watch.opened(sum(line.size for plane in planes for line in plane.lines if line.name == OPS_LINE))
+def _needed_bytes(trace: Trace) -> int:
+    """Bytes of the lines that `_summarise_ops` decodes."""
+    planes = [plane for plane in trace.planes if is_tensor_core(plane)]
+    if planes:
+        return sum(line.size for plane in planes for line in plane.lines if line.name == OPS_LINE)
+    from tpuprof.parsers.ops.streams import devices  # noqa: PLC0415 - for profiles without TPUs only
 
-        def totals(plane: Plane) -> CoreTotals:
-            sums = op_sums(plane, watch.chunk)
-            return CoreTotals(sums.table, sums.op_events, whole_time(plane, sums))
+    host = devices.runs_on_cpu(trace)
+    streams = devices.gpu_planes(trace) if host is None else [host]
+    return sum(line.size for plane in streams for line in plane.lines)
 
-        cores = on_threads(totals, planes, threads)
-        modules = {name for plane in planes for name in _module_names(plane)}
-        streams = _streams(trace, watch) if not planes else ()
-        return of_core(op_summary(trace, host, list(map(device_info, planes)), cores, modules, streams), core)
+
+def _summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> OpSummary:
+    """The ops of a host, or of one core of it."""
+    planes = [plane for plane in trace.planes if is_tensor_core(plane)]
+
+    def totals(plane: Plane) -> CoreTotals:
+        sums = op_sums(plane, on_chunk)
+        return CoreTotals(sums.table, sums.op_events, whole_time(plane, sums))
+
+    cores = on_threads(totals, planes, threads)
+    modules = {name for plane in planes for name in _module_names(plane)}
+    streams = _streams(trace, on_chunk) if not planes else ()
+    made = op_summary(trace, file.host, list(map(device_info, planes)), cores, modules, streams)
+    return of_core(made, file.core)
+
+
+OPS_OF_HOST = Reduction("ops", OpSummary, _needed_bytes, _summarise_ops, tables=("table",))
+"""What the pages of ops need of a host."""
 
 
 Summary = TypeVar("Summary", bound=OpSummary)
@@ -186,18 +199,16 @@ def of_core(summary: Summary, core: str) -> Summary:
     return replace(summary, host=label, remarks=(*summary.remarks, only_shown(label)))
 
 
-def _streams(trace: Trace, watch: Watch) -> tuple[StreamDevice, ...]:
+def _streams(trace: Trace, on_chunk: ChunkDone) -> tuple[StreamDevice, ...]:
     """The GPUs of a profile without TPUs, or the host's CPU of one without a device, where it ran ops."""
     from tpuprof.parsers.ops.host.events import read_threads  # noqa: PLC0415 - for profiles without TPUs only
     from tpuprof.parsers.ops.streams import devices  # noqa: PLC0415
     from tpuprof.parsers.ops.streams.attribution import OP_STATS  # noqa: PLC0415
 
     host = devices.runs_on_cpu(trace)
-    planes = devices.gpu_planes(trace) if host is None else [host]
-    watch.opened(sum(line.size for plane in planes for line in plane.lines))
     if host is None:
-        return devices.read_gpus(trace, (), watch.chunk)
-    cpu = devices.cpu_device(trace, host, list(read_threads(host, OP_STATS, watch.chunk)))
+        return devices.read_gpus(trace, (), on_chunk)
+    cpu = devices.cpu_device(trace, host, list(read_threads(host, OP_STATS, on_chunk)))
     return (cpu,) if cpu is not None else ()
 
 

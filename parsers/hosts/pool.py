@@ -1,7 +1,7 @@
 """Work on many hosts over a `concurrent.futures.Executor`: processes here, a Dask cluster, or whatever has one.
 
-A worker gets a path and returns a small summary. It hands out only a few hosts more than there are workers, so that
-little is under way when the work is cancelled.
+A worker gets a file's path and returns a small summary. It hands out only a few hosts more than there are workers, so
+that little is under way when the work is cancelled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.hosts.progress import HostAtWork, OnProgress, Progress
-from tpuprof.parsers.hosts.work import Board, Part, Work, begin_worker, do_work
+from tpuprof.parsers.hosts.reduction import Part
+from tpuprof.parsers.hosts.work import Board, Work, begin_worker, do_work
 
 POLL_SECONDS = 0.05
 """How often it reports progress and looks whether the user wants to stop."""
@@ -40,6 +41,7 @@ class Task(Generic[Part]):
     """Work on the hosts of a run.
 
     Attributes:
+        given: what the work is given besides each file; nothing where it is empty.
         threads: how many each worker uses.
         lost: the exceptions that mean that a worker has died.
     """
@@ -47,6 +49,7 @@ class Task(Generic[Part]):
     work: Work[Part]
     files: Sequence[HostFile]
     poll: Poll
+    given: Sequence[object] = ()
     threads: int = 1
     lost: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
 
@@ -157,10 +160,10 @@ def _results(
 
 def _submitted(task: Task[Part], executor: Executor, index: int) -> Future[Part | ProfileError] | None:
     """Hands out a host; returns None where the executor takes no more or cannot start a process."""
-    file = task.files[index]
+    file, given = task.files[index], task.given[index] if task.given else None
     with _without_interrupts():  # a process keeps what is blocked when it starts: Ctrl+C is for this one alone
         try:
-            return executor.submit(do_work, task.work, file.path, file.host, index, task.threads)
+            return executor.submit(do_work, task.work, file, given, index, task.threads)
         except (BrokenExecutor, OSError, RuntimeError):
             return None
 

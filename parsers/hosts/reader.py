@@ -1,4 +1,4 @@
-"""Makes a summary of each of a run's hosts once: in this process, in several, or on an executor.
+"""Reduces each of a run's hosts once: in this process, in several, or on an executor.
 
 All hosts of a program have the same metadata of ops; where it is equal byte for byte, it is kept only once.
 """
@@ -8,64 +8,65 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import HostFile
-from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.hosts.plan import available_cores, decoding_threads, worker_count
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
-from tpuprof.parsers.ops.op_metadata import OpSource
+from tpuprof.parsers.hosts.reduction import Given, Part, Reduced, Reduction, reduce_host
 
 if TYPE_CHECKING:  # multiprocessing, which one host does without
     from concurrent.futures import Executor
 
     from tpuprof.parsers.hosts.cache import HostCache, Slot
     from tpuprof.parsers.hosts.pool import PoolMeter, Task
-    from tpuprof.parsers.hosts.work import Work
-
-Summary = TypeVar("Summary", bound=OpSummary)
+    from tpuprof.parsers.ops.op_metadata import OpSource
+    from tpuprof.parsers.ops.table import OpTable
 
 _EXECUTOR_WINDOW = 2
 """How many hosts an executor gets at a time for each core of this machine, as its number of workers is unknown."""
 
 
-class HostReader(Generic[Summary]):
-    """Reads hosts and keeps their summaries.
+@dataclass(frozen=True, slots=True)
+class Means:
+    """How hosts are read.
 
-    Args:
-        kind: the class of the summaries; work: makes the summary of one host's file.
+    Attributes:
         on_progress: called often, on any thread.
-        is_cancelled: called while it reads.
+        is_cancelled: called while hosts are read.
         executor: reads the hosts where it is given; it must be able to call this package's functions by name.
         scheduler: address of a Dask scheduler whose workers read the hosts; they must see the same paths.
         cache: summaries of files that were read before, and will be again.
+    """
+
+    on_progress: OnProgress = lambda _: None
+    is_cancelled: Callable[[], bool] = lambda: False
+    executor: Executor | None = None
+    scheduler: str | None = None
+    cache: HostCache | None = None
+
+
+class HostReader(Generic[Given, Part]):
+    """Reduces hosts and keeps their summaries.
+
+    Args:
+        given: what the reduction is given besides a host's file.
 
     Attributes:
         summaries, failed: the outcome of each host, by path.
     """
 
-    def __init__(
-        self,
-        kind: type[Summary],
-        work: Work[Summary],
-        on_progress: OnProgress,
-        is_cancelled: Callable[[], bool],
-        executor: Executor | None = None,
-        scheduler: str | None = None,
-        cache: HostCache | None = None,
-    ) -> None:
-        self._kind = kind
-        self._work = work
-        self.summaries: dict[str, Summary] = {}
+    def __init__(self, reduction: Reduction[Given, Part], means: Means, given: Callable[[HostFile], Given]) -> None:
+        self.reduction = reduction
+        self.summaries: dict[str, Part] = {}
         self.failed: dict[str, ProfileError] = {}
-        self._on_progress = on_progress
-        self._is_cancelled = is_cancelled
-        self._executor = executor
-        self._scheduler = scheduler
-        self._cache = cache
+        self._means = means
+        self._given = given
         self._slots: dict[str, Slot | None] = {}
         self._sources: dict[tuple[bytes, bytes], OpSource] = {}
 
@@ -73,26 +74,26 @@ class HostReader(Generic[Summary]):
         """Whether it has read a host, or tried to."""
         return file.path in self.summaries or file.path in self.failed
 
-    def readable(self, files: Sequence[HostFile]) -> list[Summary]:
-        """The summaries of some hosts, as far as it has them."""
-        return [self.summaries[file.path] for file in files if file.path in self.summaries]
+    def so_far(self, files: Sequence[HostFile]) -> Reduced[Part]:
+        """What it knows of some hosts."""
+        return Reduced(
+            tuple((file, self.summaries[file.path]) for file in files if file.path in self.summaries),
+            tuple((file, self.failed[file.path]) for file in files if file.path in self.failed),
+        )
 
-    def unreadable(self, files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
-        """Those of some hosts that can't be read, and why."""
-        return [(file, self.failed[file.path]) for file in files if file.path in self.failed]
-
-    def read(self, files: Sequence[HostFile], on_host: Callable[[int], None] = lambda _: None) -> None:
-        """Reads those of some hosts that have not been read yet.
+    def read(self, files: Sequence[HostFile], on_host: Callable[[int], None] = lambda _: None) -> Reduced[Part]:
+        """Reads those of some hosts that have not been read yet; returns what it knows of all of these.
 
         Args:
             on_host: called after each host with how many of `files` are known by now, readable or not.
 
         Raises:
             ProfileError: the scheduler cannot be reached.
-            Cancelled: `is_cancelled` said so.
+            Cancelled: `Means.is_cancelled` said so.
         """
-        if self._is_cancelled():
+        if self._means.is_cancelled():
             raise Cancelled
+        cache = self._means.cache
         todo = [place for place, file in enumerate(files) if not (self.knows(file) or self._recalls(file))]
         for done, (index, outcome) in enumerate(self._outcomes(files, todo) if todo else (), 1):
             file = files[index]
@@ -100,36 +101,37 @@ class HostReader(Generic[Summary]):
                 self.failed[file.path] = outcome
             else:
                 self.summaries[file.path] = self._sharing(outcome)
-                if self._cache is not None:
-                    self._cache.put(self._slots[file.path], outcome)
+                if cache is not None:
+                    cache.put(self._slots[file.path], outcome)
             on_host(len(files) - len(todo) + done)
-        if self._cache is not None:
-            self._cache.trim()
+        if cache is not None:
+            cache.trim()
+        return self.so_far(files)
 
     def _recalls(self, file: HostFile) -> bool:
         """Takes a host's summary from the cache, where it has it."""
-        if self._cache is None:
+        if (cache := self._means.cache) is None:
             return False
-        slot = self._slots[file.path] = self._cache.slot((file,), self._kind.__name__)
-        summary = self._cache.get(slot)
-        if not isinstance(summary, self._kind):
+        slot = self._slots[file.path] = cache.slot((file,), self.reduction.name, self._given(file))
+        summary = cache.get(slot)
+        if not isinstance(summary, self.reduction.kind):
             return False
         self.summaries[file.path] = self._sharing(summary)
         return True
 
-    def _outcomes(self, files: Sequence[HostFile], todo: Sequence[int]) -> Iterator[tuple[int, Summary | ProfileError]]:
+    def _outcomes(self, files: Sequence[HostFile], todo: Sequence[int]) -> Iterator[tuple[int, Part | ProfileError]]:
         """Yields each host's index and outcome, in the order in which they are done."""
         chosen = [files[index] for index in todo]
         workers = worker_count(chosen)
-        if self._executor is None and self._scheduler is None and workers < 2:
-            meter_here = Meter(files, self._on_progress, self._is_cancelled)
+        if self._means.executor is None and self._means.scheduler is None and workers < 2:
+            meter_here = Meter(files, self._means.on_progress, self._means.is_cancelled)
             for index in todo:
                 meter_here.begin(index)
                 yield index, self._read(files[index], meter_here)
             return
         from tpuprof.parsers.hosts.pool import PoolMeter  # noqa: PLC0415 - for several hosts
 
-        meter = PoolMeter(files, todo, self._on_progress, self._is_cancelled)
+        meter = PoolMeter(files, todo, self._means.on_progress, self._means.is_cancelled)
         for place, outcome in self._over_workers(chosen, workers, meter):
             meter.done(place)
             yield todo[place], outcome
@@ -137,31 +139,36 @@ class HostReader(Generic[Summary]):
 
     def _over_workers(
         self, files: Sequence[HostFile], workers: int, meter: PoolMeter
-    ) -> Iterator[tuple[int, Summary | ProfileError]]:
+    ) -> Iterator[tuple[int, Part | ProfileError]]:
         from tpuprof.parsers.hosts.pool import Task, over_executor, over_processes  # noqa: PLC0415 - for several hosts
 
-        task = Task(self._work, files, meter.poll)
-        if self._scheduler is not None:
-            yield from _over_dask(task, self._scheduler)
-        elif self._executor is not None:
-            yield from over_executor(task, self._executor, _EXECUTOR_WINDOW * available_cores())
+        task = Task(partial(reduce_host, self.reduction), files, meter.poll, [self._given(file) for file in files])
+        if self._means.scheduler is not None:
+            yield from _over_dask(task, self._means.scheduler)
+        elif self._means.executor is not None:
+            yield from over_executor(task, self._means.executor, _EXECUTOR_WINDOW * available_cores())
         else:
             task = replace(task, threads=max(1, min(decoding_threads(), available_cores() // workers)))
             yield from over_processes(
                 task, workers, lambda file: self._read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
             )
 
-    def _read(self, file: HostFile, meter: Meter) -> Summary | ProfileError:
+    def _read(self, file: HostFile, meter: Meter) -> Part | ProfileError:
         """Reads a host in this process."""
         try:
-            return self._work(file.path, file.host, meter, decoding_threads())
+            return reduce_host(self.reduction, file, self._given(file), meter, decoding_threads())
         except ProfileError as error:
             return error
 
-    def _sharing(self, summary: Summary) -> Summary:
-        """Replaces a summary's metadata by equal metadata that is kept already."""
-        sources = tuple(self._known(source) for source in summary.table.sources)
-        return replace(summary, table=replace(summary.table, sources=sources))
+    def _sharing(self, summary: Part) -> Part:
+        """Replaces the metadata of a summary's tables by equal metadata that is kept already."""
+        tables: dict[str, OpTable] = {name: getattr(summary, name) for name in self.reduction.tables}
+        shared = {
+            name: replace(table, sources=tuple(map(self._known, table.sources))) for name, table in tables.items()
+        }
+        record = cast("Any", summary)  # a frozen dataclass, which a type variable can't say
+        changed: Part = replace(record, **shared) if shared else summary
+        return changed
 
     def _known(self, source: OpSource) -> OpSource:
         first = self._sources.setdefault((source.events.body, source.stats.body), source)
@@ -169,7 +176,7 @@ class HostReader(Generic[Summary]):
         return first if same else source
 
 
-def _over_dask(task: Task[Summary], scheduler: str) -> Iterator[tuple[int, Summary | ProfileError]]:
+def _over_dask(task: Task[Part], scheduler: str) -> Iterator[tuple[int, Part | ProfileError]]:
     from tpuprof.parsers.hosts.dask import over_dask  # noqa: PLC0415 - an extra
 
     files = [replace(file, path=_absolute(file.path)) for file in task.files]

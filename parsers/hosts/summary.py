@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,13 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, overlap, subtract, union
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, has_infeed, summarise_core
-from tpuprof.parsers.hosts.op_summary import OpSummary, of_core, op_summary
+from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, of_core, op_summary
 from tpuprof.parsers.hosts.plan import on_threads
-from tpuprof.parsers.hosts.progress import Watch
+from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.ops.core.times import CoreOpTimes, core_op_times
@@ -100,13 +100,6 @@ class HostSummary(OpSummary):
     hlo_programs: Mapping[int, str]
 
 
-def summarise_file(path: str, host: str, watch: Watch, threads: int, core: str = "") -> HostSummary:
-    """Reads a host's file, or one core of it, and returns its summary; workers call this."""
-    with closing(devices.open_host(path, host, core)) as trace:
-        watch.opened(needed_bytes(trace))
-        return of_core(summarise(trace, host, watch.chunk, threads), core)
-
-
 def needed_bytes(trace: Trace) -> int:
     """Bytes of the lines that `summarise` decodes."""
     host = trace.plane(HOST_PLANE)
@@ -187,6 +180,16 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
         hlo_programs=dict(HloModules.of(trace).names),
     )
+
+
+def _summarise_host(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> HostSummary:
+    return of_core(summarise(trace, file.host, on_chunk, threads), file.core)
+
+
+SUMMARY_OF_HOST = Reduction(
+    "summary", HostSummary, needed_bytes, _summarise_host, tables=("table",), includes=OPS_OF_HOST
+)
+"""What all pages need of a host, but for those that have a reduction of their own."""
 
 
 def _core_busy(name: str, plane: Plane, core: CoreSummary) -> CoreBusy:

@@ -1,7 +1,7 @@
 """The work on one host's file, in this process or another, and how that process reports its progress.
 
-This module knows nothing of sessions. Another process gets a path and the name of a function, and returns a small
-summary, never events.
+This module knows nothing of sessions. Another process gets the path of a file and the name of a function, and returns a
+small summary, never events.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Callable
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from multiprocessing.sharedctypes import RawArray
-from typing import TypeVar
+from typing import Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.hosts.progress import Watch
+from tpuprof.parsers.hosts.reduction import Part
 
-Part = TypeVar("Part")
-
-Work = Callable[[str, str, Watch, int], Part]
-"""Path, host, watch and number of threads; importable by name, so that other processes can call it.
+Work = Callable[[HostFile, Any, Watch, int], Part]
+"""File, what the work is given besides, watch and number of threads; other processes import it by its name.
 
 Raises `ProfileError` where the file cannot be read, and `Cancelled`.
 """
@@ -133,7 +133,7 @@ def _end_with(sentinel: int) -> None:
     os._exit(1)  # the work is for nobody
 
 
-def do_work(work: Work[Part], path: str, host: str, index: int, threads: int) -> Part | ProfileError:
+def do_work(work: Work[Part], file: HostFile, given: object, index: int, threads: int) -> Part | ProfileError:
     """Does the work on host number `index` of the run, in a worker; returns why that could not be done.
 
     Raises:
@@ -145,11 +145,11 @@ def do_work(work: Work[Part], path: str, host: str, index: int, threads: int) ->
             raise Cancelled
         board.begin(index, os.getpid())
     try:
-        return work(path, host, _BoardWatch(board, index), threads)
+        return work(file, given, _BoardWatch(board, index), threads)
     except ProfileError as error:
         return error
     except MemoryError:
-        sentence = f"{printable(host)} could not be read: this machine's memory was not enough for it."
+        sentence = f"{printable(file.host)} could not be read: this machine's memory was not enough for it."
         return ProfileError("memory", sentence, "close other programs, or look at one host at a time with --host")
     finally:
         if board is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import TypeVar
 
@@ -47,11 +47,6 @@ def each_host(
         except ProfileError as error:
             failures.append(error)
     return parts, failures
-
-
-def left_out(failures: Iterable[ProfileError]) -> list[str]:
-    """A sentence for each host that can't be read."""
-    return [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]
 
 
 def nothing_to_read(run: Run) -> ProfileError:

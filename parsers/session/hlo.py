@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
@@ -13,12 +15,15 @@ from tpuprof.parsers.files.places import inside
 from tpuprof.parsers.files.recognise import HLO_ENDINGS
 from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file, read_whole_module
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
 from tpuprof.parsers.memory.model import MemoryPage
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+from tpuprof.parsers.session.pages import GRAPHS, MEMORY, MEMORY_PROFILE, MODULE_RUNS, Page, PageKey
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.graph.programs import Programs
+    from tpuprof.parsers.timeline.model import Timeline
+    from tpuprof.parsers.timeline.read.timeline import OnPart
 
 _OF_TEXTS = (
     "{} of the modules are put together from texts of the dump, the heap from their live ranges; "
@@ -122,38 +127,47 @@ class HloSession:
     def __init__(self, run: Run, device_type: str | None = None) -> None:
         self.run = run
         self._device_type = device_type
-        self._compiled: CompiledModules | None = None
+        self._made: dict[PageKey[Any], Callable[[], object]] = {
+            MEMORY: lambda: self._compiled,
+            GRAPHS: self._graphs,
+            MEMORY_PROFILE: lambda: MemoryProfilePage((), (), NO_ALLOCATORS),
+            MODULE_RUNS: lambda: (),
+        }
 
-    def memory(self, host: str | None = None) -> CompiledModules:
-        """The modules of the files."""
-        if self._compiled is None:
-            modules = HloModules.from_files(find_hlo_files(self.run.path))
-            source = ModuleSource(self.run.name, modules, device_type=self._device_type)
-            texts = sum(file.path.endswith(".txt") for file in modules.files.values())
-            self._compiled = CompiledModules([source], notes=(_OF_TEXTS.format(texts),) if texts else ())
-        return self._compiled
+    def page(self, key: PageKey[Page], host: str | None = None) -> Page:
+        """The modules, graphs without times, a page of memory over time that says why it is empty; no other page.
 
-    def graphs(self, host: str | None = None) -> Programs:
-        """The modules as graphs, without times."""
+        Raises:
+            ProfileError: the page is of a profile.
+        """
+        made = cast("dict[PageKey[Any], Callable[[], Page]]", self._made).get(key)
+        if made is None:
+            raise ProfileError("only_hlo", *ONLY_HLO)
+        return made()
+
+    @cached_property
+    def _compiled(self) -> CompiledModules:
+        modules = HloModules.from_files(find_hlo_files(self.run.path))
+        source = ModuleSource(self.run.name, modules, device_type=self._device_type)
+        texts = sum(file.path.endswith(".txt") for file in modules.files.values())
+        return CompiledModules([source], notes=(_OF_TEXTS.format(texts),) if texts else ())
+
+    def _graphs(self) -> Programs:
         from tpuprof.parsers.pages.graph.programs import Programs  # noqa: PLC0415 - the memory page does without
 
-        return Programs(CompiledModules(self.memory(host).sources), None)
+        return Programs(CompiledModules(self._compiled.sources), None)
 
-    def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
-        """A page without allocators that says why."""
-        return MemoryProfilePage((), (), NO_ALLOCATORS)
+    def timeline(self, host: str | None = None, *, on_part: OnPart | None = None) -> NoReturn:
+        """None: files hold no events.
 
-    def module_runs(self, host: str | None = None) -> tuple[ModuleRuns, ...]:
-        """Nothing: files hold no runs."""
-        return ()
-
-    def _nothing(self, *_: object, **__: object) -> NoReturn:
-        """Refuses every other page."""
+        Raises:
+            ProfileError: always.
+        """
         raise ProfileError("only_hlo", *ONLY_HLO)
 
-    overview = hosts = input_pipeline = op_profile = framework_ops = roofline = modules = timeline = flows = _nothing
-    ops = counters = has_counters = collectives = _nothing
-    has_sparse_cores = sparse_core = _nothing
+    def flows(self, timeline: Timeline) -> NoReturn:
+        """None either; errors as for `timeline`."""
+        raise ProfileError("only_hlo", *ONLY_HLO)
 
 
 ONLY_HLO = (

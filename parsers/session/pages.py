@@ -1,17 +1,26 @@
-"""What a front end asks of a session, whether that reads a profile, compiled modules alone, or is made up in a test."""
+"""The pages of a run by their keys, and what a front end asks of a session for them.
+
+A key says which page, of which type, and by its name which function makes it: that module is imported when the page is
+asked for first, so that each report starts with what it shows, and the others cost nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from tpuprof.parsers.base.record import dataclass
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
+    from tpuprof.parsers.hosts.summary import HostSummary
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
     from tpuprof.parsers.pages.collectives.model import CollectivesPage
     from tpuprof.parsers.pages.counters import CountersPage
     from tpuprof.parsers.pages.graph.programs import Programs
     from tpuprof.parsers.pages.hosts.model import HostsPage
+    from tpuprof.parsers.pages.inference import InferencePage
     from tpuprof.parsers.pages.input.model import InputPipelinePage
     from tpuprof.parsers.pages.memory import CompiledModules
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
@@ -24,66 +33,71 @@ if TYPE_CHECKING:
     from tpuprof.parsers.timeline.read.flows import Flows
     from tpuprof.parsers.timeline.read.timeline import OnPart
 
+Page = TypeVar("Page")
+Page_co = TypeVar("Page_co", covariant=True)
+
+_MAKERS = "tpuprof.parsers.session.makers."
+
+
+@dataclass(frozen=True, slots=True)
+class PageKey(Generic[Page_co]):
+    """Which page of a run.
+
+    Attributes:
+        maker: ``module:function`` in `parsers.session.makers`. The function takes the session and the host, None for
+            all hosts, and returns the page.
+        stays: whether the session keeps the page once it is made.
+        is_kept: whether the user's cache keeps it too; such a page has `hosts`.
+    """
+
+    maker: str
+    stays: bool = False
+    is_kept: bool = False
+
+
+def maker(name: str) -> Callable[..., Any]:
+    """The function of that name, ``module:function``; imports its module."""
+    module, _, function = name.partition(":")
+    made: Callable[..., Any] = getattr(import_module(_MAKERS + module), function)
+    return made
+
+
+OVERVIEW: PageKey[Overview] = PageKey("overview:overview", stays=True, is_kept=True)
+INPUT: PageKey[InputPipelinePage] = PageKey("input:input_pipeline")
+INFERENCE: PageKey[InferencePage] = PageKey("inference:inference")
+HOSTS: PageKey[HostsPage] = PageKey("hosts:hosts")
+OPS: PageKey[OpsPage] = PageKey("ops.ops:ops", stays=True, is_kept=True)
+OP_PROFILE: PageKey[OpProfilePage] = PageKey("ops.op_profile:op_profile")
+FRAMEWORK_OPS: PageKey[FrameworkOpsPage] = PageKey("ops.framework_ops:framework_ops")
+ROOFLINE: PageKey[RooflinePage] = PageKey("ops.roofline:roofline")
+COLLECTIVES: PageKey[CollectivesPage] = PageKey("collectives:collectives")
+COUNTERS: PageKey[CountersPage] = PageKey("counters:counters", stays=True)
+SPARSE_CORE: PageKey[SparseCorePage] = PageKey("ops.sparse_core:sparse_core")
+MEMORY: PageKey[CompiledModules] = PageKey("memory.compiled:compiled_modules", stays=True)
+MEMORY_PROFILE: PageKey[MemoryProfilePage] = PageKey("memory.over_time:memory_profile")
+GRAPHS: PageKey[Programs] = PageKey("memory.graphs:graphs")
+
+# what is no page of its own
+OP_PROFILE_WITHOUT_IDLE: PageKey[OpProfilePage] = PageKey("ops.op_profile:without_idle")
+ROOFLINE_WITHOUT_INFEED: PageKey[RooflinePage] = PageKey("ops.roofline:without_infeed")
+HAS_COUNTERS: PageKey[bool] = PageKey("counters:has_counters")
+HAS_SPARSE_CORES: PageKey[bool] = PageKey("ops.ops:has_sparse_cores")
+MODULES: PageKey[tuple[HloModules, ...]] = PageKey("ops.modules:modules")
+MODULE_RUNS: PageKey[tuple[ModuleRuns, ...]] = PageKey("memory.over_time:module_runs")
+SUMMARIES: PageKey[tuple[HostSummary, ...]] = PageKey("summaries:summaries")
+
 
 class Pages(Protocol):
     """What the screen needs of a session (`parsers.session.session.Session`)."""
 
-    def overview(self, host: str | None = None) -> Overview:
-        """The overview of one host, or of all merged."""
-
-    def input_pipeline(self, host: str | None = None) -> InputPipelinePage:
-        """The input pipeline."""
-
-    def ops(self, host: str | None = None) -> OpsPage:
-        """The HLO ops, which the other pages of ops are made of."""
-
-    def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
-        """The op profile's trees."""
-
-    def framework_ops(self, host: str | None = None) -> FrameworkOpsPage:
-        """Framework ops, on the device and on the host."""
-
-    def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
-        """The roofline."""
-
-    def collectives(self, host: str | None = None) -> CollectivesPage:
-        """The collectives."""
-
-    def counters(self, host: str | None = None) -> CountersPage:
-        """The performance counters."""
-
-    def has_counters(self, host: str | None = None) -> bool:
-        """Whether there are any, without reading them."""
-
-    def has_sparse_cores(self, host: str | None = None) -> bool:
-        """Whether there are SparseCores."""
-
-    def sparse_core(self, host: str | None = None) -> SparseCorePage:
-        """What SparseCores do beside the TensorCores."""
-
-    def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
-        """The HLO modules."""
+    def page(self, key: PageKey[Page], host: str | None = None) -> Page:
+        """The page of one host, or of all hosts merged."""
 
     def timeline(self, host: str | None = None, *, on_part: OnPart | None = None) -> Timeline:
         """All events of one host; before that, what is read of them so far."""
 
     def flows(self, timeline: Timeline) -> Flows:
         """What leads from event to event."""
-
-    def memory(self, host: str | None = None) -> CompiledModules:
-        """The compiled modules."""
-
-    def graphs(self, host: str | None = None) -> Programs:
-        """The compiled modules as graphs."""
-
-    def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
-        """What the allocators reported."""
-
-    def module_runs(self, host: str | None = None) -> tuple[ModuleRuns, ...]:
-        """Runs of compiled modules on the devices."""
-
-    def hosts(self) -> HostsPage:
-        """The hosts compared."""
 
 
 @runtime_checkable

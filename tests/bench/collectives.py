@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.session.pages import COLLECTIVES, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
@@ -86,9 +87,9 @@ def main(arguments: Sequence[str]) -> None:
         path = Path(folder, "host0.xplane.pb")
         path.write_bytes(composed(args.collectives, args.steps, args.cores))
         session = Session(open_logdir(str(path)).find_run(None))
-        timed("overview", session.overview)
-        timed("collectives, then", session.collectives)
-        page = session.collectives()
+        timed("overview", lambda: session.page(OVERVIEW))
+        timed("collectives, then", lambda: session.page(COLLECTIVES))
+        page = session.page(COLLECTIVES)
     print(page.log_line)
     views: list[CollectivesView] = []
     timed("open the view", lambda: views.append(CollectivesView(page)), 3)

@@ -12,6 +12,7 @@ from tests.insight.cases.case import WORTHLESS, Case, Half, Truth
 from tests.insight.simulator.space import spaces
 from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.pages.findings.finding import Finding
+from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 _WORD = re.compile(r"[\w.-]*\w")
@@ -79,7 +80,7 @@ def write(case: Case, folder: Path) -> Path:
 def findings_of(case: Case, folder: Path) -> tuple[Finding, ...]:
     """What the overview of a case's profile finds."""
     write(case, folder)
-    return Session(open_run(case, folder)).overview().findings
+    return Session(open_run(case, folder)).page(OVERVIEW).findings
 
 
 def open_run(case: Case, folder: Path) -> Run:

@@ -21,6 +21,7 @@ from tests.parity.oracle.op_fields import summary_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
 from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.ops.ops import ops_page
+from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 WRITTEN = [case for case in CASES if case.scene.traced == "all"][::4]
@@ -147,7 +148,7 @@ TOLD = ("the devices' clocks run ahead of the host's", "FLOPs and bytes are coun
 def test_the_program_reads_profiles_without_complaint(case: Case, tmp_path: Path) -> None:
     write(case, tmp_path)
     run = open_run(case, tmp_path)
-    page = Session(run).overview()
+    page = Session(run).page(OVERVIEW)
     assert not run.problems
     assert all(warning.startswith(TOLD) for warning in page.warnings)
     is_ahead = any(warning.startswith(TOLD[0]) for warning in page.warnings)

@@ -70,6 +70,14 @@ class HostMemory:
     why_empty: str | None
 
 
+def needed_bytes(trace: Trace) -> int:
+    """Bytes of the lines that `host_memory` decodes."""
+    host = host_plane(trace)
+    of_host = sum(line.size for line in host.lines) if host is not None else 0
+    lines = [line for plane in trace.planes if plane.name.startswith(TPU_PLANES) for line in plane.lines]
+    return of_host + sum(line.size for line in lines if line.name == MODULES_LINE)
+
+
 def host_memory(
     trace: Trace, host: str, on_chunk: ChunkDone | None = None, of_devices: Collection[int] | None = None
 ) -> HostMemory:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.counters.chips import chip_of, register_names
 from tpuprof.parsers.ops.counters.kernels import ScopeUse, scope_uses
 from tpuprof.parsers.ops.counters.raw import Counter, read_counters, sampled_counters
@@ -43,11 +42,20 @@ class HostCounters:
     problems: tuple[Problem, ...]
 
 
-def host_counters(trace: Trace, host: str, poll: Callable[[int, int], None] = lambda _, __: None) -> HostCounters:
+def needed_bytes(trace: Trace) -> int:
+    """Bytes of the lines that `host_counters` decodes."""
+    return sum(_bytes_of(plane) for plane in trace.planes if is_device(plane) and has_counters(plane))
+
+
+def _bytes_of(plane: Plane) -> int:
+    return sum(line.size for line in plane.lines)
+
+
+def host_counters(trace: Trace, host: str, on_chunk: ChunkDone = lambda _, __: None) -> HostCounters:
     """Reads the counters of a host's devices.
 
     Args:
-        poll: called after each device; raises `Cancelled` where nobody waits any more.
+        on_chunk: called after each device; raises `Cancelled` where nobody waits any more.
     """
     units: list[UnitUse] = []
     counters: list[Counter] = []
@@ -64,7 +72,7 @@ def host_counters(trace: Trace, host: str, poll: Callable[[int, int], None] = la
             units += of_samples(plane.name, chip, tracks)
             counters += [*read_counters(plane, read, register_names(chip)), *sampled_counters(plane, tracks)]
             kernels += scope_uses(plane, tracks)
-        poll(0, 0)
+            on_chunk(_bytes_of(plane), 0)
     return HostCounters(
         host=host,
         device_types=tuple(types),

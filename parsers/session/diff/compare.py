@@ -37,6 +37,7 @@ from tpuprof.parsers.session.diff.model import (
 from tpuprof.parsers.session.diff.noise import Bounds, typical_bounds, within
 from tpuprof.parsers.session.diff.phases import PhaseSide, phases
 from tpuprof.parsers.session.diff.settings import about_settings, setting_changes, settings_of
+from tpuprof.parsers.session.pages import MEMORY, OPS, OVERVIEW, SUMMARIES
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import NOT_TOLD
 
@@ -99,8 +100,8 @@ class _Run:
 
     @classmethod
     def of(cls, session: Session, host: str | None) -> _Run:
-        page, ops = session.overview(host), session.ops(host)
-        summaries = tuple(session.summaries(host))
+        page, ops = session.page(OVERVIEW, host), session.page(OPS, host)
+        summaries = session.page(SUMMARIES, host)
         step_ps = np.array([step.duration_ps for step in page.steps], np.float64)
         files = {file.label: file for file in session.run.hosts}
         busiest, runs = _busiest(summaries)
@@ -206,7 +207,7 @@ def _settings(
     runs: Sequence[_Run], times: Sequence[Measured], host: str | None, unknown: dict[str, str]
 ) -> tuple[model.SettingChange, ...]:
     found = [
-        settings_of(run.files, run.summaries, run.session.memory(host), of.runs)
+        settings_of(run.files, run.summaries, run.session.page(MEMORY, host), of.runs)
         for run, of in zip(runs, times, strict=True)
     ]
     told = [any(one.kind in ("version", "flag") for one in part) for part in found]
@@ -302,7 +303,7 @@ def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyFi
 def _modules(
     runs: Sequence[_Run], before: Measured, after: Measured, host: str | None, unknown: dict[str, str]
 ) -> tuple[model.ModuleMemory, ...]:
-    compiled = runs[0].session.memory(host), runs[1].session.memory(host)
+    compiled = runs[0].session.page(MEMORY, host), runs[1].session.page(MEMORY, host)
     memories = modules_memory(before, after, compiled, (runs[0].ops.program, runs[1].ops.program))
     if not memories:
         unknown["modules"] = "no program of either run is known by name"

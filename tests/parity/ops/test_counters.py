@@ -15,6 +15,7 @@ from tests.parity.oracle.live import PYTHON, ask, has_xprof
 from tests.support.build import session_at
 from tests.support.files.counters import with_readings
 from tpuprof.parsers.pages.counters import CountersPage
+from tpuprof.parsers.session.pages import COUNTERS
 
 Record = Callable[[str, object], None]
 
@@ -32,7 +33,7 @@ def case(
     folder = tmp_path_factory.mktemp("counters")
     path = folder / "host0.xplane.pb"
     path.write_bytes(with_readings(request.param))
-    page = session_at(path).counters()
+    page = session_at(path).page(COUNTERS)
     return ask(path.read_bytes(), folder / "answers", ("perf_counters", "utilization_viewer")), page
 
 

@@ -17,6 +17,7 @@ from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.graph.neighbourhood import around
+from tpuprof.parsers.session.pages import GRAPHS
 from tpuprof.tui.demo import demo_path
 
 Record = Callable[[str, object], None]
@@ -29,7 +30,7 @@ def graphs_of(path: Path, folder: Path) -> list[tuple[HloGraph, str]]:
     if not has_xprof():
         pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
     texts = ask_texts(path.read_bytes(), folder)
-    programs = session_at(path).graphs()
+    programs = session_at(path).page(GRAPHS)
     labels = {str(label): label for label in programs.compiled.places}
     assert labels.keys() == texts.keys()
     return [(programs.program(label).graph, texts[name]) for name, label in labels.items()]

@@ -15,6 +15,7 @@ from tests.parity.oracle.live import PYTHON, ask_of_slices, has_xprof
 from tests.support.build import session_at
 from tests.support.composed.slices import HOSTS, host_bytes, write_run
 from tpuprof.parsers.collectives.slices import SliceCollective
+from tpuprof.parsers.session.pages import COLLECTIVES
 
 Record = Callable[[str, object], None]
 
@@ -54,7 +55,7 @@ def test_slices(tmp_path: Path, record_property: Record) -> None:
     theirs = {
         row["rendezvous_name"]: row for row in ask_of_slices({h: host_bytes(h) for h in HOSTS}, tmp_path / "xprof")
     }
-    page = session_at(write_run(tmp_path / "ours")).collectives()
+    page = session_at(write_run(tmp_path / "ours")).page(COLLECTIVES)
     ours = {row.rendezvous: our_row(row) for row in page.slices}
     assert ours.keys() == theirs.keys() and len(ours) == 2
     result = Comparison()

@@ -19,6 +19,7 @@ from tests.support.build import session_at
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
 from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
+from tpuprof.parsers.session.pages import SPARSE_CORE
 
 Record = Callable[[str, object], None]
 
@@ -55,7 +56,7 @@ def test_steps_of_sparse_cores(name: str, tmp_path: Path, record_property: Recor
     content = sparse_profile(shapes, chips).SerializeToString()
     path = tmp_path / "host0.xplane.pb"
     path.write_bytes(content)
-    page = session_at(tmp_path).sparse_core()
+    page = session_at(tmp_path).page(SPARSE_CORE)
     theirs = properties(ask(content, tmp_path / "answers")["input_pipeline_analyzer"])
     ours = figures(page)
     assert set(theirs) == set(ours) and len(ours) == 6

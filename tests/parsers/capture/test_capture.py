@@ -26,6 +26,7 @@ from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, Captu
 from tpuprof.parsers.capture.session import capture
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.services_pb2 import ProfileRequest, ProfileResponse
+from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 SHORT = CaptureOptions(duration_ms=30)
@@ -48,7 +49,7 @@ def test_a_run_lands_where_xprof_expects_it_and_opens(tmp_path: Path) -> None:
     assert (host.host, host.size_bytes, host.problem, host.notes) == ("worker-0", len(server.profile), None, ())
     assert host.path == str(run / "worker-0.xplane.pb") and not result.is_stopped
     (found,) = open_logdir(str(tmp_path)).runs
-    page = Session(found).overview()
+    page = Session(found).page(OVERVIEW)
     assert [host.host for host in found.hosts] == ["worker-0"] and page.steps is not None
 
 

@@ -19,6 +19,7 @@ from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, Captu
 from tpuprof.parsers.capture.reach import reach
 from tpuprof.parsers.capture.session import capture
 from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
 LONG = CaptureOptions(duration_ms=60_000)
@@ -58,7 +59,7 @@ def test_a_capture_opens(address: str, tmp_path: Path) -> None:
     timeline = session.timeline()
     span = (timeline.last_ps - timeline.first_ps) / PS
     assert 0.1 < span < host.seconds + 0.1 and timeline.event_count > 20
-    traced_ps = session.overview().environment.profile_duration_ps
+    traced_ps = session.page(OVERVIEW).environment.profile_duration_ps
     assert traced_ps is not None and 0.4 < traced_ps / PS < host.seconds + 0.1
 
 

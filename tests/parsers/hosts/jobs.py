@@ -6,25 +6,26 @@ import os
 import signal
 import time
 
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.hosts.progress import Watch
 
 
-def ends_itself(path: str, host: str, watch: Watch, threads: int) -> int:
+def ends_itself(file: HostFile, given: None, watch: Watch, threads: int) -> int:
     """Work whose process is killed on one host, and that has no memory for another."""
-    if host == "host1":
+    if file.host == "host1":
         os.kill(os.getpid(), signal.SIGKILL)
-    if host == "host2":
+    if file.host == "host2":
         raise MemoryError
     watch.opened(10)
     watch.chunk(10, 1)
     return threads
 
 
-def never_begins(path: str, host: str, watch: Watch, threads: int) -> int:
+def never_begins(file: HostFile, given: None, watch: Watch, threads: int) -> int:
     raise AssertionError
 
 
-def takes_forever(path: str, host: str, watch: Watch, threads: int) -> int:
+def takes_forever(file: HostFile, given: None, watch: Watch, threads: int) -> int:
     """Work that never looks up."""
     watch.opened(1000)
     watch.chunk(100, 7)
@@ -32,7 +33,7 @@ def takes_forever(path: str, host: str, watch: Watch, threads: int) -> int:
     return 0
 
 
-def looks_up(path: str, host: str, watch: Watch, threads: int) -> int:
+def looks_up(file: HostFile, given: None, watch: Watch, threads: int) -> int:
     """Work that never ends, and asks now and then whether it should."""
     watch.opened(1000)
     while True:

@@ -8,21 +8,22 @@ import stat
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.made.many_hosts import profiles, steady, write_run
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import cache as cache_module
-from tpuprof.parsers.hosts import op_summary as op_summary_module
-from tpuprof.parsers.hosts import summary as summary_module
+from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.session.pages import HOSTS, INPUT, OPS, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.main import main
 
@@ -51,12 +52,11 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The hosts whose files were read, in order."""
     done: list[str] = []
 
-    def counted(work: Callable[..., object], path: str, host: str, *rest: object) -> object:
-        done.append(host)
-        return work(path, host, *rest)
+    def counted(reduction: Reduction[Any, Any], file: HostFile, *rest: Any) -> object:
+        done.append(file.host)
+        return reduce_host(reduction, file, *rest)
 
-    for module, name in ((summary_module, "summarise_file"), (op_summary_module, "summarise_ops")):
-        monkeypatch.setattr(module, name, partial(counted, getattr(module, name)))
+    monkeypatch.setattr(reader_module, "reduce_host", counted)
     return done
 
 
@@ -70,48 +70,48 @@ def entries(folder: Path) -> list[Path]:
 
 def test_what_was_read_is_not_read_again(logdir: Path, reads: list[str]) -> None:
     first = session(logdir)
-    pages = first.overview(), first.ops(), first.hosts(), first.input_pipeline()
+    pages = first.page(OVERVIEW), first.page(OPS), first.page(HOSTS), first.page(INPUT)
     assert sorted(reads) == ["host0", "host1", "host2"]
     second = session(logdir)
-    again = second.overview(), second.ops(), second.hosts(), second.input_pipeline()
+    again = second.page(OVERVIEW), second.page(OPS), second.page(HOSTS), second.page(INPUT)
     assert len(reads) == 3
     assert (pages[0], pages[3]) == (again[0], again[3])
     assert repr((pages[1], pages[2])) == repr((again[1], again[2]))
 
 
 def test_a_kept_page_opens_no_file(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = session(logdir).overview()
+    page = session(logdir).page(OVERVIEW)
 
     def never(*_: object) -> None:
         raise AssertionError
 
     monkeypatch.setattr(Trace, "open", never)
-    assert session(logdir).overview() == page
+    assert session(logdir).page(OVERVIEW) == page
 
 
 def test_a_new_host_is_read_alone(logdir: Path, reads: list[str]) -> None:
-    session(logdir).overview()
+    session(logdir).page(OVERVIEW)
     run = next(logdir.glob("plugins/profile/*"))
     shutil.copyfile(run / "host0.xplane.pb", run / "host7.xplane.pb")
     reads.clear()
-    assert session(logdir).overview().hosts == ("host0", "host1", "host2", "host7")
+    assert session(logdir).page(OVERVIEW).hosts == ("host0", "host1", "host2", "host7")
     assert reads == ["host7"]
 
 
 def test_a_file_that_changed_is_read_again(logdir: Path, reads: list[str]) -> None:
-    session(logdir).overview()
+    session(logdir).page(OVERVIEW)
     run = next(logdir.glob("plugins/profile/*"))
     other = profiles({"host1": steady(5000)})["host1"]
     times = os.stat(run / "host1.xplane.pb")
     (run / "host1.xplane.pb").write_bytes(other)
     os.utime(run / "host1.xplane.pb", ns=(times.st_atime_ns, times.st_mtime_ns))  # the inode and the size may be equal
     reads.clear()
-    assert session(logdir).overview("host1").steps[0].duration_ps > 5000
+    assert session(logdir).page(OVERVIEW, "host1").steps[0].duration_ps > 5000
     assert reads == ["host1"]
 
 
 def test_a_file_that_is_still_written_is_not_kept(logdir: Path, folder: Path) -> None:
-    session(logdir, HostCache()).overview()
+    session(logdir, HostCache()).page(OVERVIEW)
     assert not folder.exists()
 
 
@@ -125,9 +125,9 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(logdir: Path, folder: 
 
 
 def test_other_code_makes_other_entries(logdir: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    session(logdir).overview()
+    session(logdir).page(OVERVIEW)
     monkeypatch.setattr(cache_module, "code_version", lambda: "a newer one")
-    session(logdir).overview()
+    session(logdir).page(OVERVIEW)
     assert len(reads) == 6
 
 
@@ -144,13 +144,13 @@ def test_the_code_has_a_version_of_its_own(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("size", [0, 10, 40, 200, -1])
 def test_a_cut_entry_loses_nothing(logdir: Path, folder: Path, reads: list[str], size: int) -> None:
-    page = session(logdir).overview()
+    page = session(logdir).page(OVERVIEW)
     for entry in entries(folder):
         entry.write_bytes(entry.read_bytes()[:size])
     reads.clear()
-    assert session(logdir).overview() == page
+    assert session(logdir).page(OVERVIEW) == page
     assert len(reads) == 3
-    assert session(logdir).overview() == page  # whole again
+    assert session(logdir).page(OVERVIEW) == page  # whole again
     assert len(reads) == 3
 
 
@@ -198,7 +198,7 @@ def test_what_others_can_reach_is_not_trusted(logdir: Path, folder: Path, monkey
 
 
 def test_only_the_user_may_read_entries(logdir: Path, folder: Path) -> None:
-    session(logdir).overview()
+    session(logdir).page(OVERVIEW)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(entry.stat().st_mode) for entry in entries(folder)} == {0o600}
 
@@ -206,8 +206,8 @@ def test_only_the_user_may_read_entries(logdir: Path, folder: Path) -> None:
 def test_a_folder_that_cannot_be_written_loses_nothing(logdir: Path, folder: Path, reads: list[str]) -> None:
     folder.parent.parent.mkdir()
     folder.parent.write_text("a file where the folder should be")
-    assert len(session(logdir).overview().hosts) == 3
-    assert len(session(logdir).overview().hosts) == 3
+    assert len(session(logdir).page(OVERVIEW).hosts) == 3
+    assert len(session(logdir).page(OVERVIEW).hosts) == 3
     assert len(reads) == 6
 
 
@@ -216,7 +216,7 @@ def test_without_a_home_nothing_is_kept(logdir: Path, tmp_path: Path, monkeypatc
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     monkeypatch.chdir(tmp_path)
     inside = sorted(tmp_path.rglob("*"))
-    assert len(session(logdir).overview().hosts) == 3
+    assert len(session(logdir).page(OVERVIEW).hosts) == 3
     assert sorted(tmp_path.rglob("*")) == inside
 
 
@@ -224,14 +224,14 @@ def test_hosts_share_the_texts_of_their_program(
     logdir: Path, folder: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tpuprof.parsers.hosts.codec.LARGE", 1)
-    page = session(logdir).overview()
+    page = session(logdir).page(OVERVIEW)
     texts = list(folder.glob("text-*"))
     assert len(texts) < 6  # two metadata maps a host would be six
     for entry in entries(folder):
         if not entry.name.startswith("text-") and b"Overview" in entry.read_bytes():
             entry.unlink()
     reads.clear()
-    assert session(logdir).overview() == page
+    assert session(logdir).page(OVERVIEW) == page
     assert not reads
     for spoil in (texts[0].unlink, lambda: texts[0].write_bytes(b"damaged")):
         spoil()
@@ -239,24 +239,23 @@ def test_hosts_share_the_texts_of_their_program(
             if b"Overview" in entry.read_bytes():
                 entry.unlink()
         reads.clear()
-        assert session(logdir).overview() == page
+        assert session(logdir).page(OVERVIEW) == page
         assert len(reads) == 3
         assert texts[0].read_bytes() != b"damaged"  # whole again
 
 
 def test_a_host_that_failed_is_tried_again(logdir: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    work = summary_module.summarise_file
-
-    def out_of_memory(*args: object) -> object:
-        if args[1] == "host1":
+    def out_of_memory(reduction: Reduction[Any, Any], file: HostFile, *rest: Any) -> object:
+        if file.host == "host1":
             raise ProfileError("memory", "host1 could not be read: this machine's memory was not enough for it.", "")
-        return work(*args)  # type: ignore[arg-type]
+        return reduce_host(reduction, file, *rest)
 
-    monkeypatch.setattr(summary_module, "summarise_file", out_of_memory)
-    assert session(logdir).overview().hosts == ("host0", "host2")
-    monkeypatch.setattr(summary_module, "summarise_file", work)
+    counted: Callable[..., object] = vars(reader_module)["reduce_host"]
+    monkeypatch.setattr(reader_module, "reduce_host", out_of_memory)
+    assert session(logdir).page(OVERVIEW).hosts == ("host0", "host2")
+    monkeypatch.setattr(reader_module, "reduce_host", counted)
     reads.clear()
-    assert session(logdir).overview().hosts == ("host0", "host1", "host2")
+    assert session(logdir).page(OVERVIEW).hosts == ("host0", "host1", "host2")
     assert reads == ["host1"]
 
 

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, Cancelled, P
 from tpuprof.parsers.hosts import dask as host_dask
 from tpuprof.parsers.hosts.dask import Address, over_dask, scheduler_address
 from tpuprof.parsers.hosts.pool import Task
-from tpuprof.parsers.hosts.summary import summarise_file
+from tpuprof.parsers.hosts.reduction import reduce_host
+from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST
 from tpuprof.parsers.hosts.work import Board
+from tpuprof.parsers.session.pages import OVERVIEW
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -30,11 +33,11 @@ def test_a_dask_cluster_reads_the_hosts(tmp_path: Path, monkeypatch: pytest.Monk
     )
     with cluster:
         address = cluster.scheduler_address
-        page = opened(Path("logs"), scheduler=address).overview()
+        page = opened(Path("logs"), scheduler=address).page(OVERVIEW)
         with pytest.raises(Cancelled):
-            opened(folder, scheduler=address, is_cancelled=lambda: True).overview()
+            opened(folder, scheduler=address, is_cancelled=lambda: True).page(OVERVIEW)
     assert page.hosts == ("host0", "host1", "host2", "host3", "host4")
-    alone = opened(folder).overview()
+    alone = opened(folder).page(OVERVIEW)
     assert (page.performance, page.steps, page.top_ops) == (alone.performance, alone.steps, alone.top_ops)
     assert any("broken" in warning and "left out" in warning for warning in page.warnings)
 
@@ -44,7 +47,7 @@ def test_a_scheduler_that_is_not_there_is_a_plain_error(tmp_path: Path, monkeypa
     pytest.importorskip("distributed", reason="Dask is an extra: pip install distributed")
     monkeypatch.setattr(host_dask, "_connected", None)  # a port that refuses has no client made
     with pytest.raises(ProfileError) as caught:
-        opened(logdir(tmp_path), scheduler="127.0.0.1:9").overview()
+        opened(logdir(tmp_path), scheduler="127.0.0.1:9").page(OVERVIEW)
     assert caught.value.exit_code == EXIT_NOT_FOUND and "127.0.0.1:9: connection refused" in caught.value.sentence
 
 
@@ -121,7 +124,7 @@ def test_what_listens_and_is_no_scheduler(
     says += said
     monkeypatch.setattr(host_dask, "CONNECT_SECONDS", 0.3)
     with pytest.raises(ProfileError) as caught:
-        opened(logdir(tmp_path), scheduler=address).overview()
+        opened(logdir(tmp_path), scheduler=address).page(OVERVIEW)
     assert caught.value.exit_code == EXIT_NOT_FOUND and reason in caught.value.sentence
 
 
@@ -135,7 +138,7 @@ def test_waiting_for_a_scheduler_can_be_cancelled(tmp_path: Path, listener: tupl
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        list(over_dask(Task(summarise_file, files(logdir(tmp_path)), poll), listener[0]))
+        list(over_dask(Task(partial(reduce_host, SUMMARY_OF_HOST), files(logdir(tmp_path)), poll), listener[0]))
 
 
 def test_dask_prints_nothing_about_what_is_no_scheduler(
@@ -154,5 +157,5 @@ def test_dask_prints_nothing_about_what_is_no_scheduler(
 def test_without_dask_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ProfileError) as caught:
-        opened(logdir(tmp_path), scheduler="127.0.0.1:9").overview()
+        opened(logdir(tmp_path), scheduler="127.0.0.1:9").page(OVERVIEW)
     assert caught.value.exit_code == EXIT_USAGE and "[dask]" in caught.value.hint

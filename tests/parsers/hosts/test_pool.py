@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,12 @@ from tpuprof.parsers.hosts import pool as host_pool
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, worker_count
 from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
 from tpuprof.parsers.hosts.progress import Meter, Progress, Watch
-from tpuprof.parsers.hosts.summary import summarise, summarise_file
+from tpuprof.parsers.hosts.reduction import reduce_host
+from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, summarise
 from tpuprof.parsers.hosts.work import Board, do_work
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session import partials
+from tpuprof.parsers.session.pages import HOSTS, OPS, OVERVIEW, SUMMARIES
 from tpuprof.parsers.session.session import Session
 
 
@@ -72,16 +75,16 @@ def test_pages_are_the_same_over_processes(tmp_path: Path, two_workers: None, mo
     folder = logdir(tmp_path, 5, "broken")
     seen: list[Progress] = []
     pooled = opened(folder, on_progress=seen.append)
-    page, ops, hosts = pooled.overview(), pooled.ops(), pooled.hosts()
+    page, ops, hosts = pooled.page(OVERVIEW), pooled.page(OPS), pooled.page(HOSTS)
     monkeypatch.setenv(WORKERS_VARIABLE, "1")
     alone = opened(folder)
-    assert page == alone.overview()
-    assert hosts.rows == alone.hosts().rows and hosts.left_out == alone.hosts().left_out
-    assert ops.table.name == alone.ops().table.name
-    assert ops.table.self_ps.tolist() == alone.ops().table.self_ps.tolist()
+    assert page == alone.page(OVERVIEW)
+    assert hosts.rows == alone.page(HOSTS).rows and hosts.left_out == alone.page(HOSTS).left_out
+    assert ops.table.name == alone.page(OPS).table.name
+    assert ops.table.self_ps.tolist() == alone.page(OPS).table.self_ps.tolist()
     assert page.hosts == ("host0", "host1", "host2", "host3", "host4")
     assert any("broken" in warning and "left out" in warning for warning in page.warnings)
-    assert len({id(source) for one in pooled.summaries() for source in one.table.sources}) == 1
+    assert len({id(source) for one in pooled.page(SUMMARIES) for source in one.table.sources}) == 1
     last = seen[-1]
     assert (last.host_count, last.events_done, last.bytes_done) == (6, 20, last.bytes_total)
     assert [one.host_index for one in seen] == sorted(one.host_index for one in seen)
@@ -89,11 +92,11 @@ def test_pages_are_the_same_over_processes(tmp_path: Path, two_workers: None, mo
 
 def test_a_run_of_broken_hosts_is_the_first_ones_error(tmp_path: Path, two_workers: None) -> None:
     with pytest.raises(ProfileError) as caught:
-        opened(logdir(tmp_path, 0, "one", "two")).overview()
+        opened(logdir(tmp_path, 0, "one", "two")).page(OVERVIEW)
     assert caught.value.exit_code == EXIT_UNREADABLE and "one.xplane.pb" in caught.value.sentence
 
 
-def outcomes(folder: Path, work: Callable[[str, str, Watch, int], int]) -> dict[str, int | ProfileError]:
+def outcomes(folder: Path, work: Callable[[HostFile, None, Watch, int], int]) -> dict[str, int | ProfileError]:
     """What comes of some work over two processes."""
     found = files(folder)
     meter = PoolMeter(found, range(len(found)), lambda _: None, lambda: False)
@@ -116,7 +119,7 @@ def test_without_processes_the_work_is_done_here(
     folder = logdir(tmp_path)
     monkeypatch.setattr(host_pool, "_processes", lambda board, workers: None)
     assert outcomes(folder, never_begins) == {f"host{at}": -1 for at in range(4)}
-    assert opened(folder).overview().hosts == ("host0", "host1", "host2", "host3")
+    assert opened(folder).page(OVERVIEW).hosts == ("host0", "host1", "host2", "host3")
 
     def broken(board: Board, workers: int) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), os._exit, (3,))
@@ -127,7 +130,7 @@ def test_without_processes_the_work_is_done_here(
 
 @pytest.mark.parametrize("work", [takes_forever, looks_up])
 def test_cancelling_ends_the_workers(
-    tmp_path: Path, two_workers: None, work: Callable[[str, str, Watch, int], int]
+    tmp_path: Path, two_workers: None, work: Callable[[HostFile, None, Watch, int], int]
 ) -> None:
     found = files(logdir(tmp_path))
     seen: list[Progress] = []
@@ -146,9 +149,9 @@ def test_cancelling_a_session_leaves_it_usable(
     cancelled.set()
     session = opened(logdir(tmp_path), is_cancelled=cancelled.is_set)
     with pytest.raises(Cancelled):
-        session.overview()
+        session.page(OVERVIEW)
     cancelled.clear()
-    assert len(session.overview().hosts) == 4
+    assert len(session.page(OVERVIEW).hosts) == 4
 
 
 SCRIPT = """
@@ -189,12 +192,13 @@ HIDDEN = """
 import io, sys
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.session.pages import HOSTS, OPS, OVERVIEW, SUMMARIES
 class Screen(io.StringIO):
     def fileno(self):
         return -1
 if __name__ == "__main__":
     real, sys.stderr = sys.stderr, Screen()
-    hosts = Session(open_logdir(sys.argv[1]).find_run(None)).overview().hosts
+    hosts = Session(open_logdir(sys.argv[1]).find_run(None)).page(OVERVIEW).hosts
     assert isinstance(sys.stderr, Screen) and not sys.stderr.getvalue(), sys.stderr.getvalue()
     sys.stderr = real
     print(len(hosts))
@@ -225,9 +229,9 @@ def test_an_executor_of_the_caller_reads_the_hosts(tmp_path: Path) -> None:
     folder = logdir(tmp_path, 5, "broken")
     seen: list[Progress] = []
     with ThreadPoolExecutor(2) as executor:
-        page = opened(folder, executor=executor, on_progress=seen.append).overview()
+        page = opened(folder, executor=executor, on_progress=seen.append).page(OVERVIEW)
         assert executor.submit(int).result() == 0  # it is still the caller's
-    assert page == opened(folder).overview()
+    assert page == opened(folder).page(OVERVIEW)
     assert seen[-1].bytes_done == seen[-1].bytes_total and seen[-1].host_index == 5
 
 
@@ -235,11 +239,11 @@ def test_an_executor_that_takes_no_work_fails_every_host(tmp_path: Path) -> None
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
     with pytest.raises(ProfileError) as caught:
-        opened(logdir(tmp_path), executor=executor).overview()
+        opened(logdir(tmp_path), executor=executor).page(OVERVIEW)
     assert caught.value.code == "worker_died"
 
 
-def fails(path: str, host: str, watch: Watch, threads: int) -> int:
+def fails(file: HostFile, given: None, watch: Watch, threads: int) -> int:
     raise ZeroDivisionError
 
 
@@ -263,7 +267,7 @@ def test_pages_over_the_first_hosts_come_while_others_are_read(tmp_path: Path, m
     assert seen[0][0].warnings[0] == "2 of 5 hosts so far: the others are still being read"
     assert any("a_broken_one" in warning for warning in seen[0][0].warnings)
     assert not any("so far" in warning for warning in page.warnings)
-    assert seen[0][0].steps == opened(folder).overview("host0").steps
+    assert seen[0][0].steps == opened(folder).page(OVERVIEW, "host0").steps
 
 
 def test_a_page_that_is_soon_there_has_no_partial_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,10 +290,10 @@ def test_partial_pages_come_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_summary_crosses_small_and_whole(tmp_path: Path) -> None:
     folder = logdir(tmp_path, 1)
-    path = files(folder)[0].path
-    with closing(Trace.open(path)) as trace:
+    (file,) = files(folder)
+    with closing(Trace.open(file.path)) as trace:
         here = summarise(trace, "host0")
-    crossed = pickle.dumps(do_work(summarise_file, path, "host0", 0, 1))
+    crossed = pickle.dumps(do_work(partial(reduce_host, SUMMARY_OF_HOST), file, None, 0, 1))
     there = pickle.loads(crossed)
     assert len(crossed) < 20_000
     assert (there.host, there.op_events, there.programs) == (here.host, here.op_events, here.programs)

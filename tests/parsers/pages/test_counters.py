@@ -22,6 +22,7 @@ from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.counters.host import host_counters
 from tpuprof.parsers.pages.counters import CountersPage, counters_page
+from tpuprof.parsers.session.pages import COUNTERS, HAS_COUNTERS
 
 
 def page_of(*files: bytes) -> CountersPage:
@@ -107,8 +108,8 @@ def test_why_there_are_none() -> None:
 def test_a_session_reads_it_once(tmp_path: Path) -> None:
     (tmp_path / "host0.xplane.pb").write_bytes(with_custom_calls())
     session = session_at(tmp_path)
-    assert session.has_counters() and session.counters() is session.counters()
+    assert session.page(HAS_COUNTERS) and session.page(COUNTERS) is session.page(COUNTERS)
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "host0.xplane.pb").write_bytes(XSpace(hostnames=[b"host0"]).SerializeToString())
     none = session_at(tmp_path / "none")
-    assert not none.has_counters()
+    assert not none.page(HAS_COUNTERS)

@@ -27,6 +27,7 @@ from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut
+from tpuprof.parsers.session.pages import HOSTS
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.hosts.drawing import SORTS, HostsState, compose_hosts, sorted_hosts
@@ -150,7 +151,7 @@ def test_hosts_of_one_name_are_two() -> None:
 def test_the_session_compares_hosts_and_names_broken_ones(tmp_path: Path) -> None:
     made = profiles({"a": steady(1000), "b": steady(1200)})
     folder = write_run(tmp_path, {**made, "broken": b"\xff" * 300})
-    page = session_at(folder).hosts()
+    page = session_at(folder).page(HOSTS)
     assert page.straggler == 1
     assert [out.host for out in page.left_out] == ["broken"]
 
@@ -211,7 +212,7 @@ def test_input_is_compared_where_it_is_known_only() -> None:
 def test_a_file_that_is_no_profile_is_a_host_left_out(tmp_path: Path) -> None:
     made = profiles({"a": steady(1000), "b": steady(1000)})
     folder = write_run(tmp_path, {**made, "empty": b"", "broken": b"\xff" * 300})
-    page = session_at(folder).hosts()
+    page = session_at(folder).page(HOSTS)
     assert [out.host for out in page.left_out] == ["broken", "empty"]
     assert "holds 0 bytes" in page.left_out[1].reason
     assert not any("holds 0 bytes" in warning for warning in page.warnings)

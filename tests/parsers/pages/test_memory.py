@@ -16,6 +16,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.model import HBM, VMEM, Capacity, ModuleLabel
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource, files_in_run, first_space, reported_capacity
+from tpuprof.parsers.session.pages import MEMORY
 
 TRAIN = "jit_train_step(1)"
 
@@ -163,7 +164,7 @@ def test_files_beside_a_profile_join_in_without_repeating_it(tmp_path: Path) -> 
     (folder / "host0.xplane.pb").write_bytes(space.SerializeToString())
     (folder / "jit_eval_step(1).hlo_proto.pb").write_bytes(Module("jit_eval_step").proto_bytes)
     (folder / "jit_train_step(5).hlo_proto.pb").write_bytes(Module("jit_train_step").proto_bytes)
-    page = session_at(tmp_path).memory().page()
+    page = session_at(tmp_path).page(MEMORY).page()
     assert [(str(module.module), module.module.origin) for module in page.modules] == [
         ("jit_train_step(5)", "jit_train_step(5).hlo_proto.pb"),
         ("jit_eval_step(1)", "host0"),

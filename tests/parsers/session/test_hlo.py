@@ -10,6 +10,7 @@ import pytest
 from tests.demo.profile.hlo_module import MODULES, Module
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.session.hlo import NO_ALLOCATORS, HloSession, leads_to_hlo, open_hlo
+from tpuprof.parsers.session.pages import MEMORY, MEMORY_PROFILE, MODULE_RUNS, OVERVIEW
 from tpuprof.tui.demo import demo_path
 
 PROTO = Module("jit_eval_step").proto_bytes
@@ -27,15 +28,15 @@ def test_a_dump_leads_to_its_modules(dump: Path) -> None:
     assert leads_to_hlo(str(dump))
     logdir = open_hlo(str(dump))
     session = HloSession(logdir.find_run(), "TPU v5e")
-    page = session.memory().page()
+    page = session.page(MEMORY).page()
     assert [module.module.name for module in page.modules] == ["jit_eval_step"]
-    space = session.memory().space(page.modules[0].module, 0)
+    space = session.page(MEMORY).space(page.modules[0].module, 0)
     assert space.peak_bytes == Module("jit_eval_step").facts["peak_memory_in_bytes"]
     assert space.capacity is not None
-    assert session.memory_profile().why_empty == NO_ALLOCATORS
-    assert session.module_runs() == ()
+    assert session.page(MEMORY_PROFILE).why_empty == NO_ALLOCATORS
+    assert session.page(MODULE_RUNS) == ()
     with pytest.raises(ProfileError, match="compiled modules, not a profile"):
-        session.overview()
+        session.page(OVERVIEW)
 
 
 @pytest.mark.parametrize("name", ["m.hlo_proto.pb", "m.hlo.pb", "m", "m.pb", "m.bin"])

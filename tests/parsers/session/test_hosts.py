@@ -15,6 +15,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.steps import common_steps
+from tpuprof.parsers.session.pages import OVERVIEW
 
 US = 1_000_000
 STEP = 1000 * US
@@ -45,7 +46,7 @@ def page(folder: Path, **hosts: bytes) -> Overview:
     run.mkdir(parents=True)
     for name, data in hosts.items():
         (run / f"{name}.xplane.pb").write_bytes(data)
-    return session_at(folder).overview()
+    return session_at(folder).page(OVERVIEW)
 
 
 def test_a_late_host_shares_the_steps_that_it_has(tmp_path: Path) -> None:

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.support.build import PlaneBuilder, tpu_plane
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
-from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XSpace
 from tpuprof.parsers.hosts import cache as cache_module
-from tpuprof.parsers.hosts import op_summary as op_summary_module
-from tpuprof.parsers.hosts import summary as summary_module
+from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.session.pages import (
+    HOSTS,
+    INFERENCE,
+    INPUT,
+    MEMORY,
+    MEMORY_PROFILE,
+    OP_PROFILE,
+    OPS,
+    OVERVIEW,
+    SUMMARIES,
+)
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
@@ -84,20 +94,20 @@ def by_op(table: OpTable) -> dict[tuple[int, str], tuple[float, ...]]:
 
 def check_sums(whole: Session, cores: int) -> None:
     """The cores' additive figures add up to the whole's."""
-    parts = [whole.of_core(str(core)).ops() for core in range(cores)]
+    parts = [whole.of_core(str(core)).page(OPS) for core in range(cores)]
     sums: dict[tuple[int, str], np.ndarray] = {}
     for part in parts:
         for key, values in by_op(part.table).items():
             sums[key] = sums.get(key, np.zeros(len(values))) + values
-    expected = by_op(whole.ops().table)
+    expected = by_op(whole.page(OPS).table)
     assert sums.keys() == expected.keys()
     for key, values in expected.items():
         np.testing.assert_allclose(sums[key], values, rtol=1e-12)
     for name in ("total_ps", "idle_ps", "core_count"):
-        assert sum(getattr(part, name) for part in parts) == getattr(whole.ops(), name), name
+        assert sum(getattr(part, name) for part in parts) == getattr(whole.page(OPS), name), name
     assert [part.core_count for part in parts] == [1] * cores
-    overviews = [whole.of_core(str(core)).overview() for core in range(cores)]
-    assert sum(page.op_event_count for page in overviews) == whole.overview().op_event_count
+    overviews = [whole.of_core(str(core)).page(OVERVIEW) for core in range(cores)]
+    assert sum(page.op_event_count for page in overviews) == whole.page(OVERVIEW).op_event_count
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -120,12 +130,14 @@ def unnamed(page: object) -> str:
 def test_the_only_core_is_the_whole(tmp_path: Path) -> None:
     whole = session(logdir_of(tmp_path, vm=host_bytes(1)))
     one = whole.of_core("vm:0")
-    assert unnamed(one.overview()) == unnamed(whole.overview())
-    assert one.overview().hosts == ("vm:0",) and whole.overview().hosts == ("vm",)
-    assert unnamed(one.ops()) == unnamed(whole.ops())
-    assert repr(replace(one.op_profile(), ops=whole.ops())) == repr(replace(whole.op_profile(), ops=whole.ops()))
-    assert unnamed(one.inference()) == unnamed(whole.inference())
-    assert unnamed(one.input_pipeline()) == unnamed(whole.input_pipeline())
+    assert unnamed(one.page(OVERVIEW)) == unnamed(whole.page(OVERVIEW))
+    assert one.page(OVERVIEW).hosts == ("vm:0",) and whole.page(OVERVIEW).hosts == ("vm",)
+    assert unnamed(one.page(OPS)) == unnamed(whole.page(OPS))
+    assert repr(replace(one.page(OP_PROFILE), ops=whole.page(OPS))) == repr(
+        replace(whole.page(OP_PROFILE), ops=whole.page(OPS))
+    )
+    assert unnamed(one.page(INFERENCE)) == unnamed(whole.page(INFERENCE))
+    assert unnamed(one.page(INPUT)) == unnamed(whole.page(INPUT))
     assert [track.key.tolist() for *_, track in one.timeline().tracks()] == [
         track.key.tolist() for *_, track in whole.timeline().tracks()
     ]
@@ -134,7 +146,7 @@ def test_the_only_core_is_the_whole(tmp_path: Path) -> None:
 def test_what_is_not_of_the_core_is_said() -> None:
     one = session(demo_path()).of_core("2")
     only = "only demo:2 is shown: what the host's threads did, and compiled modules, are the whole host's"
-    for page in (one.overview(), one.ops(), one.timeline(), one.memory().page(), one.memory_profile()):
+    for page in (one.page(OVERVIEW), one.page(OPS), one.timeline(), one.page(MEMORY).page(), one.page(MEMORY_PROFILE)):
         assert only in page.warnings
 
 
@@ -155,19 +167,19 @@ def test_a_timeline_has_the_cores_tracks_and_those_of_the_host(tmp_path: Path) -
 
 def test_allocators_of_the_core_are_shown_and_those_of_the_host(tmp_path: Path) -> None:
     whole = session(logdir_of(tmp_path, vm=host_bytes(3)))
-    assert [one.id for one in whole.memory_profile().allocators] == ["0", "1", "2"]
-    assert [(one.id, one.peak_bytes) for one in whole.of_core("1").memory_profile().allocators] == [("1", 2000)]
+    assert [one.id for one in whole.page(MEMORY_PROFILE).allocators] == ["0", "1", "2"]
+    assert [(one.id, one.peak_bytes) for one in whole.of_core("1").page(MEMORY_PROFILE).allocators] == [("1", 2000)]
 
 
 def test_a_chip_is_its_cores(tmp_path: Path) -> None:
     whole = session(logdir_of(tmp_path, vm=host_bytes(4, chips=2)))
-    assert [core.chip for core in whole.hosts().cores] == [3, 3, 4, 4]
-    assert whole.of_core("vm:chip4").ops().core_count == 2
-    assert whole.of_core("chip4").overview().hosts == ("vm:chip4",)
+    assert [core.chip for core in whole.page(HOSTS).cores] == [3, 3, 4, 4]
+    assert whole.of_core("vm:chip4").page(OPS).core_count == 2
+    assert whole.of_core("chip4").page(OVERVIEW).hosts == ("vm:chip4",)
     planes = [section.plane for section in whole.of_core("chip3").timeline().sections]
     assert [plane for plane in planes if "Sparse" not in plane] == ["/device:TPU:0", "/device:TPU:1", "/host:CPU"]
     # cores of one chip share its duty cycle
-    (summary,) = whole.summaries()
+    (summary,) = whole.page(SUMMARIES)
     assert len(summary.duty) == 2
 
 
@@ -179,12 +191,12 @@ def test_gpus_are_told_apart(tmp_path: Path) -> None:
         for at in (0, 100 - length):
             plane.event(stream, plane.event_id("kernel"), at * US, length * US)
     whole = session(logdir_of(tmp_path, vm=space.SerializeToString()))
-    assert [(row.label, row.noun, row.busy_percent) for row in whole.hosts().cores] == [
+    assert [(row.label, row.noun, row.busy_percent) for row in whole.page(HOSTS).cores] == [
         ("vm:0", "GPU", 60.0),
         ("vm:1", "GPU", 100.0),
     ]
     one = whole.of_core("1")
-    assert one.overview().environment.device_core_count == 1
+    assert one.page(OVERVIEW).environment.device_core_count == 1
     assert [section.plane for section in one.timeline().sections] == ["/device:GPU:1"]
 
 
@@ -201,12 +213,11 @@ def test_no_kept_page_of_a_core_is_taken_for_another(tmp_path: Path, monkeypatch
     logdir = logdir_of(tmp_path / "log", vm=host_bytes(3))
     reads: list[str] = []
 
-    def counted(work: Callable[..., object], *rest: object, core: str = "") -> object:
-        reads.append(core)
-        return work(*rest, core=core)
+    def counted(reduction: Reduction[Any, Any], file: HostFile, *rest: Any) -> object:
+        reads.append(file.core)
+        return reduce_host(reduction, file, *rest)
 
-    for module, name in ((summary_module, "summarise_file"), (op_summary_module, "summarise_ops")):
-        monkeypatch.setattr(module, name, partial(counted, getattr(module, name)))
+    monkeypatch.setattr(reader_module, "reduce_host", counted)
     orders: tuple[tuple[str, ...], ...] = (("", "0", "1", "chip0", "2"), ("2", "1", "", "0"), ("0", "", "1", "2"))
     expected = {core: _pages(session(logdir), core) for core in ("", "0", "1", "2")}
     assert len(set(expected.values())) == 4
@@ -220,15 +231,15 @@ def test_no_kept_page_of_a_core_is_taken_for_another(tmp_path: Path, monkeypatch
 
 def _pages(whole: Session, core: str) -> str:
     one = whole.of_core(core) if core else whole
-    return repr((one.overview(), one.ops(), one.inference(), one.summaries()))
+    return repr((one.page(OVERVIEW), one.page(OPS), one.page(INFERENCE), one.page(SUMMARIES)))
 
 
 def test_the_whole_and_its_core_are_kept_side_by_side(tmp_path: Path) -> None:
     whole = session(logdir_of(tmp_path, vm=host_bytes(2)))
     assert whole.of_core("1") is whole.of_core("vm:1")
-    page: OpsPage = whole.ops()
-    assert whole.of_core("0").ops().total_ps < page.total_ps
-    assert whole.ops() is page
+    page: OpsPage = whole.page(OPS)
+    assert whole.of_core("0").page(OPS).total_ps < page.total_ps
+    assert whole.page(OPS) is page
 
 
 # --- what is asked for
@@ -254,11 +265,16 @@ def test_a_core_that_is_not_there(
     empty = XSpace()
     PlaneBuilder(empty, "/host:CPU", 1).line("main")
     whole = session(logdir_of(tmp_path, a=host_bytes(2, chips=1), b=empty.SerializeToString()))
-    for page in (Session.overview, Session.ops, Session.timeline, Session.memory):
+    with pytest.raises(ProfileError) as raised:
+        whole.of_core(core, host).timeline()
+    errors = [raised.value]
+    for key in (OVERVIEW, OPS, MEMORY):
         with pytest.raises(ProfileError) as raised:
-            page(whole.of_core(core, host))
-        assert (raised.value.code, raised.value.exit_code) == (code, exit_code)
-        assert raised.value.sentence == words and raised.value.hint
+            whole.of_core(core, host).page(key)
+        errors.append(raised.value)
+    for error in errors:
+        assert (error.code, error.exit_code) == (code, exit_code)
+        assert error.sentence == words and error.hint
 
 
 def test_a_core_is_named_in_several_ways(tmp_path: Path) -> None:
@@ -271,7 +287,7 @@ def test_a_core_is_named_in_several_ways(tmp_path: Path) -> None:
 def test_a_file_that_is_cut_says_so_of_a_core_too(tmp_path: Path) -> None:
     data = host_bytes(3)
     whole = session(logdir_of(tmp_path, vm=data[: len(data) * 2 // 3]))
-    assert any("cut off" in text for text in whole.of_core("0").overview().warnings)
+    assert any("cut off" in text for text in whole.of_core("0").page(OVERVIEW).warnings)
 
 
 def test_cores_are_compared(tmp_path: Path) -> None:
@@ -286,7 +302,7 @@ def test_cores_are_compared(tmp_path: Path) -> None:
 def test_a_host_of_a_pod_is_narrowed_alone(tmp_path: Path) -> None:
     whole = session(logdir_of(tmp_path, a=host_bytes(2, 1), b=host_bytes(2, 2)))
     one = whole.of_core("b:1")
-    assert one.overview().hosts == ("b:1",) and one.overview().environment.host_count == 1
-    parts = [whole.of_core(f"{host}:{core}").ops().total_ps for host in "ab" for core in range(2)]
-    assert sum(parts) == whole.ops().total_ps
-    assert [row.label for row in whole.hosts().cores] == ["a:0", "a:1", "b:0", "b:1"]
+    assert one.page(OVERVIEW).hosts == ("b:1",) and one.page(OVERVIEW).environment.host_count == 1
+    parts = [whole.of_core(f"{host}:{core}").page(OPS).total_ps for host in "ab" for core in range(2)]
+    assert sum(parts) == whole.page(OPS).total_ps
+    assert [row.label for row in whole.page(HOSTS).cores] == ["a:0", "a:1", "b:0", "b:1"]

@@ -17,6 +17,7 @@ from tpuprof.parsers.files.logdir import HostFile, Run, open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Line, Trace
 from tpuprof.parsers.session import run_facts as module
+from tpuprof.parsers.session.pages import FRAMEWORK_OPS, INPUT, MEMORY_PROFILE, OPS, OVERVIEW
 from tpuprof.parsers.session.run_facts import FIGURES, HOSTS_TRIED, RunFacts, nothing_known, run_facts
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import VERSIONS_NOT_TOLD
@@ -110,7 +111,7 @@ def test_versions_of_the_software(tmp_path: Path) -> None:
 
 def test_step_time_is_the_overview_s(tmp_path: Path) -> None:
     run = written(tmp_path, host0=training())
-    step_time = Session(run).overview().performance.step_time
+    step_time = Session(run).page(OVERVIEW).performance.step_time
     assert step_time is not None and step_time.median_ps == run_facts(run).step_time_ps
 
 
@@ -353,10 +354,11 @@ def test_old_run_folders_are_listed(tmp_path: Path, space: XSpace) -> None:
         "traces for a viewer": (1, "worker0.trace.json.gz"),
     }
     session = Session(run)
-    assert session.overview().environment.device_core_count == 1
+    assert session.page(OVERVIEW).environment.device_core_count == 1
     assert session.timeline().sections
-    for page in (session.ops, session.framework_ops, session.input_pipeline, session.memory_profile):
-        assert page() is not None
+    for key in (OPS, FRAMEWORK_OPS, INPUT, MEMORY_PROFILE):
+        page: object = session.page(key)
+        assert page is not None
 
 
 @pytest.mark.parametrize(
@@ -390,7 +392,7 @@ def test_the_demo() -> None:
     facts = check(run_facts(run))
     assert (facts.device_type, facts.core_count, facts.step_count) == ("TPU v5 Lite", 4, 20)
     assert facts.modules == ("jit_train_step", "jit_eval_step") and facts.simulated and facts.has_hlo
-    step_time = Session(run).overview().performance.step_time
+    step_time = Session(run).page(OVERVIEW).performance.step_time
     assert step_time is not None and facts.step_time_ps == pytest.approx(step_time.median_ps, rel=1e-3)
 
 
@@ -408,5 +410,5 @@ def test_real_profiles(shared: Path, name: str, device: str | None, cores: int, 
     run = open_logdir(str(shared / "profiles" / name)).runs[0]
     facts = check(run_facts(run))
     assert (facts.device_type, facts.core_count, facts.step_time_ps is not None) == (device, cores, steps_found)
-    step_time = Session(run).overview().performance.step_time
+    step_time = Session(run).page(OVERVIEW).performance.step_time
     assert step_time is None or facts.step_time_ps == pytest.approx(step_time.median_ps, rel=0.1)

@@ -12,6 +12,7 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace import trace as trace_module
 from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.session.pages import OP_PROFILE, OPS, OVERVIEW, ROOFLINE
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
@@ -26,12 +27,12 @@ def run_folder(tmp_path: Path, **hosts: bytes) -> Path:
 
 def test_hosts_are_merged_and_each_can_be_asked_for(tmp_path: Path) -> None:
     logdir = run_folder(tmp_path, host0=host_bytes(100), host1=host_bytes(200))
-    both = session_at(logdir).overview()
+    both = session_at(logdir).page(OVERVIEW)
     assert both.hosts == ("host0", "host1")
     assert (both.environment.host_count, both.environment.device_core_count) == (2, 2)
     assert [step.duration_ps for step in both.steps] == [200] * 4  # the slower host
     assert both.performance.device_idle_percent == pytest.approx(50.0, abs=20)
-    one = session_at(logdir).overview("host0")
+    one = session_at(logdir).page(OVERVIEW, "host0")
     assert [step.duration_ps for step in one.steps] == [100] * 4
     assert one.op_event_count * 2 == both.op_event_count
 
@@ -39,7 +40,7 @@ def test_hosts_are_merged_and_each_can_be_asked_for(tmp_path: Path) -> None:
 def test_a_broken_host_is_named_and_the_others_are_shown(tmp_path: Path) -> None:
     good = host_bytes(100)
     logdir = run_folder(tmp_path, host0=good, host1=b"\xff" * 300, host2=b"", host3=good[: len(good) * 2 // 3])
-    page = session_at(logdir).overview()
+    page = session_at(logdir).page(OVERVIEW)
     assert page.hosts == ("host0", "host3")
     text = "\n".join(page.warnings)
     assert "host1" in text and "left out" in text
@@ -49,14 +50,14 @@ def test_a_broken_host_is_named_and_the_others_are_shown(tmp_path: Path) -> None
 
 def test_a_run_without_any_readable_host_is_one_plain_error(tmp_path: Path) -> None:
     with pytest.raises(ProfileError) as caught:
-        session_at(run_folder(tmp_path, host0=b"\xff" * 300)).overview()
+        session_at(run_folder(tmp_path, host0=b"\xff" * 300)).page(OVERVIEW)
     assert caught.value.exit_code == EXIT_UNREADABLE
     assert "not a profile" in caught.value.sentence
 
 
 def test_an_unknown_host_is_an_error_that_lists_the_hosts(tmp_path: Path) -> None:
     with pytest.raises(ProfileError) as caught:
-        session_at(run_folder(tmp_path, host0=host_bytes(100))).overview("host7")
+        session_at(run_folder(tmp_path, host0=host_bytes(100))).page(OVERVIEW, "host7")
     assert caught.value.exit_code == EXIT_NOT_FOUND
     assert "host0" in caught.value.hint
 
@@ -65,7 +66,7 @@ def test_a_host_without_a_device_is_said_and_does_not_hide_the_others(tmp_path: 
     space = XSpace()
     PlaneBuilder(space, "/host:CPU").line("python")
     logdir = run_folder(tmp_path, coordinator=space.SerializeToString(), host0=host_bytes(100))
-    page = session_at(logdir).overview()
+    page = session_at(logdir).page(OVERVIEW)
     assert (page.environment.host_count, page.environment.task_count) == (2, 1)
     assert len(page.steps) == 4
     assert any("no device plane on coordinator" in warning for warning in page.warnings)
@@ -78,16 +79,16 @@ def test_progress_grows_to_the_whole_and_a_second_page_decodes_nothing(
     logdir = run_folder(tmp_path, host0=host_bytes(100, 50), host1=host_bytes(100, 50))
     seen: list[Progress] = []
     opened = Session(open_logdir(str(logdir)).find_run(None), on_progress=seen.append)
-    opened.overview()
+    opened.page(OVERVIEW)
     assert [p.host_index for p in seen] == sorted(p.host_index for p in seen)
     assert {p.host for p in seen} == {"host0", "host1"}
     assert seen[-1].bytes_done == seen[-1].bytes_total
     assert seen[-1].events_done == 100
     assert all(p.bytes_done <= p.bytes_total for p in seen)
     decoded = len(seen)
-    opened.overview()
+    opened.page(OVERVIEW)
     assert len(seen) == decoded
-    opened.ops()
+    opened.page(OPS)
     assert len(seen) == decoded
 
 
@@ -102,7 +103,7 @@ def test_cancelling_ends_the_work_between_chunks(tmp_path: Path, monkeypatch: py
         return calls > 5
 
     with pytest.raises(Cancelled):
-        Session(open_logdir(str(logdir)).find_run(None), is_cancelled=is_cancelled).overview()
+        Session(open_logdir(str(logdir)).find_run(None), is_cancelled=is_cancelled).page(OVERVIEW)
     assert calls == 6
 
 
@@ -124,20 +125,22 @@ def test_a_page_of_ops_alone_reads_the_ops_alone(tmp_path: Path) -> None:
     logdir = run_folder(tmp_path, host0=space.SerializeToString())
     seen: list[Progress] = []
     opened = Session(open_logdir(str(logdir)).find_run(None), seen.append)
-    ops = opened.ops()
+    ops = opened.page(OPS)
     assert seen[-1].events_done == 50
-    opened.op_profile()
+    opened.page(OP_PROFILE)
     assert seen[-1].events_done == 50
-    opened.overview()
+    opened.page(OVERVIEW)
     assert seen[-1].events_done == 250
-    assert opened.ops() is ops
+    assert opened.page(OPS) is ops
 
 
 def test_a_host_that_breaks_between_two_pages_is_in_neither_half_of_the_second(tmp_path: Path) -> None:
     logdir = run_folder(tmp_path, host0=host_bytes(100), host1=host_bytes(200))
     opened = session_at(logdir)
-    assert opened.ops().hosts == ("host0", "host1")
+    assert opened.page(OPS).hosts == ("host0", "host1")
     next(logdir.rglob("host1.xplane.pb")).write_bytes(b"\xff" * 300)
-    assert opened.roofline().program.total_ps.tolist() == session_at(logdir).roofline().program.total_ps.tolist()
-    assert opened.ops().hosts == ("host0",)
-    assert any("host1" in warning and "left out" in warning for warning in opened.ops().warnings)
+    assert (
+        opened.page(ROOFLINE).program.total_ps.tolist() == session_at(logdir).page(ROOFLINE).program.total_ps.tolist()
+    )
+    assert opened.page(OPS).hosts == ("host0",)
+    assert any("host1" in warning and "left out" in warning for warning in opened.page(OPS).warnings)

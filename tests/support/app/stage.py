@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from textual.pilot import Pilot
 from textual.strip import Strip
@@ -24,24 +24,41 @@ from tests.support.made.pages import training_overview
 from tests.support.made.timelines import launches, two_cores
 from tpuprof.parsers.base.errors import Cancelled, Problem
 from tpuprof.parsers.files.logdir import HostFile, Logdir, Run, open_logdir
-from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.progress import Progress
-from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
-from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.parsers.pages.collectives.page import collectives_page
-from tpuprof.parsers.pages.counters import CountersPage, counters_page
+from tpuprof.parsers.pages.counters import counters_page
 from tpuprof.parsers.pages.graph.programs import Programs
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.hosts.model import HostsPage
-from tpuprof.parsers.pages.input.model import InputPipelinePage
-from tpuprof.parsers.pages.memory import CompiledModules
-from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
-from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, op_profile_page
-from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
-from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage, no_sparse_cores
+from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
+from tpuprof.parsers.pages.ops.op_profile import op_profile_page
+from tpuprof.parsers.pages.ops.roofline import roofline_page
+from tpuprof.parsers.pages.ops.sparse_core import no_sparse_cores
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import Pages
+from tpuprof.parsers.session.pages import (
+    COLLECTIVES,
+    COUNTERS,
+    FRAMEWORK_OPS,
+    GRAPHS,
+    HAS_COUNTERS,
+    HAS_SPARSE_CORES,
+    HOSTS,
+    INPUT,
+    MEMORY,
+    MEMORY_PROFILE,
+    MODULE_RUNS,
+    MODULES,
+    OP_PROFILE,
+    OP_PROFILE_WITHOUT_IDLE,
+    OPS,
+    OVERVIEW,
+    ROOFLINE,
+    ROOFLINE_WITHOUT_INFEED,
+    SPARSE_CORE,
+    Page,
+    PageKey,
+    Pages,
+)
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.flows import Flows
@@ -82,52 +99,52 @@ def of_hosts(page: Overview, host: str | None) -> Overview:
     return replace(page, hosts=tuple(file.host for file in NEWEST.hosts) if host is None else (host,))
 
 
-class OpsSession:
-    """What the other tabs ask of a session: forty made-up ops, without HLO modules, and a made-up input page."""
+def _graphs(host: str | None) -> Programs:
+    return Programs(compiled_modules(), None)
 
-    def input_pipeline(self, host: str | None = None) -> InputPipelinePage:
-        """A page of a program that waits for input."""
-        return input_bound_page()
 
-    def ops(self, host: str | None = None) -> OpsPage:
-        """The ops."""
-        return big_page(40)
+def _two_hosts(host: str | None) -> HostsPage:
+    made = profiles({"host0": steady(900), "host1": steady(1000)})
+    return hosts_page(summaries(made))
 
-    def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
-        """The trees."""
-        return op_profile_page(self.ops(host), with_idle)
 
-    def framework_ops(self, host: str | None = None) -> FrameworkOpsPage:
-        """The framework ops, none on the host."""
-        return framework_ops_page(big_page(40), [])
+MADE: Mapping[PageKey[Any], Callable[[str | None], object]] = {
+    INPUT: lambda host: input_bound_page(),
+    OPS: lambda host: big_page(40),
+    OP_PROFILE: lambda host: op_profile_page(big_page(40)),
+    OP_PROFILE_WITHOUT_IDLE: lambda host: op_profile_page(big_page(40), with_idle=False),
+    FRAMEWORK_OPS: lambda host: framework_ops_page(big_page(40), []),
+    ROOFLINE: lambda host: roofline_page(big_page(40), []),
+    ROOFLINE_WITHOUT_INFEED: lambda host: roofline_page(big_page(40), [], with_infeed=False),
+    COLLECTIVES: lambda host: collectives_page([], (), (), "", has_steps=False),
+    COUNTERS: lambda host: counters_page([]),
+    HAS_COUNTERS: lambda host: False,
+    HAS_SPARSE_CORES: lambda host: False,
+    SPARSE_CORE: lambda host: no_sparse_cores(("host0",)),
+    MODULES: lambda host: (),
+    MEMORY: lambda host: compiled_modules(),
+    GRAPHS: _graphs,
+    MEMORY_PROFILE: lambda host: memory_over_time(),
+    MODULE_RUNS: lambda host: (),
+    HOSTS: _two_hosts,
+}
+"""Pages of forty made-up ops, of an input pipeline that is waited for, of the demo's compiled modules, and of two
+hosts, the second of which holds up the first."""
 
-    def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
-        """The roofline, without steps."""
-        return roofline_page(big_page(40), [], with_infeed)
 
-    def collectives(self, host: str | None = None) -> CollectivesPage:
-        """None."""
-        return collectives_page([], (), (), "", has_steps=False)
+class MadePages:
+    """A session of made-up pages.
 
-    def counters(self, host: str | None = None) -> CountersPage:
-        """None."""
-        return counters_page([])
+    Args:
+        made: pages beside those of `MADE`, or in their place; each is made for the host.
+    """
 
-    def has_counters(self, host: str | None = None) -> bool:
-        """None."""
-        return False
+    def __init__(self, made: Mapping[PageKey[Any], Callable[[str | None], object]]) -> None:
+        self.made = {**MADE, **made}
 
-    def has_sparse_cores(self, host: str | None = None) -> bool:
-        """None."""
-        return False
-
-    def sparse_core(self, host: str | None = None) -> SparseCorePage:
-        """No SparseCores."""
-        return no_sparse_cores(("host0",))
-
-    def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
-        """No modules."""
-        return ()
+    def page(self, key: PageKey[Page], host: str | None = None) -> Page:
+        """The page."""
+        return cast("Page", self.made[key](host))
 
     def timeline(self, host: str | None = None, *, on_part: OnPart | None = None) -> Timeline:
         """Two cores and a host thread."""
@@ -137,46 +154,26 @@ class OpsSession:
         """From the launch of each module to its run."""
         return launches(timeline)
 
-    def memory(self, host: str | None = None) -> CompiledModules:
-        """The demo's compiled modules."""
-        return compiled_modules()
 
-    def graphs(self, host: str | None = None) -> Programs:
-        """The same as graphs, without times."""
-        return Programs(self.memory(host), None)
-
-    def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
-        """One device, whose memory is in use in full once."""
-        return memory_over_time()
-
-    def module_runs(self, host: str | None = None) -> tuple[ModuleRuns, ...]:
-        """None."""
-        return ()
-
-    def hosts(self) -> HostsPage:
-        """Two hosts, the second of which holds up the first."""
-        made = profiles({"host0": steady(900), "host1": steady(1000)})
-        return hosts_page(summaries(made))
-
-
-class ReadyPages(OpsSession):
-    """A session that has its page at once.
+class ReadyPages(MadePages):
+    """A session that has its overview at once.
 
     Attributes:
         asked: the hosts that were asked for.
     """
 
     def __init__(self, page: Overview) -> None:
-        self.page = page
+        super().__init__({OVERVIEW: self.overview})
+        self.overview_page = page
         self.asked: list[str | None] = []
 
-    def overview(self, host: str | None = None) -> Overview:
+    def overview(self, host: str | None) -> Overview:
         """The page."""
         self.asked.append(host)
-        return of_hosts(self.page, host)
+        return of_hosts(self.overview_page, host)
 
 
-class ParkedPages(OpsSession):
+class ParkedPages(MadePages):
     """A session that decodes until it is let go or cancelled.
 
     Attributes:
@@ -186,6 +183,7 @@ class ParkedPages(OpsSession):
     """
 
     def __init__(self) -> None:
+        super().__init__({OVERVIEW: self.overview})
         self.started = threading.Event()
         self.let_go = threading.Event()
         self.was_cancelled = threading.Event()
@@ -197,7 +195,7 @@ class ParkedPages(OpsSession):
         self._on_progress, self._is_cancelled = on_progress, is_cancelled
         return self
 
-    def overview(self, host: str | None = None) -> Overview:
+    def overview(self, host: str | None) -> Overview:
         """Reports progress and waits."""
         self._on_progress(Progress("host0", 0, 2, 306_000_000, 612_000_000, 4_100_000))
         self.started.set()
@@ -212,8 +210,8 @@ class ParkedPages(OpsSession):
 def demo_session() -> Session:
     """The demo profile, read and its ops summed up once for all tests."""
     session = Session(open_logdir(demo_path()).find_run(None))
-    session.overview()
-    session.op_profile()
+    session.page(OVERVIEW)
+    session.page(OP_PROFILE)
     return session
 
 

@@ -7,24 +7,20 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.support.app.stage import LOGDIR, OpsSession, make_app, overview_tab, until
+from tests.support.app.stage import LOGDIR, MadePages, make_app, overview_tab, until
 from tests.support.made.many_hosts import straggling_page
 from tests.support.made.pages import training_overview
-from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import PartialPages
+from tpuprof.parsers.session.pages import HOSTS, OVERVIEW, PartialPages
 from tpuprof.tui.app.loader import LoadDone, Loader, LoadNews, PageReady, Request
 
 
-class Arriving(OpsSession):
+class Arriving(MadePages):
     """A session of three hosts: a page over the first, then, once it is let go, that over all."""
 
     def __init__(self) -> None:
+        super().__init__({OVERVIEW: lambda host: training_overview(), HOSTS: lambda host: straggling_page()})
         self.let_go = threading.Event()
-
-    def overview(self, host: str | None = None) -> Overview:
-        """The whole."""
-        return training_overview()
 
     def overview_as_read(self, host: str | None, on_partial: Callable[[Overview, int, int], None]) -> Overview:
         """As `Session.overview_as_read`."""
@@ -33,14 +29,10 @@ class Arriving(OpsSession):
         assert self.let_go.wait(20)
         return page
 
-    def hosts(self) -> HostsPage:
-        """A straggler."""
-        return straggling_page()
-
 
 def test_the_loader_posts_pages_over_the_first_hosts() -> None:
     pages, posted = Arriving(), list[LoadNews]()
-    assert isinstance(pages, PartialPages) and not isinstance(OpsSession(), PartialPages)
+    assert isinstance(pages, PartialPages) and not isinstance(MadePages({}), PartialPages)
     pages.let_go.set()
     loader = Loader(lambda _: LOGDIR, lambda *_: pages, posted.append)
     loader.work(loader.begin(Request("~/logs")))

@@ -17,7 +17,7 @@ from tests.support.app.stage import (
     ENVIRONMENT,
     LOGDIR,
     OLDER,
-    OpsSession,
+    MadePages,
     ParkedPages,
     ReadyPages,
     check_golden,
@@ -32,6 +32,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.loader import (
     LoadDone,
@@ -48,13 +49,14 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import detect
 
 
-class FailingPages(OpsSession):
+class FailingPages(MadePages):
     """A session that can't be read."""
 
     def __init__(self, error: Exception) -> None:
+        super().__init__({OVERVIEW: self.overview})
         self.error = error
 
-    def overview(self, host: str | None = None) -> Overview:
+    def overview(self, host: str | None) -> Overview:
         """Raises."""
         raise self.error
 
@@ -284,10 +286,11 @@ class Clock:
         return self.seconds
 
 
-class ManyChunks(OpsSession):
+class ManyChunks(MadePages):
     """A session that reports 1,000 chunks in ten seconds of its clock."""
 
     def __init__(self, clock: Clock) -> None:
+        super().__init__({OVERVIEW: self.overview})
         self.clock = clock
         self.on_progress: ProgressCallback = lambda _: None
 
@@ -296,7 +299,7 @@ class ManyChunks(OpsSession):
         self.on_progress = on_progress
         return self
 
-    def overview(self, host: str | None = None) -> Overview:
+    def overview(self, host: str | None) -> Overview:
         """Decodes."""
         for chunk in range(1000):
             self.clock.seconds += 0.01

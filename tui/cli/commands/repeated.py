@@ -12,6 +12,7 @@ from statistics import median
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.capture.model import CaptureResult
 from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.arguments.capture import Condition
 from tpuprof.tui.cli.common import note
@@ -98,7 +99,7 @@ def repeated(
 
 def step_time(run_path: str) -> float | None:
     """Median step time of a run in picoseconds; None where it has no steps."""
-    time_of_steps = Session(open_logdir(run_path).find_run(None)).overview().performance.step_time
+    time_of_steps = Session(open_logdir(run_path).find_run(None)).page(pages.OVERVIEW).performance.step_time
     return None if time_of_steps is None else float(time_of_steps.median_ps)
 
 

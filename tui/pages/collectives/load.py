@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.session import pages
+
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
@@ -12,15 +14,17 @@ if TYPE_CHECKING:
 
 def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
     """Tells the page."""
-    tell("collectives", session.collectives(host))
+    tell("collectives", session.page(pages.COLLECTIVES, host))
 
 
 def is_there(session: Pages, host: str | None) -> bool:
     """Whether TensorCores ran an op that moves data to other cores, or to other slices."""
-    ops = session.ops(host)
+    ops = session.page(pages.OPS, host)
     if ops.runs_on != "core":
         return False
     kinds = zip(ops.op_class, ops.table.category, strict=True)
     if any(name == "collective" and category != "partition-id" for name, category in kinds):
         return True
-    return any(ops.table.is_across_slices(row, lambda: session.modules(host)) for row in range(len(ops.table)))
+    return any(
+        ops.table.is_across_slices(row, lambda: session.page(pages.MODULES, host)) for row in range(len(ops.table))
+    )

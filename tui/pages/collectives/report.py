@@ -6,6 +6,7 @@ import numpy as np
 
 from tpuprof.parsers.pages.collectives.model import CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.rows import rows_by, single, why_unknown
+from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.collectives.drawing import report_lines, slice_table
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, Shown
 from tpuprof.tui.pages.collectives.figures import FIGURES, SLICES, STEPS, steps_of
@@ -75,7 +76,7 @@ def declare(page: CollectivesPage, asked: Asked) -> Declared:
 
 REPORT = declared(
     "collectives",
-    lambda asked: asked.session(asked.run).collectives(asked.host),
+    lambda asked: asked.session(asked.run).page(pages.COLLECTIVES, asked.host),
     declare,
     tables=(GROUPS, SINGLE, SLICES, STEPS),
     figures=FIGURES,

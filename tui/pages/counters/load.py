@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.session import pages
+
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
@@ -13,11 +15,11 @@ if TYPE_CHECKING:
 
 def is_there(session: Pages, host: str | None) -> bool:
     """Whether the devices have counters; it reads the names of their lines."""
-    return session.has_counters(host)
+    return session.page(pages.HAS_COUNTERS, host)
 
 
 def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
     """Tells the page."""
     for module in ("parsers.ops.filter", "tui.pages.counters.fields", "tui.pages.counters.drawing"):
         import_module(f"tpuprof.{module}")  # what the view needs is read here, and not on the screen's thread
-    tell("counters", session.counters(host))
+    tell("counters", session.page(pages.COUNTERS, host))

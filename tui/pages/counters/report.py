@@ -6,6 +6,7 @@ from typing import Any
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.counters import CountersPage
+from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.counters.drawing import text_lines
 from tpuprof.tui.pages.counters.fields import COUNTERS, FIGURES, KERNELS, UNITS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, Values, declared
@@ -44,7 +45,7 @@ def _or_null(section: Section[Any]) -> Block:
 
 REPORT = declared(
     "counters",
-    lambda asked: asked.session(asked.run).counters(asked.host),
+    lambda asked: asked.session(asked.run).page(pages.COUNTERS, asked.host),
     declare,
     tables=(UNITS, COUNTERS, KERNELS),
     figures=FIGURES,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.session import pages
+
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
@@ -14,4 +16,4 @@ if TYPE_CHECKING:
 def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
     """Tells the modules as graphs."""
     import_module("tpuprof.tui.pages.graph.screen")  # what the screen needs at once is read here
-    tell("graph", session.graphs(host))
+    tell("graph", session.page(pages.GRAPHS, host))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
+from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.hlo import HloSession
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -32,7 +33,9 @@ from tpuprof.tui.report.text import SIMULATED, heading, page_text
 def read(asked: Asked) -> GraphReport:
     """Finds the op and what is around it."""
     options, run = asked.options, asked.run
-    programs = HloSession(run).graphs() if asked.only_hlo else asked.session(run).graphs(asked.host)
+    programs = (
+        HloSession(run).page(pages.GRAPHS) if asked.only_hlo else asked.session(run).page(pages.GRAPHS, asked.host)
+    )
     found = programs.find(options.get("op"), None, options.get("module"))
     steps = options.get("around")
     steps = 1 if steps is None else steps

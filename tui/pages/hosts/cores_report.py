@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.model import HostsPage
+from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.hosts.drawing import cores as lines
 from tpuprof.tui.pages.hosts.fields import CORE_FIGURES, CORES, KEYS, of_cores
 from tpuprof.tui.report.csv import table_csv
@@ -51,7 +52,7 @@ def markdown(page: HostsPage, asked: Asked) -> str:
 
 
 REPORT = Report(
-    read=lambda asked: asked.session(asked.run).hosts(),
+    read=lambda asked: asked.session(asked.run).page(pages.HOSTS),
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(CORES,),
     csv_table=CORES,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.pages.hosts.model import HostsPage
+from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.hosts.drawing import hosts as lines
 from tpuprof.tui.pages.hosts.drawing import how_many
 from tpuprof.tui.pages.hosts.fields import BREAKDOWN, FIGURES, HOSTS, KEYS, LEFT_OUT, STEPS, steps_of
@@ -63,7 +64,7 @@ def markdown(page: HostsPage, asked: Asked) -> str:
 
 
 REPORT = Report(
-    read=lambda asked: asked.session(asked.run).hosts(),
+    read=lambda asked: asked.session(asked.run).page(pages.HOSTS),
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(HOSTS, LEFT_OUT, STEPS),
     csv_table=HOSTS,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.session import pages
+
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
@@ -12,4 +14,4 @@ if TYPE_CHECKING:
 
 def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
     """Tells the page."""
-    tell("page", session.input_pipeline(host))
+    tell("page", session.page(pages.INPUT, host))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof.parsers.pages.input.model import InputPipelinePage
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -71,7 +72,7 @@ def _figures(page: InputPipelinePage) -> list[tuple[str, str]]:
 
 REPORT = declared(
     "input",
-    lambda asked: asked.session(asked.run).input_pipeline(asked.host),
+    lambda asked: asked.session(asked.run).page(pages.INPUT, asked.host),
     declare,
     tables=(OPS, STAGES),
     figures=BEFORE_OPS,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.pages.memory.modules import MemoryPages
 
@@ -23,9 +24,9 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
     reported, and who holds memory by a device memory profile beside it.
     """
     import_module("tpuprof.tui.pages.memory.module_view")  # what the screen needs at once is read here
-    tell("modules", MemoryPages.of(session.memory(host)))
-    page = session.memory_profile(host)
-    tell("allocators", (page, session.module_runs(host)))
+    tell("modules", MemoryPages.of(session.page(pages.MEMORY, host)))
+    page = session.page(pages.MEMORY_PROFILE, host)
+    tell("allocators", (page, session.page(pages.MODULE_RUNS, host)))
     arrays = ArraysBeside.of(run.path)
     if arrays is not None:
         tell("arrays", arrays)

@@ -6,7 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.ops.ops import with_offloaded
-from tpuprof.parsers.session.counters import kernels_of
+from tpuprof.parsers.session import pages
+from tpuprof.parsers.session.makers.counters import kernels_of
 from tpuprof.tui.pages import views_there
 from tpuprof.tui.pages.ops.shelf import OpPages
 
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
 
 def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
     """Tells the HLO ops and which other pages are views; then the framework ops, which take the host threads' lines."""
-    profile = session.op_profile(host)
-    pages = OpPages(
+    profile = session.page(pages.OP_PROFILE, host)
+    op_pages = OpPages(
         profile=profile,
-        profile_without_idle=session.op_profile(host, with_idle=False),
-        roofline=session.roofline(host),
-        roofline_without_feeds=session.roofline(host, with_infeed=False),
-        modules=session.modules(host),
+        profile_without_idle=session.page(pages.OP_PROFILE_WITHOUT_IDLE, host),
+        roofline=session.page(pages.ROOFLINE, host),
+        roofline_without_feeds=session.page(pages.ROOFLINE_WITHOUT_INFEED, host),
+        modules=session.page(pages.MODULES, host),
         listed=with_offloaded(profile.ops),
-        calls=partial(kernels_of, run.files(host)) if session.has_counters(host) else None,
+        calls=partial(kernels_of, run.files(host)) if session.page(pages.HAS_COUNTERS, host) else None,
     )
-    tell("ops", pages)
+    tell("ops", op_pages)
     tell("views", views_there("op-profile", session, host))
-    tell("framework_ops", session.framework_ops(host))
+    tell("framework_ops", session.page(pages.FRAMEWORK_OPS, host))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.fields import FINDINGS
@@ -116,7 +117,7 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
 
 REPORT = declared(
     "findings",
-    lambda asked: asked.session(asked.run).overview(asked.host),
+    lambda asked: asked.session(asked.run).page(pages.OVERVIEW, asked.host),
     declare,
     tables=(FINDINGS,),
     figures=FIGURES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.pages import PartialPages
 
 if TYPE_CHECKING:
@@ -22,5 +23,5 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
 
         page = session.overview_as_read(host, on_partial)
     else:
-        page = session.overview(host)
+        page = session.page(pages.OVERVIEW, host)
     tell("page", page)

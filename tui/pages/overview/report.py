@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.model import Environment, Overview
+from tpuprof.parsers.session import pages
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.format import count, duration
 from tpuprof.tui.draw.pen import Pen
@@ -89,7 +90,7 @@ def _findings(findings: Sequence[Finding]) -> list[str]:
 
 REPORT = declared(
     "overview",
-    lambda asked: asked.session(asked.run).overview(asked.host),
+    lambda asked: asked.session(asked.run).page(pages.OVERVIEW, asked.host),
     declare,
     tables=(TOP_OPS,),
     figures=FIGURES,

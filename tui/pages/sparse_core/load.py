@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.session import pages
+
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
@@ -12,9 +14,9 @@ if TYPE_CHECKING:
 
 def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
     """Tells the page."""
-    tell("sparse-core", session.sparse_core(host))
+    tell("sparse-core", session.page(pages.SPARSE_CORE, host))
 
 
 def is_there(session: Pages, host: str | None) -> bool:
     """Whether the run has SparseCores."""
-    return session.has_sparse_cores(host)
+    return session.page(pages.HAS_SPARSE_CORES, host)

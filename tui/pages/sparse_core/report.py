@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.sparse_core.drawing import report_lines
@@ -41,7 +42,7 @@ def declare(page: SparseCorePage, asked: Asked) -> Declared:
 
 REPORT = declared(
     "sparse-core",
-    lambda asked: asked.session(asked.run).sparse_core(asked.host),
+    lambda asked: asked.session(asked.run).page(pages.SPARSE_CORE, asked.host),
     declare,
     tables=(STEPS, CORES, WAITS, OPS),
     figures=FIGURES,

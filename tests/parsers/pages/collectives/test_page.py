@@ -13,6 +13,7 @@ from tests.support.made import many_hosts
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.pages.collectives.model import CUT, GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import BYS, rows_by, single, why_unknown
+from tpuprof.parsers.session.pages import COLLECTIVES, SUMMARIES
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
@@ -22,7 +23,7 @@ US = slices.US
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> CollectivesPage:
     """Two slices."""
-    return session_at(slices.write_run(tmp_path_factory.mktemp("slices"))).collectives()
+    return session_at(slices.write_run(tmp_path_factory.mktemp("slices"))).page(COLLECTIVES)
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +99,10 @@ def test_the_mean_of_the_steps_is_that_of_all(page: CollectivesPage) -> None:
 
 
 def test_exposed_is_what_the_findings_call_time_in_collectives(demo: Session) -> None:
-    grid = demo.summaries()[0].steps
+    grid = demo.page(SUMMARIES)[0].steps
     assert grid is not None
     expected = grid.class_ps[:, :, OP_CLASSES.index("collective")].mean()
-    page = demo.collectives()
+    page = demo.page(COLLECTIVES)
     assert page.exposed_ps == pytest.approx(expected, rel=1e-12)
     assert rows_by(page, "all").exposed_ps.sum() == pytest.approx(expected, rel=1e-12)
     parts = page.hidden_ps, page.exposed_ps, page.beside_ps
@@ -110,7 +111,7 @@ def test_exposed_is_what_the_findings_call_time_in_collectives(demo: Session) ->
 
 def test_the_last_core_may_be_on_another_host(tmp_path: Path) -> None:
     made = many_hosts.profiles({"host0": [1000] * 4, "host1": [1300] * 4})
-    page = session_at(many_hosts.write_run(tmp_path, made)).collectives()
+    page = session_at(many_hosts.write_run(tmp_path, made)).page(COLLECTIVES)
     rows = rows_by(page, "all")
     assert rows.waiting_ps.tolist() == [2 * 300 * many_hosts.US / 4]
     assert rows.late_steps.tolist() == [4]
@@ -120,10 +121,10 @@ def test_the_last_core_may_be_on_another_host(tmp_path: Path) -> None:
 
 def test_one_host_of_several_and_one_core(tmp_path: Path, page: CollectivesPage) -> None:
     session = session_at(slices.write_run(tmp_path))
-    one = session.collectives("slice0-host0")
+    one = session.page(COLLECTIVES, "slice0-host0")
     assert one.cores == ("slice0-host0:0", "slice0-host0:1")
     assert [each.name for each in one.collectives] == [each.name for each in page.collectives]
-    core = session.of_core("slice0-host1:1").collectives()
+    core = session.of_core("slice0-host1:1").page(COLLECTIVES)
     assert core.cores == ("slice0-host1:1",)
     assert rows_by(core, "all").waiting_ps.sum() == 0
     assert rows_by(core, "all").late == (None,) * 5
@@ -135,7 +136,7 @@ def test_without_steps_the_whole_time_counts(tmp_path: Path) -> None:
         for line in [line for line in plane.lines if line.name in (b"Steps", b"XLA Modules")]:
             plane.lines.remove(line)
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    page = session_at(tmp_path / "host0.xplane.pb").collectives()
+    page = session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES)
     assert not page.has_steps
     assert page.log_line.endswith("% of the time")
     assert rows_by(page, "all").exposed_ps.sum() == pytest.approx(page.exposed_ps)
@@ -150,7 +151,7 @@ def test_a_lost_half_is_left_out_and_said(tmp_path: Path) -> None:
                 first = next(event for event in line.events if event.metadata_id in dones)
                 line.events.remove(first)
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    page = session_at(tmp_path / "host0.xplane.pb").collectives()
+    page = session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES)
     assert "2 halves of asynchronous collectives left out: the other is lost" in page.notes
     counts = dict(zip(rows_by(page, "all").kind, rows_by(page, "all").count.tolist(), strict=True))
     assert counts["reduce-scatter"] == 1
@@ -164,14 +165,14 @@ def test_why_there_are_none(tmp_path: Path) -> None:
             del line.events[:]
             line.events.extend(kept)
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    page = session_at(tmp_path / "host0.xplane.pb").collectives()
+    page = session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES)
     assert page.why_none == NO_COLLECTIVE
     assert page.exposed_ps is None and page.hidden_share is None and page.waiting_ps is None
     assert page.statement == f"No collectives: {NO_COLLECTIVE}."
     assert page.log_line == f"no collectives: {NO_COLLECTIVE}"
     assert GPUS not in page.statement
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString()[:-9])
-    assert session_at(tmp_path / "host0.xplane.pb").collectives().why_none == NO_COLLECTIVE + CUT
+    assert session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES).why_none == NO_COLLECTIVE + CUT
 
 
 def _is_collective(name: bytes) -> bool:

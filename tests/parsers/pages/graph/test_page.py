@@ -20,6 +20,7 @@ from tpuprof.parsers.pages.graph.model import INSIDE, NO_PROFILE, Neighbourhood
 from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood, operand, user
 from tpuprof.parsers.pages.graph.programs import Programs
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+from tpuprof.parsers.session.pages import GRAPHS
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.draw.pen import Pen
@@ -37,7 +38,7 @@ def around_op(name: str) -> Neighbourhood:
 
 @pytest.fixture(scope="module")
 def demo() -> Programs:
-    return Session(open_logdir(demo_path()).find_run(None)).graphs()
+    return Session(open_logdir(demo_path()).find_run(None)).page(GRAPHS)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage, Split, no_sparse_cores, sparse_core_page
+from tpuprof.parsers.session.pages import HAS_SPARSE_CORES, OVERVIEW, SPARSE_CORE
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps import sparse_beside
 from tpuprof.tui.demo import demo_path
@@ -122,12 +123,12 @@ def test_the_session_takes_the_steps_of_the_overview(tmp_path: Path) -> None:
     host = XSpace()
     PlaneBuilder(host, "/host:CPU")
     session = session_of(tmp_path, [sparse_profile((BOUND,), chips=2), host])
-    page, overview = session.sparse_core(), session.overview()
-    assert session.has_sparse_cores() and page.step_source == "steps" and page.verdict == "bottleneck"
+    page, overview = session.page(SPARSE_CORE), session.page(OVERVIEW)
+    assert session.page(HAS_SPARSE_CORES) and page.step_source == "steps" and page.verdict == "bottleneck"
     assert [step.name for step in page.steps] == [step.name for step in overview.steps]
     assert page.hosts == ("host0", "host1") and page.warnings == overview.warnings
-    assert not session.has_sparse_cores("host1") and session.sparse_core("host1").verdict is None
-    one = session.of_core("0", "host0").sparse_core()
+    assert not session.page(HAS_SPARSE_CORES, "host1") and session.page(SPARSE_CORE, "host1").verdict is None
+    one = session.of_core("0", "host0").page(SPARSE_CORE)
     assert [core.name for core in one.sparse_cores] == ["host0:0 SparseCore 0"]
 
 
@@ -137,7 +138,7 @@ def test_two_slices_with_sparse_cores(tmp_path: Path) -> None:
         space = host_space(host)
         add_beside_all(space, (HEALTHY, UNUSED))
         (tmp_path / f"{host}.xplane.pb").write_bytes(space.SerializeToString())
-    page = session_at(tmp_path).sparse_core()
+    page = session_at(tmp_path).page(SPARSE_CORE)
     assert page.hosts == HOSTS and (page.cores, len(page.sparse_cores)) == (8, 16)
     assert page.verdict == "not_bottleneck" and page.waits == () and len(page.steps) == STEPS
     assert page.statement.endswith("8 of 16 SparseCores ran no op.")
@@ -147,14 +148,14 @@ def test_two_slices_with_sparse_cores(tmp_path: Path) -> None:
 def test_a_file_cut_before_its_sparse_cores_says_so(tmp_path: Path) -> None:
     content = sparse_profile().SerializeToString()
     (tmp_path / "host0.xplane.pb").write_bytes(content[: len(content) // 3])
-    page = session_at(tmp_path).sparse_core()
+    page = session_at(tmp_path).page(SPARSE_CORE)
     assert page.verdict is None and "is cut off after" in " ".join(page.warnings)
     assert page.statement == "What could be read of this profile has no SparseCores."
 
 
 def test_a_profile_without_sparse_cores_is_only_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(open_logdir(demo_path()).find_run(None))
-    monkeypatch.setattr(session, "_summarised", None)
+    monkeypatch.setattr(session, "reduced", None)
     monkeypatch.setattr(sparse_beside, "sparse_host", None)
-    page = session.sparse_core()
+    page = session.page(SPARSE_CORE)
     assert page.verdict is None and page.statement == no_sparse_cores(()).statement and page.unknown

@@ -14,6 +14,7 @@ from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.pages import INPUT, OVERVIEW
 from tpuprof.parsers.steps.generic.moments import GenericStep, GenericSummary
 from tpuprof.parsers.steps.model import GenericBreakdown
 
@@ -22,7 +23,7 @@ MS = 1_000_000_000
 
 def opened(path: Path) -> tuple[Overview, InputPipelinePage]:
     session = session_at(path)
-    return session.overview(), session.input_pipeline()
+    return session.page(OVERVIEW), session.page(INPUT)
 
 
 @pytest.mark.shared

@@ -21,6 +21,7 @@ from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.memory.model import HBM
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Change, Diff
+from tpuprof.parsers.session.pages import MEMORY, OVERVIEW, SUMMARIES
 
 JITTER = (0, 3, -2, 1, -1, 2, -3, 0, 1, -1)
 """Microseconds around a step's time."""
@@ -206,21 +207,21 @@ def test_the_demo_against_itself_in_other_lengths(tmp_path: Path) -> None:
     assert {item.matched_by for item in diff.ops} == {"name"}
     (module,) = diff.modules
     assert module.name == "jit_train_step" and module.peak.mark == "same" and module.problem == ""
-    assert module.peak.before == before.memory().peaks(before.memory().find("jit_train_step")).peaks[0]
+    assert module.peak.before == before.page(MEMORY).peaks(before.page(MEMORY).find("jit_train_step")).peaks[0]
     # op by op in each step gives what the overview's steps have by class
-    (summary,) = before.summaries(None)
+    (summary,) = before.page(SUMMARIES)
     assert summary.steps is not None
     for item in diff.classes:
         by_class = summary.steps.class_ps[:, list(diff.before.typical), OP_CLASSES.index(item.op_class)]
         assert item.time.before == pytest.approx(float(by_class.mean()), abs=1.0)
     # what is in the steps is what the overview says of the whole capture, here but for its margins
     idle = next(item.time for item in diff.classes if item.name == "idle")
-    overview = {share.op_class: share.time_ps for share in before.overview().shares}
+    overview = {share.op_class: share.time_ps for share in before.page(OVERVIEW).shares}
     compute = next(item.time for item in diff.classes if item.name == "compute")
     assert compute.before == pytest.approx(overview["compute"] / 12, rel=1e-3)
     assert idle.before is not None and 0 <= idle.before < 0.02 * (diff.total.before or 0.0)
     figures = {figure.key: figure.change.before for figure in diff.figures}
-    assert figures["flops_utilization_percent"] == before.overview().performance.flops_utilization_percent
+    assert figures["flops_utilization_percent"] == before.page(OVERVIEW).performance.flops_utilization_percent
 
 
 def test_memory_of_the_main_programs(tmp_path: Path) -> None:
@@ -228,7 +229,7 @@ def test_memory_of_the_main_programs(tmp_path: Path) -> None:
     protos = [Module(name).proto_bytes for name in ("jit_train_step", "jit_eval_step")]
     pair = [replace(BASE, hlo=proto) for proto in protos]
     (module,) = diff_of(tmp_path, *pair).modules
-    pages = [session(str(tmp_path / name)).memory() for name in ("run_a", "run_b")]
+    pages = [session(str(tmp_path / name)).page(MEMORY) for name in ("run_a", "run_b")]
     spaces = [page.space(page.find("jit_step"), HBM) for page in pages]
     for change, attribute in (
         (module.peak, "peak_bytes"),

@@ -14,6 +14,7 @@ from tests.support.app.stage import check_cells, check_golden, frame, make_demo_
 from tests.support.build import session_at
 from tests.support.composed import slices
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
+from tpuprof.parsers.session.pages import COLLECTIVES
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
@@ -35,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(run: Path) -> CollectivesPage:
-    return session_at(run).collectives()
+    return session_at(run).page(COLLECTIVES)
 
 
 def play(app: TpuprofApp, scene: Callable[[TpuprofApp, Pilot[None]], Awaitable[None]], width: int, height: int) -> None:
@@ -236,7 +237,7 @@ def test_without_steps_it_speaks_of_none(tmp_path: Path) -> None:
         for line in [line for line in plane.lines if line.name in (b"Steps", b"XLA Modules")]:
             plane.lines.remove(line)
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    view = CollectivesView(session_at(tmp_path / "host0.xplane.pb").collectives())
+    view = CollectivesView(session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES))
     view.move(1, 0)  # there is no step to go to
     text = "\n".join(map(plain, view.card(Pen(80, BLOCK))))
     assert " in all: hidden" in text and "a step" not in text and " profile " in text
@@ -257,6 +258,6 @@ def test_moving_makes_no_rows_anew(page: CollectivesPage, monkeypatch: pytest.Mo
 def test_steps_without_figures_are_no_zeros(tmp_path: Path) -> None:
     space = slices.host_space("host0")
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    one = session_at(tmp_path / "host0.xplane.pb").collectives()
+    one = session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES)
     assert np.isfinite(one.step_ps).all() and one.waiting_ps == 0
-    assert session_at(demo_path()).collectives().log_line == "hidden 77.8 %, exposed 14.4 % of the step"
+    assert session_at(demo_path()).page(COLLECTIVES).log_line == "hidden 77.8 %, exposed 14.4 % of the step"

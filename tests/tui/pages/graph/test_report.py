@@ -25,6 +25,7 @@ from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
 from tpuprof.parsers.pages.graph.programs import Programs
+from tpuprof.parsers.session.pages import GRAPHS
 from tpuprof.tui.pages.graph.export import dot, made
 from tpuprof.tui.pages.graph.fields import GraphReport
 from tpuprof.tui.pages.graph.report import REPORT
@@ -38,7 +39,7 @@ EVIL = '\x1b]0;owned\x07\u202eevil|`<b>*"\\'
 
 @cache
 def demo() -> Programs:
-    return demo_session().graphs()
+    return demo_session().page(GRAPHS)
 
 
 def report_of(name: str | None, programs: Programs | None = None, steps: int = 1) -> GraphReport:

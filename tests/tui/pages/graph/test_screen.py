@@ -30,6 +30,7 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.pages.graph.programs import Programs
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+from tpuprof.parsers.session.pages import GRAPHS
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.loader import find_hlo, open_hlo_session
 from tpuprof.tui.app.options import AppOptions
@@ -51,7 +52,7 @@ ENVIRONS = {
 
 @cache
 def demo() -> Programs:
-    return demo_session().graphs()
+    return demo_session().page(GRAPHS)
 
 
 class Scene:

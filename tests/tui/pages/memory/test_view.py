@@ -31,6 +31,7 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+from tpuprof.parsers.session.pages import MEMORY, MEMORY_PROFILE
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.loader import find_hlo, open_hlo_session
@@ -350,20 +351,19 @@ def test_the_mouse_points_at_rows_and_points() -> None:
     scene(act)
 
 
-class NoModules(ReadyPages):
+def no_modules() -> ReadyPages:
     """A session whose profile holds no HLO."""
+    made = ReadyPages(training_overview())
+    source = ModuleSource("host0", HloModules({}, {}), ((1, "jit_f"),), "TPU v5e", "TPU")
+    made.made[MEMORY] = lambda host: CompiledModules([source])
+    return made
 
-    def memory(self, host: str | None = None) -> CompiledModules:
-        """None."""
-        return CompiledModules([ModuleSource("host0", HloModules({}, {}), ((1, "jit_f"),), "TPU v5e", "TPU")])
 
-
-class Nothing(NoModules):
+def nothing() -> ReadyPages:
     """A session without allocators either."""
-
-    def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
-        """None."""
-        return MemoryProfilePage(("host0",), (), "This profile has no allocator events.")
+    made = no_modules()
+    made.made[MEMORY_PROFILE] = lambda host: MemoryProfilePage(("host0",), (), "This profile has no allocator events.")
+    return made
 
 
 def test_without_hlo_the_allocators_are_shown() -> None:
@@ -373,7 +373,7 @@ def test_without_hlo_the_allocators_are_shown() -> None:
         assert "holds no compiled HLO" in frame(app)
         check_golden("memory-no-hlo-80x24", frame(app))
 
-    scene(act, pages=NoModules(training_overview()))
+    scene(act, pages=no_modules())
 
 
 def test_with_neither_the_page_says_why() -> None:
@@ -384,7 +384,7 @@ def test_with_neither_the_page_says_why() -> None:
         await press(pilot, (*"jkhlGgpm", "enter"))
         check_cells(app)
 
-    scene(act, pages=Nothing(training_overview()))
+    scene(act, pages=nothing())
 
 
 def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:

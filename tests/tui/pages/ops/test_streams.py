@@ -15,10 +15,11 @@ from tests.support.gpus import cpu_profile, gpu_profile, session_of
 from tests.support.reports import printed
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.ops.kernels import kernels_page
+from tpuprof.parsers.session.pages import FRAMEWORK_OPS, OPS
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.ops.fields.framework_ops import FrameworkOps
-from tpuprof.tui.pages.ops.report.framework_ops import REPORT as FRAMEWORK_OPS
+from tpuprof.tui.pages.ops.report.framework_ops import REPORT as FRAMEWORK_OPS_REPORT
 from tpuprof.tui.pages.ops.report.kernels import REPORT as KERNELS
 from tpuprof.tui.pages.ops.switcher import HLO
 from tpuprof.tui.pages.ops.table_views import KernelView
@@ -119,7 +120,7 @@ def test_views_of_a_device_without_kernels_are_four(tmp_path: Path) -> None:
 
 def test_the_report_has_what_the_launches_tell(tmp_path: Path) -> None:
     session = session_of(gpu_profile(), tmp_path)
-    content = kernels_page(session.ops())
+    content = kernels_page(session.page(OPS))
     page = json.loads(printed(KERNELS, content, session.run, "json"))
     assert (page["device"]["type"], page["device"]["cores"], page["kernel_count"]) == ("Nvidia GPU (Ampere)", 2, 4)
     assert page["device"]["peak_hbm_gigabytes_per_second"] == 2039.0
@@ -139,8 +140,8 @@ def test_the_report_has_what_the_launches_tell(tmp_path: Path) -> None:
 
 def test_a_profile_without_gpus_says_why_it_has_no_kernels(tmp_path: Path) -> None:
     session = session_of(cpu_profile(2, INSIDE, ON_CPU), tmp_path)
-    page = json.loads(printed(KERNELS, kernels_page(session.ops()), session.run, "json"))
+    page = json.loads(printed(KERNELS, kernels_page(session.page(OPS)), session.run, "json"))
     assert page["kernels"] == [] and "no GPU is in this profile" in page["unknown"]["kernel_time_ps"]
-    source = FrameworkOps(session.framework_ops(), session.ops())
-    ops = json.loads(printed(FRAMEWORK_OPS, source, session.run, "json"))
+    source = FrameworkOps(session.page(FRAMEWORK_OPS), session.page(OPS))
+    ops = json.loads(printed(FRAMEWORK_OPS_REPORT, source, session.run, "json"))
     assert {op["side"] for op in ops["ops"]} == {"host"}

@@ -13,6 +13,7 @@ from tpuprof.parsers.base.urls import shown
 from tpuprof.parsers.files.folder_search import files_beside
 from tpuprof.parsers.files.logdir import Run, local_path, open_logdir
 from tpuprof.parsers.files.recognise import may_be_hlo
+from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.live_arrays import leads_to_arrays
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor.parts import Part, Row
@@ -120,7 +121,7 @@ def _modules(path: str) -> list[Row] | None:
         found = open_hlo(path)
     except (ImportError, ProfileError):
         return None
-    page = HloSession(found.find_run()).memory().page()
+    page = HloSession(found.find_run()).page(pages.MEMORY).page()
     readable = sum(module.problem is None for module in page.modules)
     holds = f"an XLA dump: {counted(len(page.modules), 'compiled module')}, {readable:,} with its buffers"
     rows = [Row("holds", holds)]

@@ -10,6 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SPACE_NAMES, MemoryPage, SpaceMemory, space_name
 from tpuprof.parsers.pages.memory import CompiledModules, first_space
+from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.hlo import HloSession, unreadable_modules
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean
@@ -98,7 +99,9 @@ def read(asked: Asked) -> ModuleMemory:
     """Reads the modules of a profile, or of HLO files."""
     options, run = asked.options, asked.run
     of_files = HloSession(run, options.get("device")) if asked.only_hlo else None
-    compiled = of_files.memory() if of_files is not None else asked.session(run).memory(asked.host)
+    compiled = (
+        of_files.page(pages.MEMORY) if of_files is not None else asked.session(run).page(pages.MEMORY, asked.host)
+    )
     page = compiled.page()
     if asked.only_hlo and page.first is None:
         raise unreadable_modules(page)

@@ -14,6 +14,7 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -51,7 +52,7 @@ class MemoryOverTime:
 def read(asked: Asked) -> MemoryOverTime:
     """Reads the page."""
     session = asked.session(asked.run)
-    return MemoryOverTime(session.memory_profile(asked.host), session.module_runs(asked.host))
+    return MemoryOverTime(session.page(pages.MEMORY_PROFILE, asked.host), session.page(pages.MODULE_RUNS, asked.host))
 
 
 def declare(content: MemoryOverTime, asked: Asked) -> Declared:

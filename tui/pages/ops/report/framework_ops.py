@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
 from tpuprof.parsers.pages.ops.framework_types import framework_types
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -49,7 +50,7 @@ COUNTS: tuple[Figure[FrameworkOpsPage], ...] = (
 def read(asked: Asked) -> FrameworkOps:
     """Reads the page, and the HLO ops that it is made of."""
     session = asked.session(asked.run)
-    return FrameworkOps(session.framework_ops(asked.host), session.ops(asked.host))
+    return FrameworkOps(session.page(pages.FRAMEWORK_OPS, asked.host), session.page(pages.OPS, asked.host))
 
 
 def declare(source: FrameworkOps, asked: Asked) -> Declared:

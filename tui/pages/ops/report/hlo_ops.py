@@ -7,6 +7,7 @@ op pages. `flops` and bytes are over all occurrences, `average_time_ps` is the t
 from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
@@ -42,7 +43,7 @@ def declare(page: OpsPage, asked: Asked) -> Declared:
 
 REPORT = declared(
     "ops",
-    lambda asked: with_offloaded(asked.session(asked.run).ops(asked.host)),
+    lambda asked: with_offloaded(asked.session(asked.run).page(pages.OPS, asked.host)),
     declare,
     tables=(HLO_OPS,),
     figures=FIGURES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.kernels import KernelsPage, kernels_page
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -47,7 +48,7 @@ def _text(page: KernelsPage, most: int, pen: Pen) -> list[Line]:
 
 REPORT = declared(
     "kernels",
-    lambda asked: kernels_page(asked.session(asked.run).ops(asked.host)),
+    lambda asked: kernels_page(asked.session(asked.run).page(pages.OPS, asked.host)),
     declare,
     tables=(KERNELS,),
     figures=(*DEVICE, SIMULATED, *OWN),

@@ -20,6 +20,7 @@ import numpy as np
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import count, share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -76,7 +77,7 @@ class OpProfile:
 def read(asked: Asked) -> OpProfile:
     """Reads the page."""
     session = asked.session(asked.run)
-    page, modules = session.op_profile(asked.host), session.modules(asked.host)
+    page, modules = session.page(pages.OP_PROFILE, asked.host), session.page(pages.MODULES, asked.host)
     return OpProfile(page, lambda row: fused(page.ops, modules, row))
 
 

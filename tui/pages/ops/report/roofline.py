@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
@@ -37,7 +38,7 @@ OP_COUNT: Figure[RooflinePage] = Figure(
 
 def read(asked: Asked) -> RooflinePage:
     """Reads the page."""
-    return asked.session(asked.run).roofline(asked.host)
+    return asked.session(asked.run).page(pages.ROOFLINE, asked.host)
 
 
 def json(page: RooflinePage, asked: Asked) -> str:

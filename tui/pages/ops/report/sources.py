@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.sources import SourcesPage, sources_page
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
@@ -43,7 +44,7 @@ def declare(page: SourcesPage, asked: Asked) -> Declared:
 
 REPORT = declared(
     "sources",
-    lambda asked: sources_page(asked.session(asked.run).ops(asked.host)),
+    lambda asked: sources_page(asked.session(asked.run).page(pages.OPS, asked.host)),
     declare,
     tables=(SOURCES,),
     figures=(*OF_OPS, *OWN),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tpuprof.parsers.pages.inference import InferencePage
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import count, significant
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -51,7 +52,7 @@ def declare(page: InferencePage, asked: Asked) -> Declared:
 
 REPORT = declared(
     "inference",
-    lambda asked: asked.session(asked.run).inference(asked.host),
+    lambda asked: asked.session(asked.run).page(pages.INFERENCE, asked.host),
     declare,
     tables=(LATENCIES, ROWS, MODULES),
     figures=(*BEFORE_ROWS, NOTE),

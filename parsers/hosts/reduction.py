@@ -1,0 +1,92 @@
+"""What is taken from each host's file: declared once, and read in this process, in several, or on a Dask cluster.
+
+A page that reads hosts declares a `Reduction`. `parsers.hosts.reader` runs any of them, and keeps what it gives in the
+user's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from typing import Any, Generic, TypeVar
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.places import HostFile
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
+from tpuprof.parsers.hosts.progress import Watch
+from tpuprof.parsers.ops.device import open_host
+
+Given = TypeVar("Given")
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduction(Generic[Given, Part]):
+    """How one host's file becomes a small summary. Reductions of several hosts do not know of each other.
+
+    Attributes:
+        name: what the summaries are called in the cache; no two reductions have the same.
+        kind: the class of the summaries: a frozen dataclass of what `parsers.hosts.codec` can keep.
+        needed_bytes: how many bytes `reduce` decodes, for the progress.
+        reduce: makes the summary of an open file. It receives the file, what it is given besides, a function to call
+            after each decoded chunk, and how many threads it may use. Other processes import it by its name.
+        tables: attributes of the summaries that are tables of ops. All hosts of a program have the same metadata
+            there, which is kept once.
+        includes: another reduction, whose summaries these are as well.
+    """
+
+    name: str
+    kind: type[Part]
+    needed_bytes: Callable[[Trace], int]
+    reduce: Callable[[Trace, HostFile, Given, ChunkDone, int], Part]
+    tables: tuple[str, ...] = ()
+    includes: Reduction[Any, Any] | None = None
+
+
+def reduce_host(reduction: Reduction[Given, Part], file: HostFile, given: Given, watch: Watch, threads: int) -> Part:
+    """Reads one host's file, or one core of it; workers call this.
+
+    Raises:
+        ProfileError: as `open_host`, or the file can't be read to its end.
+        Cancelled: `watch` said so.
+    """
+    with closing(open_host(file.path, file.host, file.core)) as trace:
+        watch.opened(reduction.needed_bytes(trace))
+        return reduction.reduce(trace, file, given, watch.chunk, threads)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduced(Generic[Part]):
+    """What a reduction made of some hosts.
+
+    Attributes:
+        read: the hosts that could be read, in their order, with their summaries.
+        failed: the others, and why.
+    """
+
+    read: tuple[tuple[HostFile, Part], ...]
+    failed: tuple[tuple[HostFile, ProfileError], ...]
+
+    def __iter__(self) -> Iterator[tuple[HostFile, Part]]:
+        return iter(self.read)
+
+    @property
+    def files(self) -> list[HostFile]:
+        """The hosts that could be read."""
+        return [file for file, _ in self.read]
+
+    @property
+    def summaries(self) -> list[Part]:
+        """Their summaries."""
+        return [part for _, part in self.read]
+
+    @property
+    def left_out(self) -> list[str]:
+        """A sentence for each host that can't be read."""
+        return left_out(error for _, error in self.failed)
+
+
+def left_out(failures: Iterable[ProfileError]) -> list[str]:
+    """A sentence for each host that can't be read."""
+    return [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]

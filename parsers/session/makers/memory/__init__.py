@@ -1,0 +1,1 @@
+"""How the pages of memory and of graphs are made."""

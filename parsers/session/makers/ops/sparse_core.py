@@ -1,0 +1,73 @@
+"""How the page of SparseCores is made: only hosts that have them are decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
+from tpuprof.parsers.hosts.reduction import Reduced, Reduction, left_out
+from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage, no_sparse_cores, sparse_core_page
+from tpuprof.parsers.session.files import each_host, opened
+from tpuprof.parsers.session.makers.summaries import read
+from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.steps.sparse_beside import (
+    SparseHost,
+    Steps,
+    has_sparse_cores,
+    needed_bytes,
+    sparse_host,
+    steps_of,
+)
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.places import HostFile
+    from tpuprof.parsers.hosts.progress import Meter
+    from tpuprof.parsers.hosts.summary import HostSummary
+    from tpuprof.parsers.session.session import Session
+
+
+def _reduce(trace: Trace, file: HostFile, steps: Steps | None, on_chunk: ChunkDone, threads: int) -> SparseHost:
+    return sparse_host(trace, file.host, steps, on_chunk)
+
+
+SPARSE_CORES_OF_HOST = Reduction("sparse_core", SparseHost, needed_bytes, _reduce, tables=("ops",))
+"""What a host's SparseCores did; it is given the steps of its TensorCores, as `sparse_host` is."""
+
+
+def sparse_core(session: Session, host: str | None) -> SparseCorePage:
+    """What SparseCores do beside the TensorCores."""
+    files = session.run.files(host)
+    damages: list[str] = []
+
+    def look(file: HostFile, meter: Meter) -> tuple[HostFile, bool]:
+        with closing(opened(file)) as trace:
+            if has := has_sparse_cores(trace):
+                return file, has
+            damages.extend(problem.sentence for problem in trace.problems)
+            return file, has
+
+    found, failures = each_host(files, session.meter(files), look)
+    having = [file for file, has in found if has]
+    if not having and found:
+        notes = [*damages, *left_out(failures), *session.problems]
+        return no_sparse_cores([file.label for file, _ in found], notes)
+    warnings = session.page(OVERVIEW, host).warnings
+    reduced = _reduced(session, host, having)
+    failed = {file for file, _ in reduced.failed}
+    hosts = [file.label for file, _ in found if file not in failed]
+    return sparse_core_page(reduced.summaries, hosts, warnings)
+
+
+def _reduced(session: Session, host: str | None, having: Sequence[HostFile]) -> Reduced[SparseHost]:
+    steps = {file: _steps(summary) for file, summary in read(session, host)}
+    return session.reduced_with(SPARSE_CORES_OF_HOST, {file: steps[file] for file in having if file in steps})
+
+
+def _steps(summary: HostSummary) -> Steps | None:
+    """The steps of a host's overview."""
+    grid = summary.steps
+    if grid is None or not len(grid):
+        return None
+    return steps_of(grid.names, grid.start_ps, grid.longest_ps, grid.source)

@@ -1,0 +1,50 @@
+"""How the timeline of a host is read."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.hosts.plan import decoding_threads
+from tpuprof.parsers.session.files import best_first, nothing_to_read, opened
+from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.timeline.model import StepSpan, Timeline
+from tpuprof.parsers.timeline.read.timeline import OnPart, needed_bytes, read_timeline
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.session.session import Session
+
+
+def timeline(session: Session, host: str | None, with_steps: bool, on_part: OnPart | None) -> Timeline:
+    """See `Session.timeline`."""
+    failures: list[ProfileError] = []
+    for file in best_first(session.run.files(host)):
+        known = session.timelines.get((file, with_steps))
+        if known is not None:
+            return known
+        meter = session.meter((file,))
+        try:
+            steps, inferred = _step_spans(session, file.host) if with_steps else ((), False)
+            meter.begin(0)
+            with closing(opened(file)) as trace:
+                meter.opened(needed_bytes(trace))
+                session.timelines.clear()  # never two at once
+                made = read_timeline(
+                    trace, file.label, file.path, steps, inferred, meter.chunk, decoding_threads(), on_part
+                )
+        except ProfileError as error:
+            failures.append(error)
+            continue
+        made = replace(made, warnings=(*made.warnings, *session.only_shown))
+        session.timelines[file, with_steps] = made
+        return made
+    raise failures[0] if failures else nothing_to_read(session.run)
+
+
+def _step_spans(session: Session, host: str) -> tuple[tuple[StepSpan, ...], bool]:
+    """The steps of a host's overview, and whether they are inferred."""
+    page = session.page(OVERVIEW, host)
+    spans = tuple(StepSpan(step.name, step.start_ps, step.start_ps + step.duration_ps) for step in page.steps)
+    return spans, page.performance.step_time is not None and page.performance.step_time.source == "modules"

@@ -1,0 +1,158 @@
+"""Every reduction runs in this process and in several, and what it gives comes out of the cache as it was."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parsers.hosts.test_cache import later
+from tests.parsers.hosts.test_codec import assert_same
+from tests.parsers.memory.allocators.made import training_space
+from tests.support.composed import slices
+from tests.support.composed.sparse_cores import BOUND, HEALTHY, sparse_profile
+from tests.support.files.counters import with_custom_calls, with_readings
+from tests.support.made.many_hosts import profiles, steady, write_run
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.hosts import cache as cache_module
+from tpuprof.parsers.hosts import reader as reader_module
+from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE
+from tpuprof.parsers.hosts.reader import HostReader
+from tpuprof.parsers.hosts.reduction import Reduced, Reduction
+from tpuprof.parsers.session import pages
+from tpuprof.parsers.session.pages import (
+    COLLECTIVES,
+    COUNTERS,
+    MEMORY_PROFILE,
+    OPS,
+    OVERVIEW,
+    SPARSE_CORE,
+    PageKey,
+)
+from tpuprof.parsers.session.session import Session
+
+MAKERS = "tpuprof.parsers.session.makers."
+KEYS = {name: key for name, key in vars(pages).items() if isinstance(key, PageKey)}
+REDUCTIONS = {
+    made.name: made
+    for key in KEYS.values()
+    for made in vars(import_module(MAKERS + key.maker.partition(":")[0])).values()
+    if isinstance(made, Reduction)
+}
+
+
+def steps(folder: Path) -> Path:
+    """Two hosts with ops in steps."""
+    return write_run(folder, profiles({f"host{at}": steady(1000 + at) for at in range(2)}))
+
+
+def files(*contents: bytes) -> Callable[[Path], Path]:
+    """A run of hosts with these profiles."""
+
+    def written(folder: Path) -> Path:
+        run = folder / "plugins" / "profile" / "run"
+        run.mkdir(parents=True)
+        for number, content in enumerate(contents):
+            (run / f"host{number}.xplane.pb").write_bytes(content)
+        return folder
+
+    return written
+
+
+PAGES: Mapping[str, tuple[PageKey[Any], Callable[[Path], Path]]] = {
+    "ops": (OPS, steps),
+    "summary": (OVERVIEW, steps),
+    "collectives": (COLLECTIVES, slices.write_run),
+    "counters": (COUNTERS, files(with_readings("TPU v6 Lite"), with_custom_calls())),
+    "sparse_core": (
+        SPARSE_CORE,
+        files(*(sparse_profile((shape,), chips=2).SerializeToString() for shape in (BOUND, HEALTHY))),
+    ),
+    "memory": (MEMORY_PROFILE, files(training_space().SerializeToString(), training_space().SerializeToString())),
+}
+"""By reduction, a page that asks for it, and two hosts that have something for it."""
+
+
+def session(folder: Path, cache: HostCache | None = None) -> Session:
+    return Session(open_logdir(str(folder)).find_run(None), cache=cache)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Reduced[Any]]]:
+    """What was read by each reduction."""
+    found: dict[str, list[Reduced[Any]]] = {}
+    whole = HostReader.read
+
+    def noted(self: HostReader[Any, Any], *rest: Any) -> Reduced[Any]:
+        made = whole(self, *rest)
+        found.setdefault(self.reduction.name, []).append(made)
+        return made
+
+    monkeypatch.setattr(HostReader, "read", noted)
+    return found
+
+
+def test_every_reduction_has_a_run_here() -> None:
+    assert REDUCTIONS.keys() == PAGES.keys()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_reduction_gives_the_same_in_processes_and_out_of_the_cache(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: dict[str, list[Reduced[Any]]]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
+    key, write = PAGES[name]
+    folder = write(tmp_path / "log")
+    monkeypatch.setenv(WORKERS_VARIABLE, "1")
+    alone = session(folder).page(key)
+    here = runs.pop(name)[-1]
+    assert len(here.read) >= 2 and not here.failed and all(isinstance(one, REDUCTIONS[name].kind) for _, one in here)
+    monkeypatch.setenv(WORKERS_VARIABLE, "2")
+    pooled = session(folder, HostCache(later)).page(key)
+    there = runs.pop(name)[-1]
+
+    def never(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(reader_module, "reduce_host", never)
+    again = session(folder, HostCache(later))
+    monkeypatch.setattr(again, "_kept", lambda key, host, make: make())  # no page, but its summaries
+    recalled = again.page(key)
+    for other in (there, runs.pop(name)[-1]):
+        assert other.files == here.files
+        for mine, its in zip(here.summaries, other.summaries, strict=True):
+            assert_same(mine, its)
+    for page in (pooled, recalled):
+        assert repr(page) == repr(alone)
+
+
+def test_a_reduction_with_other_steps_is_another_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collectives of a host alone are over its own steps, and those of all hosts over the steps that they share."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
+    cache = HostCache(later)
+    folder = steps(tmp_path / "log")
+    (file, _) = open_logdir(str(folder)).find_run(None).hosts
+    grids = [summary.steps for summary in session(folder).page(pages.SUMMARIES)]
+    slots = [cache.slot((file,), "collectives", given) for given in (None, *grids)]
+    assert len({slot.key for slot in slots if slot is not None}) == 3
+    assert slots[1] == cache.slot((file,), "collectives", dataclasses.replace(grids[0]) if grids[0] else None)
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_key_has_the_type_of_what_its_maker_makes(name: str) -> None:
+    """Which no type checker sees, as the maker is named in a string."""
+    made = pages.maker(KEYS[name].maker).__annotations__["return"]
+    assert pages.__annotations__[name] == f"PageKey[{made}]"
+
+
+def test_memory_over_time_says_which_hosts_are_left_out(tmp_path: Path) -> None:
+    folder = files(slices.host_bytes("host0"), b"\xff" * 300)(tmp_path)
+    page = session(folder).page(MEMORY_PROFILE)
+    assert page.hosts == ("host0",) and any("host1" in text and "left out" in text for text in page.warnings)
