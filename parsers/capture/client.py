@@ -198,7 +198,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the headers of a profile tell: the host's name, which may be empty, and sentences on what is lacking."""
+    """What the headers of a profile say: the host's name, which may be empty, and sentences on what is missing."""
 
     hostname: str
     notes: tuple[str, ...]

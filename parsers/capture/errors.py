@@ -106,7 +106,7 @@ def empty_trace(address: Address, options: CaptureOptions, is_stopped: bool) -> 
 
 
 def nothing_kept(address: Address) -> ProfileError:
-    """The server was never told to keep its last seconds."""
+    """Nobody asked the server to keep its last seconds."""
     sentence = f"{address} keeps no last seconds: continuous profiling is off there."
     return failure("nothing_kept", sentence, f"tpuprof-tui capture --continuous on {address}, and a snapshot later")
 

@@ -1,4 +1,4 @@
-"""What the TPU runtime's metric service tells of its chips right now: the service that `tpu-info` reads.
+"""What the TPU runtime's metric service reports about its chips right now: the service that `tpu-info` reads.
 
 Duty and bandwidth are the runtime's own averages over its last interval. A metric that the runtime does not have is
 None, with the reason in `Reading.unknown`; nothing is derived from another one.
@@ -99,7 +99,7 @@ class Reading:
         time_seconds: when, in seconds since the epoch.
         devices: by address and number.
         collectives: None where no server counts them.
-        unknown: metrics that no server told, with the reason; by the name of the `Device`'s field.
+        unknown: why a metric is missing from every server's answer, by the name of the `Device`'s field.
         silent: servers that did not answer this time, with the reason.
     """
 
@@ -195,11 +195,11 @@ class RuntimeMetrics:
 
 
 def devices_of(address: str, metrics: Mapping[str, Sequence[RuntimeMeasure]]) -> list[Device]:
-    """The devices that one server tells of, from its answers by metric's name."""
+    """The devices that one server reports, from its answers by the metric's name."""
     values = {name: _by_device(measures) for name, measures in metrics.items() if name != COLLECTIVES}
     ids = sorted({device for by_device in values.values() for device in by_device})[:_MOST_DEVICES]
     cores, chips = len(values.get(HBM_TOTAL, ())), len(values.get(DUTY, ()))
-    per_chip = 2 if chips and cores == 2 * chips else 1  # memory is told of each core, duty of each chip
+    per_chip = 2 if chips and cores == 2 * chips else 1  # memory is reported per core, duty per chip
     if per_chip == 2:
         ids = sorted(values[HBM_TOTAL])
 
@@ -263,7 +263,7 @@ def hbm_share(device: Device) -> float | None:
 
 
 def mean_duty(reading: Reading) -> float | None:
-    """Mean duty of all devices, percent; None where none is told."""
+    """Mean duty of all devices, percent; None where no device reports it."""
     duties = [device.duty_percent for device in reading.devices if device.duty_percent is not None]
     return sum(duties) / len(duties) if duties else None
 
@@ -303,7 +303,7 @@ def _supported(data: bytes) -> frozenset[str]:
 
 
 def _measures(data: bytes) -> Sequence[RuntimeMeasure]:
-    """What an answer tells, a device each."""
+    """What an answer says, one entry for each device."""
     message = RuntimeMetricResponse()
     return message.metric.metrics if _parses(message, data) else ()
 

@@ -253,7 +253,7 @@ class _Job:
         return answer
 
     def _follow(self, server: Server, call: Call, session: str, began: float) -> None:
-        """Reports progress until the call has ended; tells the server when it shall end early."""
+        """Reports progress until the call has ended; asks the server to stop where it should end early."""
         ending: Call | None = None
         while True:
             left_ms = max(0, round(self.options.duration_ms - 1000 * (time.monotonic() - began)))
@@ -289,7 +289,7 @@ class _Job:
         return model.HostCapture(str(self.address), path, host, size, self.seconds, None, notes, self.is_stopped)
 
     def _names(self, hostname: str) -> list[str]:
-        """Names for the host's file, the first choice first; ports tell the servers of one machine apart."""
+        """Names for the host's file, the first choice first; ports distinguish the servers of one machine."""
         plain, named = self.address.file_name, safe_name(hostname)
         if not named:
             return [plain]

@@ -28,7 +28,7 @@ _PEAKS = {
 """What a chip can send over all its ICI links at once, in bytes/s.
 
 Half of the bidirectional bandwidth per chip of Cloud TPU's documents (cloud.google.com/tpu/docs/v5e, v5p, v6e): 400,
-1,200 and 800 GB/s. For v4 six links of 50 GB/s, as N. Jouppi et al. tell in "TPU v4: An Optically Reconfigurable
+1,200 and 800 GB/s. For v4 six links of 50 GB/s, as N. Jouppi et al. report in "TPU v4: An Optically Reconfigurable
 Supercomputer", 2023.
 """
 

@@ -1,9 +1,9 @@
 """What one host adds to the page of collectives: sums by collective, core and step, never events.
 
 An op between cores of a slice counts where the tables of ops class it as a collective; a collective between slices is
-the four ops of a rendezvous. Waiting for other cores is told from the transfer as in the findings: of the cores' times
-in the ops of a collective in a step the shortest is the transfer, and what the others take longer is waiting. That
-needs no clock that several hosts share.
+the four ops of a rendezvous. Waiting for other cores is separated from the transfer as in the findings: of the cores'
+times in the ops of a collective in a step the shortest is the transfer, and what the others take longer is waiting.
+That needs no clock that several hosts share.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ICI, DCN = "ICI", "DCN"
 """Links between the chips of a slice; the data centre's network between slices."""
 
 CELLS = 160
-"""How finely a step's strip tells what the core did."""
+"""How many cells a step's strip has to show what the core did."""
 
 MOST_STRIPS = 256
 """So many steps have a strip."""

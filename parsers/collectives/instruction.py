@@ -149,9 +149,9 @@ class SliceTransfer:
 
     Attributes:
         opcode: ``send``, ``send-done``, ``recv``, ``recv-done``.
-        rendezvous: the collective's name; empty where only the channel tells.
+        rendezvous: the collective's name; empty where only the channel identifies it.
         channel: 0 where it has none.
-        transfer_type: as megascale writes it, ``ALL_REDUCE``; empty where it is not told.
+        transfer_type: as megascale writes it, ``ALL_REDUCE``; empty where it is not recorded.
         buffer_bytes: bytes of the op's result, of a tuple those of all its parts; 0 where unknown, as in XProf.
     """
 

@@ -1,4 +1,4 @@
-"""Collectives between slices, over the data centre's network (DCN), as XProf's Megascale Stats tells them.
+"""Collectives between slices, over the data centre's network (DCN), as XProf's Megascale Stats shows them.
 
 Such a collective is four ops of a core: ``send`` hands a buffer to the host, ``send-done`` ends when it is sent,
 ``recv`` hands an empty one over, and ``recv-done`` ends when the data is there. The ops of one collective share a
@@ -51,7 +51,7 @@ class SliceCollective:
         transfer_type: ``ALL_REDUCE``; empty where unknown.
         observed_ps, stall_ps, slack_ps: see the module's text.
         send_ps, send_done_ps, recv_ps, recv_done_ps: time in each of its ops.
-        network_bytes: of one occurrence; None where the profile does not tell how many slices take part, or in what.
+        network_bytes: of one occurrence; None where the profile does not say how many slices take part, or in what.
     """
 
     rendezvous: str
@@ -70,7 +70,7 @@ class SliceCollective:
 
 
 def group_size(info: bytes | None) -> int:
-    """How many slices take part in a collective by its stat; 1 for pairs, 0 where that is not told."""
+    """How many slices take part in a collective by its stat; 1 for pairs, 0 where that is not recorded."""
     if not info:
         return 0
     fields = split_fields(info)

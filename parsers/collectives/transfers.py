@@ -35,7 +35,7 @@ class Transfers:
         op: int64[n], which collective each is of.
         begin_ps, end_ps: int64[n].
         own_ps: int64[n], time in the transfer's own ops.
-        at_ps: int64[n], when its first op starts on the trace's clock, which tells its step.
+        at_ps: int64[n], when its first op starts on the trace's clock, which determines its step.
     """
 
     op: Int64s

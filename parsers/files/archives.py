@@ -120,7 +120,7 @@ def _in_use(key: str, inode: int) -> _Use:
 
 
 def _unpack(path: str, size: int, begun: str) -> None:
-    """Unpacks into a folder below another, under the archive's name, with what is to be told of it beside."""
+    """Unpacks into a folder below another, under the archive's name, with a description of it beside that."""
     folder = os.path.join(begun, os.path.basename(path))
     os.makedirs(folder, mode=0o700)
     left_out, first, seen, files = Counter[str](), list[str](), 0, 0
@@ -163,7 +163,7 @@ def _written(member: Member, folder: str, left_out: Counter[str]) -> bool:
     path = os.path.join(folder, *parts)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        file = open(path, "xb")  # noqa: SIM115 - closed below; what fails here is told apart from what fails there
+        file = open(path, "xb")  # noqa: SIM115 - closed below; failures here and there are reported differently
     except (FileExistsError, NotADirectoryError, IsADirectoryError):
         left_out["files whose names were there before"] += 1
         return False

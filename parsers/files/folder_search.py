@@ -16,7 +16,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, natural_key
 
 BEGIN_BYTES = 4096
-"""So many first bytes tell what a file is."""
+"""How many of its first bytes are needed to recognise a file."""
 
 NO_HOST_NAME = "(no host name)"
 
@@ -207,7 +207,7 @@ class Folder:
         return readable(self.files["profile"] or self.files["trace"])
 
     def stand_ins(self, name: str) -> list[str]:
-        """Names of other files of a profile's host, the one that tells most first."""
+        """Names of other files of a profile's host, the most informative one first."""
         others = [other for other in self.files["profile"] if other.endswith(RIEGELI)] + self.files["trace"]
         return [other for other in others if other != name and host_name(other) == host_name(name)]
 

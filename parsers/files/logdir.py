@@ -403,7 +403,7 @@ def _one_per_host(files: Iterable[HostFile]) -> tuple[tuple[HostFile, ...], list
 
 
 def _told_by(file: HostFile) -> tuple[bool, int, bool]:
-    """Sorts files of a host: the one that tells most, and is read soonest, first."""
+    """Sorts files of a host: the most informative one, which is also the fastest to read, comes first."""
     is_trace = folder_search.is_trace(os.path.basename(file.path))
     return file.linked, 2 * is_trace + file.path.endswith(RIEGELI), file.packed
 

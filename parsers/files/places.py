@@ -127,14 +127,14 @@ class Place:
         return HostFile(host, path, status.st_size, status.st_mtime, packed, identity, linked)
 
     def modified(self, path: str) -> float:
-        """Seconds since 1970; 0 where that can't be told."""
+        """Seconds since 1970; 0 where that is unknown."""
         try:
             return os.lstat(path).st_mtime
         except OSError:
             return 0.0
 
     def begin(self, path: str) -> bytes | None:
-        """A file's first bytes, which tell what it is; None where it can't be read: opening it says why."""
+        """A file's first bytes, which identify its format; None where it can't be read: opening it says why."""
         try:
             with open(path, "rb") as file:
                 return file.read(BEGIN_BYTES)

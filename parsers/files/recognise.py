@@ -19,7 +19,7 @@ GZIP, ZIP = b"\x1f\x8b", (b"PK\x03\x04", b"PK\x05\x06")
 """How packed files begin."""
 
 Reader = Literal["archive", "hlo", "log", "none"]
-"""What reads a file: as an archive of a logdir, a compiled module, a log that may tell of an error, or nothing here."""
+"""What reads a file: as an archive of a logdir, a compiled module, a log that may report an error, or nothing here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 Folders are compared by what they hold, no service of the operating system is asked, so it works on network disks too.
 One look costs a `stat` for each folder that is watched, and a listing of those that changed and of the newest runs. A
-run is only told of when a further look finds it as it was: a capture that is still being written stays unsaid. Whatever
-vanishes or is forbidden between two looks is treated as not there.
+run is reported only when a further look finds it unchanged: a capture that is still being written is not reported.
+Whatever vanishes or is forbidden between two looks is treated as not there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ State = tuple[tuple[str, int, int], ...]
 """The files of a run at one moment: name, size and time of change (nanoseconds since 1970) of each, in order."""
 
 UNREADABLE: State = (("", -1, 0),)
-"""Of a run that is there, as far as one can tell, and cannot be looked at now."""
+"""The state of a run that seems to exist and cannot be looked at now."""
 
 _BELOW = SearchLimits(max_depth=4, max_entries=5_000)
 """How far a new folder is searched for runs."""
@@ -82,7 +82,7 @@ class LogdirWatch:
         limits, clock: as given to `open_logdir`, and seconds since 1970.
 
     Attributes:
-        logdir: as of the last change that was told; None as long as nothing was there.
+        logdir: as of the last change that was reported; None as long as nothing was there.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class LogdirWatch:
         self._known = {run.path: run for run in self.logdir.runs if run.hosts} if self.logdir is not None else {}
         self._settled: dict[str, State | None] = {}
         self._pending: dict[str, tuple[State | None, int]] = {}
-        """Folders that are not as they were told: how they are, and for how many looks they have stayed so."""
+        """Folders that differ from what was reported: their state, and for how many looks it has stayed the same."""
         self._start = local_path(self._query)
         self._tops: frozenset[str] = frozenset()
         self._folders: dict[str, int] = {}
@@ -200,7 +200,7 @@ class LogdirWatch:
     # --- what is there
 
     def _is_ready(self, path: str) -> bool:
-        """Whether a run differs from what was told of it and has stayed as it is since the last look."""
+        """Whether a run differs from what was reported and has not changed since the last look."""
         state = run_state(path)
         if state is UNREADABLE:
             return False
@@ -213,7 +213,7 @@ class LogdirWatch:
         return looks >= (PATIENCE if _is_unfinished(state) else 1)
 
     def _refresh(self, ready: list[str]) -> Changes:
-        """Searches the logdir anew and compares its runs with those that were told of."""
+        """Searches the logdir anew and compares its runs with those that were reported."""
         for path in ready:
             self._settled[path] = self._pending.pop(path)[0]
         logdir = None
@@ -311,7 +311,7 @@ def _modified(path: str) -> int:
 
 
 def follow(watched: LogdirWatch, tell: Callable[[Changes], object], stopped: threading.Event, interval: float) -> None:
-    """Looks at a logdir until `stopped` is set, and tells of each change; to be run on a thread of its own.
+    """Looks at a logdir until `stopped` is set, and reports each change; to be run on a thread of its own.
 
     On a slow disk it looks less often, so that looking takes at most a twentieth of the time.
     """

@@ -169,7 +169,9 @@ def _digest(value: object) -> str:
 
 
 def code_version() -> str:
-    """What tells the code that makes summaries from any other: sizes and times of the files of `parsers`."""
+    """What distinguishes the code that makes summaries from any other version: sizes and times of the files of
+    `parsers`.
+    """
     facts = []
     for folder, folders, names in os.walk(_PARSERS):
         folders[:] = [name for name in folders if name != "__pycache__"]

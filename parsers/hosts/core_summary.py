@@ -47,11 +47,11 @@ class CoreSummary(CoreTotals):
 
 @dataclass(frozen=True, slots=True)
 class CoreBusy:
-    """What a host's summary tells of one of its cores.
+    """What a host's summary says about one of its cores.
 
     Attributes:
         name: ``host:2``.
-        chip: the chip's number, None where the profile does not tell it.
+        chip: the chip's number, None where the profile does not record it.
         busy_ps, total_ps: self time of its ops, and the time from its first to its last op or step.
     """
 

@@ -152,7 +152,7 @@ def _results(
                 if error is not None and not isinstance(error, task.lost):
                     raise error
                 yield index, None if error is not None else future.result()
-        task.poll(board)  # what was told last
+        task.poll(board)  # the last reports
     finally:
         for future in running:
             future.cancel()

@@ -67,7 +67,7 @@ class HostSummary(OpSummary):
         compilations: programs that the host compiled during the profile.
         core_ops: the largest ops by core.
         cores: how busy each core was.
-        memory: bytes in use in the device memory that was fullest, and its capacity; None where no event tells.
+        memory: bytes in use in the device memory that was fullest, and its capacity; None where no event records them.
         has_step_numbers: whether annotations of the host number steps.
         launched: how often the host launched a program, counted only where no core ran an op; None without a host.
         profile_start_ns: when the profiler began, in nanoseconds since 1970; None where it did not record that.
@@ -226,7 +226,7 @@ def _streams_and_host(trace: Trace, on_chunk: ChunkDone | None) -> tuple[Sequenc
 
 
 def _generic(trace: Trace, streams: Sequence[StreamDevice], side: HostSide) -> GenericSummary | None:
-    """What streams tell of steps, or the host alone; None where that is nothing."""
+    """The steps as streams show them, or the host alone; None without any."""
     if any(devices.is_gpu(plane) for plane in trace.planes):
         from tpuprof.parsers.steps.generic.gpu import gpu_summary  # noqa: PLC0415 - for GPUs only
 
@@ -344,7 +344,8 @@ def _host_steps(cores: Sequence[Plane], groups: Groups | None, marked: bool = Tr
 
 
 def _input_source(table: OpTable, waits: Intervals, cores: Sequence[CoreSteps]) -> InputSource | None:
-    """What tells the time that steps wait for input; None without infeed ops and with few input events on the host.
+    """What the time that steps wait for input is measured by; None without infeed ops and with few input events on the
+    host.
 
     The host's input events count if at least every other step has one: transfers while a program starts up say nothing
     about its steps.
@@ -408,7 +409,7 @@ BARRIERS_LINE, _BARRIER = "XLA TraceMe", "barrier-cores"
 
 
 def _at_barriers(plane: Plane, steps: CoreSteps) -> int | None:
-    """The time that a core waits at barriers, before programs mostly; None without a line of events that tell it."""
+    """The time that a core waits at barriers, before programs mostly; None without a line of events that show it."""
     lines = [line for line in plane.lines if line.name == BARRIERS_LINE]
     if not lines:
         return None

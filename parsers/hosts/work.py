@@ -83,7 +83,7 @@ class Board:
 class _BoardWatch:
     """Reports one host's progress to the board, and stops the work when the board says so.
 
-    Workers that share no memory with the process that asked have no board: nobody is told.
+    Workers that share no memory with the process that asked have no board: they report nothing.
     """
 
     def __init__(self, board: Board | None, host: int) -> None:

@@ -26,7 +26,7 @@ BY: tuple[By, ...] = get_args(By)
 """What buffers can be grouped by."""
 
 BUFFER, EXECUTABLE = "buffer", "executable"
-"""Kinds that JAX tells apart."""
+"""Kinds that JAX distinguishes."""
 
 _COUNTS = ("allocations", "inuse_objects", "objects")
 _SIZES = ("space", "inuse_space")
@@ -140,7 +140,7 @@ def read_live_arrays(path: str) -> LiveArrays:
 
 
 def live_arrays(profile: Pprof, name: str, path: str) -> LiveArrays:
-    """What a pprof profile of memory tells.
+    """The live arrays that a pprof profile of memory describes.
 
     Raises:
         ProfileError: `not_memory`, for one of something else.

@@ -33,7 +33,7 @@ def space_name(space: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """One buffer, of a compiled module or of an out-of-memory text; what the source does not tell is None.
+    """One buffer, of a compiled module or of an out-of-memory text; what the source does not say is None.
 
     Attributes:
         name: the instruction that defines it, ``copy-start{0}`` for an element of a tuple.

@@ -26,7 +26,7 @@ from tpuprof.parsers.files.remote.files import Facts, RemoteFiles, size_of, vers
 from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, Store, url_key, version_key
 
 OnBytes = Callable[[int, int | None], None]
-"""Called with the bytes that are here, and with all that there are, or None where the server does not tell."""
+"""Called with the bytes that are here, and with all that there are, or None where the server does not say."""
 
 FRESH_SECONDS = 60  # a copy compared this short ago is taken as it is: one page opens the same file several times
 OFFLINE_SECONDS = 12 * 3600  # a copy compared this short ago stands in when the server can't be reached
@@ -74,7 +74,7 @@ def distrust_if_changed(url: str, facts: Facts) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Original:
-    """The file as its server tells of it, and what tells it from other versions."""
+    """The file as its server describes it, and what distinguishes it from other versions."""
 
     files: RemoteFiles
     size: int | None
@@ -204,7 +204,7 @@ class _Fetch:
             furthest = max(furthest, done)
             if attempt >= ATTEMPTS:
                 raise problem
-            if original.size is None:  # nothing would tell a whole file from one put together wrongly
+            if original.size is None:  # nothing would distinguish a whole file from one that was put together wrongly
                 done = 0
                 os.ftruncate(descriptor, 0)
             self._pause(attempt)

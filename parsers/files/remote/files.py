@@ -139,20 +139,20 @@ def open_stream(files: RemoteFiles, url: str, offset: int = 0) -> tuple[RemoteSt
 
 
 def size_of(facts: Facts) -> int | None:
-    """Bytes; None where a server does not tell, or tells nonsense."""
+    """Bytes; None where a server does not report them, or reports nonsense."""
     size = facts.get("size")
     return size if isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 1 << 63 else None
 
 
 def version_of(facts: Facts) -> str:
-    """What changes when a file does: its etag, generation, checksum or times; empty where a server tells none."""
+    """What changes when a file does: its etag, generation, checksum or times; empty where a server reports none."""
     by_key = {key.lower(): value for key, value in facts.items()}
     keys = dict.fromkeys((*_VERSIONS, *_TIMES))
     return ";".join(f"{key}={by_key[key]}" for key in keys if by_key.get(key) not in (None, ""))
 
 
 def modified_of(facts: Facts) -> float:
-    """Seconds since 1970; 0 where a server does not tell."""
+    """Seconds since 1970; 0 where a server does not report a time."""
     by_key = {key.lower(): value for key, value in facts.items()}
     times = (_seconds(by_key.get(key)) for key in _TIMES)
     return next((seconds for seconds in times if seconds is not None), 0.0)

@@ -121,7 +121,9 @@ class RemotePlace(Place):
         return unquote(name, errors="surrogateescape") if self._is_http else name
 
     def prepare(self, paths: Sequence[str]) -> None:
-        """See `Place.prepare`: asks a web server for sizes, of so many files; of others a listing has told them."""
+        """See `Place.prepare`: asks a web server for the sizes of so many files; elsewhere the listing has them
+        already.
+        """
         if not self._is_http:
             return
         asked = paths[: max(MAXIMUM_ASKED - self._questions, 0)]

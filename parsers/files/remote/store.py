@@ -50,7 +50,7 @@ def cache_bound() -> int:
 def url_key(url: str) -> str:
     """Hash of an address, without password; of a signed one without what signing adds, which is another each time.
 
-    Anything else may tell one file from another: a parameter that begins like one of those, a token, the user.
+    Anything else may distinguish one file from another: a parameter that begins like one of those, a token, the user.
     """
     begin, path, query = split(url)
     pairs = parse_qsl(query.lstrip("?"), keep_blank_values=True)
@@ -62,7 +62,7 @@ def url_key(url: str) -> str:
 
 
 def version_key(size: int | None, version: str) -> str:
-    """Hash of what tells one version of a file from another."""
+    """Hash of what distinguishes one version of a file from another."""
     return _hash(f"{size} {version}")[:16]
 
 

@@ -77,7 +77,7 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
     """The HLO modules in a folder, one file each, or the one file that `path` names.
 
     Of several stages of a module it takes the one with a buffer assignment, else the one that should have it; where
-    there are texts alone, those of the last stage, by the one that tells most. It does not enter folders inside. It
+    there are texts alone, those of the last stage, by the most informative one. It does not enter folders inside. It
     takes the file `path` whatever its name, unless the name says that it is a text of another stage.
 
     Returns:
@@ -135,7 +135,7 @@ def read_hlo_file(file: HloFile) -> HloModule:
 
 
 def read_whole_module(file: HloFile) -> HloModule:
-    """Reads a module with all its instructions and what they take, which texts of buffers do not tell.
+    """Reads a module with all its instructions and what they take, which texts of buffers do not contain.
 
     Raises:
         ProfileError: as `read_hlo_file`; `no_text` for texts without that of the HLO itself.
@@ -212,13 +212,13 @@ def _best(stages: list[HloFile]) -> HloFile:
 
 
 def _best_text(stem: str) -> str:
-    """The text of a stage that tells most: the buffer assignment, the memory usage report, or the HLO itself."""
+    """The most informative text of a stage: the buffer assignment, the memory usage report, or the HLO itself."""
     ends = (_TEXTS[0], _USAGE, ".txt")
     return next((path for path in (stem + end for end in ends) if os.path.isfile(path)), stem + ends[-1])
 
 
 def _of_texts(file: HloFile, name: str) -> HloModule:
-    """The module that a text tells of, with those beside it of the same stage."""
+    """The module that a text describes, with the texts beside it of the same stage."""
     stem = _stem_of(file)
     ends = (_USAGE,) if file.path.endswith(_USAGE) else _TEXTS
     proto = read_texts(file.name, (line for end in ends if os.path.isfile(stem + end) for line in _lines(stem + end)))

@@ -6,7 +6,7 @@ the block is padded, and the padding is multiplied like the rest. The compiler m
 the operands, fold small dimensions together), so a low share is a hint where to look.
 
 TPU compilers write dots as convolutions, whose spatial dimensions may stand for batch, row, contraction or feature
-dimensions; it tells them apart by the window positions that meet the input.
+dimensions; it distinguishes them by the window positions that meet the input.
 """
 
 from __future__ import annotations

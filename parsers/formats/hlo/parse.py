@@ -34,7 +34,7 @@ _ORDER = ("body", "condition")
 
 
 def read_module_text(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
-    """The module that a text tells of; never raises.
+    """The module that a text describes; never raises.
 
     Args:
         name: of the module, where the text does not say it.

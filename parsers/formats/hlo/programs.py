@@ -69,7 +69,7 @@ class HloModules:
 
     Attributes:
         names: program id to module name (``jit_step``), ascending; empty text where the profile gives none.
-        files: program id to the file that has it, of `from_files`; empty for a trace. Where the file does not tell its
+        files: program id to the file that has it, of `from_files`; empty for a trace. Where the file does not say its
             program id, the key is a number made up here and `HloFile.program_id` is None.
     """
 
@@ -123,7 +123,7 @@ class HloModules:
     def whole(self, program_id: int) -> HloModule | str:
         """The program's module with all that its instructions take, or a sentence that says why there is none.
 
-        It is that of `module`, but for one out of texts, of which other ones tell this.
+        It is that of `module`, except for a module out of texts, where other texts hold this.
         """
         program_id &= _UINT64
         file = self.files.get(program_id)

@@ -1,13 +1,13 @@
 """A compiled module out of the texts that XLA dumps, where no proto of it is there.
 
-``--xla_dump_to`` alone writes texts. Of the last stage these tell what an `HloProto` does: ``…-buffer-assignment.txt``
+``--xla_dump_to`` alone writes texts. Those of the last stage hold what an `HloProto` does: ``…-buffer-assignment.txt``
 the allocations and the values in them, ``…-live-range.txt`` (in that same file, of older compilers) when each value is
 alive in the schedule, and ``….txt`` or ``…-buffer-assignment-values.txt`` the instructions that define them.
-`read_texts` puts them together as the `HloProto` that the compiler could have written, as far as they tell.
+`read_texts` puts them together as the `HloProto` that the compiler could have written, as far as they go.
 
 The heap trace is made of the live ranges as XLA's heap simulator makes it: at each point of the schedule first what
 begins there is allocated, then what ends there is freed; a value that begins at the very place of one that is still
-alive shares it, or follows it where that ends there. Which of the two, the texts do not tell; see `_Value.is_one_with`.
+alive shares it, or follows it where that ends there. The texts do not say which of the two; see `_Value.is_one_with`.
 It changes which names the buffers have, and no size. Tables of pointers (tuples) are in no trace, as there.
 """
 
@@ -42,7 +42,7 @@ _CONFIG, _SCOPED = "backend_config=", "used_scoped_memory_configs"
 
 
 def read_texts(name: str, lines: Iterable[str]) -> hlo_pb2.HloProto:
-    """The module that some texts tell of; never raises.
+    """The module that some texts describe; never raises.
 
     Args:
         name: of the module, where no text says it.
@@ -122,7 +122,7 @@ class TextTables:
 
 
 class _Texts:
-    """What the lines that were read so far tell."""
+    """What the lines that were read so far contain."""
 
     def __init__(self) -> None:
         self._tables = TextTables()

@@ -1,4 +1,4 @@
-"""Files that may hold a pprof profile: told by their first bytes, found in folders, inflated within bounds."""
+"""Files that may hold a pprof profile: recognised by their first bytes, found in folders, inflated within bounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST_BYTES = 256 << 20
 
 _RATIO, _FLOOR = 100, 4 << 20  # stacks share most of their frames: they shrink some 3 to 30 times
 _CHUNK = 1 << 18
-_FIRST = 64  # bytes that tell what it is
+_FIRST = 64  # bytes that identify the format
 _AGAIN = "write it again: jax.profiler.save_device_memory_profile(FILE)"
 
 
@@ -73,7 +73,7 @@ def read_pprof(path: str) -> Pprof:
 
 
 def _begin(pieces: Iterator[bytes]) -> bytes:
-    """The first pieces, enough to tell what it is: a stream may yield its first bytes one at a time."""
+    """The first pieces, enough to identify the format: a stream may yield its first bytes one at a time."""
     begin = b""
     while len(begin) < _FIRST and (piece := next(pieces, b"")):
         begin += piece

@@ -88,7 +88,7 @@ def stand_in(path: str, why: str, size: int = 0) -> SpoolSource | None:
     Args:
         path: of the profile.
         why: a sentence on what is wrong with it.
-        size: bytes that are left of it; a compressed trace that is smaller tells less.
+        size: bytes that are left of it; a compressed trace that is smaller holds less.
     """
     host = next((path.removesuffix(end) for end in _PROFILES if path.endswith(end)), "")
     for other in (f"{host}{end}" for end in _TRACES if host and os.path.isfile(f"{host}{end}")):

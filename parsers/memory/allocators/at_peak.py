@@ -38,8 +38,8 @@ class Descriptions(NamedTuple):
 
     Attributes:
         texts: each once, and at their end None.
-        op, region, shape: int32[n], indices into `texts`; -1 where the event does not tell.
-        data_type: int64[n], TensorFlow's number; 0 where the event does not tell.
+        op, region, shape: int32[n], indices into `texts`; -1 where the event does not say.
+        data_type: int64[n], TensorFlow's number; 0 where the event does not say.
     """
 
     texts: tuple[str | None, ...]
@@ -76,7 +76,7 @@ def describe(plane: Plane, events: AllocatorEvents) -> Descriptions:
 def live_at(events: AllocatorEvents, last: int) -> Int64s:
     """Rows of the allocations up to event `last` that nothing has freed by then, ascending.
 
-    An address's last event tells: an allocation there lives, whatever was at that address before.
+    An address's last event decides: an allocation there is live, whatever was at that address before.
 
     Args:
         events: of one allocator, in order of time.

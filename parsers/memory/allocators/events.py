@@ -58,7 +58,7 @@ class AllocatorEvents:
         allocator: int32[n], index into `ids`.
         time_ps: int64[n], on the trace's clock.
         is_allocation: bool[n].
-        stack_bytes, heap_bytes, free_bytes: int64[n], after the event; -1 where the event does not tell.
+        stack_bytes, heap_bytes, free_bytes: int64[n], after the event; -1 where the event does not record it.
         lifetime_peak_bytes: int64[n], most on the heap since the process began; -1 where unknown.
         requested_bytes, allocated_bytes: int64[n], of the event itself; -1 where unknown.
         fragmentation: float64[n], 0 to 1; NaN where unknown.

@@ -34,7 +34,7 @@ MOST_ALLOCATORS = 1000
 """A host has a dozen; of a damaged profile so many are shown, those with most events."""
 
 _STILL = 0.01
-"""A line that stays within this share of its peak does not move, as far as an eye can tell."""
+"""A line that stays within this share of its peak looks flat to the eye."""
 
 FLAT_DEVICE = (
     "Memory in use hardly changes here, and that is how TPU programs look: a program gets the memory for its"
@@ -56,7 +56,7 @@ _UNKNOWN = {
 
 @dataclass(frozen=True, slots=True)
 class HostMemory:
-    """What one host's profile tells of memory over time.
+    """What one host's profile says about memory over time.
 
     Attributes:
         allocators: devices first, in order; then others by name.

@@ -52,7 +52,7 @@ class Allocations:
 
     @property
     def is_temporary(self) -> Bools:
-        """Those that the heap simulation tells the use of."""
+        """Those whose use the heap simulation shows."""
         result: Bools = self.category == CATEGORIES.index("temporary")
         return result
 

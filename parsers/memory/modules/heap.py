@@ -1,10 +1,10 @@
-"""What lies in one memory space of a compiled module: what is there throughout, and what its heap trace tells.
+"""What lies in one memory space of a compiled module: what is there throughout, and what its heap trace shows.
 
 The compiler lays out temporary buffers by simulating a heap over the program's schedule and leaves the trace of it:
 events that allocate a buffer, free one, or let one share the place of another. A place is in use as long as one of
 those that share it is; who shares a place that was freed before takes it up again.
 
-What works in place in VMEM, the trace does not tell as sharing: the result is allocated at its operands' address
+The trace does not record as sharing what works in place in VMEM: the result is allocated at its operands' address
 before they are freed. Bytes at one address are counted once here, and are the result's: the stays of the buffers whose
 places it covers end where its own begins, and its own lasts until it and they are freed. XProf counts both, which can
 come to more memory than the allocation, or the chip, has.
@@ -42,7 +42,7 @@ class SpaceHeap:
     """What lies in one memory space of a module, at each point of its heap trace.
 
     Attributes:
-        stays: what is there throughout, then what the trace tells, in program order.
+        stays: what is there throughout, then what the trace shows, in program order.
         heap_bytes, heap_unpadded_bytes: int64[points], see `SpaceMemory`.
         trace: that was run; None where the space has none.
         warnings: what is odd, a sentence each.
@@ -59,8 +59,8 @@ def space_heap(assignment: Assignment, space: int) -> SpaceHeap:
     """Everything that lies in a memory space, and the heap at each point.
 
     Allocations of parameters, outputs and constants are there throughout; thread-local ones take no memory. The trace
-    tells the use of the temporary ones that its buffers lie in, several if need be. A temporary allocation of which it
-    tells nothing (another trace does, or none) counts with its whole size throughout: the memory is set aside for the
+    shows the use of the temporary ones that its buffers lie in, several if need be. A temporary allocation that it does
+    not cover (another trace does, or none) counts with its whole size throughout: the memory is set aside for the
     whole program, and two traces have no clock in common by which their heaps could be added up.
     """
     ran = _Ran.of(assignment, space)
@@ -105,8 +105,8 @@ class _Ran:
     """A memory space with its trace run.
 
     Attributes:
-        told: int64, rows of the allocations that the trace tells about.
-        untold: int64, rows of the temporary allocations that it tells nothing of.
+        told: int64, rows of the allocations that the trace covers.
+        untold: int64, rows of the temporary allocations that it does not cover.
         fixed: int64, rows of the allocations that are there throughout, these among them.
         fixed_bytes: int64, what each counts.
         odd: what is odd about events, those that were not run included, to how many it is.
@@ -156,7 +156,7 @@ class _Ran:
 
 
 def _stays(assignment: Assignment, ran: _Ran) -> Stays:
-    """A row for each allocation that is there throughout, and for each stay that the trace tells."""
+    """A row for each allocation that is there throughout, and for each stay that the trace shows."""
     allocations, buffers, run = assignment.allocations, assignment.buffers, ran.run
     shown = allocations.largest[ran.fixed]
     whole = _at(buffers.size_bytes, shown, -1) == allocations.size_bytes[ran.fixed]
@@ -266,7 +266,7 @@ class Addresses:
 
 
 class _Heap:
-    """Who is where in a heap that is being run. Each method does what an event says, and tells what is odd about it.
+    """Who is where in a heap that is being run. Each method does what an event says, and returns what is odd about it.
 
     Attributes:
         now: bytes in memory.

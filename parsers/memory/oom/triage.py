@@ -238,7 +238,7 @@ def parts_of_report(report: OomReport) -> tuple[tuple[Part, ...], int | None]:
     """Parts that add up to what is in use, and what is reserved beside it.
 
     Newer compilers count what the system reserves neither in the use nor in the capacity, older ones in both; the sum
-    tells which.
+    shows which.
     """
     used, reserved = report.used_bytes, report.reserved_bytes
     cores: _Sizes = {"TensorCore": report.tensor_core_bytes, "SparseCore": report.sparse_core_bytes}
@@ -276,7 +276,7 @@ def _adding_up(sizes: _Sizes, total: int) -> tuple[Part, ...]:
 
 
 def need_of_report(report: OomReport) -> Need:
-    """What an error's text tells; the buffers are the ones that it lists."""
+    """What an error's text says; the buffers are the ones that it lists."""
     used = report.used_bytes
     if used is None and report.kind == "compile":
         used = report.requested_bytes  # one allocation that is larger than the memory

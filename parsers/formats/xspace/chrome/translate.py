@@ -1,4 +1,4 @@
-"""A Chrome trace as the XSpace that it was made from, as far as its events tell.
+"""A Chrome trace as the XSpace that it was made from, as far as its events allow.
 
 Processes are planes, threads are lines, arguments are stats: an op's own go to its metadata, those of one occurrence
 to its event. What XProf hides follows where it can: an op's program from the module run around it. Rows that viewers
@@ -47,7 +47,7 @@ def chrome_source(pieces: Iterable[bytes], name: str, why_cut: Callable[[], str]
     Args:
         pieces: the trace's bytes, inflated.
         name: for messages.
-        why_cut: tells, after the pieces, why they end early; empty where they do not.
+        why_cut: says, after the pieces, why they end early; empty where they do not.
 
     Raises:
         ProfileError: `corrupt` for JSON that is no trace, or one without events; `disk_full`.

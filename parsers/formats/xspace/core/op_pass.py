@@ -26,7 +26,7 @@ _OUTPUT_COLUMNS = (3, 2, 2, 2, 2, 3)
 
 
 class OpPass:
-    """The sums of a line's events so far; `tpuprof.parsers.ops.core.sums.CoreSums` tells what they are.
+    """The sums of a line's events so far; `tpuprof.parsers.ops.core.sums.CoreSums` describes them.
 
     Args:
         off_duty: bool[ids], by metadata id.

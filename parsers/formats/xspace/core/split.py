@@ -1,10 +1,10 @@
 """Finds the fields of one long message with numpy.
 
-Only the field before tells where a field starts: fields form a chain. So it cuts the bytes into regions, and one walker
-for each region steps through its fields, all walkers together. A walker does not know where the first field of its
-region starts; it guesses by starting some fields early, since a walk from a wrong place mostly falls into step soon.
-Then it joins the regions from the front: where a region's walk did not start at the true place, it follows the true
-chain one field at a time until it meets the walk.
+Only the field before it shows where a field starts: fields form a chain. So it cuts the bytes into regions, and one
+walker for each region steps through its fields, all walkers together. A walker does not know where the first field of
+its region starts; it guesses by starting some fields early, since a walk from a wrong place mostly falls into step
+soon. Then it joins the regions from the front: where a region's walk did not start at the true place, it follows the
+true chain one field at a time until it meets the walk.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONG_FIELD = 1024
 _TAG = np.arange(65536) & 0xFF
 _SIZE = np.arange(65536) >> 8
 _PLAIN_TAG = (_TAG >= 8) & (_TAG < 0x80)
-# Size of a field by its first two bytes; 0 where two bytes don't tell.
+# Size of a field by its first two bytes; 0 where two bytes are not enough.
 _JUMP = np.select(
     [
         _PLAIN_TAG & (_TAG & 7 == 2) & (_SIZE < 0x80),
@@ -113,7 +113,7 @@ def _next(view: memoryview, offset: int) -> int:
 
 
 def _short_jump(data: NDArray[np.uint8], offsets: Int64s) -> Int64s:
-    """Sizes of the fields at these offsets where their first two bytes tell them, else 0."""
+    """Sizes of the fields at these offsets where their first two bytes determine them, else 0."""
     pair = data.take(offsets + 1).astype(np.int64)
     pair <<= 8
     pair |= data.take(offsets)

@@ -149,7 +149,7 @@ def _chunk_at(source: ByteSource, begin: int) -> Chunk | None:
 
 
 def _next_chunk(source: ByteSource, behind: int) -> int | None:
-    """Where the first chunk behind a damaged place begins that a block header tells of; None where none does."""
+    """Where the first chunk behind a damaged place begins according to a block header; None where no header says so."""
     for block in range(behind - behind % BLOCK, source.size, BLOCK):
         header = source.read(block, BLOCK_HEADER)
         if len(header) < BLOCK_HEADER:

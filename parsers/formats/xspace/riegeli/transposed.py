@@ -240,7 +240,7 @@ def _action(tag: int, subtypes: Iterator[int]) -> tuple[int, bytes, int]:
 
 
 def _goes_round(nodes: list[_Node]) -> bool:
-    """Whether nodes that lead on without being told to do so in a circle."""
+    """Whether nodes that are followed without reading a transition form a circle."""
     visit = [0] * len(nodes)
     for start in range(len(nodes)):
         at = start
@@ -269,7 +269,7 @@ class _Machine:
     def run(self, first: int, transitions: bytes) -> None:
         """Goes from node to node; a transition says how far to jump, and for how many nodes not to ask again."""
         nodes, index, stay, read = self._nodes, first, int(self._nodes[first].is_implicit), 0
-        # Every node but one that passes puts a byte or ends a message, and none is passed without being told often.
+        # Every node but one that passes puts a byte or ends a message, and only a transition makes it pass any.
         for _ in range(8 * (len(self._out) + len(transitions) + self._records) + 1024):
             node = nodes[index]
             self._act(node)

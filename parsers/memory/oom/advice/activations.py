@@ -109,7 +109,7 @@ def _equal(facts: Facts) -> list[Item]:
     "recompute", "remat", Stage.NOT_STORED, "tf.recompute_grad around the block", lambda facts: gone(_equal(facts)[1:])
 )
 def recompute(facts: Facts, _: Sequence[Item], saving: int) -> Words:
-    """Equal arrays, of which one would do; TensorFlow's names do not tell whether they are kept for gradients."""
+    """Equal arrays, of which one would do; TensorFlow's names do not show whether they are kept for gradients."""
     items = _equal(facts)
     shape, ops = words.times(len(items), words.shape_of(items[0])), words.some([item.op for item in items], 2)
     return Words(

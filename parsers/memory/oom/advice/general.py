@@ -63,7 +63,7 @@ def request(facts: Facts) -> list[Advice]:
 
 @Rule
 def parts(facts: Facts) -> list[Advice]:
-    """What the totals alone tell, where most of the need is not in the listed buffers."""
+    """Advice from the totals alone, where most of the need is not in the listed buffers."""
     need, used = facts.need, facts.need.used_bytes
     if need.kind != "compile" or need.memory_space != "hbm" or used is None or facts.listed_bytes > _HARDLY * used:
         return []

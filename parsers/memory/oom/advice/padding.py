@@ -118,7 +118,7 @@ def _padded(facts: Facts) -> list[tuple[_Arranged, Cuts]]:
 
 
 def _padded_shape(item: Item) -> Shape | None:
-    """The shape of a buffer that padding makes larger by `_LEAST_FACTOR`; None of others, or where it can't be told."""
+    """The shape of a buffer that padding makes larger by `_LEAST_FACTOR`; None for others, or where that is unknown."""
     shape = item.shape
     if (
         shape is None

@@ -1,4 +1,4 @@
-"""What a buffer is for, told from its op, its name and its shape: attention logits, a layer's activation, a moment …
+"""What a buffer is for, judged by its op, its name and its shape: attention logits, a layer's activation, a moment …
 
 Where the facts come from:
 
@@ -322,8 +322,8 @@ def _batch(items: Sequence[Item]) -> int | None:
 
 
 def _unnamed(item: Item, batch: int | None, weights: frozenset[tuple[int, ...]]) -> Item:
-    """What a scan collects without an op that tells: activations where the batch follows the layers, gradients where
-    the shape is the weights'.
+    """What a scan collects without an op that shows its role: activations where the batch follows the layers, gradients
+    where the shape is the weights'.
     """
     if item.role not in ("other", "forward", "activation") or not _zero_filled(item) or not item.is_float:
         return item
@@ -335,7 +335,7 @@ def _unnamed(item: Item, batch: int | None, weights: frozenset[tuple[int, ...]])
 
 
 def _like_attention(item: Item, shapes: frozenset[tuple[int, ...]]) -> Item:
-    """What has the dimensions of attention logits, and an op that does not tell, is taken for them."""
+    """What has the dimensions of attention logits, and an op that says nothing else, is taken for them."""
     alike = item.role == "activation" and item.dims in shapes and _zero_filled(item)
     return replace(item, role="attention") if alike else item
 

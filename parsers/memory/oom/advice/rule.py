@@ -52,7 +52,7 @@ class Rule:
     Attributes:
         advise: what to say about a need; nothing where the rule finds nothing in it.
         key, kind: of its toggles; the key names them.
-        changes: how many can be tried at most; 0 where nothing tells what the advice would save.
+        changes: how many can be tried at most; 0 where it is unknown what the advice would save.
         cuts, title: what each of them leaves, and what people call it.
         stage: when they are applied.
     """

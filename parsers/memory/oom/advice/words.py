@@ -52,7 +52,7 @@ def short_shape(element: str, dims: Sequence[int]) -> str:
 
 
 def short_name(name: str) -> str:
-    """A name from a file, fit to print: where it is long its end, which tells more than its beginning."""
+    """A name from a file, fit to print: where it is long, its end, which says more than its beginning."""
     text = printable(name)
     return text if len(text) <= _LONGEST_NAME else "..." + text[3 - _LONGEST_NAME :]
 

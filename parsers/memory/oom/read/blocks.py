@@ -1,6 +1,6 @@
 """Puts the lines of a log together to out-of-memory texts, each line with the one that it belongs to.
 
-Several processes may write into one log, line by line in turn. What stands in front of a line tells them apart: the
+Several processes may write into one log, line by line in turn. What stands in front of a line distinguishes them: the
 lines of a text begin like its first line does, times aside, or have nothing in front at all.
 """
 
@@ -180,7 +180,7 @@ class Blocks:
             self._open.append(draft)
 
     def _without_beginning(self, piece: Piece, key: str, number: int, mixed: Shuffled | None) -> Draft | None:
-        """Opens a text of which the log has no beginning, where a form can tell."""
+        """Opens a text whose beginning is not in the log, where a form identifies it."""
         if piece.form not in HEADLESS:
             return None
         begun = Draft(piece.form, key, number, number, is_payload=self._in_payload)

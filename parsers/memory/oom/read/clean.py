@@ -1,7 +1,7 @@
 r"""What a line of a log says, without what loggers, terminals and serialisers did to it.
 
 Undone are colours, JSON around the message and line ends that are written out (``\n``, ``\\n`` in the repr of a repr).
-Prefixes stay: they tell which of several processes wrote a line, and what follows them is found by its words. Before
+Prefixes stay: they show which of several processes wrote a line, and what follows them is found by its words. Before
 all that, `Joiner` puts lines together again that a container's runtime wrote in parts, as it does with all over 16 KiB.
 """
 
@@ -96,7 +96,7 @@ def clean_lines(content: bytes) -> list[str]:
 
 
 def origin(prefix: str) -> str:
-    """What in front of a line tells which process wrote it: times replaced, since they differ from line to line."""
+    """What in front of a line shows which process wrote it: times replaced, since they differ from line to line."""
     return _SPACES.sub(" ", _TIME.sub("~", prefix[:_LONGEST_PREFIX])).strip()
 
 
@@ -119,7 +119,7 @@ def _unescape(match: re.Match[str]) -> str:
 def _record(text: str) -> tuple[str, str | None]:
     """What stands for the origin of a JSON record, and its message without colours; None where the text is none.
 
-    A record behind something else is one only if a name in it tells which the message is: labels have braces too.
+    A record behind something else is one only if a name in it shows which the message is: labels have braces too.
     """
     begin = text.find("{", 0, _LONGEST_PREFIX) if text[-64:].rstrip().endswith("}") else -1
     if begin < 0:

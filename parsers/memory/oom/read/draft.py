@@ -13,7 +13,7 @@ MOST_ENTRIES, MOST_CHARACTERS = 10_000, 1 << 22  # of a text: entries beyond eit
 MOST_DEVICES = 1000
 _MOST_KEPT, _LONGEST_KEPT = 500, 4096
 
-# a group has the name of the attribute of `OomReport` that it tells
+# a group has the name of the attribute of `OomReport` that it fills
 _RAN_IN = re.compile(r"Ran out of memory (?:in memory space|on) (\w{1,40})")
 _TEMPORARIES = re.compile(
     rf"Ran out of memory on \w{{1,40}}, the total memory required for HLO temporaries \((?P<hlo_temp_bytes>{SIZE})\)"
@@ -85,8 +85,8 @@ class Draft:
         entry, numbered: the entry that is being read, and the number of the latest one.
         open_allocation: whether the attributes of an allocation lack their end.
         characters: roughly how much the entries hold.
-        pieces, keeps_all: what was taken, as long as that is little, and whether that is everything; it tells mixed
-            copies apart.
+        pieces, keeps_all: what was taken, as long as that is little, and whether that is everything; it serves to separate mixed
+            copies.
     """
 
     form: str
@@ -404,7 +404,7 @@ class Draft:
         self.sizes.update({name: size for name, size in sizes.items() if size is not None})
 
     def _put_named(self, match: re.Match[str]) -> None:
-        """Adds what groups tell that have the name of an attribute."""
+        """Adds what the groups that have the name of an attribute matched."""
         self._put(**{name: printed(text) for name, text in match.groupdict().items() if name != "space"})
 
     def _fraction(self, name: str, match: re.Match[str] | None) -> None:

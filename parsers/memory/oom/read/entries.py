@@ -37,7 +37,7 @@ class Entry:
 
     Attributes:
         extra: what padding takes.
-        name, opcode: of the instruction, where something else than the label tells.
+        name, opcode: of the instruction, where something else than the label names it.
         source_file, source_line: where the operator comes from.
         is_closed: whether its end was seen.
     """
@@ -59,7 +59,7 @@ class Entry:
 
 
 def read_part(form: str, rest: str, ends_log: bool) -> dict[str, object]:
-    """Attributes of `Entry` that a form tells.
+    """Attributes of `Entry` that a form fills.
 
     Where the log ends right behind it, what might go on is left out: half a shape looks like another one.
     """
@@ -99,7 +99,7 @@ def loose_entry(text: str) -> Entry:
 
 
 def stack_entry(text: str) -> Entry:
-    """The instruction in ``while allocating on stack for %name = …``; its size is told elsewhere.
+    """The instruction in ``while allocating on stack for %name = …``; its size stands elsewhere.
 
     The shape in it is that of its result, not of what it needs.
     """
@@ -146,7 +146,7 @@ def conflict(first: Entry, second: Entry, are_whole: bool = True) -> bool:
 def buffer_of(entry: Entry) -> Buffer | None:
     """The buffer that an entry describes; None without a size.
 
-    Printed sizes are rounded: where the shape tells one that would be printed like that, it is that.
+    Printed sizes are rounded: where the shape gives one that would be printed like that, it is used.
     """
     if entry.size is None:
         return None

@@ -25,7 +25,7 @@ ANCHORS = ("ran", "allocation", "attempt", "cores")
 LEADS = ("code", "load", "device_buffer")
 
 TABLES = ("total", "requirement", "largest")
-"""Forms that head a table of an error; those of `HEADLESS` tell an error of which the log has no beginning."""
+"""Forms that head a table of an error; those of `HEADLESS` identify an error whose beginning is not in the log."""
 HEADLESS = (*TABLES, "scoped_limit")
 
 _FORMS = {

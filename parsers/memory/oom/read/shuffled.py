@@ -1,4 +1,4 @@
-"""Copies of one text whose lines got mixed, with nothing in front to tell whose each line is: which text was it?
+"""Copies of one text whose lines got mixed, with nothing in front to show which copy a line is from: which text was it?
 
 Every copy prints the same lines in the same order. So a line is either what one of the copies behind the foremost one
 has to print next, or the foremost one's, if such a line can follow there; where both may be, both are tried.
@@ -36,7 +36,7 @@ _IGNORED = ("see", "payload")
 
 @dataclass(slots=True)
 class _Guess:
-    """One way to tell the lines apart.
+    """One way to assign the lines to copies.
 
     Attributes:
         text: pieces of the foremost copy so far.
@@ -87,7 +87,7 @@ class Shuffled:
     Attributes:
         copies: how many there are.
         is_open: how many drafts are read of them still.
-        drafts: those that are read, as far as one can without telling the copies apart.
+        drafts: those that are read, as far as that works without separating the copies.
     """
 
     def __init__(self, first: Draft) -> None:
@@ -136,7 +136,7 @@ class Shuffled:
         return found
 
     def _result(self) -> list[Draft]:
-        """The text, if the copies could be told apart; else what was read without that."""
+        """The text, if the copies could be separated; else what was read without that."""
         if not self._guesses:
             return self.drafts
         best = min(self._guesses, key=lambda guess: (guess.odd, guess.lag()))

@@ -42,7 +42,7 @@ _MARKS = (
 
 # compressed bytes inflated at once: what a member's end leaves of them is copied, and members may be tiny
 _AT_ONCE = 1 << 14
-# bytes that tell a text of two bytes a character from odd bytes at a log's beginning: it has some that are 0
+# bytes that distinguish a text of two bytes a character from odd bytes at a log's beginning: it has some that are 0
 _ENOUGH = 64
 
 
