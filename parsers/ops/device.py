@@ -300,10 +300,10 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False, fram
 
     Args:
         category: the op's `hlo_category`, or None.
-        name: the op's short name; it tells what an asynchronous op or a custom call does.
+        name: the op's short name; it shows what an asynchronous op or a custom call does.
         has_flops: whether the profile counts FLOPs for it; a custom call with FLOPs is a kernel on the matrix unit.
         framework_type: type of the framework op that it stems from, ``dot_general``; on GPUs, where nothing counts
-            FLOPs, it tells what a library's kernel does, or stands for the category.
+            FLOPs, it shows what a library's kernel does, or stands for the category.
     """
     if not category or category.lower() == "unknown":
         return "unknown"
@@ -336,7 +336,7 @@ def is_across_slices(category: str, text: str, framework_op: str, attributes: Ma
     """Whether an op sends to other slices, or receives from them, through the hosts.
 
     The compiler names the runtime that carries it (``xla_megascale_runtime``) in the instruction's frontend attributes;
-    without these (None) the framework op tells.
+    without these (None) the framework op decides.
     """
     if not HOST_TRANSFER.search(category):
         return False

@@ -55,7 +55,7 @@ LONGEST_SEARCHED = 4000
 Poll = Callable[[], None]
 """Is called now and then by what takes long; what it raises ends that."""
 
-_SAMPLE = 1 << 16  # texts looked at to tell whether a column repeats itself
+_SAMPLE = 1 << 16  # texts looked at to find out whether a column repeats itself
 _LONGEST_NUMBER = 40
 _LARGEST_PS = int(np.iinfo(np.int64).max)
 _UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12}

@@ -54,7 +54,7 @@ def offloaded_ops(planes: Sequence[Plane]) -> OpTable:
 
 
 def sparse_ops(planes: Sequence[Plane]) -> OpTable:
-    """Time and work of all ops of SparseCores; `OpTable.parent` is empty where nothing tells what each ran for."""
+    """Time and work of all ops of SparseCores; `OpTable.parent` is empty where it is unknown what each ran for."""
     cores = [plane for plane in planes if is_tensor_core(plane) and len(plane.stat_ids(STARTED_BY)) == len(STARTED_BY)]
     parents = {device_ordinal(core): _parents(core) for core in cores}
     beside = [plane for plane in planes if is_sparse_core(plane)]
@@ -95,7 +95,7 @@ def _tables(plane: Plane, parents: dict[_Key, str], with_all: bool = False) -> l
     """The ops of a SparseCore by the TensorCore op that they ran for.
 
     Args:
-        with_all: whether to take ops that nothing tells it of too, for an empty name.
+        with_all: whether to include, under an empty name, ops whose parent is unknown.
     """
     runs = [_marked(line) for line in plane.lines if line.name == core_ops.SPARSE_MODULES_LINE]
     if with_all:

@@ -55,7 +55,7 @@ _MEMORY_BOUNDS = ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rates and utilizations, one row an op (or step, or program); NaN where the profile cannot tell.
+    """Rates and utilizations, one row an op (or step, or program); NaN where they cannot be computed.
 
     Attributes:
         flops_per_second, model_flops_per_second: float64[n]; FLOPs over the total time of all occurrences.
@@ -81,7 +81,7 @@ class Rates:
     efficiency: Floats
 
     def bound_name(self, row: int) -> str:
-        """What bounds a row; ``unknown`` where nothing tells."""
+        """What bounds a row; ``unknown`` where the profile does not show it."""
         return _BOUND_NAMES[int(self.bound_by[row])]
 
 

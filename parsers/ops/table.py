@@ -41,11 +41,11 @@ class OpTable:
         normalized_ps: float64[n]; total time at the device's nominal clock: each event's time multiplied by its
             `Time Scale Multiplier`, as far as the profile has multipliers.
         has_time_scale: whether any op event had a multiplier.
-        dma_stall_ps: float64[n]; time stalled by DMA; NaN where no event tells it.
+        dma_stall_ps: float64[n]; time stalled by DMA; NaN where no event records it.
         flops, model_flops, bytes_accessed: float64[n]; work over all occurrences; NaN where the profile has none.
         traffic: float64[n, len(TRAFFIC)]; bytes over all occurrences by memory; NaN where unknown. Where the profile
-            never tells an op's bytes by memory, all of them count as HBM's, as in XProf's tables.
-        energy_j: float64[n]; energy that the core drew meanwhile, in joules; NaN where no event tells it.
+            never gives an op's bytes by memory, all of them count as HBM's, as in XProf's tables.
+        energy_j: float64[n]; energy that the core drew meanwhile, in joules; NaN where no event records it.
         parent: the TensorCore op that a SparseCore ran the op for; empty for the ops of a TensorCore itself.
         source: int64[n]; which of `sources` has the op's texts, -1 for none.
         metadata_row: int64[n]; the op's row in that source.
@@ -113,7 +113,7 @@ class OpTable:
         return out
 
     def is_rematerialized(self, row: int) -> bool:
-        """Whether an op is computed a second time to save memory, by its names, as XProf tells it."""
+        """Whether an op is computed a second time to save memory, by its names, as XProf decides it."""
         return ".remat" in self.name[row] or "rematted_computation" in self.framework_op[row]
 
     def is_outside_compilation(self, row: int) -> bool:
@@ -151,7 +151,7 @@ class FrameworkGroups:
     """HLO ops by the framework op that they stem from; an op without one stands for itself.
 
     Attributes:
-        name, type: name and type of each group; `UNKNOWN_TYPE` where the profile does not tell the type.
+        name, type: name and type of each group; `UNKNOWN_TYPE` where the profile does not record the type.
         group: int64[n], the group of each op.
     """
 
@@ -177,7 +177,7 @@ def framework_groups(table: OpTable) -> FrameworkGroups:
 
 
 def without_number(name: str) -> str:
-    """An op's name without what tells its copies apart: ``fusion.7.remat2`` becomes ``fusion``."""
+    """An op's name without what distinguishes its copies: ``fusion.7.remat2`` becomes ``fusion``."""
     return _CLONE.sub("", name)
 
 

@@ -23,7 +23,7 @@ HOW_TO_TRACE = (
     "LIBTPU_INIT_ARGS='--xla_enable_custom_call_region_trace=true --xla_xprof_register_llo_debug_info=true' tells what "
     "custom calls use"
 )
-"""Which flags tell it of custom calls: XProf's docs/custom_call_profiling.md."""
+"""Which flags record it for custom calls: XProf's docs/custom_call_profiling.md."""
 
 NOT_SEEN = {
     "reading": "How registers make the use of units is XProf's, address by address; no profile of hardware with "
@@ -168,7 +168,7 @@ def _place(use: UnitUse) -> tuple[int, str, int, str, int, int, int]:
 
 
 def core_of(row: UnitRow) -> tuple[object, ...]:
-    """What tells the units of one core, known in one way, from others."""
+    """What distinguishes the units of one core, measured in one way, from others."""
     use = row.use
     return row.host, use.plane, use.source, use.kernel, use.sample, use.core, use.number
 

@@ -103,9 +103,9 @@ class LatencyRow:
         fraction: share of the total of all models, 0-1; of a module that of the time of all modules' runs on all cores
             (`module_shares`).
         cores: how many cores ran the module; None for a model.
-        phase: what the module does, as its name tells (`phase_of`); None for others, and for a model.
+        phase: what the module does according to its name (`phase_of`); None for others, and for a model.
         histogram: its sessions or runs as `InferencePage.histogram` has them.
-        inputs: the module's arguments that tell its batch, such as ``tokens s32[8,1]``; empty where nothing tells.
+        inputs: the module's arguments that show its batch, such as ``tokens s32[8,1]``; empty where that is unknown.
     """
 
     name: str
@@ -128,7 +128,7 @@ class InferencePage:
 
     Attributes:
         hosts: the hosts that the figures cover.
-        is_training: whether the program trains, as the overview tells.
+        is_training: whether the program trains, as on the overview.
         source: what the sessions are; None without any.
         subject: the name of the request events or of the module.
         sessions: number of sessions.
@@ -244,7 +244,7 @@ def _of_requests(serving: Sequence[HostRequests]) -> InferencePage:
 
 
 def _by_model(parts: Sequence[HostRequests]) -> dict[str, Int64s]:
-    """Latencies by the model's name, or by the event's name where no request tells its model."""
+    """Latencies by the model's name, or by the event's name where no request names its model."""
     latencies: dict[str, list[Int64s]] = {}
     for part in parts:
         names = [*part.models, NO_MODEL if any(other.models for other in parts) else part.event]

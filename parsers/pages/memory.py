@@ -100,7 +100,8 @@ class CompiledModules:
 
     Args:
         sources: the places.
-        reported: returns the HBM's capacity as its allocator reports it; called where the device's type does not tell.
+        reported: returns the HBM's capacity as its allocator reports it; called where the device's type does not
+            determine it.
         poll: called between modules; raises to end the work.
         notes: sentences on places that cannot be read.
     """

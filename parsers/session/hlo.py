@@ -121,7 +121,8 @@ class HloSession:
 
     Args:
         run: what `open_hlo` found.
-        device_type: the TPU that the modules are for, such as ``TPU v5e``; it tells the capacity, the files do not.
+        device_type: the TPU that the modules are for, such as ``TPU v5e``; it determines the capacity, which the files
+            do not hold.
     """
 
     def __init__(self, run: Run, device_type: str | None = None) -> None:

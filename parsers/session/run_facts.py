@@ -2,8 +2,8 @@
 
 It reads one host, the first whole one with a device: the headers of its planes, and the small lines `Steps` and
 `XLA Modules` of one core. A budget limits the bytes that it reads beyond the headers, so that a run of 64 hosts of a
-gigabyte costs no more than one of a few megabytes. The figures serve to tell runs apart; the pages' figures rest on all
-cores and hosts.
+gigabyte costs no more than one of a few megabytes. The figures serve to distinguish runs; the pages' figures rest on
+all cores and hosts.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def _environment(trace: Trace, budget: _Budget) -> Mapping[str, object]:
 
 
 def _versions(trace: Trace, devices: Sequence[Plane], budget: _Budget) -> tuple[str, ...]:
-    """Versions and builds that the environment's plane and those of devices tell, name and value of each."""
+    """Versions and builds that the environment's plane and those of devices record, name and value of each."""
     planes = [plane for plane in (trace.plane(ENVIRONMENT_PLANE), *devices) if plane is not None]
     if not all(budget.take(_metadata_bytes(plane)) for plane in planes):
         return ()
@@ -329,7 +329,7 @@ def _step_time(steps: CoreSteps | None, runs: ModuleRuns | None) -> tuple[int | 
 def _a_module_each(steps: CoreSteps, runs: ModuleRuns) -> bool:
     """Whether the markers are runs of several modules in turn, as where a step runs more than one module.
 
-    Only the host's events tell which markers make a step, and those are not read here.
+    Only the host's events show which markers make a step, and those are not read here.
     """
     step = np.searchsorted(steps.start_ps, runs.start_ps, side="right") - 1
     inside = (step >= 0) & (runs.start_ps < steps.end_ps[np.maximum(step, 0)])

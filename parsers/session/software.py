@@ -1,6 +1,6 @@
-"""What a profile tells of the software that ran: versions, builds, flags, and what the profiler was asked for.
+"""What a profile records of the software that ran: versions, builds, flags, and what the profiler was asked for.
 
-Most profiles tell little. The plane ``Task Environment`` has stats of the process: those that the profiler's library
+Most profiles record little. The plane ``Task Environment`` has stats of the process: those that the profiler's library
 knows are ``build_changelist``, ``build_time``, ``build_target``, ``clean_build``, ``command_line_args``,
 ``system_topology``, ``compilation_task_info`` and ``profile_options`` (a serialised ``ProfileOptions``), beside times
 and what the process used, which are no settings. libtpu and JAX write two times alone by default. Other planes may have
@@ -45,7 +45,7 @@ _VERSION = re.compile(
 )
 _OF_FLAGS = re.compile(r"flags|args|command_?line|libtpu_init", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"version|flags$|init_args|^build_|changelist", re.IGNORECASE)
-"""Stats of other planes that tell of software."""
+"""Stats of other planes that describe software."""
 
 _FLAG = re.compile(r"--?(?=[A-Za-z])([\w.\-]+)(?:=(.*))?", re.DOTALL)
 _VARIABLE = re.compile(r"([A-Z][A-Z0-9_]+)=(.*)", re.DOTALL)
@@ -66,7 +66,7 @@ class Setting:
 
 
 def software(planes: Iterable[Plane]) -> tuple[Setting, ...]:
-    """The settings that planes of a host's profile tell; none twice, by kind and name."""
+    """The settings that planes of a host's profile record; none twice, by kind and name."""
     found: dict[tuple[SettingKind, str], str] = {}
     for plane in planes:
         is_environment = plane.name == ENVIRONMENT_PLANE
@@ -93,7 +93,7 @@ def program_settings(program: str, attributes: Mapping[str, bytes]) -> Iterator[
 
 
 def _settings(name: str, value: StatValue) -> Iterator[Setting]:
-    """What a stat tells; a text of flags is a setting for each."""
+    """The settings in a stat; a text of flags is a setting for each flag."""
     if name == _PROFILE_OPTIONS and isinstance(value, bytes):
         yield from _options(value)
     elif name == _BUILD_TIME and isinstance(value, int):

@@ -38,7 +38,7 @@ from tpuprof.parsers.steps.times import (
 )
 
 InputSource = Literal["infeed", "host"]
-"""What tells the time that a step waits for input: infeed ops, or idle time while the host waits for input."""
+"""What the time that a step waits for input is measured by: infeed ops, or idle time while the host waits for input."""
 
 _STEADY = 0.9
 """A first or last step is cut if it has less than this share of the others' ops and time."""
@@ -68,7 +68,7 @@ class StepGrid:
         slow_ops: the ops that the slowest step has most more of, on the core where that is most.
         core_names: ``host:ordinal`` of each core.
         hosts: int64[cores], the host of each core.
-        input_source: what INFEED is measured by; None where nothing tells.
+        input_source: what INFEED is measured by; None where nothing measures it.
         sparse_core: float64[3, steps], as `sparse_core_times` returns it; None without SparseCores with steps.
         dropped: number of steps that some cores have and others lack.
         incomplete: sentences on what else is left out: cores, steps with lost ops, steps that the capture cut into.

@@ -1,7 +1,7 @@
 """When the host launched the runs of modules, and how far the devices' clocks run ahead of the host's.
 
 A run can neither start before the host launches it nor end after the host knows that it has. Where the profile says so,
-the clocks differ: by at least what the runs start too early, and at most what the host is told too late.
+the clocks differ: by at least what the runs start too early, and at most how much too late the host learns of an end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEVER = np.int64(1 << 62)
 _LAUNCHERS = ("DoEnqueueProgram", "DoEnqueueContinuationProgram")
 _ENDERS = ("tpu::System::Execute=>Done",)
 
-_LEAST_LEAD = 10_000_000  # ps: the clocks are not told more exactly
+_LEAST_LEAD = 10_000_000  # ps: the clocks are not known more exactly
 _MOST_LEAD = 100_000_000_000  # ps: more than that is no lead but a launch of something else
 
 
@@ -35,7 +35,7 @@ class ClockLead:
 
     Attributes:
         least_ps: by how much a run starts before its own launch.
-        most_ps: the least time from a run's end to when the host knows of it; None where nothing tells.
+        most_ps: the least time from a run's end to when the host knows of it; None where it is unknown.
     """
 
     least_ps: int

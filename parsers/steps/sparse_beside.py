@@ -69,7 +69,7 @@ class SparseWait:
     """A TensorCore's op that waits for a SparseCore, on all cores of a host, within the steps.
 
     Attributes:
-        op: its name; started_by: of the op that began what it waits for, where the profile tells it.
+        op: its name; started_by: of the op that began what it waits for, where the profile records it.
         occurrences: how often it ran; wait_ps: for how long; beside_ps: for how long of that a SparseCore worked.
     """
 

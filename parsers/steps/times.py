@@ -25,7 +25,7 @@ COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE, ASYNC_DONE, SPARSE_CORE_WAIT 
 PART_COUNT = 7
 
 SPARSE_CORE_OUTFEED = 7
-"""A part only on the way: the time of sending to an embedding core tells how long the core waits for it."""
+"""An intermediate part: the time of sending to an embedding core is how long the core waits for it."""
 
 _PARTS = {
     "infeed": INFEED,
@@ -52,7 +52,7 @@ SLOW_STEP = 1.15
 _SLOW_OPS = 5
 
 MOST_COLLECTIVES = 64
-"""So many collectives are told by step; the rest count together."""
+"""How many collectives are kept by step; the rest count together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +153,10 @@ def _collectives(cells: StepCells, table: OpTable, are_collective: Bools, steps:
 
 
 def device_durations(start_ps: Int64s, end_ps: Int64s, times: Int64s, device_times: Int64s | None) -> Int64s:
-    """int64[n]: how long spans on the trace's clock are by the device's clock, as far as the ops tell.
+    """int64[n]: how long spans on the trace's clock are by the device's clock, as far as the ops show.
 
     The profiler maps device times to the host's clock anew every now and then, so that a step may seem a quarter longer
-    or shorter than it is. An op has both times, so it tells the device's time at a border inside or near it.
+    or shorter than it is. An op has both times, so it gives the device's time at a border inside or near it.
 
     Args:
         times, device_times: int64[m]; times on the trace's clock, ascending, the spans' borders among them, and the

@@ -1,4 +1,4 @@
-"""Single events of a timeline: what the profile tells about one, and how one is found by place or by name."""
+"""Single events of a timeline: what the profile says about one, and how one is found by place or by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SOURCE_STATS = ("tf_op", "source", "hlo_category", "flops", "bytes_accessed", "
 
 @dataclass(frozen=True, slots=True)
 class OpFacts:
-    """What the metadata of an event's op tells; None where it tells nothing.
+    """What the metadata of an event's op says; None where it says nothing.
 
     Attributes:
         framework_op, source, category: such as ``jit(f)/add:``; ``file:line``; the HLO category.
@@ -55,7 +55,7 @@ class EventStats(NamedTuple):
 
 
 def op_facts(track: Track, index: int) -> OpFacts:
-    """Reads what the metadata of an event's op tells; nothing for a derived event."""
+    """Reads what the metadata of an event's op says; nothing for a derived event."""
     source, key = track.names.source, int(track.key[index])
     if source is None or key >= track.names.metadata_rows:
         return OpFacts()

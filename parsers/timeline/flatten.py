@@ -1,4 +1,4 @@
-"""Flattens a track of several lanes into one, with the deepest event at each instant, which tells most."""
+"""Flattens a track of several lanes into one, with the deepest event at each instant, which is the most specific."""
 
 from __future__ import annotations
 

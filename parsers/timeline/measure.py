@@ -18,7 +18,7 @@ from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track,
 from tpuprof.parsers.timeline.windows import mean_rate
 
 _NAME_SEEN = 400
-"""So many characters of a name tell it from others."""
+"""How many characters of a name distinguish it from others."""
 
 SortKey = Literal["self", "total", "count", "name", "track"]
 _SMALL = 1 << 12
@@ -138,7 +138,7 @@ class Measurement:
         return chosen[self.of_track] if len(chosen) else np.zeros(len(self), np.bool_)
 
     def _order(self, sort: SortKey) -> NDArray[np.intp]:
-        """The rows by a column, then by what tells them apart; `lexsort` takes its last key first."""
+        """The rows by a column, then by what distinguishes them; `lexsort` takes its last key first."""
         if sort == "track":
             return np.lexsort((self.key, -self.total_ps, -self.self_ps, self.of_track))
         if sort == "self":

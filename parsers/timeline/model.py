@@ -43,7 +43,7 @@ TrackKind = Literal[  # in the order of the screen
 SectionKind = Literal["core", "sparse_core", "gpu", "host", "other"]
 
 _WORK: tuple[TrackKind, ...] = ("stream", "ops", "modules", "steps")
-"""What tells when a device worked: the first of these kinds that it has."""
+"""What shows when a device worked: the first of these kinds that it has."""
 
 TrackId = tuple[int, int]
 """A track of a timeline: index of its section, and its own in that section."""
@@ -183,7 +183,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CounterTrack:
-    """A counter's values over time; each holds until the next, and NaN tells that nothing is known from then on.
+    """A counter's values over time; each holds until the next, and NaN means that nothing is known from then on.
 
     Attributes:
         time_ps: int64[n], ascending.
@@ -204,7 +204,7 @@ class RateTrack:
     Attributes:
         name, ops: such as ``MXU``; and the track of the ops.
         work: float64[keys]: FLOPs or bytes of one occurrence, 0 where unknown.
-        peak: the peak per second; None where the profile does not tell, so that utilization is unknown.
+        peak: the peak per second; None where the profile does not record it, so that utilization is unknown.
     """
 
     name: str
@@ -297,7 +297,7 @@ class Timeline:
 
     @property
     def worked_ps(self) -> tuple[int, int] | None:
-        """From the first op on a device to the end of the last one; of modules or steps where a device tells no ops.
+        """From the first op on a device to the end of the last one; of modules or steps where a device records no ops.
 
         It is None where no device did anything, as far as is read.
         """

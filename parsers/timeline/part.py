@@ -270,7 +270,7 @@ def summaries(part: Part) -> list[TrackRow]:
 
 
 def time_decimals(start_ps: int, end_ps: int) -> int:
-    """Decimals of milliseconds that tell a thousandth of an interval."""
+    """Decimals of milliseconds that resolve a thousandth of an interval."""
     span = end_ps - start_ps
     return next((decimals for decimals in range(3, 9) if span >= 10 ** (12 - decimals)), 9) if span > 0 else 3
 

@@ -1,6 +1,6 @@
 """Searches the names of all events of a timeline, and moves among the events that match.
 
-It looks at a name once, however many events bear it. Where few events of a track match, it keeps their places in order
+It looks at a name once, however many events have it. Where few events of a track match, it keeps their places in order
 of time; where many do, it counts them in blocks of the track.
 """
 
@@ -198,7 +198,7 @@ def _counts(tracks: Sequence[Track], matching: Bools) -> tuple[list[int], Bools]
 
 
 def _joined(columns: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Joins columns, and tells which column each number is from."""
+    """Joins columns, and returns which column each number is from."""
     of = np.repeat(np.arange(len(columns), dtype=np.int32), [len(column) for column in columns])
     return np.concatenate([np.zeros(0, np.int32), *columns]), of
 

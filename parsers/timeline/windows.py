@@ -216,7 +216,7 @@ def mean_value(counter: CounterTrack, start_ps: int, end_ps: int) -> float | Non
 def busy_share(track: Track, start_ps: int, end_ps: int) -> float | None:
     """The share of a window in which at least one event of a track ran, 0-1.
 
-    Where events nest, the outermost lane tells it at once. Where they overlap it goes through the events of the window,
+    Where events nest, the outermost lane has it at once. Where they overlap it goes through the events of the window,
     and answers None where these are so many that a screen would wait.
     """
     if end_ps <= start_ps:

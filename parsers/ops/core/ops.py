@@ -292,7 +292,7 @@ class OpTotals:
     Attributes:
         ids: int64[n], ascending; the ops' metadata ids.
         occurrences, total_ps, self_ps, minimum_ps: int64[n], as in `OpTable`.
-        normalized_ps: float64[n], total time at the nominal clock; None where no event tells it.
+        normalized_ps: float64[n], total time at the nominal clock; None where no event records it.
         figures: sums of stats of single events, by name, without those that no event has.
     """
 
@@ -349,7 +349,7 @@ def totals_of(
 
 
 def op_table(plane: Plane, totals: OpTotals, parent: tuple[str, ...] | None = None) -> OpTable:
-    """A row for each metadata id with its sums, and what the profile tells about the op.
+    """A row for each metadata id with its sums, and what the profile says about the op.
 
     Args:
         parent: for what op of a TensorCore a SparseCore ran each row; None on a TensorCore.

@@ -146,7 +146,7 @@ def op_sums(plane: Plane, on_chunk: ChunkDone | None = None) -> OpSums:
 
 
 class _Progress:
-    """Passes progress on; of bytes that are decoded a second time it tells nothing."""
+    """Passes progress on; it does not report bytes that are decoded a second time."""
 
     def __init__(self, on_chunk: ChunkDone | None) -> None:
         self._on_chunk = on_chunk
@@ -160,7 +160,7 @@ class _Progress:
             self._on_chunk(size, events)
 
     def again(self, size: int, events: int) -> None:
-        """Tells of a chunk as far as it goes beyond what `chunk` told."""
+        """Reports a chunk as far as it goes beyond what `chunk` reported."""
         old_size, old_events = min(self._size, size), min(self._events, events)
         self._size -= old_size
         self._events -= old_events

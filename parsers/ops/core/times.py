@@ -1,4 +1,4 @@
-"""How long the largest ops take on each core: the same op on the same work tells cores apart."""
+"""How long the largest ops take on each core: the same op on the same work shows which cores differ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.table import OpTable
 
 MOST_OPS = 96
-"""So many ops of a host are told by core; the others take little time each."""
+"""How many ops of a host are kept by core; the others take little time each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def core_op_times(cores: Sequence[str], tables: Sequence[OpTable], merged: OpTab
 
 
 def join_core_ops(parts: Sequence[CoreOpTimes]) -> CoreOpTimes:
-    """The cores of several hosts; ops that some hosts do not tell are left out."""
+    """The cores of several hosts; ops that some hosts do not list are left out."""
     if len(parts) == 1:
         return parts[0]
     shared = set(parts[0].ops).intersection(*(part.ops for part in parts[1:])) if parts else set()

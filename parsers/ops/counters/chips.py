@@ -1,4 +1,4 @@
-"""Which hardware counters tell what of a TPU's units: their numbers, and what a unit can do in a cycle.
+"""Which hardware counters measure what of a TPU's units: their numbers, and what a unit can do in a cycle.
 
 A counter's number is the address of its register. The registers of a core stand in a block, at the same distances from
 its begin in each core of a generation. The addresses, and how counters make the use of a unit, are facts that XProf's
@@ -69,7 +69,7 @@ class Node:
     Attributes:
         core, number: which one.
         registers: the numbers of the counters that each register stands for; their values add up.
-        units: what these tell.
+        units: what these measure.
     """
 
     core: Core
@@ -114,7 +114,7 @@ def register_names(chip: Chip | None) -> dict[int, str]:
 
 
 def tensor_units(chip: Chip) -> tuple[Unit, ...]:
-    """The units of a TensorCore that its own registers tell, without those of memory."""
+    """The units of a TensorCore that its own registers measure, without those of memory."""
     first = next(node for node in chip.nodes if node.core == "TensorCore")
     return tuple(unit for unit in first.units if unit.group not in ("memory", "clock"))
 

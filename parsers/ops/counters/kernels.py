@@ -24,7 +24,7 @@ from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 _SCOPES_LINE = "XLA TraceMe"
 _SCOPES = "llo_scopes"
 _MOST_SCOPES = 100
-"""A kernel's scopes that are told apart, those that take longest."""
+"""How many scopes of a kernel are kept apart, those that take longest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def busy_of(start: Int64s, end: Int64s, value: Floats) -> _Busy:
 
 
 def scope_uses(plane: Plane, tracks: Sequence[Sampled]) -> Iterator[ScopeUse]:
-    """What each custom call of a core used of its units; nothing where the profile does not tell."""
+    """What each custom call of a core used of its units; nothing where the profile does not record it."""
     lanes = {
         track.event: busy_of(track.start_ps, track.end_ps, track.value)
         for track in tracks

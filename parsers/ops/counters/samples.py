@@ -2,7 +2,7 @@
 
 The events of a line ``_counters_`` each give one counter a value. What lasts no time holds until the counter's next
 value, such as ``power`` of ``HBM FW Power Meter PL2(W)`` or a register that the profiler reads now and then. What lasts
-is told for its own time only: ``% util`` of ``MXU`` stands for a microsecond of a custom call, and between two calls
+is given for its own time only: ``% util`` of ``MXU`` stands for a microsecond of a custom call, and between two calls
 nothing was sampled (docs/custom_call_profiling.md of XProf).
 
 Lines named ``counters_…`` hold one reading of many registers: an event a register, with the stat ``counter_value``.
@@ -45,7 +45,7 @@ _NO_VALUES = frozenset(
         "correlation_id",
     }
 )
-"""Stats that tell where an event belongs and no value, like stats whose names begin with ``_``."""
+"""Stats that say where an event belongs and hold no value, like stats whose names begin with ``_``."""
 
 UNIT_LINE = re.compile(r"((?:SALU|VALU|EUP|XLU|VLD|VST|MXU.*)) Instructions\Z")
 """Lines of the instructions of one unit, which the profiler writes for custom calls."""
@@ -75,7 +75,7 @@ class Sampled:
 
     @property
     def lasts(self) -> bool:
-        """Whether its values are told for a time of their own."""
+        """Whether each of its values is given for a time of its own."""
         return bool((self.end_ps > self.start_ps).any())
 
     def weights(self) -> tuple[Floats, int]:

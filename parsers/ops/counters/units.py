@@ -1,8 +1,8 @@
 """How each unit was used while it was sampled: what it achieved against its peak.
 
-Three sources tell it. A reading of the registers (`samples.Reading`) has one value for the whole time that was sampled:
-the cycles that it counts itself. Registers that the profiler reads now and then tell it by how much they grow. And
-``% util`` of custom calls is what the compiler counted of each unit's instructions, laid over measured time.
+There are three sources. A reading of the registers (`samples.Reading`) has one value for the whole time that was
+sampled: the cycles that it counts itself. Registers that the profiler reads now and then show it by how much they grow.
+And ``% util`` of custom calls is what the compiler counted of each unit's instructions, laid over measured time.
 """
 
 from __future__ import annotations

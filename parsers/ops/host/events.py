@@ -17,7 +17,7 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.core.ops import Keys, event_spans
 
 HOST_PLANE = "/host:CPU"
-"""Its stats tell of the capture, such as when it began."""
+"""Its stats describe the capture, such as when it began."""
 
 # Lines that the profiler derives from others have ids from here on; of a line's id the low 32 bits count.
 _DERIVED_LINES = range(0xDEADBEEF, 0xDEADBEEF + 290)

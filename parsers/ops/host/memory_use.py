@@ -20,7 +20,7 @@ def memory_stats(plane: Plane) -> tuple[str, ...]:
 
 
 def fullest_memory(host: HostEvents | None) -> tuple[int, int] | None:
-    """Bytes in use in the memory that was fullest, and its capacity; None where no event tells.
+    """Bytes in use in the memory that was fullest, and its capacity; None where no event records them.
 
     Args:
         host: decoded with `memory_stats`.

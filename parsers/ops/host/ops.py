@@ -56,7 +56,7 @@ class HostOps:
 
     Attributes:
         name, type: as XProf shows them; a type is such as ``Dataset``, ``MatMul`` or a stage's category, empty where
-            the profile does not tell. No row stands for idle time.
+            the profile does not record it. No row stands for idle time.
         stage_id: int64[n]; input pipeline stage, 0 where none.
         occurrences, total_ps, self_ps: int64[n]; total includes the ops inside.
         is_eager: bool[n]; whether at least one occurrence is marked as run eagerly.

@@ -27,7 +27,7 @@ from tpuprof.parsers.ops.host.events import HostThread, SparseStat
 _HLO_OP, _PROGRAM, _FRAMEWORK_OP, _ANNOTATION, _LABEL = OP_STATS = (
     *("hlo_op", "program_id", "tf_op", "annotation", "name"),
 )
-"""Stats of events that tell which op they belong to."""
+"""Stats of events that say which op they belong to."""
 
 _INSIDE = "::"
 """Separates HLO ops, and annotations, that hold one another; of ops the innermost comes last."""
@@ -55,8 +55,8 @@ class StreamOp:
     Attributes:
         program: its program's id, 0 for an op of none.
         name: of the HLO op; ``scope/op/kernel`` for a kernel of a framework op; else the event's name, shortened.
-        framework_op: full name of the framework op, ``jit(f)/dot_general:``; empty where nothing tells.
-        category: HLO category, type of the framework op, or what kind of copy it is; empty where nothing tells.
+        framework_op: full name of the framework op, ``jit(f)/dot_general:``; empty where it is unknown.
+        category: HLO category, type of the framework op, or what kind of copy it is; empty where it is unknown.
         expression, source, source_stack, deduplicated_name, shape: what the compiler says; empty where it does not.
     """
 
@@ -105,7 +105,7 @@ class _Texts:
         self._names: dict[int, str] = {}
 
     def keys(self, stream: HostThread) -> tuple[Int64s, ...]:
-        """What tells the ops of a stream's events apart: HLO op, program, framework op, label, kernel."""
+        """What identifies the op of each of a stream's events: HLO op, program, framework op, label, kernel."""
         hlo, label = self._numbers(stream, _HLO_OP), self._numbers(stream, _LABEL)
         framework = self._numbers(stream, _FRAMEWORK_OP)
         if _ANNOTATION in stream.stats:

@@ -3,8 +3,8 @@
 As in XProf (`xplane_to_kernel_stats_db.cc`, `kernel_stats_utils.cc`), launches of one name, size and framework op are
 one row. It differs in these points:
 
-- What the launch does not tell is unknown; XProf shows 0. So is an occupancy of 0 %, which the profiler writes where it
-  can't compute one. Shared memory is also read where AMD's profiler (`group_mem`) and older ones (`shm`) write it.
+- What the launch does not record is unknown; XProf shows 0. So is an occupancy of 0 %, which the profiler writes where
+  it can't compute one. Shared memory is also read where AMD's profiler (`group_mem`) and older ones (`shm`) write it.
 - Whether a framework op may use tensor cores is unknown for a kernel of no framework op; XProf says no.
 - There is no limit of 1,000 rows.
 """
@@ -26,7 +26,7 @@ from tpuprof.parsers.ops.host.events import HostThread
 from tpuprof.parsers.ops.streams.attribution import Attribution, StreamOp, distinct_texts
 
 _DETAILS, _EQUATION = KERNEL_STATS = ("kernel_details", "equation")
-"""Stats of kernels that tell how they were launched."""
+"""Stats of kernels that say how they were launched."""
 
 _NVIDIA = re.compile(
     "16816|c1688|conv1x1|conv2d_c1_k1|dgrad_1x1_stride_2x2|direct_group|first_layer_wgrad_kernel|h1688|h884|hmma|i16832"
@@ -52,9 +52,9 @@ class Kernel:
 
     Attributes:
         name: as the driver gives it; a mangled name stays one.
-        framework_op: name of the framework op that launched it, empty where nothing tells.
+        framework_op: name of the framework op that launched it, empty where it is unknown.
         op: the HLO op that it belongs to (the first met, where it is part of several), empty for none.
-        registers: of a thread; shared_bytes: shared memory of a block; None where the launch does not tell.
+        registers: of a thread; shared_bytes: shared memory of a block; None where the launch does not record it.
         block, grid: threads of a block and blocks of the grid in three dimensions, ``256,1,1``; empty where unknown.
         occupancy: theoretical occupancy (0-1); None where unknown.
         uses_tensor_cores: whether its name says so.
@@ -95,7 +95,7 @@ _OF_LAUNCHES: Mapping[str, object] = {
     **dict.fromkeys(("framework_op", "op", "block", "grid"), ""),
     **dict.fromkeys(("registers", "shared_bytes", "occupancy", "is_eligible")),
 }
-"""What tells launches of a kernel apart, and what stands for several of them."""
+"""What distinguishes launches of a kernel, and what stands for several of them."""
 
 
 def one_a_name(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:

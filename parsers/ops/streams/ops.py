@@ -83,7 +83,7 @@ def _columns(
 
 
 def _described(ops: Sequence[StreamOp]) -> Plane:
-    """A plane whose event metadata tells of ops, numbered from 1 on, what a TPU's plane tells of its own."""
+    """A plane whose event metadata describes ops, numbered from 1 on, as a TPU's plane describes its own."""
     space = xplane_pb2.XSpace()
     plane = space.planes.add(name=b"ops")
     names = ("program_id", "hlo_category", "tf_op", "source", "source_stack", "deduplicated_name", "shape_with_layout")

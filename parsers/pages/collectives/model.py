@@ -1,6 +1,6 @@
 """The model of the page of collectives: what moves between cores, what compute hides of it, and who comes late.
 
-All times are means over the cores, of one step each unless a sentence says otherwise. How they are told is in
+All times are means over the cores, of one step each unless a sentence says otherwise. How they are measured is in
 `parsers.collectives.transfers` and `parsers.collectives.host`.
 """
 
@@ -106,7 +106,7 @@ class CollectivesPage:
     Attributes:
         hosts: that were read; cores: ``host:2``; step_names: those that count.
         steps_note: where the steps come from, or why there are none.
-        device_type: None where the profile does not tell; peak: see `bandwidth.ici_peak`.
+        device_type: None where the profile does not record it; peak: see `bandwidth.ici_peak`.
         collectives: those that ran in the steps; group: int64[n], which of `groups` each is of.
         groups: one collective of each group.
         sums, payload: as of `HostCollectives`, over all hosts' cores.

@@ -16,7 +16,7 @@ from tpuprof.parsers.pages.collectives.model import CollectivesPage, Rows
 
 By = Literal["all", "kind", "axis", "pass"]
 BYS: tuple[By, ...] = get_args(By)
-"""What rows can be grouped by: everything that tells groups apart, or one of these alone."""
+"""What rows can be grouped by: everything that distinguishes groups, or one of these alone."""
 
 _MOST_STEPS = 2 / 3
 """A core is late that comes last in at least this share of the steps, as for findings."""
@@ -30,7 +30,7 @@ def rows_by(page: CollectivesPage, by: By, step: int | None = None) -> Rows:
 
     Args:
         by: what a row's collectives share.
-        step: the one step to tell of; None for the mean of all.
+        step: the one step that the rows are of; None for the mean of all.
     """
     numbers: dict[tuple[object, ...], list[int]] = {}
     for at, each in enumerate(page.groups):

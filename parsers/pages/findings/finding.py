@@ -118,7 +118,7 @@ class Finding:
         kind: the kind of reason.
         title: a few words, without a full stop.
         worth_ps: time that it costs the program, as mean per complete step or, without steps, in the whole capture. The
-            most that can be won. Above 0; None where nothing tells what can be won.
+            most that can be won. Above 0; None where it is unknown what can be won.
         per: whether `worth_ps` is of a step or of the capture.
         worth_fraction: the same as a fraction (0-1] of step time, or of the capture; None where that is.
         after_ps: the time that a step (or the capture) would take without it; None where `worth_ps` is.
@@ -155,11 +155,11 @@ class Evidence:
         total_ps: the cores' whole time, idle time included, summed over cores.
         core_count: how many cores `total_ps` and `table` cover.
         gaps: what happened in the gaps of the core that is idle most; None where unknown.
-        barriers: how long each core waited for others at barriers, by name; empty where no core tells.
+        barriers: how long each core waited for others at barriers, by name; empty where no core records it.
         offloaders: names of the ops that began work on a SparseCore.
         compilations: what the host compiled during the capture.
         modules: compiled programs, for the shapes of matrix products; only those of large ops are parsed.
-        core_ops: time of the largest ops by core; None where nothing tells.
+        core_ops: time of the largest ops by core; None where it is unknown.
         memory: bytes of HBM that the fullest allocator had in use at most, and its capacity; None where unknown.
         serves: for a program that does not train, the modules that it runs: name, runs, and the median time of one.
         no_device: why there are no device events; empty where there are.

@@ -106,7 +106,7 @@ _BY_PEAKS: tuple[Kind, ...] = ("slow-kernel", "latency-bound", "vector-work", "u
 
 
 def untold(evidence: Evidence) -> dict[str, str]:
-    """The kinds of findings that nothing in the profile could tell, and why."""
+    """The kinds of findings that cannot be detected in this profile, and why."""
     out: dict[str, str] = {}
     if not len(evidence.table):
         told = ("no-device", "memory-full")

@@ -1,7 +1,7 @@
 """What the graph around an op answers in sentences: what it waits for, who waits for it, and why it is not fused.
 
 All is read from the module's instructions, their shapes and their schedule, and from the profile's sums of time. Why
-the compiler did not fuse an op it does not write down: what is said of that is what its neighbours tell.
+the compiler did not fuse an op it does not write down: what is said about that is concluded from its neighbours.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _last_before(graph: HloGraph, op: int, rows: Sequence[int]) -> tuple[int, bo
     when that does. Of two that the same call holds the later one in it counts, as far as both are in one computation.
 
     Returns:
-        None where the module does not tell the order: the inside of a fusion has none.
+        None where the module does not record the order: the inside of a fusion has none.
     """
     ways = {row: {number: place for number, place, _ in _places(graph, row)} for row in rows}
     for number, place, caller in _places(graph, op):
@@ -165,7 +165,7 @@ def _pair(program: Program, op: Node) -> Iterable[str]:
 
 
 def why_not_fused(program: Program, op: Node, back: Reached, on: Reached) -> tuple[str, ...]:
-    """Why an op stands on its own, as far as its neighbours tell; nothing where that is no question."""
+    """Why an op stands on its own, as far as its neighbours show; nothing where the question does not arise."""
     graph = program.graph
     is_plumbing = op.opcode in PLUMBING or op.opcode in _GIVEN
     if is_plumbing or op.opcode == "fusion" or op.opcode.endswith(_HALVES) or not _runs_alone(graph, op.row):

@@ -1,4 +1,4 @@
-"""What the graph page tells of an op: itself, its neighbours, the computations around it and inside it."""
+"""What the graph page shows of an op: itself, its neighbours, the computations around it and inside it."""
 
 from __future__ import annotations
 
@@ -128,7 +128,8 @@ class Neighbourhood:
         called: what it calls.
         path: the computations from the program's own to that of the op.
         answers: sentences: what it waits for, what it feeds, what it is for.
-        why_not_fused: why it is no part of a fusion, as far as its neighbours tell; empty where that is no question.
+        why_not_fused: why it is no part of a fusion, as far as its neighbours show; empty where the question does not
+            arise.
         sources, sinks: rows of what computes its operands, and of what uses its result, behind what only hands
             values on.
         in_loops: how many loops it is in.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.ops import OpsPage
 
 _ONLY_MOVES = frozenset(("parameter", "bitcast", "copy", "transpose", "reshape"))
-_PLAIN_SPACES = (0, 1, 4, 5)  # the others have names that do not tell what they are on every chip
+_PLAIN_SPACES = (0, 1, 4, 5)  # the others have names that do not say what they are on every chip
 _MOST_MOVING = 8
 _MOST_KEPT = 20_000
 _LEAST_ALIKE, _MOST_ALIKE = 4, 100
@@ -254,7 +254,7 @@ def _why_none(compiled: CompiledModules) -> tuple[str, str, int]:
     return f"{sentence}.", hint, EXIT_NOT_FOUND
 
 
-# --- what the shapes of an instruction tell
+# --- what the shapes of an instruction show
 
 
 def moves(graph: HloGraph, row: int) -> str:

@@ -1,7 +1,7 @@
 """Where the steps of cores go, and the cores of a run side by side.
 
 A core's own time is its step without the time that it waits in collectives for cores that come later. Cores that work
-on one program meet there, so that their whole steps take equally long, and their own times tell them apart.
+on one program meet there, so that their whole steps take equally long, and only their own times differ.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def part_percent(parts: Floats | None, *names: Part) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """What the steps tell of some cores: by each its durations and its parts, int64[steps] and [steps, parts]."""
+    """What the steps show of some cores: by each its durations and its parts, int64[steps] and [steps, parts]."""
 
     duration_ps: Int64s
     parts_ps: Int64s
@@ -177,7 +177,7 @@ def _compared(row: HostRow, own: Int64s, first: Int64s, second: Int64s) -> HostR
 
 
 def judged_cores(cores: Sequence[HostRow], steps: HostSteps | None, note: str) -> tuple[int | None, str]:
-    """The core that is slowest, as an index, and a sentence; no core where several are, and where nothing tells."""
+    """The core that is slowest, as an index, and a sentence; no core where several are, and where it is unknown."""
     having = [index for index, row in enumerate(cores) if row.slowest_in is not None and row.own_ps is not None]
     if steps is None or len(having) < 2:
         return None, _why_alone(cores, len(having), note)

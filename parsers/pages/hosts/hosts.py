@@ -1,7 +1,7 @@
 """The hosts of a run side by side: how long their steps take, what they wait for, and which one the others wait for.
 
 Hosts that work on one program meet in collectives, so their steps all take as long as the slowest host's. A core's own
-time tells them apart: its step without the time that it waits in collectives. The core that comes last spends the
+time distinguishes them: its step without the time that it waits in collectives. The core that comes last spends the
 least time in collectives; every other core waits there by as much as it spends longer. (XProf's pod viewer shows the
 bare times of each step and core, which `HostSteps.parts_ps` holds.)
 """
@@ -262,8 +262,8 @@ _PART_WORDS: Mapping[Part, str] = {
 def _reason(rows: Sequence[HostRow], steps: HostSteps, host: int) -> str:
     """A sentence on what a host spends most time on beyond the others' median.
 
-    Only some hosts tell their waiting for input; for the others it is part of idle time. So it compares both only among
-    hosts that tell the same.
+    Only some hosts record their waiting for input; for the others it is part of idle time. So it compares both only
+    among hosts that record the same.
     """
     hosts = range(len(steps.rows))
     by_host = np.stack([steps.parts_ps[steps.core_hosts == index].mean(axis=(0, 1)) for index in hosts])

@@ -26,7 +26,7 @@ Verdict = Literal["straggler", "even", "uneven", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """One host, or one core of it. Figures that its profile cannot tell are None, and `HostsPage` says why.
+    """One host, or one core of it. Figures that its profile does not provide are None, and `HostsPage` says why.
 
     Attributes:
         host: the host's name.
@@ -42,14 +42,14 @@ class HostRow:
             and idle time includes waiting for input.
         idle_percent: share of the cores' whole time in the capture without any op (as on the overview).
         input_percent, collective_percent, wait_percent: shares of the step time of `parts_ps`; input is None where
-            nothing tells it.
+            it is unknown.
         duty_percent: duty cycle of its chips.
         mxu_percent, hbm_percent: hardware counters.
         profile_duration_ps: see `HostSummary`.
         problems: what is wrong with its file, or missing in it.
         core: the number of a core or GPU; None for a host. A core is compared with all cores, and what only a host or a
             chip has is None.
-        chip: the number of its chip; None for a host, and where the profile does not tell it.
+        chip: the number of its chip; None for a host, and where the profile does not record it.
         noun: what a core is called, ``core`` or ``GPU``.
     """
 
@@ -95,7 +95,7 @@ class HostRow:
 
     @property
     def known_parts_ps(self) -> tuple[float | None, ...] | None:
-        """`parts_ps` with None for input where nothing tells of it."""
+        """`parts_ps` with None for input where that is unknown."""
         if self.parts_ps is None or self.input_percent is not None:
             return self.parts_ps
         return tuple(None if part == "input" else value for part, value in zip(PARTS, self.parts_ps, strict=True))

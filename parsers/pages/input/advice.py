@@ -19,7 +19,7 @@ NO_EVENTS = (
     "jax.profiler.TraceAnnotation('IteratorGetNext').",
     "Mark steps with jax.profiler.StepTraceAnnotation, so that waiting can be told from other idle time.",
 )
-"""Advice where a profile tells nothing about input: what to turn on."""
+"""Advice where a profile has nothing about input: what to turn on."""
 
 NO_HOST_EVENTS = (
     "The steps wait for input, and no event of the host says for what: capture with host_tracer_level=2, load through "
@@ -83,8 +83,8 @@ def advice_of(
     Args:
         parts: the breakdown: time by XProf's categories; empty where it is unknown.
         ops: all rows of the op table.
-        source: what tells the time that steps wait.
-        infeed: how the steps wait; None where nothing tells.
+        source: what the time that steps wait is measured by.
+        infeed: how the steps wait; None where it is unknown.
     """
     if bottleneck.classification == "device":
         return _nothing_to_do(steps, infeed)

@@ -4,7 +4,7 @@ Formulas are XProf's (`op_stats_to_input_pipeline_analysis.cc`), with these diff
 
 - The page also lists what plain JAX and PyTorch/XLA programs record (`parsers.ops.host.input_events`). These rows make
   a group of their own. Percentages are of the self time of the row's group, so that those of XProf's ops stay XProf's.
-- A step in which no core waits has no worst core; where nothing tells waiting, percentages are `None` and not 0.
+- A step in which no core waits has no worst core; where waiting is unknown, percentages are `None` and not 0.
 - The breakdown is unknown, not 0, where the host ran no input op. It is only of XProf's ops.
 - What to do next is about the largest part of this profile; XProf prints the same five sentences for all.
 """

@@ -39,7 +39,7 @@ class InfeedPercent:
 
 @dataclass(frozen=True, slots=True)
 class StepWait:
-    """How one step waits for input; all but name and duration are `None` where nothing tells.
+    """How one step waits for input; all but name and duration are `None` where it is unknown.
 
     Attributes:
         name: the step's name.
@@ -121,8 +121,8 @@ class InputPipelinePage:
     Attributes:
         hosts: names of the hosts that the figures cover.
         step_time: as on the overview; `None` where there are no steps.
-        source: what tells the time that steps wait for input.
-        infeed_percent: summary of the waiting; `None` where nothing tells.
+        source: what the time that steps wait for input is measured by.
+        infeed_percent: summary of the waiting; `None` where it is unknown.
         steps: the steps in order of time.
         breakdown: `None` where the host ran no input op.
         ops: XProf's input ops, then the others; each by self time, then name.

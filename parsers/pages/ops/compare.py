@@ -29,7 +29,7 @@ class Array:
     Attributes:
         text: as the HLO text has it, ``bf16[8,128]{1,0:T(8,128)}``.
         shape, layout: the parts of it, ``bf16[8,128]`` and ``{1,0:T(8,128)}``.
-        padding: bytes that tiling adds; None where the layout does not tell.
+        padding: bytes that tiling adds; None where the layout does not say.
         plain: bytes of its elements; None where unknown.
     """
 
@@ -49,7 +49,7 @@ class ComparedOp:
         arrays: of its HLO text in order, the results first; at most `MOST_ARRAYS`.
         seconds: of one run; None without any.
         flops, bytes_moved: of one run; None where unknown. Bytes are HBM's.
-        padding: bytes that tiling adds to all arrays; None where no layout tells.
+        padding: bytes that tiling adds to all arrays; None where no layout says.
     """
 
     row: int

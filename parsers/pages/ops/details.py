@@ -37,7 +37,7 @@ class ShapeNote:
 
 @dataclass(frozen=True, slots=True)
 class OpDetails:
-    """What the profile's texts tell of an op.
+    """What the profile's texts say about an op.
 
     Attributes:
         row: the op's row in the ops page.
@@ -67,7 +67,7 @@ class OpDetails:
 
     @property
     def is_padding_known(self) -> bool:
-        """Whether the layout of any shape tells its padding."""
+        """Whether the layout of any shape determines its padding."""
         return any(note.shape.padded_bytes is not None for note in self.shapes)
 
 
@@ -99,7 +99,7 @@ def call_stack(source: str, text: str) -> tuple[str, ...]:
     """The calls that led to a line, a text each, outermost first.
 
     TPU profiles write them so. In HLO, from which those of GPUs are, they are the other way round: what is to be last
-    is told by the line that the profile names.
+    is recognised by the line that the profile names.
     """
     calls = tuple(line for line in text.splitlines() if line)
     turned = bool(source) and bool(calls) and calls[0].startswith(source) and not calls[-1].startswith(source)

@@ -148,7 +148,7 @@ def source_trees(ops: OpsPage) -> SourceTrees:
 
 
 def short_names(files: Sequence[str]) -> dict[str, str]:
-    """Each file by its last name, and by as many folders before it as tell it from the others."""
+    """Each file by its last name, and by as many folders before it as distinguish it from the others."""
     names = {file: file.split("/") for file in set(files)}
     out: dict[str, str] = {}
     waiting, depth = sorted(names), 1

@@ -194,7 +194,7 @@ class SparseCorePage:
 
 
 def no_sparse_cores(hosts: Sequence[str], warnings: Sequence[str] = ()) -> SparseCorePage:
-    """The page of a profile without SparseCores; `warnings` tell of what could not be read, which may have had some."""
+    """The page of a profile without SparseCores; `warnings` name what could not be read, which may have had some."""
     keys = ("verdict", "mean", "step_source", "sparse_cores")
     return SparseCorePage(
         tuple(hosts),
@@ -218,7 +218,7 @@ def sparse_core_page(parts: Sequence[SparseHost], hosts: Sequence[str], warnings
     """Makes the page.
 
     Args:
-        parts: what each host with SparseCores has to tell.
+        parts: what was read of each host with SparseCores.
         hosts: all hosts.
     """
     parts = [part for part in parts if len(part.cores)]

@@ -39,10 +39,10 @@ def bottleneck_of(
     unknown: dict[str, str],
     numbered: bool = False,
 ) -> Bottleneck:
-    """Judges whether the steps wait for input; unknown where neither the program nor the host tells.
+    """Judges whether the steps wait for input; unknown where neither the program nor the host shows it.
 
     Args:
-        source: what tells the time that steps wait for input.
+        source: what the time that steps wait for input is measured by.
         unknown: receives the reasons for unknown figures, by JSON key.
         numbered: whether the host's annotations number steps.
     """

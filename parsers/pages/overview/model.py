@@ -1,6 +1,6 @@
 """The overview page as plain values.
 
-Times are picoseconds and sizes bytes until they are drawn. A figure that the profile cannot tell is `None`, and
+Times are picoseconds and sizes bytes until they are drawn. A figure that the profile does not provide is `None`, and
 `Overview.unknown` says why under the figure's dotted JSON key.
 """
 
@@ -112,7 +112,9 @@ class StepPart:
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """Headline figures; percentages are 0-100, `None` where the profile cannot tell (see `Overview.unknown`)."""
+    """Headline figures; percentages are 0-100, `None` where the profile does not provide them (see
+    `Overview.unknown`).
+    """
 
     step_time: StepTime | None
     device_duty_cycle_percent: float | None
@@ -160,14 +162,14 @@ class Overview:
         shares: one per class with time, in `OP_CLASSES` order, adding up to 1; empty without device ops.
         steps: in order of time.
         findings: why it is slow: what to know first, then what is worth most; the overview itself shows the first.
-        untold: kinds of findings that this profile cannot tell, and why.
+        untold: kinds of findings that cannot be detected in this profile, and why.
         top_ops: at most ten, most self time first.
         inference: latencies of requests or runs of modules; `None` without any.
         op_count: distinct HLO ops seen; op_event_count: events they come from.
         unknown: dotted JSON key to the reason why the figure is `None`.
         warnings: plain sentences about the profile itself (salvaged file, dropped steps, simulated times).
         step_parts: where the time of the mean step goes; empty where steps are not broken down.
-        infers: whether latencies matter: the program does not train, or serves requests; where nothing tells whether it
+        infers: whether latencies matter: the program does not train, or serves requests; where it is unknown whether it
             trains, the names of its modules do.
     """
 

@@ -11,7 +11,7 @@ where XProf is wrong or silent:
 - The share of step time spent waiting for input is of the step time; XProf divides by step time plus all-reduce time.
 - FLOPS and bandwidth utilization and roofline efficiency are computed; XProf's overview always prints 0.0 %.
 - Without step markers, step time is the period of the busiest module, and says so; XProf has none.
-- A figure that the profile cannot tell is `None` with a reason; XProf prints 0.0 % (host idle time: 100.0 %).
+- A figure that the profile does not provide is `None` with a reason; XProf prints 0.0 % (host idle time: 100.0 %).
 - The precision of matrix ops comes from the types in their HLO; XProf leaves it empty on TPU.
 """
 

@@ -22,7 +22,7 @@ _LEAST_KNOWN = 0.01
 """Share of a run's time in ops with a framework op from which on the profile knows of them at all."""
 
 _NO_NAME = frozenset({UNKNOWN_PROGRAM, "program"})
-"""What programs are called whose names the profile does not tell."""
+"""What programs are called whose names the profile does not record."""
 
 
 def cautions(sides: Sequence[Side], basis: Basis, pairs: Sequence[Pair], different: bool) -> tuple[str, ...]:
@@ -84,8 +84,8 @@ def _about_programs(sides: Sequence[Side], pairs: Sequence[Pair], different: boo
 def different_programs(before: Measured, after: Measured, pairs: Sequence[Pair]) -> str:
     """Why A and B are no runs of one program, as a sentence without its end; empty where they may be.
 
-    They are different where in *both* runs less than `LEAST_AKIN` of the time of the ops that tell anything is akin to
-    the other run. The time of an op is akin where any of these holds:
+    They are different where in *both* runs less than `LEAST_AKIN` of the time of the ops that can be compared is akin
+    to the other run. The time of an op is akin where any of these holds:
 
     - its program has no name, or a name that a program of the other run has, or at least that share of the other run is
       of programs without a name: a program that was changed, compiled anew or given another batch keeps its name, even
@@ -94,7 +94,8 @@ def different_programs(before: Measured, after: Measured, pairs: Sequence[Pair])
     - the other run has an op from the same framework op, but for the first part, that names the program
       (``jit(step)/``): a program keeps these when it is renamed *and* compiled for another batch or fused otherwise;
     - the other run has an op of its name and category, where either profile knows framework ops of less than
-      `_LEAST_KNOWN` of the time. Else ops without a framework op tell nothing: any two programs have a ``copy.1``.
+      `_LEAST_KNOWN` of the time. Else ops without a framework op cannot be compared: any two programs have a
+      ``copy.1``.
 
     So a wrong alarm takes a program that was renamed and of which, besides, hardly any framework op is left. Different
     programs of one name, such as ``jit_step``, are not found; nor is there anything to find in runs without ops.
@@ -128,7 +129,7 @@ def _akin(run: Measured, other: Measured, matched: set[int | None]) -> float:
 
 
 def _key(op: Op, by_origin: bool) -> Hashable | None:
-    """The key that makes ops of two programs akin; None for an op that tells nothing."""
+    """The key that makes ops of two programs akin; None for an op that cannot be compared."""
     if not by_origin:
         return op.category, op.name
     return (op.framework_op.partition("/")[2] or op.framework_op) if op.framework_op else None

@@ -162,7 +162,8 @@ def classes(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
 def kinds(before: Measured, after: Measured, tables: tuple[OpTable, OpTable]) -> tuple[KindChange, ...]:
     """The kinds of ops that take time in typical steps of one run and are not in the other, the largest first.
 
-    An opcode is left out where the category of its ops has the same name, and ``custom-call`` where its target tells.
+    An opcode is left out where the category of its ops has the same name, and ``custom-call`` where its target is
+    known.
     """
     runs = (before, after)
     texts = [[table.expression(op.row) for op in run.ops] for run, table in zip(runs, tables, strict=True)]
@@ -186,7 +187,7 @@ def kinds(before: Measured, after: Measured, tables: tuple[OpTable, OpTable]) ->
 
 
 def _knows(run: Measured, names: Sequence[str]) -> bool:
-    """Whether a run tells the kind of nearly all ops, by their time."""
+    """Whether a run records the kind of nearly all ops, by their time."""
     known = run.means[[bool(name) for name in names]].sum() if names else 0.0
     return bool(known >= _LEAST_KNOWN * run.means.sum() > 0)
 

@@ -30,7 +30,7 @@ _NAME = re.compile(r"%[\w.\-]+")
 _NUMBER = re.compile(r"[._]?\d+")
 _ID = re.compile(r"\b(channel_id|program_id|unique_id)=\d+")
 _LONGEST = 4_000
-"""It reads so many characters of an HLO text; a tuple of a thousand shapes tells no more than its beginning."""
+"""How many characters of an HLO text it reads; a tuple of a thousand shapes says no more than its beginning."""
 
 
 @dataclass(frozen=True, slots=True)

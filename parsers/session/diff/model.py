@@ -1,7 +1,7 @@
 """A comparison of two runs as plain values.
 
 Run A is before, run B after. Times are picoseconds per step and core (see `Basis`) until they are drawn. A figure that
-one of the profiles cannot tell is `None`, and `Diff.unknown` says why under its dotted JSON key.
+one of the profiles does not provide is `None`, and `Diff.unknown` says why under its dotted JSON key.
 
 Accounting, exact but for rounding:
 
@@ -26,7 +26,7 @@ Basis = Literal["step", "module run", "capture"]
 time, or nothing. Always the same for both runs."""
 
 Mark = Literal["same", "more", "less", "new", "gone", "other", "unknown"]
-"""What a change is: within the noise, beyond it, on one side alone, another text, or beyond what can be told."""
+"""What a change is: within the noise, beyond it, on one side alone, another text, or unknown."""
 
 KindOf = Literal["category", "opcode", "custom call"]
 """What a kind of ops goes by: its HLO category, its HLO opcode, or the target of its custom call."""
@@ -73,7 +73,7 @@ UNKNOWN_CHANGE = Change(None, None, None, "unknown")
 
 
 def change(before: float | None, after: float | None, noise: float | None = None) -> Change:
-    """The change of a figure; where its noise is unknown, nobody can tell what a difference means."""
+    """The change of a figure; where its noise is unknown, a difference means nothing."""
     if before is None or after is None:
         return Change(before, after, None, "unknown")
     delta = after - before
@@ -242,7 +242,7 @@ class KindChange:
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """A version, flag or option of both runs, as texts; None on a side that does not tell it.
+    """A version, flag or option of both runs, as texts; None on a side that does not record it.
 
     Attributes:
         kind: ``version``, ``flag``, ``program``, ``profiler`` or ``other``.
@@ -321,7 +321,7 @@ class Diff:
         kinds: those of one run only, the largest change first.
         total: all classes together, idle too: a typical step of the mean core.
         phases: the main programs, the one with the most time first; none where no run of a module is recorded.
-        settings: what the profiles tell of versions and flags, by kind and name.
+        settings: the versions and flags that the profiles record, by kind and name.
         figures: of the overview.
         modules: those that took the most time.
         unknown: dotted JSON key to the reason why something is `None`.

@@ -34,7 +34,7 @@ CONFIDENCE = 0.95
 MOST_BATCHES = 32
 RESOLUTION = 0.001
 FEW_STEPS = 5
-"""Fewer steps than this tell so little of the noise that it is said."""
+"""Fewer steps than this show so little of the noise that the page says so."""
 
 MAD_TO_SIGMA = 1.4826
 """Of a normal distribution the deviation over the median absolute deviation."""
@@ -53,7 +53,7 @@ class Estimate:
 
     Attributes:
         mean: per step.
-        error: its standard error; None where one batch alone, or none, tells nothing of the spread.
+        error: its standard error; None where one batch alone, or none, does not show the spread.
         freedom: degrees of freedom of the error, 0 without one.
     """
 

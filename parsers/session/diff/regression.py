@@ -16,7 +16,7 @@ class Regression:
 
     Attributes:
         allowed: the fraction by which step time may grow.
-        outcome: `slower` where it grew by more than that and beyond the noise; `unknown` where nothing can tell.
+        outcome: `slower` where it grew by more than that and beyond the noise; `unknown` where that cannot be decided.
         sentence: why; empty for a pass, unless the noise is larger than what is allowed.
     """
 

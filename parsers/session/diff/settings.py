@@ -1,4 +1,4 @@
-"""What the two profiles tell of versions, builds, flags and the profiler's options, side by side."""
+"""What the two profiles record of versions, builds, flags and the profiler's options, side by side."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def setting_changes(before: Sequence[Setting], after: Sequence[Setting]) -> tupl
 
 
 def about_settings(changes: Sequence[SettingChange]) -> list[str]:
-    """Sentences on versions and flags that differ, where both profiles tell some."""
+    """Sentences on versions and flags that differ, where both profiles record some."""
     sentences = []
     for kind, word in (("version", "the software differs"), ("flag", "the flags differ")):
         told = [change for change in changes if change.kind == kind]

@@ -3,7 +3,7 @@
 A GPU's plane has a line a stream. Its events belong to the step whose root launched them
 (`parsers.steps.groups.groups`); one that no step launched belongs to the step of the event before it on that GPU. A
 step's span on a GPU is a run of events of one group; the longest on any GPU is the step's. What its moments count for
-is told in `parsers.steps.generic.moments`. Sources: `derived_timeline.cc`, `xplane_to_step_events.cc`,
+is described in `parsers.steps.generic.moments`. Sources: `derived_timeline.cc`, `xplane_to_step_events.cc`,
 `event_span.cc`, `step_events_to_steps_db.cc`.
 
 CUDA's profiler names copies `MemcpyH2D`, `MemcpyD2H` and so on. XProf knows only the long forms (`MemcpyHtoD`), and
@@ -40,7 +40,7 @@ from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, event_group
 from tpuprof.parsers.steps.requests.spans import Spans
 
 STREAM_STATS = (*GROUP_STATS, IS_EAGER, "shape")
-"""Stats to read of the streams' events, besides those that tell their ops."""
+"""Stats to read of the streams' events, besides those that name their ops."""
 
 _COPIES = {
     "memcpy host to device": Kind.FROM_HOST,

@@ -95,7 +95,7 @@ class GenericSummary:
         steps: by group; of GPUs those with compute.
         dropped: number of steps left out at both ends.
         compute_16bit_ps, compute_32bit_ps: time of all groups with a span on a GPU; 16-bit compute hides the other.
-        eager_ps: time of the GPUs' ops that ran eagerly; None where no event tells.
+        eager_ps: time of the GPUs' ops that ran eagerly; None where no event records it.
         busy: each GPU's time.
     """
 

@@ -26,7 +26,7 @@ LINK_STATS = (
     *("_pt", "_p", "_ct", "_c", "_r", "_a", "id", "iter_num"),
     *("request_id", "queue_addr", "device_ordinal", "queue_id", "run_id", "core_type", "correlation_id"),
 )
-"""Stats of host events that tell what causes what."""
+"""Stats of host events that say what causes what."""
 
 _CORE_STATS = ("_pt", "_p", "_ct", "_c", "run_id", "queue_id", "core_type", "group_id")
 

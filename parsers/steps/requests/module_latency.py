@@ -42,7 +42,7 @@ class ModuleLatency:
         is_joined: whether runs of several cores were joined.
         start_ps, duration_ps: int64[n], by time; from the first core's start to the last core's end, or how long the
             slowest core took by the device's clock.
-        launched: int64[m], ascending; the runs whose launch the host's events tell.
+        launched: int64[m], ascending; the runs whose launch the host's events record.
         wait_ps: int64[m]; time from the launch's start to the run's.
         queued_ps: int64[m]; the part of it that the core spent on other runs.
         core_ps: time of the runs, added up over the cores.

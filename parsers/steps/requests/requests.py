@@ -117,7 +117,7 @@ def host_requests(
 
 
 def has_requests(host: HostEvents | None) -> bool:
-    """Whether a host has request events, whose parts only groups tell."""
+    """Whether a host has request events, whose parts only groups show."""
     return host is not None and _request_names(host) is not None
 
 

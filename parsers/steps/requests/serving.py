@@ -1,4 +1,4 @@
-"""What the modules of a program that serves do, as far as their names and arguments tell."""
+"""What the modules of a program that serves do, judged by their names and arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PHASES = {"prefill": r"prefill|context_encod", "decode": r"decode|generat|token
 
 
 def phase_of(name: str) -> str | None:
-    """What a module of a program that serves does, as far as its name tells: ``prefill``, ``decode``, ``sampling``."""
+    """What a module of a program that serves does, judged by its name: ``prefill``, ``decode``, ``sampling``."""
     found = [phase for phase, words in _PHASES.items() if re.search(words, name, re.IGNORECASE)]
     return " and ".join(found) or None
 
@@ -34,7 +34,7 @@ _WHOLE_NUMBERS = ("s32", "s64")  # of 8 and 4 bits are quantized weights, withou
 
 
 def batch_inputs(names: Sequence[str], programs: Sequence[HloModules]) -> dict[str, tuple[str, ...]]:
-    """The arguments of modules that tell what batch they take, such as ``tokens s32[8,1]``.
+    """The arguments of modules that show what batch they take, such as ``tokens s32[8,1]``.
 
     These are arrays of whole numbers, such as tokens and their places, and what differs from a module of the same name
     that was compiled for other shapes. Arrays of whole numbers stand first, and of each kind smaller ones.

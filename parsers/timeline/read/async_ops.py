@@ -70,7 +70,7 @@ def span_ends(spans: Track, ops: Track, done_names: Mapping[int, str]) -> tuple[
         spans: the asynchronous events.
         ops: the ops of the same core.
         done_names: the op that ends the events of each key of `spans`; where it is missing, the name of the op that
-            begins them tells it.
+            begins them records it.
 
     Returns:
         Events of `ops` and the events of `spans` that begin with them; then events of `spans` and those of `ops` that

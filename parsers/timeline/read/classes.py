@@ -30,7 +30,7 @@ _MOVES = re.compile(rb"(?i)memcpy|memset|transfer|h2d|d2h|copy|infeed|outfeed|li
 _TALKS = re.compile(rb"(?i)allreduce|all-reduce|allgather|all-gather|reducescatter|reduce-scatter|alltoall|nccl|rccl")
 _MULTIPLIES = re.compile(rb"(?i)gemm|cutlass|wgrad|dgrad|conv|matmul|dot|sm[0-9]+_xmma|attention|Cijk_")
 _NAME_SEEN = 400
-"""So many bytes of a name tell its class."""
+"""How many bytes of a name determine its class."""
 
 
 class PlaneKeys:
@@ -115,7 +115,7 @@ def _op_work(source: OpSource, classes: NDArray[np.uint8]) -> tuple[Floats, Floa
     categories = columns.texts("hlo_category")
     for row, (category, head) in enumerate(zip(categories, _name_heads(source), strict=True)):
         if category is not None:
-            # what an asynchronous op is about its instruction's name tells; it may be displayed as async-async
+            # an asynchronous op's class follows from its instruction's name; it may be displayed as async-async
             name, is_text, _ = table.name(row)[:_NAME_SEEN].partition(" = ")
             name = name.lstrip("%") if is_text else table.display_name(row) or name
             classes[row] = CLASSES.index(op_class(category, name, flops[row] > 0))

@@ -1,6 +1,6 @@
 """Counters over time: power, temperature and whatever else a device sampled while it ran.
 
-`parsers.ops.counters.samples` tells how a profile holds them. XProf draws those of the lines ``_counters_``. The
+`parsers.ops.counters.samples` describes how a profile holds them. XProf draws those of the lines ``_counters_``. The
 registers of the lines ``counters_…`` it lists on a page of their own, and draws none; this module also takes those
 that have different values at different times.
 """

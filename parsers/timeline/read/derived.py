@@ -30,7 +30,7 @@ _SCOPES_ID, _FRAMEWORK_OPS_ID, _SOURCE_ID, _OFFLOAD_ID = (0xDEADBEEF + position 
 """Ids by which XProf sorts the derived rows, below all others. It has an offload row for every lane."""
 
 MOST_LEVELS = 64
-"""So many scopes inside each other are told apart; deeper ones are part of the last one."""
+"""How many scopes inside each other are kept apart; deeper ones are part of the last one."""
 
 OFFLOAD_NAME = "Host Offload Ops"
 
@@ -64,7 +64,7 @@ class DerivedNames(EventNames):
 
 
 class _Labels(NamedTuple):
-    """What the metadata tells about each key's op.
+    """What the metadata says about each key's op.
 
     Attributes:
         path, op, source: int32[keys]; index of the scopes, the framework op and the source line, -1 for none.
@@ -169,7 +169,7 @@ def _spent(classes: NDArray[np.uint8], own_ps: Int64s, label: NDArray[np.int32],
     """float64[labels, classes]: picoseconds by label (-1 for none), from the class, own time and label of each key."""
     keys = np.flatnonzero(label >= 0)
     cells = label[keys].astype(np.int64) * len(CLASSES) + classes[keys]
-    # a key that takes no time still tells the class where no other does
+    # a key that takes no time still determines the class where no other does
     spent = np.bincount(cells, own_ps[keys] + 1e-3, labels * len(CLASSES))
     return spent.reshape(labels, len(CLASSES)).astype(np.float64)
 

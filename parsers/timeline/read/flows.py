@@ -1,7 +1,7 @@
 """Which event leads to which: a launch on the host to the module on the core, an asynchronous op's start to its done.
 
-The stats that group a trace's events tell producers and consumers (`parsers.steps.groups.links`). Kernels of a GPU
-refer to their launches by ids. The stat ``flow`` tells other flows, as XProf's trace viewer draws them
+The stats that group a trace's events name producers and consumers (`parsers.steps.groups.links`). Kernels of a GPU
+refer to their launches by ids. The stat ``flow`` holds other flows, as XProf's trace viewer draws them
 (`xplane_to_trace_container.cc`).
 The two ops of an asynchronous one, and its span, are put together by their names (module `async_ops`).
 """
@@ -150,7 +150,7 @@ def _columns(half: _Half) -> tuple[Int64s, Int64s, Int64s, Int64s]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the lines tell.
+    """What the lines contain.
 
     Attributes:
         producers, consumers: sides of links, by the types and ids of `parsers.steps.groups.links`.
@@ -244,7 +244,7 @@ def _sources(trace: Trace, timeline: Timeline) -> list[_Source]:
 
 
 def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone | None) -> None:
-    """Adds the flows that one line tells."""
+    """Adds the flows of one line."""
     line, track = source.line, source.track
     plane = line.plane
     is_modules = line.name == MODULES_LINE and is_tensor_core(plane)
@@ -280,7 +280,7 @@ def _flow_ends(thread: HostThread) -> tuple[Ends, Ends]:
 
 
 def _done_names(source: _Source, stat: SparseStat, places: Int64s) -> dict[int, str]:
-    """Names of the ops that end a track's events, by key; a key's first event tells it for all."""
+    """Names of the ops that end a track's events, by key; a key's first event gives it for all."""
     index = event_indices(source.track, places[stat.rows])
     known = np.flatnonzero(index >= 0)
     key = source.track.key[index[known]]

@@ -300,7 +300,7 @@ def _section_kind(plane: Plane) -> SectionKind:
 
 
 def _title(plane: Plane, kind: SectionKind) -> str:
-    """Returns ``Chip 2: TPU core 1`` where the plane tells it, else a title from the plane's name."""
+    """Returns ``Chip 2: TPU core 1`` where the plane says so, else a title from the plane's name."""
     if kind == "host":
         return "Host threads"
     if kind not in ("core", "sparse_core"):

@@ -85,8 +85,8 @@ class Draft:
         entry, numbered: the entry that is being read, and the number of the latest one.
         open_allocation: whether the attributes of an allocation lack their end.
         characters: roughly how much the entries hold.
-        pieces, keeps_all: what was taken, as long as that is little, and whether that is everything; it serves to separate mixed
-            copies.
+        pieces, keeps_all: what was taken, as long as that is little, and whether that is everything; it serves to
+            separate mixed copies.
     """
 
     form: str

@@ -122,7 +122,7 @@ def _in_short(name: str) -> str:
 
 
 def arrival(waits: Waits) -> str:
-    """A sentence on how much of the time is waiting for other cores; empty where nothing tells."""
+    """A sentence on how much of the time is waiting for other cores; empty where it is unknown."""
     if not waits.is_told or waits.ps <= 0:
         return ""
     if waits.waiting_ps < _HARDLY * waits.ps:
@@ -274,8 +274,8 @@ _WAITING_CLASSES: tuple[OpClass, ...] = ("collective", "vector", "copy", "unknow
 def sparse_core_waits(budget: Budget, claimed_ps: float) -> tuple[Claim, Rows]:
     """Time in which TensorCores wait for the end of work on a SparseCore, and the ops in which they do.
 
-    These are the ends of asynchronous ops (category ``async-done``) that have a collective's name, by which XProf tells
-    them too, or whose start began a run on a SparseCore.
+    These are the ends of asynchronous ops (category ``async-done``) that have a collective's name, by which XProf
+    recognises them too, or whose start began a run on a SparseCore.
 
     Args:
         claimed_ps: collective time that other findings count.

@@ -138,7 +138,7 @@ def _worst_core(steps: StepTimes, budget: Budget) -> str:
 
 
 def _infeed_of_capture(budget: Budget) -> Finding | None:
-    """Waiting for input in a capture without steps, which only infeed ops tell."""
+    """Waiting for input in a capture without steps, which only infeed ops show."""
     table = budget.evidence.table
     rows = np.array([row for row in budget.rows["host"] if table.category[row] == "infeed"], np.intp)
     worth = float(budget.op_ps(rows, "host").sum())

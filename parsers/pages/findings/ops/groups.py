@@ -116,7 +116,7 @@ _MOST_USED = 1e6
 
 
 def capped(used: Floats) -> Floats:
-    """Shares of a peak, as far as they can be told from those of a damaged profile; NaN stays."""
+    """Shares of a peak, within a bound that only those of a damaged profile exceed; NaN stays."""
     out: Floats = np.minimum(used, _MOST_USED)
     return out
 

@@ -29,7 +29,7 @@ _CLASSES: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 
 
 def uncounted_kernels(budget: Budget) -> tuple[Finding | None, float]:
-    """Where the time is, although nothing tells what could be saved: kernels of uncounted work; and how much it is."""
+    """Where the time is, although it is unknown what could be saved: kernels of uncounted work; and how much it is."""
     table = budget.evidence.table
     rows = budget.rows["unknown"]
     rows = rows[uncounted(table)[rows]]

@@ -81,7 +81,9 @@ class Products:
 
 
 def products_of(budget: Budget) -> Products | None:
-    """Reads the shapes and types of the large matrix ops; duplicates are read once. None where nothing tells."""
+    """Reads the shapes and types of the large matrix ops; duplicates are read once. None where the profile does not
+    hold them.
+    """
     evidence = budget.evidence
     side, rows = mxu_side(evidence.device_type), budget.rows["compute"]
     times = budget.op_ps(rows, "compute")
