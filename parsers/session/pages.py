@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
-    from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
+    from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.parsers.timeline.read.flows import Flows

@@ -33,7 +33,7 @@ from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
 from tpuprof.parsers.pages.ops.op_profile import op_profile_page
 from tpuprof.parsers.pages.ops.roofline import roofline_page
-from tpuprof.parsers.pages.ops.sparse_core import no_sparse_cores
+from tpuprof.parsers.pages.ops.sparse_core.page import no_sparse_cores
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.pages import (
     COLLECTIVES,

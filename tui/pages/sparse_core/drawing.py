@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
+from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
 from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import clean, cut_middle

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.ops.sparse_core import (
+from tpuprof.parsers.pages.ops.sparse_core.host import SparseWait
+from tpuprof.parsers.pages.ops.sparse_core.page import (
     NO_FEEDS,
     NO_SPARSE_CORES,
     NO_SYNCS,
@@ -14,7 +15,6 @@ from tpuprof.parsers.pages.ops.sparse_core import (
     SparseCore,
     SparseStep,
 )
-from tpuprof.parsers.steps.sparse_beside import SparseWait
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.report.fields import (
     Field,
@@ -31,7 +31,7 @@ from tpuprof.tui.report.fields import (
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXT, TEXTS, TIME_MS, TIME_PS, VERBATIM
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.ops.sparse_core import Split
+    from tpuprof.parsers.pages.ops.sparse_core.page import Split
     from tpuprof.tui.report.fields import Rows
 
 PARTS: tuple[tuple[str, str, str, str], ...] = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage
+from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tpuprof.parsers.pages.ops.sparse_core import UNSEEN, SparseCorePage
+from tpuprof.parsers.pages.ops.sparse_core.page import UNSEEN, SparseCorePage
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.sparse_core.drawing import legend, strip_lines, whole_card, worst_step

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
 from tpuprof.parsers.hosts.reduction import Reduced, Reduction, left_out
-from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage, no_sparse_cores, sparse_core_page
-from tpuprof.parsers.session.files import each_host, opened
-from tpuprof.parsers.session.makers.summaries import read
-from tpuprof.parsers.session.pages import OVERVIEW
-from tpuprof.parsers.steps.sparse_beside import (
+from tpuprof.parsers.pages.ops.sparse_core.host import (
     SparseHost,
     Steps,
     has_sparse_cores,
@@ -20,6 +16,10 @@ from tpuprof.parsers.steps.sparse_beside import (
     sparse_host,
     steps_of,
 )
+from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage, no_sparse_cores, sparse_core_page
+from tpuprof.parsers.session.files import each_host, opened
+from tpuprof.parsers.session.makers.summaries import read
+from tpuprof.parsers.session.pages import OVERVIEW
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.places import HostFile

@@ -15,10 +15,10 @@ from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, a
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage, Split, no_sparse_cores, sparse_core_page
+from tpuprof.parsers.pages.ops.sparse_core import host as host_module
+from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage, Split, no_sparse_cores, sparse_core_page
 from tpuprof.parsers.session.pages import HAS_SPARSE_CORES, OVERVIEW, SPARSE_CORE
 from tpuprof.parsers.session.session import Session
-from tpuprof.parsers.steps import sparse_beside
 from tpuprof.tui.demo import demo_path
 
 US = 1_000_000
@@ -27,7 +27,7 @@ US = 1_000_000
 def page_of(*spaces: XSpace) -> SparseCorePage:
     names = [f"host{number}" for number in range(len(spaces))]
     traces = [Trace.from_bytes(space.SerializeToString()) for space in spaces]
-    parts = [sparse_beside.sparse_host(trace, name, None) for name, trace in zip(names, traces, strict=True)]
+    parts = [host_module.sparse_host(trace, name, None) for name, trace in zip(names, traces, strict=True)]
     return sparse_core_page(parts, names)
 
 
@@ -156,6 +156,6 @@ def test_a_file_cut_before_its_sparse_cores_says_so(tmp_path: Path) -> None:
 def test_a_profile_without_sparse_cores_is_only_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(open_logdir(demo_path()).find_run(None))
     monkeypatch.setattr(session, "reduced", None)
-    monkeypatch.setattr(sparse_beside, "sparse_host", None)
+    monkeypatch.setattr(host_module, "sparse_host", None)
     page = session.page(SPARSE_CORE)
     assert page.verdict is None and page.statement == no_sparse_cores(()).statement and page.unknown

@@ -18,8 +18,8 @@ from tests.support.reports import printed
 from tests.tui.report.test_reports import EVIL, LOOK, run_of
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.pages.ops.sparse_core import SparseCorePage, no_sparse_cores, sparse_core_page
-from tpuprof.parsers.steps.sparse_beside import sparse_host
+from tpuprof.parsers.pages.ops.sparse_core.host import sparse_host
+from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage, no_sparse_cores, sparse_core_page
 from tpuprof.tui.pages.sparse_core.report import REPORT
 from tpuprof.tui.report.page import FORMATS, Format, Look
 

@@ -14,7 +14,7 @@ from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, a
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.offload import offloaded_ops, sparse_ops
-from tpuprof.parsers.steps.sparse_beside import (
+from tpuprof.parsers.pages.ops.sparse_core.host import (
     BOTH,
     INFEED,
     SPARSE,

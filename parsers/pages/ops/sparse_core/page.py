@@ -17,7 +17,7 @@ from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import share, time
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable, merge_tables
-from tpuprof.parsers.steps.sparse_beside import (
+from tpuprof.parsers.pages.ops.sparse_core.host import (
     BESIDE,
     BOTH,
     BUSY,

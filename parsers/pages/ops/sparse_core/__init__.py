@@ -1,0 +1,1 @@
+"""SparseCores: what one host adds, and the page."""
