@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.collectives.host import COLLECTIVES_OF_HOST, COUNT, HostCollectives
+from tpuprof.parsers.hosts.reduction import Reduced
 from tpuprof.parsers.pages.collectives.model import ONE_STEP, OUTSIDE, CollectivesPage
 from tpuprof.parsers.pages.collectives.page import collectives_page
 from tpuprof.parsers.pages.steps import common_steps
@@ -28,17 +30,38 @@ def collectives(session: Session, host: str | None) -> CollectivesPage:
     each core's whole time counts as one step.
     """
     found = read(session, host)
-    files, summaries = found.files, found.summaries
-    if not any(summary.core_count for summary in summaries):
-        return collectives_page(summaries, (), (), "", False)
-    steps = common_steps(summaries)
-    parts = session.reduced_with(COLLECTIVES_OF_HOST, _grids(files, summaries, steps.grid)).summaries
+    if not any(summary.core_count for summary in found.summaries):
+        return _page(found, Reduced((), ()), (), "", False)
+    steps = common_steps(found.summaries)
+    reduced = session.reduced_with(COLLECTIVES_OF_HOST, _grids(found.files, found.summaries, steps.grid))
+    parts = reduced.summaries
     if steps.grid is not None and (any(_count(part) for part in parts) or not any(part.outside for part in parts)):
         notes = (*steps.remarks, *([steps.note] if steps.note else []))
-        return collectives_page(summaries, parts, steps.grid.names, steps.note, True, notes)
+        return _page(found, reduced, steps.grid.names, steps.note, True, notes)
     note = f"{OUTSIDE if steps.grid is not None else ''}{ONE_STEP}"
-    parts = session.reduced_with(COLLECTIVES_OF_HOST, dict.fromkeys(files)).summaries
-    return collectives_page(summaries, parts, _WHOLE, note, False, [note])
+    reduced = session.reduced_with(COLLECTIVES_OF_HOST, dict.fromkeys(found.files))
+    return _page(found, reduced, _WHOLE, note, False, [note])
+
+
+def _page(
+    found: Reduced[HostSummary],
+    reduced: Reduced[HostCollectives],
+    step_names: Sequence[str],
+    steps_note: str,
+    has_steps: bool,
+    notes: Sequence[str] = (),
+) -> CollectivesPage:
+    """The page of the hosts whose collectives could be read, which names the others; see `collectives_page`.
+
+    Raises:
+        ProfileError: no host could be read the second time.
+    """
+    if reduced.failed and not reduced.read:
+        raise reduced.failed[0][1]
+    failed = {file for file, _ in reduced.failed}
+    summaries = [summary for file, summary in found if file not in failed]
+    page = collectives_page(summaries, reduced.summaries, step_names, steps_note, has_steps, notes)
+    return replace(page, warnings=(*page.warnings, *reduced.left_out))
 
 
 def _count(part: HostCollectives) -> int:

@@ -17,7 +17,8 @@ from tests.support.composed import slices
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, sparse_profile
 from tests.support.files.counters import with_custom_calls, with_readings
 from tests.support.made.many_hosts import profiles, steady, write_run
-from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.hosts import cache as cache_module
 from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.cache import HostCache
@@ -156,3 +157,29 @@ def test_memory_over_time_says_which_hosts_are_left_out(tmp_path: Path) -> None:
     folder = files(slices.host_bytes("host0"), b"\xff" * 300)(tmp_path)
     page = session(folder).page(MEMORY_PROFILE)
     assert page.hosts == ("host0",) and any("host1" in text and "left out" in text for text in page.warnings)
+
+
+@pytest.mark.parametrize("name", ["collectives", "sparse_core"])
+def test_a_host_that_breaks_after_its_summary_is_named(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, write = PAGES[name]
+    folder = write(tmp_path / "log")
+    broken = ["another broken one"]
+    whole = reader_module.__dict__["reduce_host"]
+
+    def breaks(reduction: Reduction[Any, Any], file: HostFile, *rest: Any) -> object:
+        if reduction.name == name and file.host in broken:
+            raise ProfileError("unreadable", f"{file.host} can't be read any more.", "")
+        return whole(reduction, file, *rest)
+
+    monkeypatch.setattr(reader_module, "reduce_host", breaks)
+    every = session(folder).page(key)
+    broken += every.hosts[:1]
+    page = session(folder).page(key)
+    assert page.hosts == every.hosts[1:]
+    sentence = f"{every.hosts[0]} can't be read any more; this host is left out"
+    assert sentence not in every.warnings and page.warnings.count(sentence) == 1
+    broken += every.hosts
+    with pytest.raises(ProfileError, match="can't be read any more"):
+        session(folder).page(key)

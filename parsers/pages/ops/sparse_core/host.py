@@ -25,7 +25,9 @@ from tpuprof.parsers.base.intervals import (
     union,
 )
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops.core.ops import (
     CATEGORY,
     OPS_LINE,
@@ -208,6 +210,14 @@ def sparse_host(trace: Trace, host: str, steps: Steps | None, on_chunk: ChunkDon
         if worst >= 0
         else np.zeros((0, 3, STRIP_CELLS), np.uint8),
     )
+
+
+def _reduce(trace: Trace, file: HostFile, steps: Steps | None, on_chunk: ChunkDone, threads: int) -> SparseHost:
+    return sparse_host(trace, file.host, steps, on_chunk)
+
+
+SPARSE_CORES_OF_HOST = Reduction("sparse_core", SparseHost, needed_bytes, _reduce, tables=("ops",))
+"""What a host's SparseCores did; it is given the steps of its TensorCores, as `sparse_host` is."""
 
 
 def _short_name(plane: Plane) -> str:

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
-from tpuprof.parsers.hosts.reduction import Reduced, Reduction, left_out
+from tpuprof.parsers.hosts.reduction import Reduced, left_out
 from tpuprof.parsers.pages.ops.sparse_core.host import (
+    SPARSE_CORES_OF_HOST,
     SparseHost,
     Steps,
     has_sparse_cores,
-    needed_bytes,
-    sparse_host,
     steps_of,
 )
 from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage, no_sparse_cores, sparse_core_page
@@ -26,14 +24,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.hosts.progress import Meter
     from tpuprof.parsers.hosts.summary import HostSummary
     from tpuprof.parsers.session.session import Session
-
-
-def _reduce(trace: Trace, file: HostFile, steps: Steps | None, on_chunk: ChunkDone, threads: int) -> SparseHost:
-    return sparse_host(trace, file.host, steps, on_chunk)
-
-
-SPARSE_CORES_OF_HOST = Reduction("sparse_core", SparseHost, needed_bytes, _reduce, tables=("ops",))
-"""What a host's SparseCores did; it is given the steps of its TensorCores, as `sparse_host` is."""
 
 
 def sparse_core(session: Session, host: str | None) -> SparseCorePage:
@@ -55,9 +45,11 @@ def sparse_core(session: Session, host: str | None) -> SparseCorePage:
         return no_sparse_cores([file.label for file, _ in found], notes)
     warnings = session.page(OVERVIEW, host).warnings
     reduced = _reduced(session, host, having)
-    failed = {file for file, _ in reduced.failed}
-    hosts = [file.label for file, _ in found if file not in failed]
-    return sparse_core_page(reduced.summaries, hosts, warnings)
+    if reduced.failed and not reduced.read:
+        raise reduced.failed[0][1]
+    lost = {*having} - {*reduced.files}
+    hosts = [file.label for file, _ in found if file not in lost]
+    return sparse_core_page(reduced.summaries, hosts, [*warnings, *reduced.left_out])
 
 
 def _reduced(session: Session, host: str | None, having: Sequence[HostFile]) -> Reduced[SparseHost]:

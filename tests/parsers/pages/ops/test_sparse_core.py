@@ -156,6 +156,6 @@ def test_a_file_cut_before_its_sparse_cores_says_so(tmp_path: Path) -> None:
 def test_a_profile_without_sparse_cores_is_only_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(open_logdir(demo_path()).find_run(None))
     monkeypatch.setattr(session, "reduced", None)
-    monkeypatch.setattr(host_module, "sparse_host", None)
+    monkeypatch.setattr(session, "reduced_with", None)
     page = session.page(SPARSE_CORE)
     assert page.verdict is None and page.statement == no_sparse_cores(()).statement and page.unknown
