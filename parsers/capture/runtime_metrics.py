@@ -191,7 +191,7 @@ class RuntimeMetrics:
         who = ", ".join(address for address, _ in self._servers)
         reason = next(iter(silent.values()), "no answer")
         hint = f"a TPU program serves it on its own machine, at {USUAL_PORT} or where {PORTS_VARIABLE} says"
-        return failure("no_server", f"No TPU runtime tells its metrics at {who}: {reason}.", hint)
+        return failure("no_server", f"No TPU runtime reports its metrics at {who}: {reason}.", hint)
 
 
 def devices_of(address: str, metrics: Mapping[str, Sequence[RuntimeMeasure]]) -> list[Device]:
@@ -238,10 +238,10 @@ def headline(reading: Reading) -> str:
     """The answer in a sentence: who works less than the others, whose memory is nearly full, else how busy all are."""
     duties = [device.duty_percent for device in reading.devices if device.duty_percent is not None]
     if not reading.devices:
-        return "The runtime tells of no device: no program holds the chips."
+        return "The runtime reports no device: no program holds the chips."
     full = [device for device in reading.devices if (share := hbm_share(device)) is not None and share >= _FULL]
     if not duties:
-        return "The runtime does not tell how busy its chips are."
+        return "The runtime does not report how busy its chips are."
     middle, late = median(duties), late_chips(reading)
     if late:
         others = f", and {counted(len(late) - 1, 'other')} too" if len(late) > 1 else ""

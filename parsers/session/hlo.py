@@ -29,7 +29,7 @@ _OF_TEXTS = (
     "{} of the modules are put together from texts of the dump, the heap from their live ranges; "
     "--xla_dump_hlo_as_proto writes all that is known of them."
 )
-NO_ALLOCATORS = "Compiled modules tell nothing of memory over time; a profile of a running program does."
+NO_ALLOCATORS = "Compiled modules say nothing about memory over time; a profile of a running program does."
 
 
 def leads_to_hlo(path: str) -> bool:

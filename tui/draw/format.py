@@ -91,7 +91,7 @@ def share(fraction: float | None) -> str:
 
 
 def intensity(flops_per_byte: float | None) -> str:
-    """FLOPs by byte with three digits: ``608``, ``0.125``, ``26.7k``; ``-`` for none."""
+    """FLOPs per byte with three digits: ``608``, ``0.125``, ``26.7k``; ``-`` for none."""
     if flops_per_byte is None or not math.isfinite(flops_per_byte):
         return UNKNOWN
     if flops_per_byte == 0:

@@ -280,7 +280,7 @@ class _Fetch:
 
     def _too_much(self, size: int | None, limit: int) -> ProfileError:
         if size is None:
-            sentence = f"{self._shown} is larger than {limit:,} bytes, and its server does not tell by how much."
+            sentence = f"{self._shown} is larger than {limit:,} bytes, and its server does not say by how much."
             return ProfileError("wrong_size", sentence, f"set {BOUND_VARIABLE} higher, or copy the file here yourself")
         sentence = f"{self._shown} was announced with {size:,} bytes, but more came; the rest was cut off."
         return ProfileError("wrong_size", sentence, "try again; if it stays so, the server or a proxy is broken")

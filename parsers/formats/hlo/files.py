@@ -146,7 +146,7 @@ def read_whole_module(file: HloFile) -> HloModule:
     path = _stem_of(file) + ".txt"
     if not os.path.isfile(path):
         shown = printable(os.path.basename(path))
-        sentence = f"The texts of {printable(file.name)} here tell its buffers and not what takes what: {shown} would."
+        sentence = f"The texts of {printable(file.name)} here hold its buffers, but not what takes what: {shown} would."
         raise ProfileError("no_text", sentence, _DUMP_HINT)
     module = HloModule(read_module_text(file.name, _lines(path)))
     if not _is_module(module.proto.hlo_module):

@@ -95,7 +95,7 @@ ADVICE: Mapping[Kind, str] = {
 UNSEEN: frozenset[Kind] = frozenset(("debug-print", "sparse-core"))
 """Kinds that were found in composed profiles alone: no profile of hardware that has them was at hand."""
 
-NEVER_SEEN = "Never seen on hardware: such ops are told as XProf's source tells them."
+NEVER_SEEN = "Never seen on hardware: such ops are recognised as in XProf's source."
 
 Tab = Literal["overview", "input", "op-profile", "timeline", "memory"]
 

@@ -35,7 +35,7 @@ def regression(diff: Diff, allowed: float) -> Regression:
         why = diff.unknown.get("steps", "the profiles have no steps")
         return Regression(allowed, "unknown", f"Step times are unknown, so nothing can be said of a regression: {why}.")
     if steps.typical.noise is None:
-        sentence = "A run with one step tells nothing of the noise, so nothing can be said of a regression."
+        sentence = "A run with one step says nothing about the noise, so nothing can be said about a regression."
         return Regression(allowed, "unknown", sentence)
     for name, change in (("typical", steps.typical), ("mean", steps.mean)):
         if change.mark == "more" and change.relative is not None and change.relative > allowed:
@@ -45,6 +45,6 @@ def regression(diff: Diff, allowed: float) -> Regression:
     base = steps.typical.before or 0.0
     if steps.typical.mark == "same" and steps.typical.noise > allowed * base > 0:
         noise = f"{100 * steps.typical.noise / base:.1f} %"
-        sentence = f"The noise ({noise}) is larger than the {100 * allowed:g} % allowed: more steps would tell."
+        sentence = f"The noise ({noise}) is larger than the {100 * allowed:g} % allowed: more steps would decide."
         return Regression(allowed, "passed", sentence)
     return Regression(allowed, "passed", "")

@@ -121,7 +121,7 @@ def test_nobody_there(kind: str) -> None:
             fails(profiler.address, "something else listens there")
     else:
         with listener(b"HTTP/1.1 400 Bad Request\r\n\r\n") as (address, _):
-            fails(address, "No TPU runtime tells its metrics")
+            fails(address, "No TPU runtime reports its metrics")
 
 
 def test_addresses() -> None:
@@ -136,8 +136,8 @@ def test_addresses() -> None:
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        (reading(), "The runtime tells of no device: no program holds the chips."),
-        (reading(None, None), "The runtime does not tell how busy its chips are."),
+        (reading(), "The runtime reports no device: no program holds the chips."),
+        (reading(None, None), "The runtime does not report how busy its chips are."),
         (reading(95, 94, 93), "All 3 chips work alike: 94% duty."),
         (reading(0, 0), "The chips rest: 0% duty."),
         (reading(95, 94, 60, 50, 96), "Chip 3 works less than the others: 50% duty, 94% median, and 1 other too."),

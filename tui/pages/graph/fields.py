@@ -225,7 +225,7 @@ RATES: tuple[Figure[GraphReport], ...] = (
         "operational_intensity",
         lambda page, row: float(page.rates.operational_intensity[row]),
         INTENSITY,
-        "FLOPs by byte that it moves",
+        "FLOPs per byte that it moves",
         "FLOP/byte",
     ),
     _of_op("bound_by", _bound_by, TEXT, "what limits it by the roofline", "bound by"),

@@ -122,7 +122,7 @@ def _whole(points: RooflinePoints, letter: str) -> list[Point]:
 
 
 def bounding_intensity(rates: Rates) -> NDArray[np.float64]:
-    """float64[n]: FLOPs by byte of the memory that bounds an op, of all memories for one that compute bounds.
+    """float64[n]: FLOPs per byte of the memory that bounds an op, of all memories for one that compute bounds.
 
     So a point stands below the roof that it is measured against (XProf's bottleneck operational intensity).
     """

@@ -39,7 +39,7 @@ DEVICE: tuple[Figure[Any], ...] = (
     attribute(
         "device.ridge_point",
         INTENSITY,
-        "FLOPs by byte of HBM traffic from which on compute bounds a program, and not HBM",
+        "FLOPs per byte of HBM traffic from which on compute bounds a program, and not HBM",
         "ridge point, FLOP/B",
         null="the device plane lacks the peak FLOPS or the peak HBM bandwidth",
         name="peaks.ridge_point",

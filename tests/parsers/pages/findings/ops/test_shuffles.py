@@ -20,7 +20,7 @@ def test_debug_prints_are_told_from_other_transfers(scope: str) -> None:
     finding = the("debug-print", printing(scope))
     assert finding.title.startswith("Debug prints hold up the step: ")
     assert finding.worth_ps == pytest.approx(5 * US) and finding.place == Place("timeline", "recv-done.4")
-    assert finding.basis.endswith("Never seen on hardware: such ops are told as XProf's source tells them.")
+    assert finding.basis.endswith("Never seen on hardware: such ops are recognised as in XProf's source.")
     assert found("host-offload", printing(scope)) is None
 
 

@@ -126,7 +126,7 @@ def test_markdown_and_what_is_unknown() -> None:
 def test_nobody_there_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["live", "127.0.0.1:1"]) == EXIT_CAPTURE_FAILED
     out, errors = capsys.readouterr()
-    assert out == "" and "No TPU runtime tells its metrics at 127.0.0.1:1" in errors
+    assert out == "" and "No TPU runtime reports its metrics at 127.0.0.1:1" in errors
 
 
 def test_the_app(server: FakeRuntime) -> None:
