@@ -121,7 +121,10 @@ class Section(Generic[Source]):
 
     def json(self) -> Values:
         """Its rows, at the table's key."""
-        rows = table_records(self.table, self.source, self.shown)
+        return self.holding(table_records(self.table, self.source, self.shown))
+
+    def holding(self, rows: object) -> Values:
+        """The same with rows that are made already."""
         return Values({self.table.key: rows}, reasons(self.table.fields, f"{self.table.key}[]", {}))
 
     def markdown(self) -> Sequence[str]:

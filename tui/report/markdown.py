@@ -26,7 +26,7 @@ def page_head(
     facts: Sequence[str] = (),
 ) -> list[str]:
     """Title, hosts, what the program ran on where the page tells, further facts, and warnings."""
-    facts = [f"hosts: {', '.join(hosts)}", *([f"ran on: {machine}"] if machine else []), *facts]
+    facts = [*([f"hosts: {', '.join(hosts)}"] if hosts else []), *([f"ran on: {machine}"] if machine else []), *facts]
     lines = [f"# {escaped(title)}", "", *(f"- {escaped(fact)}" for fact in facts)]
     lines += ["- **the times of this profile are simulated, not measured**"] if simulated else []
     return [*lines, *(f"- warning: {escaped(warning)}" for warning in warnings)]

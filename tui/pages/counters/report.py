@@ -10,7 +10,7 @@ from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.counters.drawing import text_lines
 from tpuprof.tui.pages.counters.fields import COUNTERS, FIGURES, KERNELS, UNITS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, Values, declared
-from tpuprof.tui.report.fields import figure_rows
+from tpuprof.tui.report.fields import figure_rows, table_records
 from tpuprof.tui.report.page import Asked
 from tpuprof.tui.report.text import covered
 
@@ -37,8 +37,7 @@ def _or_null(section: Section[Any]) -> Block:
     """A table that JSON has as null where it is empty: the page says why."""
 
     def json() -> Values:
-        made = section.json()
-        return Values({key: rows or None for key, rows in made.values.items()}, made.reasons)
+        return section.holding(table_records(section.table, section.source, section.shown) or None)
 
     return Block(json, section.markdown)
 

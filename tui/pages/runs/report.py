@@ -15,12 +15,12 @@ from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, RunList, RunRow, step_words
-from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import Figure, figure_values, markdown_rows, reasons, table_records
-from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import escaped, fields_table, joined
-from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.text import cut_name, fit_for_cells, titled_text
+from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, Values, declared
+from tpuprof.tui.report.fields import Figure
+from tpuprof.tui.report.json import head
+from tpuprof.tui.report.markdown import escaped
+from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.text import cut_name, fit_for_cells
 from tpuprof.tui.report.units import TEXTS
 
 if TYPE_CHECKING:
@@ -41,12 +41,13 @@ class Runs:
         facts = self.facts or {}
         return RunList([RunRow(run, facts.get(run.path)) for run in self.runs])
 
-    def keys(self, keys: Sequence[str], facts: Sequence[str]) -> tuple[str, ...]:
-        """The fields to show: with facts some more."""
-        return (*keys, *(() if self.facts is None else facts))
 
-
-EVERYTHING = replace(RUNS, json=(*RUNS.json, *FACTS), csv=(*RUNS.csv, *CSV_FACTS))
+EVERYTHING = replace(
+    RUNS,
+    json=(*RUNS.json, *FACTS),
+    csv=(*RUNS.csv, *CSV_FACTS),
+    markdown=(*RUNS.markdown, *MARKDOWN_FACTS),
+)
 """The table with the facts."""
 
 FIGURES: tuple[Figure[Runs], ...] = (
@@ -65,17 +66,29 @@ def read(asked: Asked) -> Runs:
     return Runs(logdir, runs, {run.path: run_facts(run) for run in runs})
 
 
-def json(page: Runs, _: Asked) -> str:
-    """The runs; `run` is the first of them."""
-    listed, rows = page.listed, range(len(page.runs))
-    body = {
-        "runs": table_records(RUNS, listed, rows, page.keys(RUNS.json, tuple(FACTS))),
-        **figure_values(FIGURES, page),
-    }
+def declare(page: Runs, asked: Asked) -> Declared:
+    """The runs, then their problems; `run` of JSON is the first of them."""
     first = page.runs[0] if page.runs else Run("", "", (), ())
-    warnings = [problem.sentence for problem in page.logdir.problems]
-    why = reasons(RUNS.fields, "runs[]", _unknown_facts(listed))
-    return document(head("runs", first, [file.host for file in first.hosts], warnings), body, why)
+    number, warnings = counted(len(page.runs), "run"), [problem.sentence for problem in page.logdir.problems]
+    runs = Section(RUNS if page.facts is None else EVERYTHING, page.listed, "Runs")
+    of_run = head("runs", first, [file.host for file in first.hosts], ())["run"]
+    return Declared(
+        Head(f"Runs in {page.logdir.query}", first, (), warnings, [number], covers=number),
+        parts=(
+            Block(lambda: Values({"run": of_run})),
+            runs,
+            Figures(FIGURES, page),
+            Block(markdown=lambda: _problems(page.runs)),
+        ),
+        csv=runs,
+        text=lambda pen: _text(page, pen),
+        reasons=_unknown_facts(page.listed),
+    )
+
+
+def _problems(runs: Sequence[Run]) -> list[str]:
+    problems = [f"- {escaped(problem.sentence)}" for run in runs for problem in run.problems]
+    return ["", "## Problems", "", *problems] if problems else []
 
 
 def _unknown_facts(listed: RunList) -> dict[str, str]:
@@ -90,46 +103,22 @@ def _unknown_facts(listed: RunList) -> dict[str, str]:
     return why
 
 
-def csv(page: Runs, _: Asked) -> str:
-    """The runs; several hosts or problems stand in one cell with a semicolon between them."""
-    return table_csv(RUNS, page.listed, range(len(page.runs)), page.keys(RUNS.csv, CSV_FACTS))
-
-
-def markdown(page: Runs, _: Asked) -> str:
-    """A table of the runs, then their problems and the log folder's."""
-    keys = page.keys(RUNS.markdown, MARKDOWN_FACTS)
-    lines = [f"# {counted(len(page.runs), 'run')} in {escaped(page.logdir.query)}", ""]
-    lines += fields_table(RUNS, markdown_rows(RUNS, page.listed, range(len(page.runs)), keys), keys)
-    problems = [*page.logdir.problems, *(problem for run in page.runs for problem in run.problems)]
-    if problems:
-        lines += ["", "## Problems", ""]
-        lines += [f"- {escaped(problem.sentence)}" for problem in problems]
-    return joined(lines)
-
-
-# --- text
-
-
-def text(page: Runs, asked: Asked) -> str:
+def _text(page: Runs, pen: Pen) -> list[Line]:
     """A table of the runs, newest first, with the problems of each below its row; facts as far as there is room."""
-
-    def lines(pen: Pen) -> list[Line]:
-        names = [fit_for_cells(run.name, pen.glyphs) for run in page.runs]
-        room = max(8, min(max(map(len, names), default=3), pen.width - 38))
-        left = pen.width - room - 38 if page.facts is not None else 0
-        facts = _cut_end(f"  {'step':>8}  {'device':<16}  modules", pen.at(left))
-        lines: list[Line] = [((f" {'run':<{room}}  {'modified':<16}  {'hosts':>5}  {'size':>8}{facts}", "dim"),)]
-        for row, name in zip(page.listed.rows, names, strict=True):
-            run, facts = row.run, _cut_end(_fact_words(row.facts, pen.glyphs), pen.at(left))
-            figures = f"  {local_minute(run.modified):<16}  {len(run.hosts):>5}  {size(run.size_bytes):>8}{facts}"
-            lines.append(((f" {cut_name(name, room, pen.glyphs):<{room}}", "strong"), (figures, "text")))
-            for problem in run.problems:
-                lines += _remark(problem.sentence, pen)
-        for problem in page.logdir.problems:
+    names = [fit_for_cells(run.name, pen.glyphs) for run in page.runs]
+    room = max(8, min(max(map(len, names), default=3), pen.width - 38))
+    left = pen.width - room - 38 if page.facts is not None else 0
+    facts = _cut_end(f"  {'step':>8}  {'device':<16}  modules", pen.at(left))
+    lines: list[Line] = [((f" {'run':<{room}}  {'modified':<16}  {'hosts':>5}  {'size':>8}{facts}", "dim"),)]
+    for row, name in zip(page.listed.rows, names, strict=True):
+        run, facts = row.run, _cut_end(_fact_words(row.facts, pen.glyphs), pen.at(left))
+        figures = f"  {local_minute(run.modified):<16}  {len(run.hosts):>5}  {size(run.size_bytes):>8}{facts}"
+        lines.append(((f" {cut_name(name, room, pen.glyphs):<{room}}", "strong"), (figures, "text")))
+        for problem in run.problems:
             lines += _remark(problem.sentence, pen)
-        return lines
-
-    return titled_text(f"Runs in {page.logdir.query}", counted(len(page.runs), "run"), lines, asked.look)
+    for problem in page.logdir.problems:
+        lines += _remark(problem.sentence, pen)
+    return lines
 
 
 def _fact_words(facts: RunFacts | None, glyphs: Glyphs) -> str:
@@ -155,11 +144,11 @@ def _remark(sentence: str, pen: Pen) -> list[Line]:
     return [first, *((("     " + piece, "text"),) for piece in pieces[1:])]
 
 
-REPORT = Report(
-    read=read,
-    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+REPORT = declared(
+    "runs",
+    read,
+    declare,
     tables=(EVERYTHING,),
-    csv_table=EVERYTHING,
     figures=FIGURES,
     warnings=lambda page: [problem.sentence for problem in page.logdir.problems],
 )
