@@ -225,8 +225,7 @@ def _markdown(page: Declared) -> str:
     lines += markdown.figures_table(page.figures) if page.figures else []
     for part in page.parts:
         lines += part.markdown()
-    if page.notes:
-        lines += ["", "## Notes", "", *(f"- {markdown.escaped(note)}" for note in page.notes)]
+    lines += markdown.notes_block(page.notes)
     return markdown.joined([*lines, *markdown.unknown_block(page.unknown or {})])
 
 

@@ -42,8 +42,7 @@ def main_table(
 ) -> list[str]:
     """A section with some of the `whole` rows of a table, and how many are not in it; nothing for an empty one."""
     cells = markdown_rows(fields, source, rows, keys)
-    lines = rows_table(title, fields, cells, keys)
-    return [*lines, "", f"Not shown: {count(whole - len(cells))} more."] if cells and whole > len(cells) else lines
+    return [*rows_table(title, fields, cells, keys), *(not_shown(whole - len(cells)) if cells else [])]
 
 
 def rows_table(
@@ -58,6 +57,16 @@ def fields_table(fields: Table[Any], cells: Iterable[Sequence[str]], keys: Seque
     chosen = fields.chosen(keys or fields.markdown)
     sides = "".join("l" if quantity.unit.is_text else "r" for quantity in chosen)
     return table([quantity.heading for quantity in chosen], sides, cells)
+
+
+def not_shown(number: int) -> list[str]:
+    """How many rows a limit leaves out of a table, if any."""
+    return ["", f"Not shown: {count(number)} more."] if number > 0 else []
+
+
+def notes_block(notes: Sequence[str]) -> list[str]:
+    """The section of notes; nothing where there are none."""
+    return ["", "## Notes", "", *(f"- {escaped(note)}" for note in notes)] if notes else []
 
 
 def unknown_block(reasons: Mapping[str, str], silent: Collection[str] = ()) -> list[str]:

@@ -17,10 +17,10 @@ from tpuprof.tui.draw.format import UNKNOWN, duration, share
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
-from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
+from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.collectives.fields import GROUPS, PAYLOAD, RATE, Shown, parts_signs
 from tpuprof.tui.pages.collectives.figures import required_rate
-from tpuprof.tui.report.fields import first, screen_columns
+from tpuprof.tui.report.fields import screen_columns
 from tpuprof.tui.report.units import BYTES
 
 if TYPE_CHECKING:
@@ -156,11 +156,7 @@ def report_lines(page: CollectivesPage, groups: Shown, most: int, pen: Pen) -> l
     slices = slice_table(page)
     out = pen.wrap(page.statement, "text", [(" ", "text")])
     if len(groups):
-        shown = chosen_columns(screen_columns(GROUPS, groups, pen.glyphs), pen.width)
-        kept = first(len(groups), most)
-        out += [header_line(shown, pen, "exposed"), *row_lines(shown, kept, None, pen)]
-        if len(kept) < len(groups):
-            out.append(pen.fit([(f"  + {counted(len(groups) - len(kept), 'more group', 'more groups')}", "dim")]))
+        out += first_rows(screen_columns(GROUPS, groups, pen.glyphs), range(len(groups)), most, pen, "exposed")
     if slices:
         out.append(pen.rule("Between slices (DCN)"))
         for each in slices:

@@ -12,8 +12,8 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.drawing import input_pipeline
 from tpuprof.tui.pages.input.fields import BEFORE_OPS, BREAKDOWN, EXPLAINED, OPS, STAGES
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
-from tpuprof.tui.report.fields import figure_reasons, figure_rows, first
-from tpuprof.tui.report.markdown import main_table, numbered, table
+from tpuprof.tui.report.fields import figure_reasons, figure_rows
+from tpuprof.tui.report.markdown import numbered, table
 from tpuprof.tui.report.page import Asked
 
 
@@ -24,7 +24,7 @@ def declare(page: InputPipelinePage, asked: Asked) -> Declared:
         if explained in page.unknown:
             nulls = figure_reasons(BEFORE_OPS)
             why |= {key: page.unknown[explained] for key in nulls if key.startswith(prefixes)}
-    ops, shown = Section(OPS, page.ops, limit=asked.most_rows), first(len(page.ops), asked.most_rows)
+    ops = Section(OPS, page.ops, "Input ops", asked.most_rows)
 
     def text(pen: Pen) -> list[Line]:
         return input_pipeline(replace(page, stages=page.stages[: asked.limit or None]), pen, None)
@@ -39,7 +39,6 @@ def declare(page: InputPipelinePage, asked: Asked) -> Declared:
             Block(markdown=lambda: _host_time(page)),
             ops,
             Section(STAGES, page, limit=asked.most_rows),
-            Block(markdown=lambda: main_table("Input ops", OPS, page.ops, shown, len(shown))),
         ),
         csv=ops,
         text=text,

@@ -17,8 +17,8 @@ from tpuprof.tui.pages.overview import fields
 from tpuprof.tui.pages.overview.drawing import overview
 from tpuprof.tui.pages.overview.fields import FIGURES, TOP_OPS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
-from tpuprof.tui.report.fields import figure_rows, first
-from tpuprof.tui.report.markdown import escaped, main_table, numbered, table
+from tpuprof.tui.report.fields import figure_rows
+from tpuprof.tui.report.markdown import escaped, numbered, table
 from tpuprof.tui.report.page import Asked
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def declare(page: Overview, asked: Asked) -> Declared:
     """Figures, step time, bottleneck, findings, device time by class, and top ops."""
     ran_on, why, most = page.environment, page.bottleneck, asked.most_rows
-    top, shown = Section(TOP_OPS, page.top_ops, limit=most), first(len(page.top_ops), most)
+    top = Section(TOP_OPS, page.top_ops, "Top ops", most)
     says = ["", "## Bottleneck", "", escaped(why.statement), "", *numbered(why.next_steps)]
 
     def text(pen: Pen) -> list[Line]:
@@ -44,7 +44,6 @@ def declare(page: Overview, asked: Asked) -> Declared:
             Block(markdown=lambda: _findings(page.findings)),
             Block(markdown=Section(fields.SHARES, page.shares, "Device time").markdown),
             top,
-            Block(markdown=lambda: main_table("Top ops", TOP_OPS, page.top_ops, shown, len(shown))),
             Figures(fields.AFTER_OPS, page),
         ),
         csv=top,

@@ -10,7 +10,6 @@ from tpuprof.tui.pages.sparse_core.drawing import report_lines
 from tpuprof.tui.pages.sparse_core.fields import CORES, FIGURES, OPS, SPLIT, STEPS, WAITS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
 from tpuprof.tui.report.fields import figure_rows
-from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.page import Asked
 
 
@@ -32,10 +31,10 @@ def declare(page: SparseCorePage, asked: Asked) -> Declared:
             Section(WAITS, page.waits, "Who waits"),
             ops,
             Block(markdown=Section(STEPS, page.steps, "Steps").markdown),
-            Block(markdown=lambda: ["", *(f"- note: {escaped(note)}" for note in page.notes)]),
         ),
         csv=ops,
         text=text,
+        notes=page.notes,
         unknown=page.unknown,
     )
 

@@ -219,7 +219,7 @@ def test_a_limit_is_one_of_tracks(small: Timeline) -> None:
     assert len(document(small)["tracks"]) == len(document(small, limit=0)["tracks"]) == tracks
     assert len(document(small, limit=2)["tracks"]) == 2 and document(small, limit=2)["track_count"] == tracks
     assert "more" in text_of(small, Interval(), "text", limit=2)
-    assert f"and {tracks - 2} more tracks" in text_of(small, Interval(), "md", limit=2)
+    assert f"Not shown: {tracks - 2} more." in text_of(small, Interval(), "md", limit=2)
     assert len(list(csv.reader(io.StringIO(text_of(small, Interval(), "csv", limit=2))))) == 3
 
 
@@ -370,7 +370,9 @@ def test_no_more_events_than_asked_for_and_never_silently(monkeypatch: pytest.Mo
         len(document(small, Interval(0), limit=0)["events"]) == 12 and not document(small, Interval(0), 0)["warnings"]
     )
     assert len(document(small, Interval(0), limit=7)["events"]) == 7
-    assert "+ 7 more" in text_of(small, Interval(0), "text") and "and 7 more" in text_of(small, Interval(0), "md")
+    assert "+ 7 more" in text_of(small, Interval(0), "text") and "Not shown: 7 more." in text_of(
+        small, Interval(0), "md"
+    )
     assert len(text_of(small, Interval(0), "csv").splitlines()) == 6
 
 

@@ -39,7 +39,7 @@ from tpuprof.tui.report.fields import (
     table_records,
 )
 from tpuprof.tui.report.json import document, schema
-from tpuprof.tui.report.markdown import escaped, fields_table, joined, table
+from tpuprof.tui.report.markdown import escaped, fields_table, joined, not_shown, table
 from tpuprof.tui.report.page import CommandReport, Look
 from tpuprof.tui.report.text import titled_text
 
@@ -139,15 +139,14 @@ def markdown(content: Judged, _: Look, limit: int) -> str:
     lines += ["", *_steps(diff)]
     lines += _section(f"Where time goes, {per_unit(diff)} on the mean core", entries(diff, "time"))
     ops = drawing.shown(entries(diff, "ops"), hides_same=True)
-    kept = ops[: limit or MOST_OPS]
     together = ", clones as one row" if has_clones(diff) else ""
-    lines += _section(f"Ops that changed{together}" + f" ({len(kept)} of {len(ops)})" * (len(kept) < len(ops)), kept)
+    lines += _section(f"Ops that changed{together}", ops, limit or MOST_OPS)
     lines += _section("Kinds of ops that are new or gone", kind_entries(diff))
     if len(diff.phases) > 1:
         lines += _section("A run of each program by itself", entries(diff, "phases"))
         for phase in diff.phases:
-            of_phase = drawing.shown(entries(phase.ops, "ops"), hides_same=True)[: limit or MOST_OPS]
-            lines += _section(f"Ops that changed, {per_unit(phase.ops)}", of_phase)
+            of_phase = drawing.shown(entries(phase.ops, "ops"), hides_same=True)
+            lines += _section(f"Ops that changed, {per_unit(phase.ops)}", of_phase, limit or MOST_OPS)
     lines += _section("Versions and flags that differ", drawing.shown(entries(diff, "setup"), hides_same=True))
     memory = [row for row in entries(diff, "memory") if {row.change.before, row.change.after} != {None}]
     lines += _section("HBM of compiled modules", memory)
@@ -169,10 +168,11 @@ def _steps(diff: Diff) -> list[str]:
     return table(("steps", "A", "B", "change", "", "noise", ""), "lrrrrrl", cells)
 
 
-def _section(title: str, rows: Sequence[Entry]) -> list[str]:
-    """A table under its title; nothing for no rows."""
-    cells = markdown_rows(fields.CHANGES, rows, range(len(rows)))
-    return ["", f"**{escaped(title)}**", "", *fields_table(fields.CHANGES, cells)] if rows else []
+def _section(title: str, rows: Sequence[Entry], limit: int = 0) -> list[str]:
+    """A table of at most `limit` rows (0 for all) under its title; nothing for no rows."""
+    cells = markdown_rows(fields.CHANGES, rows, first(len(rows), limit))
+    lines = ["", f"**{escaped(title)}**", "", *fields_table(fields.CHANGES, cells), *not_shown(len(rows) - len(cells))]
+    return lines if rows else []
 
 
 # --- text

@@ -17,7 +17,7 @@ from tpuprof.tui.pages.commands.oom.draw.table import rows_of, table_lines
 from tpuprof.tui.pages.commands.oom.fields import ADVICE, BUFFERS, ERRORS, LOG, OomErrors
 from tpuprof.tui.report.fields import figure_values, first, reasons, table_records
 from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import escaped, joined, table
+from tpuprof.tui.report.markdown import escaped, joined, not_shown, notes_block, table
 from tpuprof.tui.report.page import CommandReport, Look
 from tpuprof.tui.report.shared import holders
 from tpuprof.tui.report.shared.buffers import BufferRows
@@ -72,8 +72,9 @@ def markdown(errors: OomErrors, _: Look, limit: int) -> str:
         held = holders.holders(errors.arrays, _device(errors))
         lines += [f"### Who holds it: {escaped(held.page.name)}", "", f"{escaped(holders.totals(held))}.", ""]
         rows = holders.markdown_rows(held, limit or _ROWS)
-        lines += [*table(("size", "of it", "buffers", "where it was made"), "rrrl", rows), ""]
-    return joined([*lines, *(f"- note: {escaped(note)}" for note in errors.log.notes)])
+        lines += table(("size", "of it", "buffers", "where it was made"), "rrrl", rows)
+        lines += [*not_shown(len(held.groups) - len(rows)), ""]
+    return joined([*lines, *notes_block(errors.log.notes)])
 
 
 def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list[str]:

@@ -21,7 +21,7 @@ from tpuprof.tui.pages.memory.modules import SpaceRequest, space_of
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, markdown_rows, reasons, table_records
 from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import escaped, fields_table, joined, main_table, table
+from tpuprof.tui.report.markdown import escaped, fields_table, joined, main_table, not_shown, table
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.text import heading, page_text
@@ -147,9 +147,9 @@ def markdown(memory: ModuleMemory, asked: Asked) -> str:
     lines += table(("", ""), "lr", peoples_figures(space))
     rows = memory.rows(0, only_at_peak=True)
     buffers = memory.buffers(rows[: asked.most_rows or None])
-    title = f"{len(buffers)} of {len(rows)}" if len(buffers) < len(rows) else f"{len(rows)}"
     cells = markdown_rows(BUFFERS, buffers, range(len(buffers)))
-    lines += ["", f"## Buffers at the peak ({title})", "", *fields_table(BUFFERS, cells)]
+    lines += ["", f"## Buffers at the peak ({len(rows)})", "", *fields_table(BUFFERS, cells)]
+    lines += not_shown(len(rows) - len(buffers))
     if len(page.modules) > 1:
         every = range(len(page.modules))
         lines += main_table(f"Modules ({len(page.modules)})", MODULES, page.modules, every, len(every))

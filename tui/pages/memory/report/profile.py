@@ -24,7 +24,7 @@ from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIME
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Values, declared
 from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, table_records
-from tpuprof.tui.report.markdown import escaped, fields_table, unknown_block
+from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, unknown_block
 from tpuprof.tui.report.page import Asked
 
 MOST_POINTS = 10_000
@@ -124,8 +124,9 @@ def _tables(page: MemoryProfilePage, most: int) -> list[str]:
         lines += ["", f"## In use at the peak: {escaped(allocator.label)}", ""]
         notes = filter(None, (fragmentation_words(allocator), allocator.flat))
         lines += [line for note in notes for line in (escaped(note), "")]
-        rows = markdown_rows(AT_PEAK, allocator, first(len(allocator.at_peak), most))
-        lines += fields_table(AT_PEAK, rows) if rows else []
+        whole = len(allocator.at_peak)
+        rows = markdown_rows(AT_PEAK, allocator, first(whole, most))
+        lines += [*fields_table(AT_PEAK, rows), *not_shown(whole - len(rows))] if rows else []
     told = [(each.label, key, why) for each in allocators for key, why in each.unknown.items()]
     return [*lines, *unknown_block({f"{label}, {key}": why for label, key, why in told})]
 

@@ -21,7 +21,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
 from tpuprof.parsers.session import pages
-from tpuprof.tui.draw.format import count, share
+from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_figures
@@ -32,7 +32,7 @@ from tpuprof.tui.report import fields
 from tpuprof.tui.report.declared import Block, Declared, Figures, Section, Values, declared
 from tpuprof.tui.report.fields import NO_REASON, RowColumns, attribute, columns, records
 from tpuprof.tui.report.json import Written
-from tpuprof.tui.report.markdown import rows_table
+from tpuprof.tui.report.markdown import not_shown, rows_table
 from tpuprof.tui.report.page import Asked
 from tpuprof.tui.report.units import TEXT, Value
 
@@ -139,8 +139,7 @@ def _indented(tree: OpTree, walked: Walk, limit: int) -> list[str]:
         for place in work if tree.kind[node] == "idle" else ():
             row[place] = ""
     left_out = tree.top_children(0, limit=limit)[1]
-    more = ["", f"Not shown: {count(left_out)} more."] if left_out else []
-    return [*rows_table("Op profile by program", WALKED, cells), *more]
+    return [*rows_table("Op profile by program", WALKED, cells), *not_shown(left_out)]
 
 
 def _text(page: OpProfilePage, limit: int, pen: Pen) -> list[Line]:

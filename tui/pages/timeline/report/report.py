@@ -52,7 +52,7 @@ from tpuprof.tui.report.fields import (
     table_records,
 )
 from tpuprof.tui.report.json import document, head, laid_out, safe
-from tpuprof.tui.report.markdown import escaped, fields_table, joined, rows_table
+from tpuprof.tui.report.markdown import escaped, fields_table, joined, not_shown, rows_table
 from tpuprof.tui.report.output import Produce, Write
 from tpuprof.tui.report.page import Asked, Format, Report, Writer
 from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
@@ -179,9 +179,8 @@ def _tracks_markdown(content: Content, asked: Asked) -> str:
     rows = track_rows(timeline, asked.most_rows)
     tracks = fields_table(fields.TRACKS, _cells(fields.TRACKS, rows))
     left_out = sum(len(section.tracks) for section in timeline.sections) - len(rows)
-    more = ["", f"and {counted(left_out, 'more track', 'more tracks')}"] if left_out else []
     head = _markdown_head(content, asked)
-    return joined([*head, "", "## Tracks", "", *tracks, *more, *_figures_markdown(content.part)])
+    return joined([*head, "", "## Tracks", "", *tracks, *not_shown(left_out), *_figures_markdown(content.part)])
 
 
 def _events_markdown(content: Content, asked: Asked) -> Iterator[str]:
@@ -195,9 +194,7 @@ def _events_markdown(content: Content, asked: Asked) -> Iterator[str]:
     for events in event_rows(content):
         _, _, *lines = fields_table(fields.EVENTS, _cells(fields.EVENTS, events))
         yield from (f"{line}\n" for line in lines)
-    left_out = len(content.selection or ()) - content.shown
-    if left_out:
-        yield f"\nand {count(left_out)} more\n"
+    yield from (f"{line}\n" for line in not_shown(len(content.selection or ()) - content.shown))
 
 
 def _markdown_head(content: Content, asked: Asked) -> list[str]:
