@@ -1,14 +1,27 @@
-"""Makes a pilot wait no longer than the app is busy."""
+"""Tests of the app may be coroutines, and a pilot waits no longer than the app is busy."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from textual._context import active_app
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine; leaves others to pytest."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    asyncio.run(
+        pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters})
+    )
+    return True
+
 
 LOOK_SECONDS = 0.001
 """How often is looked whether the app rests."""

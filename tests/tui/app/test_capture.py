@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,9 @@ from textual.events import Paste
 from textual.geometry import Size
 from textual.pilot import Pilot
 
+from tests.support.app.scene import app_over, scene
 from tests.support.app.stage import ENVIRONMENT, check_cells, frame, settled, until
 from tests.support.servers.profiler_server import FakeProfiler, profile
-from tests.tui.app.test_keys import Act
 from tpuprof.parsers.capture.model import CaptureProgress, Stage
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
@@ -31,16 +30,6 @@ def logdir(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def play(logdir: Path | str, act: Act, options: AppOptions | None = None) -> None:
-    async def run() -> None:
-        app = TpuprofApp(str(logdir), options or AppOptions(), detect(ENVIRONMENT), environ=ENVIRONMENT)
-        async with app.run_test(size=(80, 24)) as pilot:
-            await settled(pilot)
-            await act(app, pilot)
-
-    asyncio.run(run())
-
-
 async def ask(app: TpuprofApp, pilot: Pilot[None], text: str) -> None:
     """Types addresses into the question."""
     if app.main.popups.popup is None:
@@ -49,8 +38,8 @@ async def ask(app: TpuprofApp, pilot: Pilot[None], text: str) -> None:
     await pilot.press("ctrl+u", *("space" if key == " " else key for key in text), "enter")
 
 
-def test_a_new_run_is_opened(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_new_run_is_opened(logdir: Path) -> None:
+    async with scene(app_over(logdir)) as (app, pilot):
         with FakeProfiler() as server:
             await ask(app, pilot, f"{server.address} 50")
             await until(pilot, lambda: not app.main.captures.is_under_way)
@@ -65,11 +54,9 @@ def test_a_new_run_is_opened(logdir: Path) -> None:
         assert app.main.popups.popup.editor.text == f"{server.address} 50", "what was asked last stands there"
         check_cells(app)
 
-    play(logdir, act)
 
-
-def test_tracer_levels_and_snapshots_in_the_question(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_tracer_levels_and_snapshots_in_the_question(logdir: Path) -> None:
+    async with scene(app_over(logdir)) as (app, pilot):
         with FakeProfiler() as server:
             await ask(app, pilot, f"{server.address} 50 python=1 host=3")
             await until(pilot, lambda: not app.main.captures.is_under_way)
@@ -83,11 +70,9 @@ def test_tracer_levels_and_snapshots_in_the_question(logdir: Path) -> None:
             assert len(server.requests) == 1, "a snapshot traces nothing"
         assert len(list((logdir / "plugins" / "profile").iterdir())) == 3
 
-    play(logdir, act)
 
-
-def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Path) -> None:
+    async with scene(app_over(logdir)) as (app, pilot):
         with FakeProfiler() as server:
             await ask(app, pilot, f"{server.address} 600000")
             await until(pilot, lambda: "s left; Esc ends it and keeps what was traced" in frame(app))
@@ -100,8 +85,6 @@ def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Path) ->
             await settled(pilot)
         assert app.main.shown.run is not None
         assert app.main.shown.run.name != "2020_01_01_00_00_00"
-
-    play(logdir, act)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +100,8 @@ def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Path) ->
         ("a:1 cpu=1", "cpu=1 is no tracer level. Try host=2, device=1 or python=1."),
     ],
 )
-def test_a_wrong_address_is_said_in_the_question(logdir: Path, text: str, said: str) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_wrong_address_is_said_in_the_question(logdir: Path, text: str, said: str) -> None:
+    async with scene(app_over(logdir)) as (app, pilot):
         await ask(app, pilot, text)
         await settled(pilot)
         assert isinstance(app.main.popups.popup, Asker)
@@ -128,11 +111,9 @@ def test_a_wrong_address_is_said_in_the_question(logdir: Path, text: str, said: 
         assert app.main.popups.popup is None
         assert not app.main.captures.is_under_way
 
-    play(logdir, act)
 
-
-def test_no_server_is_said_with_how_to_start_one(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_no_server_is_said_with_how_to_start_one(logdir: Path) -> None:
+    async with scene(app_over(logdir)) as (app, pilot):
         await ask(app, pilot, "localhost:1 10")
         await until(pilot, lambda: not app.main.captures.is_under_way)
         await settled(pilot)
@@ -141,37 +122,31 @@ def test_no_server_is_said_with_how_to_start_one(logdir: Path) -> None:
         assert app.main.shown.run is not None
         assert app.main.shown.run.name == "2020_01_01_00_00_00"
 
-    play(logdir, act)
 
-
-def test_one_q_leaves_where_there_is_no_room_to_ask(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await ask(app, pilot, f"{server.address} 600000")
-        await until(pilot, lambda: "s left" in frame(app))
-        await pilot.resize_terminal(40, 10)
-        await pilot.press("q")
-        await until(pilot, lambda: not app.is_running)
-
+async def test_one_q_leaves_where_there_is_no_room_to_ask(logdir: Path) -> None:
     with FakeProfiler() as server:
-        play(logdir, act)
+        async with scene(app_over(logdir)) as (app, pilot):
+            await ask(app, pilot, f"{server.address} 600000")
+            await until(pilot, lambda: "s left" in frame(app))
+            await pilot.resize_terminal(40, 10)
+            await pilot.press("q")
+            await until(pilot, lambda: not app.is_running)
 
 
-def test_the_second_q_leaves_a_capture(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await ask(app, pilot, f"{server.address} 600000")
-        await until(pilot, lambda: "s left" in frame(app))
-        await pilot.press("q", "j")
-        assert app.is_running and "s left" in frame(app)
-        await pilot.press("q")
-        await until(pilot, lambda: not app.is_running)
-
+async def test_the_second_q_leaves_a_capture(logdir: Path) -> None:
     with FakeProfiler() as server:
-        play(logdir, act)
+        async with scene(app_over(logdir)) as (app, pilot):
+            await ask(app, pilot, f"{server.address} 600000")
+            await until(pilot, lambda: "s left" in frame(app))
+            await pilot.press("q", "j")
+            assert app.is_running and "s left" in frame(app)
+            await pilot.press("q")
+            await until(pilot, lambda: not app.is_running)
     assert len(list((logdir / "plugins" / "profile").iterdir())) == 1
 
 
-def test_the_line_is_edited(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_line_is_edited(logdir: Path) -> None:
+    async with scene(app_over(logdir)) as (app, pilot):
         await pilot.press("C", "ctrl+u")
         popup = app.main.popups.popup
         assert isinstance(popup, Asker)
@@ -185,8 +160,6 @@ def test_the_line_is_edited(logdir: Path) -> None:
         await pilot.press("C")
         assert isinstance(app.main.popups.popup, Asker)
         assert "lost" not in app.main.popups.popup.editor.text
-
-    play(logdir, act)
 
 
 @pytest.mark.parametrize(
@@ -203,10 +176,18 @@ def test_the_line_is_edited(logdir: Path) -> None:
         ),
     ],
 )
-def test_the_question_says_where_the_run_will_lie(
+async def test_the_question_says_where_the_run_will_lie(
     logdir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, said: str
 ) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    old = logdir / "plugins" / "profile" / "2020_01_01_00_00_00"
+    if given.startswith("lone"):
+        (logdir / given).write_bytes(profile())
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("HOME", "/nowhere")
+    path = given if "://" in given else str(logdir / given)
+    async with scene(app_over(path, AppOptions(demo=not given))) as (app, pilot):
         await pilot.press("C")
         asker = app.main.popups.popup
         assert isinstance(asker, Asker)
@@ -222,29 +203,18 @@ def test_the_question_says_where_the_run_will_lie(
         assert app.main.shown.run is not None and app.main.shown.run.name.endswith(written.name)
         assert written.name in frame(app).splitlines()[-1]
 
-    old = logdir / "plugins" / "profile" / "2020_01_01_00_00_00"
-    if given.startswith("lone"):
-        (logdir / given).write_bytes(profile())
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    monkeypatch.setenv("HOME", "/nowhere")
-    path = given if "://" in given else str(logdir / given)
-    play(path, act, AppOptions(demo=not given))
 
-
-def test_leaving_ends_a_capture(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await ask(app, pilot, f"{server.address} 600000")
-        await until(pilot, lambda: "s left" in frame(app))
-
+async def test_leaving_ends_a_capture(logdir: Path) -> None:
     with FakeProfiler() as server:
-        play(logdir, act)
+        async with scene(app_over(logdir)) as (app, pilot):
+            await ask(app, pilot, f"{server.address} 600000")
+            await until(pilot, lambda: "s left" in frame(app))
     assert len(list((logdir / "plugins" / "profile").iterdir())) == 1
 
 
-def test_the_words_of_each_stage(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_words_of_each_stage(logdir: Path) -> None:
+    async with scene(app_over(logdir)) as (app, _):
+
         def words(*stages: Stage) -> str:
             app.main.captures._captured = {
                 str(at): CaptureProgress(str(at), stage, 1500 if stage == "tracing" else None, 2000)
@@ -257,8 +227,6 @@ def test_the_words_of_each_stage(logdir: Path) -> None:
         assert words("failed", "tracing") == "Tracing 2 addresses, 1.5 s left; Esc ends it and keeps what was traced"
         assert words("receiving") == "Receiving; Esc twice gives it up"
         assert words("written", "receiving") == "Receiving 2 addresses; Esc twice gives it up"
-
-    play(logdir, act)
 
 
 def test_the_line_is_in_sight_on_the_smallest_screen() -> None:
@@ -273,8 +241,6 @@ def test_the_line_is_in_sight_on_the_smallest_screen() -> None:
 
 
 @pytest.mark.parametrize(("inside", "where"), [(True, "logdir"), (False, ".")])
-def test_where_a_run_is_written(logdir: Path, inside: bool, where: str) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_where_a_run_is_written(logdir: Path, inside: bool, where: str) -> None:
+    async with scene(app_over(logdir, AppOptions(demo=not inside))) as (app, _):
         assert app.main.captures.where_to_write[0] == (str(logdir) if where == "logdir" else where)
-
-    play(logdir, act, AppOptions(demo=not inside))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import json
 import os
 import re
@@ -13,8 +12,8 @@ from pathlib import Path
 import pytest
 from textual.keys import _character_to_key
 
-from tests.support.app.stage import ReadyPages, check_cells, check_golden, frame, make_app, on_stage, ops_tab, settled
-from tests.support.made.pages import training_overview
+from tests.support.app.scene import press, scene, shown
+from tests.support.app.stage import check_golden, make_app, ops_tab
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.tui.app.actions import ACTIONS, MOTIONS, OF_THE_APP
@@ -178,18 +177,7 @@ def test_keys_are_shown_as_they_were_moved() -> None:
 
 def played(keys: Sequence[str], custom: Custom, width: int = 80, height: int = 24, ascii_only: bool = False) -> str:
     """The frame after some keys."""
-
-    async def run() -> str:
-        options = AppOptions(custom=custom, ascii=ascii_only or None)
-        app = make_app(ReadyPages(training_overview()), options=options)
-        async with on_stage(app, width, height) as pilot:
-            for key in keys:
-                await pilot.press(key)
-                await settled(pilot)
-            check_cells(app)
-            return frame(app)
-
-    return asyncio.run(run())
+    return shown(make_app(options=AppOptions(custom=custom, ascii=ascii_only or None)), keys, width, height)
 
 
 @pytest.mark.parametrize(("width", "height", "is_ascii"), [(80, 24, False), (120, 40, False), (80, 24, True)])
@@ -257,15 +245,12 @@ def test_no_sentence_names_a_key_that_may_have_moved() -> None:
                 assert not bare.search(node.value), f"{file}, line {node.lineno}: {node.value}"
 
 
-def test_the_moved_key_of_leaving_leaves() -> None:
-    async def run(key: str) -> bool:
-        app = make_app(ReadyPages(training_overview()), options=AppOptions(custom=Custom(keys=Keymap({"q": "X"}))))
-        async with on_stage(app) as pilot:
-            await pilot.press(key)
-            await pilot.pause()
-            return app.is_running
-
-    assert [asyncio.run(run(key)) for key in ("q", "X", "Q", "ctrl+c")] == [True, False, False, False]
+@pytest.mark.parametrize(("key", "stays"), [("q", True), ("X", False), ("Q", False), ("ctrl+c", False)])
+async def test_the_moved_key_of_leaving_leaves(key: str, stays: bool) -> None:
+    async with scene(make_app(options=AppOptions(custom=Custom(keys=Keymap({"q": "X"}))))) as (app, pilot):
+        await pilot.press(key)
+        await pilot.pause()
+        assert app.is_running == stays
 
 
 # --- columns and themes
@@ -282,18 +267,12 @@ def test_the_columns_are_fields_that_have_a_place_on_the_screen() -> None:
     assert not set(op_columns()) & {"class", "self_time_percent", "self_time_bar", "name"}
 
 
-def test_a_theme_stays_while_its_background_is_swapped() -> None:
-    async def run() -> list[tuple[str, bool]]:
-        app = make_app(ReadyPages(training_overview()), options=AppOptions(custom=Custom("colour-blind")))
-        seen: list[tuple[str, bool]] = []
-        async with on_stage(app) as pilot:
-            for key in ("T", "T", "3"):
-                await pilot.press(key)
-                await settled(pilot)
-                seen.append((ops_tab(app).look.palette.family, ops_tab(app).look.palette.light))
-        return seen
-
-    assert asyncio.run(run()) == [("colour-blind", True), ("colour-blind", False), ("colour-blind", False)]
+async def test_a_theme_stays_while_its_background_is_swapped() -> None:
+    async with scene(make_app(options=AppOptions(custom=Custom("colour-blind")))) as (app, pilot):
+        for key, is_light in (("T", True), ("T", False), ("3", False)):
+            await press(pilot, key)
+            palette = ops_tab(app).look.palette
+            assert (palette.family, palette.light) == ("colour-blind", is_light)
     themes = {theme: detect({"COLORFGBG": "0;15"}, custom=Custom(theme)).light for theme in ("dark", "light", "auto")}
     assert themes == {"dark": False, "light": True, "auto": True}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -64,16 +63,12 @@ def test_a_cancelled_load_posts_no_more_pages() -> None:
     assert not any(isinstance(one, LoadDone) for one in posted)
 
 
-def test_the_screen_shows_the_first_hosts_and_goes_on_loading() -> None:
+async def test_the_screen_shows_the_first_hosts_and_goes_on_loading() -> None:
     pages = Arriving()
     app = make_app(pages)
-
-    async def run() -> None:
-        async with app.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: app.main.shown.has_overview)
-            assert app.main.shown.is_loading
-            pages.let_go.set()
-            await until(pilot, lambda: not app.main.shown.is_loading)
-            assert overview_tab(app).has_page
-
-    asyncio.run(run())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: app.main.shown.has_overview)
+        assert app.main.shown.is_loading
+        pages.let_go.set()
+        await until(pilot, lambda: not app.main.shown.is_loading)
+        assert overview_tab(app).has_page

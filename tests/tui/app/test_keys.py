@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from textual.events import Key
 from textual.pilot import Pilot
 
+from tests.support.app.scene import scene
 from tests.support.app.stage import (
     LOGDIR,
     NEWEST,
@@ -18,7 +18,6 @@ from tests.support.app.stage import (
     ReadyPages,
     frame,
     make_app,
-    on_stage,
     overview_tab,
     settled,
     until,
@@ -33,40 +32,24 @@ from tpuprof.tui.widgets.graph_tab import Place
 Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
 
-def play(act: Act, app: TpuprofApp | None = None, width: int = 80, height: int = 24) -> TpuprofApp:
-    """Runs one scene."""
-
-    async def run() -> TpuprofApp:
-        stage = app or make_app()
-        async with on_stage(stage, width, height) as pilot:
-            await act(stage, pilot)
-        return stage
-
-    return asyncio.run(run())
-
-
 @pytest.mark.parametrize("key", ["q", "Q", "ctrl+c", "ctrl+q"])
-def test_keys_that_leave(key: str) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_keys_that_leave(key: str) -> None:
+    async with scene() as (app, pilot):
         await pilot.press(key)
-
-    app = play(act)
     assert not app.is_running
     assert app.return_code == 0
 
 
 @pytest.mark.parametrize("key", ["Q", "ctrl+c", "ctrl+q"])
-def test_keys_that_leave_from_a_popup(key: str) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_keys_that_leave_from_a_popup(key: str) -> None:
+    async with scene() as (app, pilot):
         await pilot.press("question_mark", key)
         await pilot.pause()
         assert app._exit
 
-    play(act)
 
-
-def test_escape_goes_back_one_level_and_never_leaves() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_escape_goes_back_one_level_and_never_leaves() -> None:
+    async with scene() as (app, pilot):
         await pilot.press("3", "question_mark")
         assert app.main.popups.popup is not None
         await pilot.press("escape")
@@ -78,18 +61,14 @@ def test_escape_goes_back_one_level_and_never_leaves() -> None:
         assert app.is_running
         assert not app._exit
 
-    play(act)
 
-
-def test_tabs() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_tabs() -> None:
+    async with scene() as (app, pilot):
         seen = []
         for key in ("1", "4", "tab", "tab", "shift+tab", "right_square_bracket", "left_square_bracket", "2"):
             await pilot.press(key)
             seen.append(TAB_NAMES.index(app.main.tab_name))
         assert seen == [0, 3, 4, 0, 4, 0, 4, 1]
-
-    play(act)
 
 
 @pytest.mark.parametrize(
@@ -103,19 +82,18 @@ def test_tabs() -> None:
         (("slash", "tab", "escape", "tab"), 1),
     ],
 )
-def test_tab_waits_its_turn_and_leaves_what_is_open_alone(keys: tuple[str, ...], tab: int) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_tab_waits_its_turn_and_leaves_what_is_open_alone(keys: tuple[str, ...], tab: int) -> None:
+    async with scene() as (app, pilot):
         for key in keys:  # in one go, as a terminal hands on what was typed fast
             app.post_message(Key(key, key if len(key) == 1 else None))
         await pilot.pause()
         assert app.main.tab_name == TAB_NAMES[tab]
         assert app.focused is None
 
-    play(act)
 
+async def test_cursor_over_ops_and_steps() -> None:
+    async with scene() as (app, pilot):
 
-def test_cursor_over_ops_and_steps() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         async def at(*keys: str) -> Place | None:
             await pilot.press(*keys)
             return overview_tab(app).place
@@ -135,11 +113,9 @@ def test_cursor_over_ops_and_steps() -> None:
         assert await at("end") == Place("steps", 5)
         assert await at("j") == Place("ops", 9), "the other panel's cursor has stayed where it was"
 
-    play(act)
 
-
-def test_selected_op_is_always_in_sight() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_selected_op_is_always_in_sight() -> None:
+    async with scene() as (app, pilot):
         mark = app.main.look.glyphs.mark
         for _ in range(11):
             await pilot.press("j")
@@ -147,33 +123,27 @@ def test_selected_op_is_always_in_sight() -> None:
         await pilot.press("pagedown", "k")
         assert sum(line.startswith(mark) for line in frame(app).splitlines()) == 1
 
-    play(act)
 
-
-def test_detail_line_names_the_op_in_full() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_detail_line_names_the_op_in_full() -> None:
+    async with scene(width=120, height=40) as (app, pilot):
         assert "Step 103 waited 180 ms" in frame(app).splitlines()[-2]
         await pilot.press("j", "j", "j")
         assert "op jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general" in frame(app).splitlines()[-2]
         await pilot.press("l")
         assert "step 103  starts at 546 ms  waits for input 49.9%" in frame(app).splitlines()[-2]
 
-    play(act, width=120, height=40)
 
-
-def test_notes_lie_below_the_page() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_notes_lie_below_the_page() -> None:
+    async with scene() as (app, pilot):
         assert "host idle: the host recorded" not in frame(app)
         await pilot.press("pagedown")
         assert "host idle: the host recorded" in frame(app)
         await pilot.press("pageup")
         assert "STEP TIME" in frame(app)
 
-    play(act)
 
-
-def test_resize_keeps_cursor_and_popup() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_resize_keeps_cursor_and_popup() -> None:
+    async with scene() as (app, pilot):
         await pilot.press("G", "w")
         for width, height in ((120, 40), (40, 10), (70, 20)):
             await pilot.resize_terminal(width, height)
@@ -186,14 +156,13 @@ def test_resize_keeps_cursor_and_popup() -> None:
         await pilot.pause()
         assert app.main.look.glyphs.mark in frame(app)
 
-    play(act)
-
 
 # --- search
 
 
-def test_search_counts_while_typing_and_moves() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_search_counts_while_typing_and_moves() -> None:
+    async with scene() as (app, pilot):
+
         def footer() -> str:
             return frame(app).splitlines()[-1]
 
@@ -217,11 +186,9 @@ def test_search_counts_while_typing_and_moves() -> None:
         await pilot.press("escape", "n")
         assert overview_tab(app).place == Place("ops", 7), "the search has ended"
 
-    play(act)
 
-
-def test_search_finds_nothing_and_says_so() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_search_finds_nothing_and_says_so() -> None:
+    async with scene() as (app, pilot):
         await pilot.press("slash", "q", "Q", "1")
         assert "/qQ1_" in frame(app)
         assert "no match" in frame(app)
@@ -230,24 +197,19 @@ def test_search_finds_nothing_and_says_so() -> None:
         assert app.main.tab_name == "overview"
         assert app.is_running
 
-    play(act)
 
-
-def test_backspace_in_an_empty_prompt_leaves_it() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_backspace_in_an_empty_prompt_leaves_it() -> None:
+    async with scene() as (app, pilot):
         await pilot.press("slash", "backspace", "2")
         assert app.main.tab_name == "input"
-
-    play(act)
 
 
 # --- popups
 
 
-def test_choosing_a_run_opens_it() -> None:
+async def test_choosing_a_run_opens_it() -> None:
     pages = ReadyPages(training_overview())
-
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(make_app(pages)) as (app, pilot):
         assert app.main.shown.run == NEWEST
         await pilot.press("R", "j", "enter")
         await settled(pilot)
@@ -255,15 +217,12 @@ def test_choosing_a_run_opens_it() -> None:
         assert "one of 2 runs" in frame(app)
         await pilot.press("R", "escape")
         assert app.main.shown.run == OLDER
-
-    play(act, make_app(pages))
     assert pages.asked == [None, None]
 
 
-def test_choosing_a_host_reads_that_one_only() -> None:
+async def test_choosing_a_host_reads_that_one_only() -> None:
     pages = ReadyPages(training_overview())
-
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(make_app(pages)) as (app, pilot):
         await pilot.press("H")
         await settled(pilot)
         assert isinstance(app.main.popups.popup, HostsPopup)
@@ -282,13 +241,11 @@ def test_choosing_a_host_reads_that_one_only() -> None:
         await pilot.press("a")
         await settled(pilot)
         assert app.main.shown.host is None
-
-    play(act, make_app(pages))
     assert pages.asked == [None, "host1", None]
 
 
-def test_filter_of_a_list_ends_before_the_list_closes() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_filter_of_a_list_ends_before_the_list_closes() -> None:
+    async with scene() as (app, pilot):
         await pilot.press("R", "slash", "x", "x")
         assert "0 of 2" in frame(app)
         await pilot.press("enter")
@@ -298,11 +255,9 @@ def test_filter_of_a_list_ends_before_the_list_closes() -> None:
         await pilot.press("escape")
         assert app.main.popups.popup is None
 
-    play(act)
 
-
-def test_palette_lists_only_what_is_possible() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_palette_lists_only_what_is_possible() -> None:
+    async with scene() as (app, pilot):
         await pilot.press("ctrl+p")
         shown = frame(app)
         assert "Copy the selected name" in shown
@@ -313,11 +268,9 @@ def test_palette_lists_only_what_is_possible() -> None:
         assert "Copy the selected name" not in frame(app)
         assert "Show Overview" in frame(app)
 
-    play(act)
 
-
-def test_palette_does_what_is_chosen() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_palette_does_what_is_chosen() -> None:
+    async with scene() as (app, pilot):
         await pilot.press("ctrl+p", *"memory", "enter")
         await pilot.pause()
         assert app.main.tab_name == "memory"
@@ -325,11 +278,9 @@ def test_palette_does_what_is_chosen() -> None:
         await pilot.pause()
         assert app._exit
 
-    play(act)
 
-
-def test_help_names_only_keys_that_do_something() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_help_names_only_keys_that_do_something() -> None:
+    async with scene() as (app, pilot):
         await pilot.press("question_mark")
         assert "Search; in a table, filter" in frame(app)
         await pilot.press("G")
@@ -342,29 +293,23 @@ def test_help_names_only_keys_that_do_something() -> None:
         assert "Choose a module, or an allocator" in frame(app)
         assert "The op's longest run on the timeline" in frame(app)
 
-    play(act)
 
-
-def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:
+    async with scene() as (app, pilot):
         await pilot.press("w", "2", "j", "slash", "y", "R")
         assert app.main.tab_name == "overview"
         assert overview_tab(app).place == Place("findings", 0)
         assert "Verdict and notes" in frame(app)
 
-    play(act)
 
-
-def test_footer_follows_what_there_is() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_footer_follows_what_there_is() -> None:
+    async with scene(make_app(ReadyPages(device_less_overview()))) as (app, _):
         assert "j k op" not in frame(app)
         assert "search" in frame(app)
 
-    play(act, make_app(ReadyPages(device_less_overview())))
 
-
-def test_footer_has_the_pages_keys_again_when_a_panel_closes() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_footer_has_the_pages_keys_again_when_a_panel_closes() -> None:
+    async with scene(make_app()) as (app, pilot):
         before = frame(app).splitlines()[-1]
         await pilot.press("question_mark")
         assert "Esc close" in frame(app).splitlines()[-1]
@@ -372,29 +317,24 @@ def test_footer_has_the_pages_keys_again_when_a_panel_closes() -> None:
         await settled(pilot)
         assert frame(app).splitlines()[-1] == before
 
-    play(act, make_app())
-
 
 # --- copying
 
 
-def test_yank_says_where_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_yank_says_where_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(make_app(), width=160, height=40) as (app, pilot):
         await pilot.press("j", "j", "j", "y")
         await settled(pilot)
         assert app.clipboard == "jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general"
         assert "Copied to the terminal (if it takes OSC 52) and " in frame(app)
         await pilot.press("k")
         assert "Copied" not in frame(app)
-
-    play(act, make_app(), width=160, height=40)
     written = (tmp_path / "tpuprof-tui" / "yank.txt").read_text()
     assert written == "jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general\n"
 
 
-def test_what_is_copied_is_one_line_that_no_shell_obeys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_copied_is_one_line_that_no_shell_obeys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name may hold the end of a bracketed paste and a newline: pasted as it is, what follows would be run."""
     (tmp_path / "bin").mkdir()
     tmux = tmp_path / "bin" / "tmux"
@@ -406,21 +346,18 @@ def test_what_is_copied_is_one_line_that_no_shell_obeys(tmp_path: Path, monkeypa
     file.chmod(0o644)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(make_app(), width=160, height=40) as (app, pilot):
         app.main.environ = {"TMUX": "socket,1,0"}
         app.main.copy("\x1b[201~\nrm -rf ~\r\x9b\u202e\udcff")
         await settled(pilot)
         assert app.clipboard == "␛[201~␊rm -rf ~␍\\x9b\\u202e\\xff"
-
-    play(act, make_app(), width=160, height=40)
     for copy, ending in ((file, "\n"), (tmp_path / "tmux.txt", "")):
         assert copy.read_text() == "␛[201~␊rm -rf ~␍\\x9b\\u202e\\xff" + ending
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_background_swaps() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_background_swaps() -> None:
+    async with scene() as (app, pilot):
         assert not app.main.look.palette.light
         await pilot.press("T")
         assert app.main.look.palette.light
@@ -429,11 +366,9 @@ def test_background_swaps() -> None:
         await pilot.press("T")
         assert not app.main.look.palette.light
 
-    play(act)
 
-
-def test_mouse_shows_tabs_and_chooses_rows() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_mouse_shows_tabs_and_chooses_rows() -> None:
+    async with scene() as (app, pilot):
         column = frame(app).splitlines()[1].index("4 Timeline")
         await pilot.click(offset=(column, 1))
         assert app.main.tab_name == "timeline"
@@ -442,5 +377,3 @@ def test_mouse_shows_tabs_and_chooses_rows() -> None:
         await pilot.click(offset=(8, row))
         await settled(pilot)
         assert app.main.shown.run == LOGDIR.runs[1]
-
-    play(act)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import threading
 import weakref
@@ -14,6 +13,7 @@ from textual.worker import WorkerFailed
 
 from tests.support.app.stage import (
     BROKEN,
+    DEADLINE_SECONDS,
     ENVIRONMENT,
     LOGDIR,
     OLDER,
@@ -61,7 +61,7 @@ class FailingPages(MadePages):
         raise self.error
 
 
-def test_first_frame_stands_before_anything_is_looked_for() -> None:
+async def test_first_frame_stands_before_anything_is_looked_for() -> None:
     frames: list[str] = []
     release = threading.Event()
 
@@ -74,15 +74,12 @@ def test_first_frame_stands_before_anything_is_looked_for() -> None:
         "~/logs", AppOptions(), detect(ENVIRONMENT), find=find, open_session=lambda *_: ReadyPages(training_overview())
     )
 
-    async def run() -> None:
-        async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: bool(frames))
-            check_golden("searching-80x24", frame(app))
-            release.set()
-            await settled(pilot)
-            assert "STEP TIME" in frame(app)
-
-    asyncio.run(run())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: bool(frames))
+        check_golden("searching-80x24", frame(app))
+        release.set()
+        await settled(pilot)
+        assert "STEP TIME" in frame(app)
     assert "1 Overview" in frames[0]
 
 
@@ -97,126 +94,98 @@ async def decoding(pilot: Pilot[None], app: TpuprofApp, pages: ParkedPages) -> N
     await until(pilot, lambda: "4.1 M" in frame(app))
 
 
-def test_keys_are_answered_while_a_worker_decodes() -> None:
+async def test_keys_are_answered_while_a_worker_decodes() -> None:
     app, pages = parked()
-
-    async def run() -> None:
-        async with app.run_test(size=(80, 24)) as pilot:
-            await decoding(pilot, app, pages)
-            check_golden("decoding-80x24", frame(app))
-            await pilot.press("4")
-            assert app.main.tab_name == "timeline"
-            assert "host 1/2" in frame(app).splitlines()[-1], "progress goes on in the footer"
-            await pilot.press("question_mark", "escape", "R", "escape", "1")
-            assert app.main.tab_name == "overview"
-            assert not pages.let_go.is_set()
-            pages.let_go.set()
-            await settled(pilot)
-            assert "STEP TIME" in frame(app)
-
-    asyncio.run(run())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await decoding(pilot, app, pages)
+        check_golden("decoding-80x24", frame(app))
+        await pilot.press("4")
+        assert app.main.tab_name == "timeline"
+        assert "host 1/2" in frame(app).splitlines()[-1], "progress goes on in the footer"
+        await pilot.press("question_mark", "escape", "R", "escape", "1")
+        assert app.main.tab_name == "overview"
+        assert not pages.let_go.is_set()
+        pages.let_go.set()
+        await settled(pilot)
+        assert "STEP TIME" in frame(app)
 
 
-def test_escape_cancels_at_once_and_r_loads_again() -> None:
+async def test_escape_cancels_at_once_and_r_loads_again() -> None:
     app, pages = parked()
-
-    async def run() -> None:
-        async with app.run_test(size=(80, 24)) as pilot:
-            await decoding(pilot, app, pages)
-            await pilot.press("escape")
-            assert "Cancelled" in frame(app)
-            check_golden("cancelled-80x24", frame(app))
-            await until(pilot, pages.was_cancelled.is_set)
-            await settled(pilot)
-            assert "Cancelled" in frame(app)
-            pages.let_go.set()
-            await pilot.press("r")
-            await settled(pilot)
-            assert "STEP TIME" in frame(app)
-
-    asyncio.run(run())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await decoding(pilot, app, pages)
+        await pilot.press("escape")
+        assert "Cancelled" in frame(app)
+        check_golden("cancelled-80x24", frame(app))
+        await until(pilot, pages.was_cancelled.is_set)
+        await settled(pilot)
+        assert "Cancelled" in frame(app)
+        pages.let_go.set()
+        await pilot.press("r")
+        await settled(pilot)
+        assert "STEP TIME" in frame(app)
 
 
-def test_leaving_while_decoding_stops_the_thread() -> None:
+async def test_leaving_while_decoding_stops_the_thread() -> None:
     app, pages = parked()
-
-    async def run() -> None:
-        async with app.run_test(size=(80, 24)) as pilot:
-            await decoding(pilot, app, pages)
-            await pilot.press("q")
-
-    asyncio.run(run())
-    assert pages.was_cancelled.is_set()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await decoding(pilot, app, pages)
+        await pilot.press("q")
+    assert pages.was_cancelled.wait(DEADLINE_SECONDS)
     assert app.return_code == 0
 
 
-def test_page_stays_while_another_load_runs_and_is_cancelled() -> None:
+async def test_page_stays_while_another_load_runs_and_is_cancelled() -> None:
     pages = ParkedPages()
     app = make_app(pages)
-
-    async def run() -> None:
-        pages.let_go.set()
-        async with on_stage(app) as pilot:
-            pages.let_go.clear()
-            pages.started.clear()
-            await pilot.press("r")
-            await until(pilot, pages.started.is_set)
-            await until(pilot, lambda: "host 1/2" in frame(app).splitlines()[-1])
-            assert "STEP TIME" in frame(app)
-            await pilot.press("escape")
-            assert "Cancelled; this is what was shown before" in frame(app)
-            assert "STEP TIME" in frame(app)
-
-    asyncio.run(run())
+    pages.let_go.set()
+    async with on_stage(app) as pilot:
+        pages.let_go.clear()
+        pages.started.clear()
+        await pilot.press("r")
+        await until(pilot, pages.started.is_set)
+        await until(pilot, lambda: "host 1/2" in frame(app).splitlines()[-1])
+        assert "STEP TIME" in frame(app)
+        await pilot.press("escape")
+        assert "Cancelled; this is what was shown before" in frame(app)
+        assert "STEP TIME" in frame(app)
 
 
-def test_error_is_a_sentence_with_a_hint_and_where_it_was_searched() -> None:
+async def test_error_is_a_sentence_with_a_hint_and_where_it_was_searched() -> None:
     error = ProfileError("corrupt", "host0.xplane.pb is no profile: its third field ends early.", "copy it again")
     app = make_app(FailingPages(error))
-
-    async def run() -> None:
-        async with on_stage(app):
-            check_golden("failed-80x24", frame(app))
-
-    asyncio.run(run())
+    async with on_stage(app):
+        check_golden("failed-80x24", frame(app))
     assert app.return_code in (0, None)
 
 
-def test_nothing_found() -> None:
+async def test_nothing_found() -> None:
     def find(path: str) -> Logdir:
         raise ProfileError(
             "not_found", f"{path} does not exist; the nearest folder that does is ~.", "ls", EXIT_NOT_FOUND
         )
 
     app = TpuprofApp("~/lgos", AppOptions(), detect(ENVIRONMENT), find=find)
-
-    async def run() -> None:
-        async with on_stage(app) as pilot:
-            text = frame(app)
-            assert "~/lgos does not exist" in text
-            assert "try: ls" in text
-            assert "R runs" not in text
-            await pilot.press("R", "H", "w", "y", "slash", "enter", "n", "j", "l", "G", "ctrl+d")
-            assert app.main.popups.popup is None
-            assert "~/lgos does not exist" in frame(app)
-
-    asyncio.run(run())
+    async with on_stage(app) as pilot:
+        text = frame(app)
+        assert "~/lgos does not exist" in text
+        assert "try: ls" in text
+        assert "R runs" not in text
+        await pilot.press("R", "H", "w", "y", "slash", "enter", "n", "j", "l", "G", "ctrl+d")
+        assert app.main.popups.popup is None
+        assert "~/lgos does not exist" in frame(app)
 
 
-def test_unknown_run_and_a_run_without_hosts() -> None:
+async def test_unknown_run_and_a_run_without_hosts() -> None:
     empty = Run("empty", "/logs/empty", (), (BROKEN,))
     logdir = replace(LOGDIR, runs=(empty, OLDER))
     error = ProfileError("no_hosts", "Run empty holds no readable profile.", "capture a profile first")
     app = make_app(FailingPages(error), logdir=logdir)
-
-    async def run() -> None:
-        async with on_stage(app) as pilot:
-            assert "choose among 2 runs" in frame(app)
-            await pilot.press("R")
-            assert "host2.xplane.pb is empty" in frame(app)
-
-    asyncio.run(run())
-    asyncio.run(_unknown_run())
+    async with on_stage(app) as pilot:
+        assert "choose among 2 runs" in frame(app)
+        await pilot.press("R")
+        assert "host2.xplane.pb is empty" in frame(app)
+    await _unknown_run()
 
 
 async def _unknown_run() -> None:
@@ -225,31 +194,23 @@ async def _unknown_run() -> None:
         assert "nope is the name of no run in ~/logs: train_b, train_a." in " ".join(frame(app).split())
 
 
-def test_run_and_host_of_the_command_line() -> None:
+async def test_run_and_host_of_the_command_line() -> None:
     pages = ReadyPages(training_overview())
     app = make_app(pages, options=AppOptions(run="train_a", host="host0"))
-
-    async def run() -> None:
-        async with on_stage(app):
-            assert app.main.shown.run == OLDER
-
-    asyncio.run(run())
+    async with on_stage(app):
+        assert app.main.shown.run == OLDER
     assert pages.asked == ["host0"]
 
 
-def test_an_error_of_our_own_is_not_swallowed() -> None:
+async def test_an_error_of_our_own_is_not_swallowed() -> None:
     app = make_app(FailingPages(ZeroDivisionError("a bug")))
-
-    async def run() -> None:
+    with pytest.raises(WorkerFailed, match="a bug"):
         async with on_stage(app):
             pass
-
-    with pytest.raises(WorkerFailed, match="a bug"):
-        asyncio.run(run())
     assert app.return_code == 1
 
 
-def test_newer_load_wins() -> None:
+async def test_newer_load_wins() -> None:
     first, second = ParkedPages(), ReadyPages(inference_overview())
     opened: list[Run] = []
 
@@ -259,17 +220,14 @@ def test_newer_load_wins() -> None:
 
     app = TpuprofApp("~/logs", AppOptions(), detect(ENVIRONMENT), find=lambda _: LOGDIR, open_session=open_session)
 
-    async def run() -> None:
-        async with app.run_test(size=(80, 24)) as pilot:
-            await decoding(pilot, app, first)
-            await pilot.press("R", "j", "enter")
-            await until(pilot, lambda: "STEP TIME inferred" in frame(app))
-            first.let_go.set()  # the older load, which nobody can stop, is done only now
-            await settled(pilot)
-            assert "STEP TIME inferred" in frame(app)
-            assert app.main.shown.run == OLDER
-
-    asyncio.run(run())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await decoding(pilot, app, first)
+        await pilot.press("R", "j", "enter")
+        await until(pilot, lambda: "STEP TIME inferred" in frame(app))
+        first.let_go.set()  # the older load, which nobody can stop, is done only now
+        await settled(pilot)
+        assert "STEP TIME inferred" in frame(app)
+        assert app.main.shown.run == OLDER
 
 
 # --- the loader alone

@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 from textual.pilot import Pilot
 
+from tests.support.app.scene import press, scene
 from tests.support.app.stage import (
     check_cells,
     check_golden,
     frame,
     make_demo_app,
-    on_stage,
     ops_tab,
-    settled,
 )
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.hosts.popup import HostsPopup
 
 Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
-
-
-def play(act: Act, options: AppOptions | None = None, width: int = 80, height: int = 24) -> None:
-    """Runs one scene over the demo."""
-
-    async def run() -> None:
-        app = make_demo_app(options or AppOptions(demo=True))
-        async with on_stage(app, width, height) as pilot:
-            await act(app, pilot)
-
-    asyncio.run(run())
-
-
-async def press(pilot: Pilot[None], *keys: str) -> None:
-    for key in keys:
-        await pilot.press(key)
-        await settled(pilot)
 
 
 @pytest.mark.parametrize(
@@ -49,19 +30,17 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
         ("80x24-ascii", AppOptions(demo=True, ascii=True, color="16"), 80, 24),
     ],
 )
-def test_the_cores_of_one_host(name: str, options: AppOptions, width: int, height: int) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_cores_of_one_host(name: str, options: AppOptions, width: int, height: int) -> None:
+    async with scene(make_demo_app(options), (), width, height) as (app, pilot):
         await press(pilot, "H")
         check_cells(app)
         assert not options.ascii or frame(app).isascii()
         check_golden(f"cores-{name}", frame(app))
 
-    play(act, options, width, height)
-
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_one_core_and_back(width: int, height: int) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_one_core_and_back(width: int, height: int) -> None:
+    async with scene(make_demo_app(AppOptions(demo=True)), (), width, height) as (app, pilot):
         whole = frame(app)
         await press(pilot, "H", "G", "enter")
         assert app.main.shown.core == "demo:3" and "ONLY CORE demo:3, H: all" in frame(app)
@@ -73,11 +52,9 @@ def test_one_core_and_back(width: int, height: int) -> None:
         await press(pilot, "g", "enter")
         assert app.main.shown.core is None and frame(app) == whole
 
-    play(act, width=width, height=height)
 
-
-def test_every_tab_is_of_the_core() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_every_tab_is_of_the_core() -> None:
+    async with scene(make_demo_app(AppOptions(demo=True, core="demo:1")), (), 120, 40) as (app, pilot):
         await press(pilot, "2")
         assert "245.7 ms" in frame(app)
         await press(pilot, "3", "v")
@@ -91,18 +68,14 @@ def test_every_tab_is_of_the_core() -> None:
         await press(pilot, "w")
         assert "only demo:1 is shown" in " ".join(frame(app).split())
 
-    play(act, AppOptions(demo=True, core="demo:1"), 120, 40)
 
-
-def test_a_core_that_is_not_there_says_which_are() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_core_that_is_not_there_says_which_are() -> None:
+    async with scene(make_demo_app(AppOptions(demo=True, core="7"))) as (app, _):
         assert "Host demo has no core 7: its cores are 0, 1, 2, 3" in " ".join(frame(app).replace("│", " ").split())
 
-    play(act, AppOptions(demo=True, core="7"))
 
-
-def test_cores_fold_and_sort() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_cores_fold_and_sort() -> None:
+    async with scene(make_demo_app(AppOptions(demo=True))) as (app, pilot):
         await press(pilot, "H", "c")
         assert "all cores" in frame(app) and "core 2, slowest" not in frame(app)
         await press(pilot, "c", "s")  # by the next column, the busiest first
@@ -112,5 +85,3 @@ def test_cores_fold_and_sort() -> None:
         assert [words.split()[0] for words in listed[:4]] == ["2,", "1", "0", "3"]
         await press(pilot, "j", "enter")
         assert app.main.shown.core == "demo:2"
-
-    play(act)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gzip
 import io
@@ -10,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app.stage import ENVIRONMENT, check_cells, check_golden, frame, on_stage, settled
+from tests.support.app.scene import app_over, press, scene
+from tests.support.app.stage import check_cells, check_golden, frame
 from tests.support.files.chrome import packed, xprof_trace
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES
-from tpuprof.tui.terminal.detect import detect
 
 MISSING = "it has no HLO modules, memory events"
 
@@ -36,27 +34,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def shown(path: Path, width: int, height: int, options: AppOptions) -> dict[str, str]:
-    """The frame of each tab."""
-
-    async def run() -> dict[str, str]:
-        terminal = detect(ENVIRONMENT, color=options.color, ascii_only=options.ascii)
-        app = TpuprofApp(str(path), options, terminal, environ=ENVIRONMENT)
-        frames = {}
-        async with on_stage(app, width, height) as pilot:
-            for key, name in enumerate(("overview", "input", "ops", "timeline", "memory"), 1):
-                await pilot.press(str(key))
-                await settled(pilot)
-                check_cells(app)
-                frames[name] = frame(app)
-        return frames
-
-    return asyncio.run(run())
-
-
 @pytest.mark.parametrize(("width", "height", "ascii_only"), [(80, 24, False), (120, 40, False), (80, 24, True)])
-def test_every_tab_of_a_trace(width: int, height: int, ascii_only: bool, folder: Path) -> None:
-    frames = shown(folder, width, height, AppOptions(ascii=ascii_only))
+async def test_every_tab_of_a_trace(width: int, height: int, ascii_only: bool, folder: Path) -> None:
+    frames = {}
+    async with scene(app_over(folder, AppOptions(ascii=ascii_only)), (), width, height) as (app, pilot):
+        for key, name in enumerate(("overview", "input", "ops", "timeline", "memory"), 1):
+            await press(pilot, str(key))
+            check_cells(app)
+            frames[name] = frame(app)
     look = f"{width}x{height}{'-ascii' * ascii_only}"
     for name in ("overview", "ops", "memory"):
         check_golden(f"trace-{name}-{look}", frames[name])

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.stage import ENVIRONMENT, check_cells, frame, ops_tab, overview_tab, settled, until
+from tests.support.app.scene import app_over
+from tests.support.app.stage import check_cells, frame, ops_tab, overview_tab, settled, until
 from tests.support.servers.profiler_server import profile
-from tests.tui.app.test_keys import Act
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.tui.app import watch
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.commands.diff.screen import DiffScreen
 from tpuprof.tui.pages.runs.popup import RunsPopup
-from tpuprof.tui.terminal.detect import detect
 
 OLD, NEW, NEWER = "2020_01_01_00_00_00", "2020_01_02_00_00_00", "2020_01_03_00_00_00"
 
@@ -41,22 +40,21 @@ def logdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def play(logdir: Path, act: Act, options: AppOptions | None = None) -> None:
-    async def run() -> None:
-        app = TpuprofApp(str(logdir), options or AppOptions(), detect(ENVIRONMENT), environ=ENVIRONMENT)
-        async with app.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: app.main.shown.has_overview)
-            await act(app, pilot)
-
-    asyncio.run(run())
+@asynccontextmanager
+async def watched(logdir: Path, options: AppOptions | None = None) -> AsyncIterator[tuple[TpuprofApp, Pilot[None]]]:
+    """The app over a logdir; the worker that watches it goes on."""
+    app = app_over(logdir, options)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: app.main.shown.has_overview)
+        yield app, pilot
 
 
 def shown_run(app: TpuprofApp) -> str:
     return app.main.shown.run.name if app.main.shown.run is not None else ""
 
 
-def test_the_list_fills_in_and_opens_a_run(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_list_fills_in_and_opens_a_run(logdir: Path) -> None:
+    async with watched(logdir) as (app, pilot):
         assert shown_run(app) == NEW
         await pilot.press("R")
         assert isinstance(app.main.popups.popup, RunsPopup)
@@ -65,11 +63,9 @@ def test_the_list_fills_in_and_opens_a_run(logdir: Path) -> None:
         await pilot.press("j", "enter")
         await until(pilot, lambda: shown_run(app) == OLD and overview_tab(app).has_page)
 
-    play(logdir, act)
 
-
-def test_two_runs_are_compared_and_left_again(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_two_runs_are_compared_and_left_again(logdir: Path) -> None:
+    async with watched(logdir) as (app, pilot):
         await pilot.press("R", "d", "j", "d")
         await until(pilot, lambda: isinstance(app.screen, DiffScreen))
         await pilot.pause()
@@ -84,23 +80,18 @@ def test_two_runs_are_compared_and_left_again(logdir: Path) -> None:
         assert app.is_running
         assert "STEP TIME" in frame(app)
 
-    play(logdir, act)
 
-
-def test_a_run_that_cannot_be_compared_is_said(logdir: Path) -> None:
+async def test_a_run_that_cannot_be_compared_is_said(logdir: Path) -> None:
     (logdir / "plugins" / "profile" / OLD / "worker-0.xplane.pb").write_bytes(b"\n\xff\xff")
-
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with watched(logdir) as (app, pilot):
         await pilot.press("R", "d", "j", "d")
         await until(pilot, lambda: "Comparing" not in frame(app) and app.main.popups.popup is None)
         assert not isinstance(app.screen, DiffScreen)
         assert "is not a profile" in frame(app).splitlines()[-1]
 
-    play(logdir, act)
 
-
-def test_a_new_run_is_told_of_and_opened_with_a_key(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_new_run_is_told_of_and_opened_with_a_key(logdir: Path) -> None:
+    async with watched(logdir) as (app, pilot):
         await until(pilot, lambda: app.main.watcher.logdir != "")
         add_run(logdir, NEWER)
         await until(pilot, lambda: f"New run {NEWER}" in frame(app))
@@ -109,16 +100,12 @@ def test_a_new_run_is_told_of_and_opened_with_a_key(logdir: Path) -> None:
         await until(pilot, lambda: shown_run(app) == NEWER and overview_tab(app).has_page)
         await settled(pilot)
 
-    play(logdir, act)
 
-
-def test_the_newest_is_followed_where_that_is_asked_for(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_newest_is_followed_where_that_is_asked_for(logdir: Path) -> None:
+    async with watched(logdir, AppOptions(latest=True)) as (app, pilot):
         await until(pilot, lambda: app.main.watcher.logdir != "")
         add_run(logdir, NEWER)
         await until(pilot, lambda: shown_run(app) == NEWER and overview_tab(app).has_page)
-
-    play(logdir, act, AppOptions(latest=True))
 
 
 def add_host(logdir: Path, run: str) -> None:
@@ -126,8 +113,8 @@ def add_host(logdir: Path, run: str) -> None:
     (logdir / "plugins" / "profile" / run / "worker-1.xplane.pb").write_bytes(profile())
 
 
-def test_a_run_that_grows_is_read_again_with_a_key(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_run_that_grows_is_read_again_with_a_key(logdir: Path) -> None:
+    async with watched(logdir) as (app, pilot):
         await until(pilot, lambda: app.main.watcher.logdir != "")
         add_host(logdir, NEW)
         await until(pilot, lambda: f"{NEW} has 2 hosts now: r reads it again" in frame(app))
@@ -142,20 +129,16 @@ def test_a_run_that_grows_is_read_again_with_a_key(logdir: Path) -> None:
         await settled(pilot)
         assert app.main.watcher.new_run is None and "r reads" not in frame(app)
 
-    play(logdir, act)
 
-
-def test_a_run_that_grows_is_followed_where_that_is_asked_for(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_run_that_grows_is_followed_where_that_is_asked_for(logdir: Path) -> None:
+    async with watched(logdir, AppOptions(latest=True)) as (app, pilot):
         await until(pilot, lambda: app.main.watcher.logdir != "")
         add_host(logdir, NEW)
         await until(pilot, lambda: "all 2 hosts" in frame(app) and overview_tab(app).has_page)
 
-    play(logdir, act, AppOptions(latest=True))
 
-
-def test_an_open_list_shows_runs_that_come(logdir: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_an_open_list_shows_runs_that_come(logdir: Path) -> None:
+    async with watched(logdir) as (app, pilot):
         await until(pilot, lambda: app.main.watcher.logdir != "")
         await pilot.press("R")
         add_run(logdir, NEWER)
@@ -165,10 +148,8 @@ def test_an_open_list_shows_runs_that_come(logdir: Path) -> None:
         await pilot.press("escape", "j")
         assert "one of 3 runs" in frame(app) and "r opens the new run" in frame(app)
 
-    play(logdir, act)
 
-
-def test_comparing_is_given_up_with_escape(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_comparing_is_given_up_with_escape(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, seen = threading.Event(), []
 
     def takes_forever(*_: object, is_cancelled: Callable[[], bool]) -> None:
@@ -178,7 +159,7 @@ def test_comparing_is_given_up_with_escape(logdir: Path, monkeypatch: pytest.Mon
         seen.append("ended")
         raise Cancelled
 
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with watched(logdir) as (app, pilot):
         monkeypatch.setattr("tpuprof.parsers.session.diff.compare.compare", takes_forever)
         await pilot.press("D", "j", "d")
         await until(pilot, begun.is_set)
@@ -187,5 +168,3 @@ def test_comparing_is_given_up_with_escape(logdir: Path, monkeypatch: pytest.Mon
         await pilot.press("escape")
         await until(pilot, lambda: seen == ["ended"])
         assert "The comparison was given up" in frame(app) and not isinstance(app.screen, DiffScreen)
-
-    play(logdir, act)

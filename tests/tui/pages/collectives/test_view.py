@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.stage import check_cells, check_golden, frame, make_demo_app, on_stage, ops_tab, settled
+from tests.support.app.scene import press, scene
+from tests.support.app.stage import check_cells, check_golden, frame, make_demo_app, ops_tab, settled
 from tests.support.build import session_at
 from tests.support.composed import slices
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
@@ -39,33 +41,25 @@ def page(run: Path) -> CollectivesPage:
     return session_at(run).page(COLLECTIVES)
 
 
-def play(app: TpuprofApp, scene: Callable[[TpuprofApp, Pilot[None]], Awaitable[None]], width: int, height: int) -> None:
-    """Plays a scene that begins in the view of collectives."""
-
-    async def begun() -> None:
-        async with on_stage(app, width, height) as pilot:
-            await pilot.press("3")
-            await settled(pilot)
-            ops_tab(app).go_to("collectives", "")
-            await settled(pilot)
-            await scene(app, pilot)
-
-    asyncio.run(begun())
+@asynccontextmanager
+async def on_collectives(app: TpuprofApp, width: int, height: int) -> AsyncIterator[tuple[TpuprofApp, Pilot[None]]]:
+    """A scene that begins in the view of collectives."""
+    async with scene(app, "3", width, height) as (_, pilot):
+        ops_tab(app).go_to("collectives", "")
+        await settled(pilot)
+        yield app, pilot
 
 
 def shown(app: TpuprofApp, width: int, height: int, *keys: str) -> str:
     """The screen after some keys."""
-    frames = []
 
-    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        for key in keys:
-            await pilot.press(key)
-            await settled(pilot)
-        check_cells(app)
-        frames.append(frame(app))
+    async def played() -> str:
+        async with on_collectives(app, width, height) as (_, pilot):
+            await press(pilot, *keys)
+            check_cells(app)
+            return frame(app)
 
-    play(app, scene, width, height)
-    return frames[0]
+    return asyncio.run(played())
 
 
 def on_demo(ascii_only: bool = False) -> TpuprofApp:
@@ -165,18 +159,15 @@ def test_a_jump_leads_to_an_op(page: CollectivesPage) -> None:
     assert view.show_named("fusion.1") == "no collective fusion.1 in the steps"
 
 
-def test_the_timeline_is_one_key_away(run: Path) -> None:
+async def test_the_timeline_is_one_key_away(run: Path) -> None:
     app = on_demo()
-
-    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with on_collectives(app, 100, 30) as (app, pilot):
         tab = ops_tab(app)
         name = tab.views.other_view.op_name if tab.views.other_view is not None else None
         assert name is not None and tab.jump("on_timeline") == Jump("timeline", "op", name)
         await pilot.press("o")
         await settled(pilot)
         assert ops_tab(app).selection == name
-
-    play(app, scene, 100, 30)
 
 
 def test_it_is_offered_where_there_are_some(run: Path, tmp_path: Path) -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
-from tests.support.app.stage import check_cells, check_golden, frame, on_stage, ops_tab, settled, timeline_tab, until
+from tests.support.app.scene import Scene, app_over, scene
+from tests.support.app.stage import check_cells, check_golden, frame, ops_tab, settled, timeline_tab, until
 from tests.support.files.counters import with_custom_calls, with_readings
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.tab import Jump
-
-Scene = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
 
 def shown(app: TpuprofApp) -> str:
@@ -24,50 +19,34 @@ def shown(app: TpuprofApp) -> str:
     return "\n".join(line.replace(" │ ", "   ").replace(" │", "  ").rstrip() for line in frame(app).splitlines()) + "\n"
 
 
-def run(
-    folder: Path, data: bytes, scene: Scene, size: tuple[int, int] = (120, 40), options: AppOptions | None = None
-) -> None:
-    """Plays a scene over a profile, in the view of units."""
+def on_units(folder: Path, data: bytes, size: tuple[int, int] = (120, 40), options: AppOptions | None = None) -> Scene:
+    """A scene over a profile, in the view of units."""
     (folder / "host0.xplane.pb").write_bytes(data)
-
-    async def play() -> None:
-        environ = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
-        chosen = options or AppOptions()
-        looks = detect(environ, color=chosen.color, ascii_only=chosen.ascii, custom=chosen.custom)
-        app = TpuprofApp(str(folder), chosen, looks, environ=environ)
-        async with on_stage(app, *size) as pilot:
-            await pilot.press("3")
-            await settled(pilot)
-            await pilot.press("V")
-            await settled(pilot)
-            await scene(app, pilot)
-
-    asyncio.run(play())
+    return scene(app_over(folder, options), "3V", *size)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_units_of_a_core(width: int, height: int, tmp_path: Path) -> None:
-    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_units_of_a_core(width: int, height: int, tmp_path: Path) -> None:
+    async with on_units(tmp_path, with_readings("TPU v7x"), (width, height)) as (app, pilot):
         check_golden(f"counters-units-{width}x{height}", shown(app))
         check_cells(app)
         await pilot.press("b")
         await settled(pilot)
         check_golden(f"counters-raw-{width}x{height}", shown(app))
 
-    run(tmp_path, with_readings("TPU v7x"), scene, (width, height))
 
-
-def test_in_ascii_with_16_colours(tmp_path: Path) -> None:
-    async def scene(app: TpuprofApp, _: Pilot[None]) -> None:
+async def test_in_ascii_with_16_colours(tmp_path: Path) -> None:
+    async with on_units(tmp_path, with_readings("TPU v6 Lite"), (80, 24), AppOptions(ascii=True, color="16")) as (
+        app,
+        _,
+    ):
         text = frame(app)
         check_golden("counters-units-80x24-ascii", text)
         assert text.isascii()
 
-    run(tmp_path, with_readings("TPU v6 Lite"), scene, (80, 24), AppOptions(ascii=True, color="16"))
 
-
-def test_other_cores_orders_and_filters(tmp_path: Path) -> None:
-    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_other_cores_orders_and_filters(tmp_path: Path) -> None:
+    async with on_units(tmp_path, with_readings("TPU v7x")) as (app, pilot):
         tab = ops_tab(app)
         await pilot.press("l", "l")
         await settled(pilot)
@@ -84,11 +63,9 @@ def test_other_cores_orders_and_filters(tmp_path: Path) -> None:
         await settled(pilot)
         assert "TC 0 MXU_BUSY_2" in frame(app)
 
-    run(tmp_path, with_readings("TPU v7x"), scene)
 
-
-def test_a_sampled_unit_leads_to_its_track(tmp_path: Path) -> None:
-    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_sampled_unit_leads_to_its_track(tmp_path: Path) -> None:
+    async with on_units(tmp_path, with_custom_calls()) as (app, pilot):
         tab = ops_tab(app)
         check_golden("counters-calls-120x40", shown(app))
         assert tab.jump("on_timeline") == Jump("timeline", "counter", "/device:TPU:0 / MXU")
@@ -97,21 +74,17 @@ def test_a_sampled_unit_leads_to_its_track(tmp_path: Path) -> None:
         assert "TPU core 0, MXU: " in timeline_tab(app).note or "MXU" in frame(app)
         check_golden("counters-track-120x40", shown(app))
 
-    run(tmp_path, with_custom_calls(), scene)
 
-
-def test_the_card_of_a_custom_call_has_its_scopes(tmp_path: Path) -> None:
-    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_card_of_a_custom_call_has_its_scopes(tmp_path: Path) -> None:
+    async with on_units(tmp_path, with_custom_calls()) as (app, pilot):
         ops_tab(app).go_to("op", "attention.1")
         await until(pilot, lambda: "in acc, 60.0 µs: MXU 90.0%" in frame(app))
         await settled(pilot)
         check_golden("counters-card-120x40", shown(app))
 
-    run(tmp_path, with_custom_calls(), scene)
 
-
-def test_help_and_notes_say_what_was_never_seen(tmp_path: Path) -> None:
-    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_help_and_notes_say_what_was_never_seen(tmp_path: Path) -> None:
+    async with on_units(tmp_path, with_readings("TPU v6 Lite")) as (app, pilot):
         await pilot.press("w")
         await settled(pilot)
         assert "no profile of hardware" in " ".join(frame(app).split())
@@ -124,15 +97,11 @@ def test_help_and_notes_say_what_was_never_seen(tmp_path: Path) -> None:
             await settled(pilot)
         assert "Next, previous core" in frame(app)
 
-    run(tmp_path, with_readings("TPU v6 Lite"), scene)
 
-
-def test_a_profile_without_counters_has_no_such_view(tmp_path: Path) -> None:
+async def test_a_profile_without_counters_has_no_such_view(tmp_path: Path) -> None:
     from tests.support.build import tpu_plane
     from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
-    async def scene(app: TpuprofApp, _: Pilot[None]) -> None:
-        assert "Units" not in frame(app)
-
     tpu_plane(space := XSpace(), 0, [("fusion.1", "loop fusion", 0, 5)])
-    run(tmp_path, space.SerializeToString(), scene)
+    async with on_units(tmp_path, space.SerializeToString()) as (app, _):
+        assert "Units" not in frame(app)

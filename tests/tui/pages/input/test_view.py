@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -34,145 +33,124 @@ def shown(tab: InputPipelineTab) -> str:
     return "\n".join("".join(text for text, _ in line) for line in lines)
 
 
-def test_states_and_pages_replace_each_other() -> None:
-    async def play() -> None:
-        app = Stand()
-        async with app.run_test(size=(80, 21)) as pilot:
-            tab = app.query_one(InputPipelineTab)
-            tab.show_state(Searching("~/logs"))
-            await pilot.pause()
-            assert "Looking for profiles" in shown(tab)
-            assert not tab.has_page and tab.selection is None and tab.place is None
-            tab.show("page", input_bound_page())
-            await pilot.pause()
-            assert tab.has_page and tab._page is not None
-            assert "PARTLY INPUT-BOUND" in shown(tab)
-            assert tab.selection == "Iterator::Root::Prefetch"
-            assert [key.key for key in tab.foot_keys] == ["j k", "h l", "Enter", "i"]
-
-    asyncio.run(play())
+async def test_states_and_pages_replace_each_other() -> None:
+    app = Stand()
+    async with app.run_test(size=(80, 21)) as pilot:
+        tab = app.query_one(InputPipelineTab)
+        tab.show_state(Searching("~/logs"))
+        await pilot.pause()
+        assert "Looking for profiles" in shown(tab)
+        assert not tab.has_page and tab.selection is None and tab.place is None
+        tab.show("page", input_bound_page())
+        await pilot.pause()
+        assert tab.has_page and tab._page is not None
+        assert "PARTLY INPUT-BOUND" in shown(tab)
+        assert tab.selection == "Iterator::Root::Prefetch"
+        assert [key.key for key in tab.foot_keys] == ["j k", "h l", "Enter", "i"]
 
 
-def test_the_notes_say_what_the_figures_are_of() -> None:
-    async def play() -> None:
-        app = Stand()
-        async with app.run_test(size=(80, 21)):
-            tab = app.query_one(InputPipelineTab)
-            assert tab.verdict_lines(Pen(200, BLOCK)) == []
-            tab.show("page", input_bound_page())
-            said = "\n".join(plain(line) for line in tab.verdict_lines(Pen(200, BLOCK)))
-            assert "16.4% of step time waits for input" in said
-            assert "self % adds up to 100% over the ops that make input" in said
-
-    asyncio.run(play())
+async def test_the_notes_say_what_the_figures_are_of() -> None:
+    app = Stand()
+    async with app.run_test(size=(80, 21)):
+        tab = app.query_one(InputPipelineTab)
+        assert tab.verdict_lines(Pen(200, BLOCK)) == []
+        tab.show("page", input_bound_page())
+        said = "\n".join(plain(line) for line in tab.verdict_lines(Pen(200, BLOCK)))
+        assert "16.4% of step time waits for input" in said
+        assert "self % adds up to 100% over the ops that make input" in said
 
 
-def test_the_cursors_move_over_ops_and_steps_and_stay_in_sight() -> None:
-    async def play() -> None:
-        app = Stand()
-        async with app.run_test(size=(80, 21)) as pilot:
-            tab = app.query_one(InputPipelineTab)
-            tab.show("page", input_bound_page())
-            await pilot.pause()
-            for _ in range(20):
-                tab.move(0, 1)
-            assert tab.place == Place("ops", 7)
-            assert tab.selection == "batched_device_put"
-            await pilot.pause()
-            assert f"{BLOCK.mark}batched_device_put" in shown(tab)
-            tab.ends(-1)
-            assert tab.place == Place("ops", 0)
-            tab.move(1, 0)
-            assert tab.place == Place("steps", 3)  # the one that waits most
-            assert tab.selection == "103"
-            tab.move(-1, 0)
-            assert tab.selection == "102"
-            assert "no core waits for input" in plain(tab.detail_line(80))  # type: ignore[arg-type]
-            tab.ends(1)
-            assert tab.selection == "105"
-            assert tab.details is not None and tab.details[0] == "Step"
-            await pilot.resize_terminal(120, 40)
-            assert tab.selection == "105"
-
-    asyncio.run(play())
-
-
-def test_the_cursor_stays_on_its_op_and_step_when_the_page_changes() -> None:
-    async def play() -> None:
-        app = Stand()
-        async with app.run_test(size=(100, 30)):
-            tab = app.query_one(InputPipelineTab)
-            page = input_bound_page()
-            tab.show("page", page)
-            tab.move(1, 0)
-            tab.move(0, 2)
-            assert tab.selection == "Iterator::Root::Prefetch::BatchV2::ParallelMapV2"
-            tab.show("page", replace(page, stages=page.stages[::-1], steps=page.steps[2:]))
-            assert tab.selection == "Iterator::Root::Prefetch::BatchV2::ParallelMapV2"
-            tab.move(1, 0)
-            assert tab.selection == "104"
-            tab.show("page", no_input_page())
-            assert tab.selection is None
+async def test_the_cursors_move_over_ops_and_steps_and_stay_in_sight() -> None:
+    app = Stand()
+    async with app.run_test(size=(80, 21)) as pilot:
+        tab = app.query_one(InputPipelineTab)
+        tab.show("page", input_bound_page())
+        await pilot.pause()
+        for _ in range(20):
             tab.move(0, 1)
-            tab.move(1, 0)
-            tab.ends(1)
-            assert tab.place is None and tab.details is None
+        assert tab.place == Place("ops", 7)
+        assert tab.selection == "batched_device_put"
+        await pilot.pause()
+        assert f"{BLOCK.mark}batched_device_put" in shown(tab)
+        tab.ends(-1)
+        assert tab.place == Place("ops", 0)
+        tab.move(1, 0)
+        assert tab.place == Place("steps", 3)  # the one that waits most
+        assert tab.selection == "103"
+        tab.move(-1, 0)
+        assert tab.selection == "102"
+        assert "no core waits for input" in plain(tab.detail_line(80))  # type: ignore[arg-type]
+        tab.ends(1)
+        assert tab.selection == "105"
+        assert tab.details is not None and tab.details[0] == "Step"
+        await pilot.resize_terminal(120, 40)
+        assert tab.selection == "105"
 
-    asyncio.run(play())
+
+async def test_the_cursor_stays_on_its_op_and_step_when_the_page_changes() -> None:
+    app = Stand()
+    async with app.run_test(size=(100, 30)):
+        tab = app.query_one(InputPipelineTab)
+        page = input_bound_page()
+        tab.show("page", page)
+        tab.move(1, 0)
+        tab.move(0, 2)
+        assert tab.selection == "Iterator::Root::Prefetch::BatchV2::ParallelMapV2"
+        tab.show("page", replace(page, stages=page.stages[::-1], steps=page.steps[2:]))
+        assert tab.selection == "Iterator::Root::Prefetch::BatchV2::ParallelMapV2"
+        tab.move(1, 0)
+        assert tab.selection == "104"
+        tab.show("page", no_input_page())
+        assert tab.selection is None
+        tab.move(0, 1)
+        tab.move(1, 0)
+        tab.ends(1)
+        assert tab.place is None and tab.details is None
 
 
-def test_search_finds_ops_by_name_and_category_and_steps() -> None:
-    async def play() -> None:
-        app = Stand()
-        async with app.run_test(size=(100, 30)):
-            tab = app.query_one(InputPipelineTab)
-            assert tab.search("x") == "no match"
-            tab.show("page", input_bound_page())
-            assert tab.search("PREFETCH") == "4 ops"
-            assert tab.search("transfer to") == "1 op"
-            assert tab.selection == "batched_device_put"
-            assert tab.search("103") == "1 step"
-            assert tab.selection == "103"
-            assert tab.search("10") == "6 steps"
-            assert tab.next_match(1) == "match 2 of 6" and tab.selection == "101"
-            assert tab.search("nothing") == "no match" and tab.next_match(1) == "no match"
-            assert tab.search("") == ""
-
-    asyncio.run(play())
+async def test_search_finds_ops_by_name_and_category_and_steps() -> None:
+    app = Stand()
+    async with app.run_test(size=(100, 30)):
+        tab = app.query_one(InputPipelineTab)
+        assert tab.search("x") == "no match"
+        tab.show("page", input_bound_page())
+        assert tab.search("PREFETCH") == "4 ops"
+        assert tab.search("transfer to") == "1 op"
+        assert tab.selection == "batched_device_put"
+        assert tab.search("103") == "1 step"
+        assert tab.selection == "103"
+        assert tab.search("10") == "6 steps"
+        assert tab.next_match(1) == "match 2 of 6" and tab.selection == "101"
+        assert tab.search("nothing") == "no match" and tab.next_match(1) == "no match"
+        assert tab.search("") == ""
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])
-def test_details_say_all_there_is(width: int) -> None:
-    async def play() -> None:
-        app = Stand()
-        async with app.run_test(size=(width, 30)):
-            tab = app.query_one(InputPipelineTab)
-            tab.show("page", input_bound_page())
-            tab.move(0, 3)
-            assert tab.details is not None
-            title, lines = tab.details
-            text = "\n".join(plain(line) for line in lines(Pen(width, BLOCK)))
-            assert title == "Input op"
-            for words in ("Advanced file read", "1.02 s", "58.6%", "feeds", "24", "42.5 ms each"):
-                assert words in text
-            tab.show("page", apart_page())
-            tab.move(1, 0)
-            text = "\n".join(plain(line) for line in tab.detail_lines(Pen(width, BLOCK)))
-            assert "unknown: few steps" in " ".join(text.split())
-            assert {len(plain(line)) for line in tab.help_lines(Pen(width, BLOCK))} == {width}
-
-    asyncio.run(play())
+async def test_details_say_all_there_is(width: int) -> None:
+    app = Stand()
+    async with app.run_test(size=(width, 30)):
+        tab = app.query_one(InputPipelineTab)
+        tab.show("page", input_bound_page())
+        tab.move(0, 3)
+        assert tab.details is not None
+        title, lines = tab.details
+        text = "\n".join(plain(line) for line in lines(Pen(width, BLOCK)))
+        assert title == "Input op"
+        for words in ("Advanced file read", "1.02 s", "58.6%", "feeds", "24", "42.5 ms each"):
+            assert words in text
+        tab.show("page", apart_page())
+        tab.move(1, 0)
+        text = "\n".join(plain(line) for line in tab.detail_lines(Pen(width, BLOCK)))
+        assert "unknown: few steps" in " ".join(text.split())
+        assert {len(plain(line)) for line in tab.help_lines(Pen(width, BLOCK))} == {width}
 
 
-def test_find_keeps_the_order_of_the_page() -> None:
-    async def play() -> None:
-        app = Stand()
-        async with app.run_test(size=(80, 21)):
-            tab = app.query_one(InputPipelineTab)
-            tab.show("page", input_bound_page())
-            tab.search("Iterator")
-            assert tab.matches == tuple(Place("ops", at) for at in sorted(place.index for place in tab.matches))
-            assert tab.matches
-
-    asyncio.run(play())
+async def test_find_keeps_the_order_of_the_page() -> None:
+    app = Stand()
+    async with app.run_test(size=(80, 21)):
+        tab = app.query_one(InputPipelineTab)
+        tab.show("page", input_bound_page())
+        tab.search("Iterator")
+        assert tab.matches == tuple(Place("ops", at) for at in sorted(place.index for place in tab.matches))
+        assert tab.matches
     assert set(INPUT_PAGES) == {"input-bound", "no-input", "apart"}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from tests.demo.profile.hlo_module import Module
+from tests.support.app.scene import Scene, press, scene, shown
 from tests.support.app.stage import (
     ENVIRONMENT,
     ReadyPages,
@@ -19,14 +18,11 @@ from tests.support.app.stage import (
     frame,
     make_app,
     memory_tab,
-    on_stage,
     settled,
 )
 from tests.support.files.dumps import TEXTS, dumped
 from tests.support.files.pprof import written
 from tests.support.made.pages import training_overview
-from tests.tui.app.test_keys import Act, play
-from tests.tui.pages.timeline.test_view import press
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
@@ -45,24 +41,12 @@ from tpuprof.tui.widgets.choosing import Chooser
 from tpuprof.tui.widgets.popup import Reader
 
 
-def scene(act: Act, width: int = 80, height: int = 24, pages: ReadyPages | None = None) -> None:
-    async def begun(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, "5")
-        await act(app, pilot)
-
-    play(begun, make_app(pages or ReadyPages(training_overview())), width, height)
+def seen(keys: Sequence[str] = (), width: int = 80, height: int = 24, options: AppOptions | None = None) -> str:
+    return shown(make_app(options=options), ("5", *keys), width, height)
 
 
-def shown(keys: Sequence[str] = (), width: int = 80, height: int = 24, options: AppOptions | None = None) -> str:
-    async def run() -> str:
-        app = make_app(ReadyPages(training_overview()), options=options)
-        async with on_stage(app, width, height) as pilot:
-            await press(pilot, "5")
-            await press(pilot, keys)
-            check_cells(app)
-            return frame(app)
-
-    return asyncio.run(run())
+def on_memory(width: int = 80, height: int = 24, pages: ReadyPages | None = None) -> Scene:
+    return scene(make_app(pages), "5", width, height)
 
 
 @pytest.mark.parametrize(
@@ -81,51 +65,47 @@ def shown(keys: Sequence[str] = (), width: int = 80, height: int = 24, options: 
     ],
 )
 def test_frames(name: str, keys: Sequence[str]) -> None:
-    check_golden(f"memory-{name}-80x24", shown(keys))
+    check_golden(f"memory-{name}-80x24", seen(keys))
 
 
 def test_wide_frames() -> None:
-    check_golden("memory-buffers-160x48", shown((), 160, 48))
-    check_golden("memory-allocators-120x40", shown(("v",), 120, 40))
+    check_golden("memory-buffers-160x48", seen((), 160, 48))
+    check_golden("memory-allocators-120x40", seen(("v",), 120, 40))
 
 
 def test_in_ascii() -> None:
-    text = shown(options=AppOptions(ascii=True))
+    text = seen(options=AppOptions(ascii=True))
     assert text.isascii()
     check_golden("memory-buffers-80x24-ascii", text)
-    assert shown(("a", "t"), options=AppOptions(ascii=True)).isascii()
-    assert shown(("v",), options=AppOptions(ascii=True)).isascii()
+    assert seen(("a", "t"), options=AppOptions(ascii=True)).isascii()
+    assert seen(("v",), options=AppOptions(ascii=True)).isascii()
 
 
 @pytest.mark.parametrize(("width", "height"), [(60, 15), (72, 18), (104, 28), (160, 48)])
-def test_every_key_on_every_size(width: int, height: int) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_every_key_on_every_size(width: int, height: int) -> None:
+    async with on_memory(width, height) as (app, pilot):
         for keys in ("jjlh", "sssb", "bbba", "a{}p", "GGt", "ttttt", "vljhkGv"):
-            await press(pilot, tuple(keys))
+            await press(pilot, *keys)
             check_cells(app)
         await pilot.resize_terminal(80, 24)
         await settled(pilot)
         check_cells(app)
 
-    scene(act, width, height)
 
-
-def test_another_module() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_another_module() -> None:
+    async with on_memory() as (app, pilot):
         assert "jit_train_step(1)" in frame(app)
         await press(pilot, "m")
         assert isinstance(app.main.popups.popup, Chooser)
-        await press(pilot, ("j", "enter"))
+        await press(pilot, "j", "enter")
         space = memory_tab(app).space_shown
         assert space is not None
         assert str(space.module) == "jit_eval_step(2)"
         assert "number 2 by peak of 2" in frame(app)
 
-    scene(act)
 
-
-def test_other_spaces_and_back_to_the_first() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_other_spaces_and_back_to_the_first() -> None:
+    async with on_memory() as (app, pilot):
         names = []
         for _ in range(5):
             space = memory_tab(app).space_shown
@@ -137,11 +117,9 @@ def test_other_spaces_and_back_to_the_first() -> None:
         assert space is not None
         assert space.space == 0
 
-    scene(act)
 
-
-def test_points_of_the_program() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_points_of_the_program() -> None:
+    async with on_memory() as (app, pilot):
         space = memory_tab(app).space_shown
         assert space is not None
         await press(pilot, "h")
@@ -154,14 +132,12 @@ def test_points_of_the_program() -> None:
         assert earlier < space.peak_position
         await press(pilot, "}")
         assert _point(app) == space.peak_position
-        await press(pilot, ("}", "}", "}", "}", "}"))
+        await press(pilot, "}", "}", "}", "}", "}")
         assert "no later peak" in frame(app)
-        await press(pilot, "h" * 70)
+        await pilot.press(*"h" * 70)
         assert _point(app) == 0
-        await press(pilot, "l" * 90)
+        await pilot.press(*"l" * 90)
         assert _point(app) == space.points - 1
-
-    scene(act)
 
 
 def _point(app: TpuprofApp) -> int:
@@ -170,47 +146,41 @@ def _point(app: TpuprofApp) -> int:
     return int(view._state.point)  # type: ignore[union-attr]
 
 
-def test_the_cursor_stays_with_its_buffer_at_another_point() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, ("j", "j", "j"))
+async def test_the_cursor_stays_with_its_buffer_at_another_point() -> None:
+    async with on_memory(120, 40) as (app, pilot):
+        await press(pilot, "j", "j", "j")
         before = memory_tab(app).selection
         await press(pilot, "l")
         assert memory_tab(app).selection == before
 
-    scene(act, 120, 40)
 
-
-def test_a_group_is_opened_and_left() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, ("b", "j"))
+async def test_a_group_is_opened_and_left() -> None:
+    async with on_memory() as (app, pilot):
+        await press(pilot, "b", "j")
         assert "by source" in frame(app)
-        await press(pilot, ("enter",))
+        await press(pilot, "enter")
         assert memory_tab(app).selection is not None
         assert "by source" not in frame(app)
-        await press(pilot, ("escape",))
+        await press(pilot, "escape")
         assert "by source" in frame(app)
         assert app.main.tab_name == "memory"
-        await press(pilot, ("escape",))
+        await press(pilot, "escape")
         assert app.main.tab_name == "overview"
 
-    scene(act)
 
-
-def test_a_filter() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, ("/", *"adam"))
+async def test_a_filter() -> None:
+    async with on_memory() as (app, pilot):
+        await press(pilot, "/", *"adam")
         assert " of 107, " in frame(app)
-        await press(pilot, ("escape",))
+        await press(pilot, "escape")
         assert "Buffers at the peak (107)" in frame(app)
-        await press(pilot, ("/", *"nothing has this"))
+        await press(pilot, "/", *"nothing has this")
         assert "no buffer has this text" in frame(app)
 
-    scene(act)
 
-
-def test_the_card_has_everything() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, ("enter",))
+async def test_the_card_has_everything() -> None:
+    async with on_memory() as (app, pilot):
+        await press(pilot, "enter")
         assert isinstance(app.main.popups.popup, Reader)
         text = "\n".join("".join(part for part, _ in line) for line in app.main.popups.popup._text(76))
         for words in (
@@ -224,11 +194,9 @@ def test_the_card_has_everything() -> None:
         ):
             assert words in text
 
-    scene(act)
 
-
-def test_what_to_do_opens_and_closes() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_what_to_do_opens_and_closes() -> None:
+    async with on_memory() as (app, pilot):
         await press(pilot, "x")
         assert isinstance(app.screen, TriageScreen)
         assert "What to do first" in frame(app)
@@ -237,85 +205,71 @@ def test_what_to_do_opens_and_closes() -> None:
         assert app.is_running
         assert "at the peak" in frame(app)
 
-    scene(act)
 
-
-def test_allocators() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_allocators() -> None:
+    async with on_memory() as (app, pilot):
         await press(pilot, "v")
         assert "peak 6.00 GiB" in frame(app)
         assert memory_tab(app).selection == "batched_device_put"
-        await press(pilot, ("j", "j", "enter"))
+        await press(pilot, "j", "j", "enter")
         assert "1023 MiB" in frame(app) or "1.00 GiB" in frame(app)
-        await press(pilot, ("escape", "m", "enter", "h"))
+        await press(pilot, "escape", "m", "enter", "h")
         assert "peak 6.00 GiB" in frame(app)
-        await press(pilot, ("/", *"stack", "enter"))
+        await press(pilot, "/", *"stack", "enter")
         assert memory_tab(app).selection == "stack"
-        await press(pilot, ("v",))
+        await press(pilot, "v")
         assert "jit_train_step" in frame(app)
 
-    scene(act)
 
-
-def test_from_an_op_to_its_buffers_and_back() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_from_an_op_to_its_buffers_and_back() -> None:
+    async with on_memory() as (app, pilot):
         assert memory_tab(app).go_to("op", "fusion.397") == ""
         assert memory_tab(app).op_name == "fusion.397"
         assert memory_tab(app).go_to("op", "no_op") == "no_op defines no buffer in HBM of jit_train_step(1)"
         await press(pilot, "o")
         assert app.main.tab_name == "op-profile"
-        await press(pilot, ("escape",))
+        await press(pilot, "escape")
         assert app.main.tab_name == "memory"
 
-    scene(act)
 
-
-def test_the_cursor_stays_while_another_tab_is_shown() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, ("j", "j", "j"))
+async def test_the_cursor_stays_while_another_tab_is_shown() -> None:
+    async with on_memory() as (app, pilot):
+        await press(pilot, "j", "j", "j")
         chosen = memory_tab(app).selection
-        await press(pilot, ("1", "5"))
+        await press(pilot, "1", "5")
         assert memory_tab(app).selection == chosen
-        await press(pilot, ("/", *"adam", "escape"))
+        await press(pilot, "/", *"adam", "escape")
         assert memory_tab(app).selection != ""
 
-    scene(act)
 
-
-def test_an_op_that_is_not_in_the_profile_is_said_to_be_missing() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_an_op_that_is_not_in_the_profile_is_said_to_be_missing() -> None:
+    async with on_memory() as (app, pilot):
         assert memory_tab(app).op_name == "custom-call.15"
         await press(pilot, "o")
         assert "no op custom-call.15 ran in this profile" in frame(app)
 
-    scene(act)
 
-
-def test_all_figures_and_the_notes() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_all_figures_and_the_notes() -> None:
+    async with on_memory() as (app, pilot):
         await press(pilot, "i")
         assert isinstance(app.main.popups.popup, Reader)
         text = frame(app)
         assert all(words in text for words in ("unpadded peak", "fragmentation", "constants", "15.75 GiB (TPU v5e"))
-        await press(pilot, ("escape", "t", "t", "t", "t", "w"))
+        await press(pilot, "escape", "t", "t", "t", "t", "w")
         assert "TPU v5e has no SparseCore" in frame(app)
 
-    scene(act)
 
-
-def test_spaces_are_gone_through_however_fast() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_spaces_are_gone_through_however_fast() -> None:
+    async with on_memory() as (app, pilot):
         await pilot.press("t", "t", "t")
         await settled(pilot)
         space = memory_tab(app).space_shown
         assert space is not None
         assert space.space == 4
 
-    scene(act)
 
-
-def test_from_an_op_of_another_module() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_from_an_op_of_another_module() -> None:
+    async with on_memory() as (app, pilot):
         assert memory_tab(app).go_to("op", "fusion.128", 2) == "Reading jit_eval_step"
         await settled(pilot)
         space = memory_tab(app).space_shown
@@ -326,20 +280,16 @@ def test_from_an_op_of_another_module() -> None:
         await settled(pilot)
         assert "no_op defines no buffer in HBM of jit_train_step(1)" in frame(app)
 
-    scene(act)
 
-
-def test_an_op_is_gone_to_once_the_tab_is_loaded() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_an_op_is_gone_to_once_the_tab_is_loaded() -> None:
+    async with scene() as (app, pilot):
         memory_tab(app).go_to("op", "fusion.397", 1)
         await press(pilot, "5")
         assert memory_tab(app).op_name == "fusion.397"
 
-    play(act, make_app(ReadyPages(training_overview())))
 
-
-def test_the_mouse_points_at_rows_and_points() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_mouse_points_at_rows_and_points() -> None:
+    async with on_memory() as (app, pilot):
         first = memory_tab(app).selection
         await pilot.click(f"#{memory_tab(app).id}", offset=(20, 17))
         await settled(pilot)
@@ -347,8 +297,6 @@ def test_the_mouse_points_at_rows_and_points() -> None:
         await pilot.click(f"#{memory_tab(app).id}", offset=(12, 8))
         await settled(pilot)
         assert 0 < _point(app) < 60
-
-    scene(act)
 
 
 def no_modules() -> ReadyPages:
@@ -366,28 +314,24 @@ def nothing() -> ReadyPages:
     return made
 
 
-def test_without_hlo_the_allocators_are_shown() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_without_hlo_the_allocators_are_shown() -> None:
+    async with on_memory(pages=no_modules()) as (app, pilot):
         assert "HBM of device 0" in frame(app)
         await press(pilot, "v")
         assert "holds no compiled HLO" in frame(app)
         check_golden("memory-no-hlo-80x24", frame(app))
 
-    scene(act, pages=no_modules())
 
-
-def test_with_neither_the_page_says_why() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_with_neither_the_page_says_why() -> None:
+    async with on_memory(pages=nothing()) as (app, pilot):
         assert "holds no compiled HLO" in frame(app)
-        await press(pilot, (*"jkhlGgsbtpaxm{}", "enter", "v"))
+        await press(pilot, *"jkhlGgsbtpaxm{}", "enter", "v")
         assert "no allocator events" in frame(app)
-        await press(pilot, (*"jkhlGgpm", "enter"))
+        await press(pilot, *"jkhlGgpm", "enter")
         check_cells(app)
 
-    scene(act, pages=nothing())
 
-
-def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
+async def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
     (tmp_path / "jit_eval_step.hlo_proto.pb").write_bytes(Module("jit_eval_step").proto_bytes)
     options = AppOptions(tab=4, only_hlo=True, device="TPU v5e")
     app = TpuprofApp(
@@ -399,20 +343,18 @@ def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
         environ=ENVIRONMENT,
     )
 
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(app) as (app, pilot):
         assert "jit_eval_step" in frame(app)
         assert "compiled HLO" in frame(app)
         for key in "1234":
             await press(pilot, key)
             assert "compiled modules, not a profile" in frame(app)
-        await press(pilot, ("5", "r"))
+        await press(pilot, "5", "r")
         assert "peak 1.80 GiB" in frame(app)
-
-    play(act, app)
 
 
 @pytest.mark.parametrize(("width", "height", "ascii_only"), [(80, 24, False), (120, 40, False), (80, 24, True)])
-def test_a_dump_of_texts(tmp_path: Path, width: int, height: int, ascii_only: bool) -> None:
+async def test_a_dump_of_texts(tmp_path: Path, width: int, height: int, ascii_only: bool) -> None:
     options = AppOptions(tab=4, only_hlo=True, ascii=ascii_only or None)
     folder = dumped(tmp_path / "dump", *TEXTS)
     app = TpuprofApp(
@@ -424,15 +366,13 @@ def test_a_dump_of_texts(tmp_path: Path, width: int, height: int, ascii_only: bo
         environ=ENVIRONMENT,
     )
 
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(app, (), width, height) as (app, _):
         check_cells(app)
         check_golden(f"memory-dump-{width}x{height}{'-ascii' * ascii_only}", frame(app))
 
-    play(act, app, width, height)
 
-
-def test_a_space_of_another_run_is_not_shown() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_space_of_another_run_is_not_shown() -> None:
+    async with on_memory() as (app, pilot):
         pages = memory_tab(app)._pages
         await pilot.press("t")
         memory_tab(app).show_state(memory_tab(app)._state)
@@ -440,28 +380,23 @@ def test_a_space_of_another_run_is_not_shown() -> None:
         assert memory_tab(app).space_shown is None
         assert pages is not None
 
-    scene(act)
 
-
-def test_a_device_memory_profile_beside_is_said_and_opened(tmp_path: Path) -> None:
+async def test_a_device_memory_profile_beside_is_said_and_opened(tmp_path: Path) -> None:
     path = written(tmp_path, step=3)
-
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with on_memory() as (app, pilot):
         assert "live_arrays" not in memory_tab(app).commands
         memory_tab(app).show("arrays", ArraysBeside.of(str(tmp_path)))
         await settled(pilot)
         check_golden("memory-arrays-beside-80x24", frame(app))
         await press(pilot, "L")
         assert isinstance(app.screen, LiveArraysScreen)
-        await press(pilot, ("escape",))
+        await press(pilot, "escape")
         assert "LIVE ARRAYS" not in frame(app)
         path.write_bytes(b"no profile any more")
         memory_tab(app).show("arrays", ArraysBeside("memory.prof", None, "memory.prof can't be read."))
         await settled(pilot)
         assert "memory.prof beside: memory.prof can't be read." in frame(app)
         assert "live_arrays" not in memory_tab(app).commands
-
-    scene(act)
     assert ArraysBeside.of(str(tmp_path)) is None
 
 

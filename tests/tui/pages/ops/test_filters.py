@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from textual.pilot import Pilot
 
 from tests.parity.oracle.odd_profile import offload_profile
 from tests.support.app.stage import check_golden, frame, ops_tab, until
@@ -23,8 +22,8 @@ from tpuprof.tui.widgets.rows import op_columns
 
 
 @pytest.mark.parametrize("text", ["hlo:all-gather", "src:model.py:6 !cat:fusion", "~^all-.*[.]6", ">2% shape:bf16"])
-def test_a_filter_in_the_tree_goes_from_op_to_op(text: str) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_filter_in_the_tree_goes_from_op_to_op(text: str) -> None:
+    async with play() as (app, pilot):
         await pilot.press("slash", *text, "enter")
         await until(pilot, lambda: tree(app).asked is None)
         pages = ops_tab(app)._pages
@@ -39,23 +38,19 @@ def test_a_filter_in_the_tree_goes_from_op_to_op(text: str) -> None:
         await pilot.press("n")
         assert tree(app).op_row == wanted[0]
 
-    play(act)
 
-
-def test_what_is_no_filter_is_said_in_the_tree_too() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_what_is_no_filter_is_said_in_the_tree_too() -> None:
+    async with play() as (app, pilot):
         await pilot.press("slash", *"remat:perhaps", "enter")
         assert "remat: takes yes or no" in frame(app)
         await pilot.press("escape")
-
-    play(act)
 
 
 # --- two ops
 
 
-def test_an_op_is_marked_and_compared_with_another() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_an_op_is_marked_and_compared_with_another() -> None:
+    async with play(width=120, height=40) as (app, pilot):
         first, second = tree_of_ops(app)
         await pilot.press("v", "c")
         assert f"marked {first}" in frame(app)
@@ -67,8 +62,6 @@ def test_an_op_is_marked_and_compared_with_another() -> None:
         assert first in text and second in text
         await pilot.press("escape", "slash", *"IDLE", "enter", "c")
         assert "no single op under the cursor" in frame(app)
-
-    play(act, width=120, height=40)
 
 
 def tree_of_ops(app: TpuprofApp) -> tuple[str, str]:
@@ -83,8 +76,8 @@ def tree_of_ops(app: TpuprofApp) -> tuple[str, str]:
 
 @pytest.mark.parametrize("keys", [[], ["b"]], ids=["ops", "groups"])
 @pytest.mark.parametrize("views", [["v"], ["v", "v"], [*"vvv"]], ids=["hlo", "framework", "roofline"])
-def test_every_table_takes_every_term(views: list[str], keys: list[str]) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_every_table_takes_every_term(views: list[str], keys: list[str]) -> None:
+    async with play() as (app, pilot):
         await pilot.press(*views, *keys)
         view = table(app)
         every = len(view.rows)
@@ -98,11 +91,9 @@ def test_every_table_takes_every_term(views: list[str], keys: list[str]) -> None
         assert not len(view.rows)
         await pilot.press("escape")
 
-    play(act)
 
-
-def test_framework_ops_of_a_type_are_one_row() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_framework_ops_of_a_type_are_one_row() -> None:
+    async with play() as (app, pilot):
         await pilot.press("v", "v")
         view = table(app)
         assert isinstance(view, FrameworkView)
@@ -117,8 +108,6 @@ def test_framework_ops_of_a_type_are_one_row() -> None:
         assert len({view._page.type[row] for row in view.rows.tolist()}) == 1
         await pilot.press("b", "b")
         assert len(view.rows) == every
-
-    play(act)
 
 
 def test_what_sparse_cores_ran_is_listed_last_with_its_parent() -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from textual.pilot import Pilot
-
 from tests.support.app.stage import ops_tab, until
 from tests.tui.pages.ops.test_view import play, table
 from tpuprof.parsers.pages.ops.op_groups import op_groups
-from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII
 from tpuprof.tui.pages.ops.table_views import HloView
 
 
-def test_hlo_ops_are_grouped_with_their_clones() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_hlo_ops_are_grouped_with_their_clones() -> None:
+    async with play() as (app, pilot):
         await pilot.press("v")
         view, pages = table(app), ops_tab(app)._pages
         assert isinstance(view, HloView) and pages is not None
@@ -42,11 +39,9 @@ def test_hlo_ops_are_grouped_with_their_clones() -> None:
         await pilot.press("b")
         assert (view.row, len(view.rows)) == (members[0], len(pages.ops))
 
-    play(act)
 
-
-def test_a_regex_filters_groups_too() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_regex_filters_groups_too() -> None:
+    async with play() as (app, pilot):
         await pilot.press("v", "slash", *"~^fusion", "enter")
         view, pages = table(app), ops_tab(app)._pages
         assert pages is not None
@@ -58,11 +53,9 @@ def test_a_regex_filters_groups_too() -> None:
         await pilot.press("o", "o")  # to the op in the tree and back: neither group nor filter hides it
         assert (len(view.rows), view.filter_text) == (len(pages.ops), "")
 
-    play(act)
 
-
-def test_groups_of_ops_are_sorted_and_left() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_groups_of_ops_are_sorted_and_left() -> None:
+    async with play() as (app, pilot):
         await pilot.press("v", "b")
         view, pages = table(app), ops_tab(app)._pages
         assert pages is not None
@@ -78,5 +71,3 @@ def test_groups_of_ops_are_sorted_and_left() -> None:
         assert app.main.popups.popup is not None  # of one op the card
         await pilot.press("escape", "o", "o")
         assert len(view.rows) == len(pages.ops)  # the op itself is shown, not its group
-
-    play(act)

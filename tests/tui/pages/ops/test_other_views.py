@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -12,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.stage import frame, make_demo_app, on_stage, ops_tab, settled
+from tests.support.app.scene import scene
+from tests.support.app.stage import frame, make_demo_app, ops_tab, settled
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui import pages
@@ -124,21 +123,9 @@ async def at_rooms(app: TpuprofApp, pilot: Pilot[None]) -> None:
     await settled(pilot)
 
 
-def run(scene: Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]) -> None:
-    """Plays a scene over the demo."""
-
-    async def play() -> None:
-        app = make_demo_app(AppOptions(demo=True))
-        async with on_stage(app, 100, 30) as pilot:
-            await scene(app, pilot)
-
-    asyncio.run(play())
-
-
-def test_a_view_is_read_when_it_is_shown_first(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_view_is_read_when_it_is_shown_first(monkeypatch: pytest.MonkeyPatch) -> None:
     read = plug_in(monkeypatch)
-
-    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
         await pilot.press("3")
         await settled(pilot)
         assert not read and "Rooms" in frame(app)
@@ -153,13 +140,10 @@ def test_a_view_is_read_when_it_is_shown_first(monkeypatch: pytest.MonkeyPatch) 
         await settled(pilot)
         assert "something with a door" in frame(app)
 
-    run(scene)
 
-
-def test_keys_lead_on_from_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_keys_lead_on_from_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     plug_in(monkeypatch)
-
-    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
         await at_rooms(app, pilot)
         tab = ops_tab(app)
         assert {"buffers", "reverse", "view"} <= set(tab.commands)
@@ -169,26 +153,20 @@ def test_keys_lead_on_from_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "same_op" not in tab.commands  # the hall is no op
         assert tab.search("hall") == "1 row" and tab.selection == "hall"
 
-    run(scene)
 
-
-def test_a_jump_leads_to_a_row_that_is_still_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_jump_leads_to_a_row_that_is_still_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read = plug_in(monkeypatch)
-
-    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
         await pilot.press("3")
         await settled(pilot)
         ops_tab(app).go_to("rooms", "hall")
         await settled(pilot)
         assert read == ["rooms"] and ops_tab(app).selection == "hall"
 
-    run(scene)
 
-
-def test_what_cannot_be_read_says_why_and_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_cannot_be_read_says_why_and_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = plug_in(monkeypatch, fails=True)
-
-    async def scene(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
         await at_rooms(app, pilot)
         assert "The rooms cannot be read." in frame(app) and "Build some." in frame(app)
         await pilot.press("v")
@@ -196,5 +174,3 @@ def test_what_cannot_be_read_says_why_and_is_read_once(monkeypatch: pytest.Monke
         await pilot.press("V")
         await settled(pilot)
         assert read == ["rooms"] and "Build some." in frame(app)
-
-    run(scene)

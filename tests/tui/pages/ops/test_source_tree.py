@@ -5,19 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from tests.support.app.stage import check_golden, frame, settled
 from tests.tui.pages.ops.test_view import play, table, tree
-from tpuprof.tui.app.app import TpuprofApp
 
 PROGRAM = Path(__file__).parents[3] / "demo" / "program"
 
 
-def test_source_lines_show_their_code_their_calls_and_their_ops(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_source_lines_show_their_code_their_calls_and_their_ops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(PROGRAM)
-
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with play(width=120, height=40) as (app, pilot):
         await pilot.press("b", "b", "b", "j")
         await settled(pilot)
         assert "model.py:62 costs" in frame(app) and ":62  return jax.nn.gelu" in frame(app)
@@ -30,11 +27,9 @@ def test_source_lines_show_their_code_their_calls_and_their_ops(monkeypatch: pyt
         await settled(pilot)
         assert table(app).selection == "fusion.397"
 
-    play(act, width=120, height=40)
 
-
-def test_searching_finds_files_and_lines() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_searching_finds_files_and_lines() -> None:
+    async with play() as (app, pilot):
         await pilot.press("b", "b", "b")
         await settled(pilot)
         await pilot.press("slash", *"train.py:2", "enter")
@@ -42,16 +37,12 @@ def test_searching_finds_files_and_lines() -> None:
         row = tree(app).row
         assert row is not None and tree(app).tree.name[row.node] == "train.py:24"
 
-    play(act)
 
-
-def test_without_idle_time_lines_are_shares_of_the_ops_time() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_without_idle_time_lines_are_shares_of_the_ops_time() -> None:
+    async with play(height=40) as (app, pilot):
         await pilot.press("b", "b", "b", "j")
         await settled(pilot)
         before = frame(app)
         await pilot.press("i")
         await settled(pilot)
         assert "IDLE" in before and "IDLE" not in frame(app) and " 34.0%" in frame(app)
-
-    play(act, height=40)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,7 +9,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.stage import check_cells, check_golden, frame, make_app, on_stage, ops_tab, settled
+from tests.support.app.scene import scene, shown
+from tests.support.app.stage import check_golden, frame, make_app, ops_tab, settled
 from tests.support.gpus import cpu_profile, gpu_profile, session_of
 from tests.support.reports import printed
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -26,68 +26,54 @@ from tpuprof.tui.pages.ops.table_views import KernelView
 
 Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
+
+def app_of(space: XSpace, folder: Path, options: AppOptions | None = None) -> TpuprofApp:
+    return make_app(session_of(space, folder), options=options)
+
+
 INSIDE = [("load_batch", 5, 30), ("PjitFunction(step)", 30, 40)]
 ON_CPU = [("cublas-gemm.2", 40, 75), ("fusion.1", 75, 90)]
 
 
-def play(space: XSpace, folder: Path, act: Act, width: int = 80, height: int = 24, **options: object) -> None:
-    async def run() -> None:
-        app = make_app(session_of(space, folder), options=AppOptions(**options))  # type: ignore[arg-type]
-        async with on_stage(app, width, height) as pilot:
-            await settled(pilot)
-            await act(app, pilot)
-
-    asyncio.run(run())
-
-
-def golden(name: str, *keys: str) -> Act:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        for key in keys:
-            await pilot.press(key)
-            await settled(pilot)
-        check_cells(app)
-        check_golden(name, frame(app))
-
-    return act
-
-
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
 def test_kernels_are_a_view_of_gpus(size: tuple[int, int], tmp_path: Path) -> None:
-    name = f"gpu-kernels-{size[0]}x{size[1]}"
-    play(gpu_profile(), tmp_path, golden(name, "3", "V", "j"), *size)
+    check_golden(f"gpu-kernels-{size[0]}x{size[1]}", shown(app_of(gpu_profile(), tmp_path), ("3", "V", "j"), *size))
 
 
 def test_kernels_in_ascii(tmp_path: Path) -> None:
-    play(gpu_profile(), tmp_path, golden("gpu-kernels-80x24-ascii", "3", "V"), ascii=True, color="never")
+    app = app_of(gpu_profile(), tmp_path, AppOptions(ascii=True, color="never"))
+    check_golden("gpu-kernels-80x24-ascii", shown(app, ("3", "V")))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
 def test_the_overview_of_gpus(size: tuple[int, int], tmp_path: Path) -> None:
-    play(gpu_profile(), tmp_path, golden(f"overview-gpu-{size[0]}x{size[1]}"), *size)
+    check_golden(f"overview-gpu-{size[0]}x{size[1]}", shown(app_of(gpu_profile(), tmp_path), (), *size))
 
 
 def test_a_step_on_gpus(tmp_path: Path) -> None:
-    play(gpu_profile(), tmp_path, golden("step-gpu-80x24", "l", "enter"))
+    check_golden("step-gpu-80x24", shown(app_of(gpu_profile(), tmp_path), ("l", "enter")))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
 def test_the_overview_of_a_dry_run(size: tuple[int, int], tmp_path: Path) -> None:
-    play(cpu_profile(4, INSIDE, ON_CPU, hlo=True), tmp_path, golden(f"overview-cpu-{size[0]}x{size[1]}"), *size)
+    check_golden(
+        f"overview-cpu-{size[0]}x{size[1]}",
+        shown(app_of(cpu_profile(4, INSIDE, ON_CPU, hlo=True), tmp_path), (), *size),
+    )
 
 
 def test_the_ops_of_a_dry_run(tmp_path: Path) -> None:
-    play(cpu_profile(4, INSIDE, ON_CPU, hlo=True), tmp_path, golden("ops-cpu-80x24", "3", "v", "v"))
+    check_golden("ops-cpu-80x24", shown(app_of(cpu_profile(4, INSIDE, ON_CPU, hlo=True), tmp_path), ("3", "v", "v")))
 
 
-def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path: Path) -> None:
+async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path: Path) -> None:
     space = gpu_profile()
     line = space.planes[2].lines[0]
     details = next(key for key, stat in space.planes[2].stat_metadata.items() if stat.name == b"kernel_details")
     for stat in line.events[1].stats:
         if stat.metadata_id == details:
             stat.str_value = b"regs:32 static_shared:0 grid:2048,1,1 block:128,1,1 occ_pct:100"
-
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(app_of(space, tmp_path)) as (app, pilot):
         await pilot.press("3", "V")
         await settled(pilot)
         view = ops_tab(app).view
@@ -106,16 +92,12 @@ def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path: Path
         view.show_op(0)
         assert view.selection is not None
 
-    play(space, tmp_path, act)
 
-
-def test_views_of_a_device_without_kernels_are_four(tmp_path: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_views_of_a_device_without_kernels_are_four(tmp_path: Path) -> None:
+    async with scene(app_of(cpu_profile(4, INSIDE, ON_CPU), tmp_path)) as (app, pilot):
         await pilot.press("3", "V")
         await settled(pilot)
         assert "[Roofline]" in frame(app) and "Kernels" not in frame(app)
-
-    play(cpu_profile(4, INSIDE, ON_CPU), tmp_path, act)
 
 
 def test_the_report_has_what_the_launches_tell(tmp_path: Path) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 from textual.events import Key
 from textual.pilot import Pilot
 
+from tests.support.app.scene import Scene, scene
 from tests.support.app.stage import (
     ParkedPages,
     check_cells,
@@ -50,18 +50,9 @@ def demo_app(**options: object) -> TpuprofApp:
     return make_demo_app(AppOptions(demo=True, **options))  # type: ignore[arg-type]
 
 
-def play(act: Act, app: TpuprofApp | None = None, width: int = 80, height: int = 24) -> TpuprofApp:
-    """Runs one scene on the ops tab."""
-
-    async def run() -> TpuprofApp:
-        stage = app or demo_app()
-        async with on_stage(stage, width, height) as pilot:
-            await pilot.press("3")
-            await settled(pilot)
-            await act(stage, pilot)
-        return stage
-
-    return asyncio.run(run())
+def play(app: TpuprofApp | None = None, width: int = 80, height: int = 24) -> Scene:
+    """A scene on the ops tab."""
+    return scene(app or demo_app(), "3", width, height)
 
 
 def tree(app: TpuprofApp) -> TreeView:
@@ -78,75 +69,62 @@ def table(app: TpuprofApp) -> TableView:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
 @pytest.mark.parametrize("name", VIEWS)
-def test_every_view_shows(name: str, size: tuple[int, int]) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_every_view_shows(name: str, size: tuple[int, int]) -> None:
+    async with play(width=size[0], height=size[1]) as (app, pilot):
         await pilot.press(*VIEWS[name], "j", "j")
         await settled(pilot)
         check_cells(app)
         check_golden(f"ops-{name}_{size[0]}x{size[1]}", frame(app))
 
-    play(act, width=size[0], height=size[1])
-
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_every_view_in_ascii_and_without_colours(name: str) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_every_view_in_ascii_and_without_colours(name: str) -> None:
+    async with play(demo_app(ascii=True, color="never")) as (app, pilot):
         await pilot.press(*VIEWS[name])
         await settled(pilot)
         text = frame(app)
         assert text.isascii()
         check_golden(f"ops-{name}_ascii", text)
 
-    play(act, demo_app(ascii=True, color="never"))
-
 
 @pytest.mark.parametrize("size", [(60, 15), (66, 18), (100, 30), (200, 60)])
-def test_every_size(size: tuple[int, int]) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_every_size(size: tuple[int, int]) -> None:
+    async with play(width=size[0], height=size[1]) as (app, pilot):
         for _ in range(4):
             await pilot.press("v", "j")
             await settled(pilot)
             check_cells(app)
 
-    play(act, width=size[0], height=size[1])
+
+async def test_nothing_is_computed_before_the_tab_is_shown() -> None:
+    app = demo_app()
+    async with on_stage(app) as pilot:
+        assert overview_tab(app).has_page
+        assert not ops_tab(app).has_page
+        await pilot.press("3")
+        await settled(pilot)
+        assert ops_tab(app).has_page
 
 
-def test_nothing_is_computed_before_the_tab_is_shown() -> None:
-    async def run() -> None:
-        app = demo_app()
-        async with on_stage(app) as pilot:
-            assert overview_tab(app).has_page
-            assert not ops_tab(app).has_page
-            await pilot.press("3")
-            await settled(pilot)
-            assert ops_tab(app).has_page
-
-    asyncio.run(run())
-
-
-def test_the_tab_shown_while_the_overview_is_decoded_gets_its_page_afterwards() -> None:
+async def test_the_tab_shown_while_the_overview_is_decoded_gets_its_page_afterwards() -> None:
     pages = ParkedPages()
-
-    async def run() -> None:
-        app = make_app(pages)
-        async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, pages.started.is_set)
-            await pilot.press("3")
-            assert not ops_tab(app).has_page
-            assert "train_b" in frame(app)
-            pages.let_go.set()
-            await until(pilot, lambda: ops_tab(app).has_page)
-            assert not pages.was_cancelled.is_set()  # the decoding under way is not thrown away
-            assert app.main.tab_name == "op-profile"
-
-    asyncio.run(run())
+    app = make_app(pages)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, pages.started.is_set)
+        await pilot.press("3")
+        assert not ops_tab(app).has_page
+        assert "train_b" in frame(app)
+        pages.let_go.set()
+        await until(pilot, lambda: ops_tab(app).has_page)
+        assert not pages.was_cancelled.is_set()  # the decoding under way is not thrown away
+        assert app.main.tab_name == "op-profile"
 
 
 # --- the tree
 
 
-def test_opening_and_closing() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_opening_and_closing() -> None:
+    async with play() as (app, pilot):
         view = tree(app)
         first = len(view.rows)
         assert view.rows[0].is_open  # the program that took most time
@@ -162,11 +140,9 @@ def test_opening_and_closing() -> None:
         await pilot.press("enter")
         assert app.main.popups.popup is not None  # the whole card
 
-    play(act)
 
-
-def test_enter_on_hidden_nodes_shows_them_and_goes_to_the_first() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_enter_on_hidden_nodes_shows_them_and_goes_to_the_first() -> None:
+    async with play() as (app, pilot):
         view = tree(app)
         at = next(at for at, row in enumerate(view.rows) if row.hidden)
         last = view.tree.name[view.rows[at - 1].node]
@@ -175,22 +151,18 @@ def test_enter_on_hidden_nodes_shows_them_and_goes_to_the_first() -> None:
         assert not view.rows[at].hidden
         assert view.tree.name[view.rows[at - 1].node] == last
 
-    play(act)
 
-
-def test_keys_that_come_at_once_are_taken_in_order() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_keys_that_come_at_once_are_taken_in_order() -> None:
+    async with play() as (app, pilot):
         for key in ("v", "slash", "q", "s", "o"):  # a terminal hands on a paste in one go
             app.screen.post_message(Key(key, None if len(key) > 1 else key))
         await pilot.pause()
         assert app.main.prompt is not None and app.main.prompt.text == "qso"
         assert not app._exit
 
-    play(act)
 
-
-def test_a_fusion_opens_to_what_it_holds() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_fusion_opens_to_what_it_holds() -> None:
+    async with play(height=40) as (app, pilot):
         await pilot.press("j", "l", "l", "l")  # the longest op, a fusion
         await settled(pilot)
         view = tree(app)
@@ -205,11 +177,9 @@ def test_a_fusion_opens_to_what_it_holds() -> None:
         assert view.op_row is not None and pages is not None
         assert pages.ops.table.name[view.op_row] == op
 
-    play(act, height=40)
 
-
-def test_grouping_keeps_the_op() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_grouping_keeps_the_op() -> None:
+    async with play() as (app, pilot):
         await pilot.press("j", "l", "j", "j")
         name = tree(app).selection
         seen = []
@@ -220,11 +190,9 @@ def test_grouping_keeps_the_op() -> None:
             assert tree(app).selection == name
         assert seen == ["category", "provenance", "source", "program"]
 
-    play(act)
 
-
-def test_sorting_by_waste_puts_idle_before_small_programs() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_sorting_by_waste_puts_idle_before_small_programs() -> None:
+    async with play() as (app, pilot):
         await pilot.press("s")
         view = tree(app)
         assert "wasted▼" in frame(app)
@@ -233,11 +201,9 @@ def test_sorting_by_waste_puts_idle_before_small_programs() -> None:
         await pilot.press("s")
         assert "time▼" in frame(app)
 
-    play(act)
 
-
-def test_hidden_children_are_counted_and_can_be_shown() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_hidden_children_are_counted_and_can_be_shown() -> None:
+    async with play(height=50) as (app, pilot):
         view = tree(app)
         program = view.rows[0].node
         hidden = next(row for row in view.rows if row.hidden and row.node == program)
@@ -251,11 +217,9 @@ def test_hidden_children_are_counted_and_can_be_shown() -> None:
         times = view.tree.time_ps
         assert times[kept].sum() >= 0.9 * times[program] > times[kept[:-1]].sum()
 
-    play(act, height=50)
 
-
-def test_idle_can_be_left_out() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_idle_can_be_left_out() -> None:
+    async with play(height=50) as (app, pilot):
         assert "IDLE" in frame(app)
         await pilot.press("j", "j")
         row = tree(app).row
@@ -267,11 +231,9 @@ def test_idle_can_be_left_out() -> None:
         await pilot.press("i")
         assert "IDLE" in frame(app)
 
-    play(act, height=50)
 
-
-def test_searching_the_tree_opens_what_hides_the_match() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_searching_the_tree_opens_what_hides_the_match() -> None:
+    async with play() as (app, pilot):
         await pilot.press("slash", *"reduce.65", "enter")
         row = tree(app).row
         assert row is not None
@@ -279,14 +241,12 @@ def test_searching_the_tree_opens_what_hides_the_match() -> None:
         await pilot.press("slash", *"nosuchop", "enter")
         assert "no match" in frame(app) or tree(app).next_match(1) == "no match"
 
-    play(act)
-
 
 # --- tables
 
 
-def test_a_filter_keeps_matching_rows_until_escape() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_filter_keeps_matching_rows_until_escape() -> None:
+    async with play(width=100) as (app, pilot):
         await pilot.press("v")
         view = table(app)
         every = len(view.rows)
@@ -301,11 +261,9 @@ def test_a_filter_keeps_matching_rows_until_escape() -> None:
         await pilot.press("escape")
         assert len(view.rows) == every
 
-    play(act, width=100)
 
-
-def test_escape_ends_the_filter_of_a_view_that_is_not_shown() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_escape_ends_the_filter_of_a_view_that_is_not_shown() -> None:
+    async with play(width=100) as (app, pilot):
         await pilot.press("v")
         view = table(app)
         every = len(view.rows)
@@ -316,11 +274,9 @@ def test_escape_ends_the_filter_of_a_view_that_is_not_shown() -> None:
         assert len(view.rows) == every
         assert ops_tab(app).views.at == FRAMEWORK
 
-    play(act, width=100)
 
-
-def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
+    async with play() as (app, pilot):
         await pilot.press("v")
         every = len(table(app).rows)
         await pilot.press("slash", "tilde", "left_parenthesis")
@@ -331,11 +287,10 @@ def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
         await pilot.press("escape")
         assert len(table(app).rows) == every
 
-    play(act)
 
-
-def test_a_regex_is_searched_for_beside_the_screen() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_regex_is_searched_for_beside_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex, "SEARCH_SECONDS", 0.5)
+    async with play(width=120) as (app, pilot):
         await pilot.press("v")
         view = table(app)
         every = len(view.rows)
@@ -356,13 +311,9 @@ def test_a_regex_is_searched_for_beside_the_screen() -> None:
         await pilot.press("escape")
         assert len(view.rows) == every
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regex, "SEARCH_SECONDS", 0.5)
-        play(act, width=120)
 
-
-def test_sorting_by_any_column() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_sorting_by_any_column() -> None:
+    async with play() as (app, pilot):
         await pilot.press("v")
         view, pages = table(app), ops_tab(app)._pages
         assert pages is not None
@@ -378,11 +329,9 @@ def test_sorting_by_any_column() -> None:
         times = pages.ops.table.self_ps[view.rows]
         assert (times[:-1] <= times[1:]).all()
 
-    play(act)
 
-
-def test_columns_shift_until_the_last_one_shows() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_columns_shift_until_the_last_one_shows() -> None:
+    async with play() as (app, pilot):
         await pilot.press("v")
         assert "energy" not in frame(app).splitlines()[4]
         await pilot.press(*["l"] * 40)
@@ -390,11 +339,9 @@ def test_columns_shift_until_the_last_one_shows() -> None:
         await pilot.press(*["h"] * 40)
         assert "FLOPS" in frame(app).splitlines()[4]
 
-    play(act)
 
-
-def test_the_same_op_in_tree_and_table() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_same_op_in_tree_and_table() -> None:
+    async with play() as (app, pilot):
         await pilot.press("v", *["j"] * 30)
         name = table(app).selection
         await pilot.press("o")
@@ -408,46 +355,38 @@ def test_the_same_op_in_tree_and_table() -> None:
         await pilot.press("o")
         assert ops_tab(app).views.at == HLO
 
-    play(act)
+
+async def test_from_the_overview_to_the_framework_op() -> None:
+    app = demo_app()
+    async with on_stage(app, 120, 40) as pilot:
+        page = app.main.shown.overview
+        assert page is not None
+        await pilot.press(*["j"] * (len(page.findings) + 2))
+        name = overview_tab(app).selection
+        assert name == page.top_ops[2].name
+        await pilot.press("o")
+        await settled(pilot)
+        assert app.main.tab_name == "op-profile"
+        assert isinstance(ops_tab(app).view, FrameworkView)
+        assert ops_tab(app).selection == name
 
 
-def test_from_the_overview_to_the_framework_op() -> None:
-    async def run() -> None:
-        app = demo_app()
-        async with on_stage(app, 120, 40) as pilot:
-            page = app.main.shown.overview
-            assert page is not None
-            await pilot.press(*["j"] * (len(page.findings) + 2))
-            name = overview_tab(app).selection
-            assert name == page.top_ops[2].name
-            await pilot.press("o")
-            await settled(pilot)
-            assert app.main.tab_name == "op-profile"
-            assert isinstance(ops_tab(app).view, FrameworkView)
-            assert ops_tab(app).selection == name
-
-    asyncio.run(run())
+async def test_from_a_finding_to_its_op() -> None:
+    app = demo_app()
+    async with on_stage(app, 120, 40) as pilot:
+        page = app.main.shown.overview
+        assert page is not None
+        wanted = next(at for at, found in enumerate(page.findings) if found.place.tab == "op-profile")
+        target = page.findings[wanted].place.target
+        await pilot.press(*["j"] * wanted, "o")
+        await settled(pilot)
+        assert app.main.tab_name == "op-profile"
+        assert ops_tab(app).views.at == HLO
+        assert ops_tab(app).selection == target
 
 
-def test_from_a_finding_to_its_op() -> None:
-    async def run() -> None:
-        app = demo_app()
-        async with on_stage(app, 120, 40) as pilot:
-            page = app.main.shown.overview
-            assert page is not None
-            wanted = next(at for at, found in enumerate(page.findings) if found.place.tab == "op-profile")
-            target = page.findings[wanted].place.target
-            await pilot.press(*["j"] * wanted, "o")
-            await settled(pilot)
-            assert app.main.tab_name == "op-profile"
-            assert ops_tab(app).views.at == HLO
-            assert ops_tab(app).selection == target
-
-    asyncio.run(run())
-
-
-def test_infeed_and_outfeed_can_leave_the_roofline() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_infeed_and_outfeed_can_leave_the_roofline() -> None:
+    async with play(width=120) as (app, pilot):
         await pilot.press(*"vvv")
         assert ops_tab(app).views.at == ROOFLINE
         view = ops_tab(app).view
@@ -457,11 +396,9 @@ def test_infeed_and_outfeed_can_leave_the_roofline() -> None:
         assert len(view.rows) == int(view.page.counts.sum())
         assert "without infeed and outfeed" in frame(app)
 
-    play(act, width=120)
 
-
-def test_enter_opens_the_card_in_full() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_enter_opens_the_card_in_full() -> None:
+    async with play() as (app, pilot):
         await pilot.press("v")
         await settled(pilot)
         await pilot.press("enter")
@@ -470,11 +407,9 @@ def test_enter_opens_the_card_in_full() -> None:
         await pilot.press("G")
         assert "fusion" in frame(app)
 
-    play(act)
 
-
-def test_help_explains_columns_and_the_filter() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_help_explains_columns_and_the_filter() -> None:
+    async with play(width=100, height=40) as (app, pilot):
         await pilot.press("question_mark")
         text = frame(app)
         await pilot.press("space")
@@ -482,5 +417,3 @@ def test_help_explains_columns_and_the_filter() -> None:
         await pilot.press("space")
         text += frame(app)
         assert "wasted" in text and "bound by" in text and "b " in text
-
-    play(act, width=100, height=40)

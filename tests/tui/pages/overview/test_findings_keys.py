@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from textual.pilot import Pilot
-
+from tests.support.app.scene import scene
 from tests.support.app.stage import ReadyPages, frame, input_tab, make_app, ops_tab, overview_tab, settled, timeline_tab
 from tests.support.made.pages import training_overview, two_findings
-from tests.tui.app.test_keys import Act, play
 from tpuprof.parsers.pages.findings.finding import Place as Where
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.widgets.graph_tab import Place
@@ -27,12 +25,8 @@ def app_with_findings() -> TpuprofApp:
     return make_app(ReadyPages(dataclasses.replace(training_overview(), findings=findings)))
 
 
-def scene(act: Act, width: int = 80, height: int = 24) -> None:
-    play(act, app_with_findings(), width, height)
-
-
-def test_o_on_an_op_opens_it_in_the_ops_tab_and_escape_comes_back() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_o_on_an_op_opens_it_in_the_ops_tab_and_escape_comes_back() -> None:
+    async with scene(app_with_findings()) as (app, pilot):
         await pilot.press("o")
         await settled(pilot)
         assert app.main.tab_name == "op-profile"
@@ -40,33 +34,27 @@ def test_o_on_an_op_opens_it_in_the_ops_tab_and_escape_comes_back() -> None:
         await pilot.press("escape")
         assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 0)
 
-    scene(act)
 
-
-def test_o_finds_the_op_behind_a_filter_that_hides_it() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_o_finds_the_op_behind_a_filter_that_hides_it() -> None:
+    async with scene(app_with_findings()) as (app, pilot):
         await pilot.press("3", "v")
         await settled(pilot)
         await pilot.press("/", *"fusion.11", "enter", "1", "o")
         await settled(pilot)
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
 
-    scene(act)
 
-
-def test_o_on_a_step_that_waits_opens_it_in_the_input_tab() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_o_on_a_step_that_waits_opens_it_in_the_input_tab() -> None:
+    async with scene(app_with_findings()) as (app, pilot):
         await pilot.press("j", "o")
         await settled(pilot)
         assert app.main.tab_name == "input" and input_tab(app).place == Place("steps", 4)
         await pilot.press("escape")
         assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 1)
 
-    scene(act)
 
-
-def test_o_on_a_step_of_the_page_shows_it_on_the_timeline() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_o_on_a_step_of_the_page_shows_it_on_the_timeline() -> None:
+    async with scene(app_with_findings()) as (app, pilot):
         await pilot.press("j", "j", "o")
         await settled(pilot)
         assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "101"
@@ -74,11 +62,9 @@ def test_o_on_a_step_of_the_page_shows_it_on_the_timeline() -> None:
         await pilot.press("escape")
         assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 2)
 
-    scene(act)
 
-
-def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:
+    async with scene(app_with_findings()) as (app, pilot):
         await pilot.press("l", "enter")
         assert "o shows it in tab 4, timeline" in frame(app)
         await pilot.press("o")
@@ -93,11 +79,9 @@ def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:
         await pilot.press("o")
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.0"
 
-    scene(act)
 
-
-def test_where_there_is_no_more_to_see_o_is_no_key() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_where_there_is_no_more_to_see_o_is_no_key() -> None:
+    async with scene(app_with_findings()) as (app, pilot):
         assert "o go there" in frame(app)
         await pilot.press("j", "j", "j")
         assert "o go there" not in frame(app) and overview_tab(app).commands == ("figures",)
@@ -106,11 +90,9 @@ def test_where_there_is_no_more_to_see_o_is_no_key() -> None:
         await pilot.press("j")
         assert "o in ops" in frame(app)
 
-    scene(act)
 
-
-def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:
+    async with scene(app_with_findings()) as (app, pilot):
         await pilot.press("j", "l", "k")
         assert overview_tab(app).place == Place("findings", 0)
         await pilot.press("l", "h", "j", "j")
@@ -118,22 +100,18 @@ def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:
         await pilot.press("j", "j", "l", "k")
         assert overview_tab(app).place == Place("findings", 3), "the first op is below the last finding"
 
-    scene(act)
 
-
-def test_details_say_the_keys_that_work_from_there() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_details_say_the_keys_that_work_from_there() -> None:
+    async with scene(app_with_findings()) as (app, pilot):
         await pilot.press("enter")
         assert "o shows fusion.3 in tab 3, ops" in frame(app)
         await pilot.press("o")
         await settled(pilot)
         assert ops_tab(app).selection == "fusion.3"
 
-    scene(act)
 
-
-def test_on_a_small_screen_a_step_shows_its_graph_with_what_stands_below_it() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_on_a_small_screen_a_step_shows_its_graph_with_what_stands_below_it() -> None:
+    async with scene(app_with_findings(), (), 60, 15) as (app, pilot):
         await pilot.press("l")
         assert "361 ms │" in frame(app) and "step 103  361 ms" in frame(app)
         await pilot.press("2")
@@ -141,11 +119,9 @@ def test_on_a_small_screen_a_step_shows_its_graph_with_what_stands_below_it() ->
         await pilot.press("G", "l")
         assert "60% │" in frame(app) and "step 103  361 ms" in frame(app)
 
-    scene(act, 60, 15)
 
-
-def test_home_goes_back_to_the_top_of_the_page() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_home_goes_back_to_the_top_of_the_page() -> None:
+    async with scene(app_with_findings(), (), 60, 15) as (app, pilot):
         await pilot.press("G")
         assert "STEP TIME" not in frame(app)
         await pilot.press("home")
@@ -157,16 +133,12 @@ def test_home_goes_back_to_the_top_of_the_page() -> None:
         await pilot.press("home", "j")
         assert app.main.look.glyphs.mark in frame(app)
 
-    scene(act, 60, 15)
 
-
-def test_keys_that_come_at_once_all_count() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_keys_that_come_at_once_all_count() -> None:
+    async with scene(app_with_findings()) as (app, pilot):
         await pilot.press("j", "o", "escape", "k", "o")
         await settled(pilot)
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
         await pilot.press("escape", "2")
         await settled(pilot)
         assert input_tab(app).place == Place("steps", 4), "the step that was wanted while the page was loading"
-
-    scene(act)

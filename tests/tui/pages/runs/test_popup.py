@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -316,22 +315,19 @@ class Stage(App[None]):
         self.layer.press(event.key, event.character)
 
 
-def test_facts_fill_in_on_a_screen() -> None:
+async def test_facts_fill_in_on_a_screen() -> None:
     known: dict[str, RunFacts] = {}
     desk = Desk(facts=lambda run: known.get(run.path))
 
-    async def run() -> None:
-        app = Stage(desk)
-        async with app.run_test(size=(100, 30)) as pilot:
-            app.layer.open(desk.popup, app.size)
-            await shows(pilot, "...")
-            known.update({run.path: facts_of(run) for run in RUNS})
-            app.layer.redraw()
-            await shows(pilot, "TPU v5 Lite")
-            await pilot.press("j", "enter")
-            assert desk.opened == ["serving"] and app.layer.popup is None
-
-    asyncio.run(run())
+    app = Stage(desk)
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.layer.open(desk.popup, app.size)
+        await shows(pilot, "...")
+        known.update({run.path: facts_of(run) for run in RUNS})
+        app.layer.redraw()
+        await shows(pilot, "TPU v5 Lite")
+        await pilot.press("j", "enter")
+        assert desk.opened == ["serving"] and app.layer.popup is None
 
 
 async def shows(pilot: Pilot[None], words: str) -> None:

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.stage import ENVIRONMENT, check_cells, frame, make_demo_app, on_stage, ops_tab, settled, until
+from tests.support.app.scene import scene
+from tests.support.app.stage import ENVIRONMENT, check_cells, frame, make_demo_app, ops_tab, settled, until
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
 from tests.support.golden import check_golden
 from tpuprof.tui.app.app import TpuprofApp
@@ -32,27 +32,15 @@ def app_of(folder: Path, shapes: tuple[Shape, ...], options: AppOptions, chips: 
     return TpuprofApp(str(place), options, terminal, environ=ENVIRONMENT)
 
 
-def play(app: TpuprofApp, size: tuple[int, int], act: Act, *keys: str) -> None:
-    async def scene() -> None:
-        async with on_stage(app, *size) as pilot:
-            for key in ("3", *keys):
-                await pilot.press(key)
-                await settled(pilot)
-            await act(app, pilot)
-
-    asyncio.run(scene())
-
-
 @pytest.mark.parametrize(
     ("name", "shapes"), [("healthy", (HEALTHY, UNUSED)), ("bound", (BOUND,)), ("unused", (UNUSED,))]
 )
 @pytest.mark.parametrize(("size", "ascii_only"), [((80, 24), False), ((120, 40), False), ((80, 24), True)])
-def test_the_view(
+async def test_the_view(
     tmp_path: Path, name: str, shapes: tuple[Shape, ...], size: tuple[int, int], ascii_only: bool
 ) -> None:
     app = app_of(tmp_path, shapes, AppOptions(color="16", ascii=ascii_only))
-
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(app, "3V", *size) as (app, pilot):
         place = app.main.tab.rule_place(size[0])
         if place is not None:  # the rule is placed after the view is there
             await until(pilot, lambda: bool(frame(app).splitlines()[12][place[0] : place[0] + 3].strip()))
@@ -60,11 +48,9 @@ def test_the_view(
         look = "ascii" if ascii_only else "block"
         check_golden(GOLDEN / f"view-{name}-{look}-{size[0]}x{size[1]}.txt", frame(app))
 
-    play(app, size, act, "V")
 
-
-def test_keys_lead_over_steps_and_on(tmp_path: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_keys_lead_over_steps_and_on(tmp_path: Path) -> None:
+    async with scene(app_of(tmp_path, (BOUND,), AppOptions()), "3Vllj", 80, 24) as (app, pilot):
         tab = ops_tab(app)
         assert "step 2, 3 of 4" in frame(app)
         assert tab.selection == "scatter_fusion.2"
@@ -82,18 +68,14 @@ def test_keys_lead_over_steps_and_on(tmp_path: Path) -> None:
         await settled(pilot)
         assert "[HLO ops]" in frame(app) and tab.selection == "embed.call-start"
 
-    play(app_of(tmp_path, (BOUND,), AppOptions()), (80, 24), act, "V", "l", "l", "j")
 
-
-def test_enter_shows_the_card_and_the_whole_step(tmp_path: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_enter_shows_the_card_and_the_whole_step(tmp_path: Path) -> None:
+    async with scene(app_of(tmp_path, (BOUND,), AppOptions()), ("3", "V", "enter"), 120, 40) as (app, _):
         check_golden(GOLDEN / "card-120x40.txt", frame(app))
 
-    play(app_of(tmp_path, (BOUND,), AppOptions()), (120, 40), act, "V", "enter")
 
-
-def test_the_op_profile_has_what_sparse_cores_ran_below_the_op_that_began_it(tmp_path: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_op_profile_has_what_sparse_cores_ran_below_the_op_that_began_it(tmp_path: Path) -> None:
+    async with scene(app_of(tmp_path, (HEALTHY,), AppOptions()), "3jjjljlj", 80, 24) as (app, pilot):
         tab = ops_tab(app)
         assert tab.selection == "gather_fusion.1" and tab.views.listed_row is not None
         check_golden(GOLDEN / "tree-80x24.txt", frame(app))
@@ -101,11 +83,9 @@ def test_the_op_profile_has_what_sparse_cores_ran_below_the_op_that_began_it(tmp
         await settled(pilot)
         assert tab.selection == "embed.call-start"
 
-    play(app_of(tmp_path, (HEALTHY,), AppOptions()), (80, 24), act, *"jjjljlj")
 
-
-def test_notes_and_help_say_what_was_never_seen(tmp_path: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_notes_and_help_say_what_was_never_seen(tmp_path: Path) -> None:
+    async with scene(app_of(tmp_path, (BOUND,), AppOptions()), "3Vw", 120, 110) as (app, pilot):
         assert "Never seen on hardware" in frame(app)
         await pilot.press("escape", "?")
         await settled(pilot)
@@ -113,19 +93,13 @@ def test_notes_and_help_say_what_was_never_seen(tmp_path: Path) -> None:
         assert "Next, previous step" in shown and "TensorCore alone" in shown
         assert "Never seen on hardware" in shown
 
-    play(app_of(tmp_path, (BOUND,), AppOptions()), (120, 110), act, "V", "w")
 
-
-def test_a_low_screen_keeps_the_rows(tmp_path: Path) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_low_screen_keeps_the_rows(tmp_path: Path) -> None:
+    async with scene(app_of(tmp_path, (HEALTHY,), AppOptions()), "3V", 60, 15) as (app, _):
         check_cells(app)
         assert "gather_fusion.1" in frame(app)
 
-    play(app_of(tmp_path, (HEALTHY,), AppOptions()), (60, 15), act, "V")
 
-
-def test_a_run_without_sparse_cores_has_no_such_view() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_run_without_sparse_cores_has_no_such_view() -> None:
+    async with scene(make_demo_app(AppOptions(demo=True)), "3", 120, 40) as (app, _):
         assert "SparseCore" not in frame(app)
-
-    play(make_demo_app(AppOptions(demo=True)), (120, 40), act)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 import pytest
 from textual.pilot import Pilot
 
+from tests.support.app.scene import press, scene
 from tests.support.app.stage import (
     ENVIRONMENT,
     LOGDIR,
@@ -17,7 +19,6 @@ from tests.support.app.stage import (
     check_golden,
     frame,
     make_app,
-    on_stage,
     ops_tab,
     settled,
     strips,
@@ -26,7 +27,6 @@ from tests.support.app.stage import (
 )
 from tests.support.made.pages import training_overview
 from tests.support.made.timelines import read_up_to, two_cores
-from tests.tui.app.test_keys import Act, play
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.hosts.progress import Progress
@@ -44,36 +44,16 @@ from tpuprof.tui.widgets.popup import Reader
 STEP = ("]", "]", "j", "j", "j", ".", ".")
 """The second step, with an op of its loop selected."""
 
-_NAMES = {"[": "left_square_bracket", "]": "right_square_bracket", ".": "full_stop", ",": "comma", "/": "slash"}
-_NAMES |= {"{": "left_curly_bracket", "}": "right_curly_bracket", ">": "greater_than_sign", "<": "less_than_sign"}
-
-
-async def press(pilot: Pilot[None], keys: Sequence[str]) -> None:
-    """Keys as written for people."""
-    await pilot.press(*(_NAMES.get(key, key) for key in keys))
-    await settled(pilot)
-
-
-def scene(act: Act, width: int = 80, height: int = 24) -> None:
-    async def begun(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, "4")
-        await act(app, pilot)
-
-    play(begun, make_app(ReadyPages(training_overview())), width, height)
-
 
 def shown(keys: Sequence[str] = (), width: int = 80, height: int = 24, options: AppOptions | None = None) -> str:
     """The frame after some keys, and below it the colours: a class's letter where a cell is of its colour."""
 
-    async def run() -> str:
-        app = make_app(ReadyPages(training_overview()), options=options)
-        async with on_stage(app, width, height) as pilot:
-            await press(pilot, "4")
-            await press(pilot, keys)
+    async def played() -> str:
+        async with scene(make_app(options=options), ("4", *keys), width, height) as (app, _):
             check_cells(app)
             return frame(app) + colours(app)
 
-    return asyncio.run(run())
+    return asyncio.run(played())
 
 
 def colours(app: TpuprofApp) -> str:
@@ -121,8 +101,9 @@ class PagesByParts(ReadyPages):
         return made
 
 
-def by_parts(monkeypatch: pytest.MonkeyPatch, act: Act) -> None:
-    """Does something to the app while one section of three is shown."""
+@asynccontextmanager
+async def by_parts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[TpuprofApp, Pilot[None]]]:
+    """The app while one section of three is shown."""
     pages = PagesByParts()
     monkeypatch.setattr(timeline_load, "PART_SECONDS", 0.0)
 
@@ -130,19 +111,18 @@ def by_parts(monkeypatch: pytest.MonkeyPatch, act: Act) -> None:
         pages.on_progress, pages.is_cancelled = on_progress, is_cancelled
         return pages
 
-    async def begun(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    app = TpuprofApp("~/logs", AppOptions(), detect(ENVIRONMENT), find=lambda _: LOGDIR, open_session=opened)
+    async with scene(app, (), 120, 40) as (_, pilot):
         await pilot.press("4")
         await until(pilot, lambda: "1 of 3 sections" in frame(app) and "4.1 M" in frame(app))
-        await act(app, pilot)
+        yield app, pilot
         pages.go_on.set()
         await settled(pilot)
 
-    app = TpuprofApp("~/logs", AppOptions(), detect(ENVIRONMENT), find=lambda _: LOGDIR, open_session=opened)
-    play(begun, app, 120, 40)
 
-
-def test_keys_work_on_what_is_read_and_stay_where_they_led(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_keys_work_on_what_is_read_and_stay_where_they_led(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+    async with by_parts(monkeypatch) as (app, pilot):
         assert "Chip 1: TPU core 0" in frame(app) and "reading" in frame(app)
         await pilot.press("j", "j", "full_stop", "full_stop")
         here = timeline_tab(app).selection
@@ -152,18 +132,13 @@ def test_keys_work_on_what_is_read_and_stay_where_they_led(monkeypatch: pytest.M
         timeline_tab(app).go_to("op", "all-reduce.2")
         assert timeline_tab(app).selection != "all-reduce.2", "the longest may be in what is not read yet"
         app.main.shown.loaded = lambda: seen.append(timeline_tab(app).selection)
-
-    seen: list[str | None] = []
-    by_parts(monkeypatch, act)
     assert seen == ["all-reduce.2"]
 
 
-def test_who_cancels_keeps_no_half_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_who_cancels_keeps_no_half_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with by_parts(monkeypatch) as (app, pilot):
         await pilot.press("escape")
         assert not timeline_tab(app).has_page and "Cancelled" in frame(app)
-
-    by_parts(monkeypatch, act)
 
 
 def test_parts_come_no_more_often_than_one_can_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,44 +175,41 @@ def test_in_sixteen_colours_classes_stay_apart() -> None:
     assert all(letter in text for letter in "CVN#")
 
 
-def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, STEP)
-        await press(pilot, ["home", "m", ".", ".", ".", "m"])
+async def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
+    async with scene(keys="4") as (app, pilot):
+        await press(pilot, *STEP)
+        await press(pilot, "home", "m", ".", ".", ".", "m")
         assert isinstance(app.main.popups.popup, Measured)
         check_golden("timeline-measured-80x24", frame(app))
         assert "2 tracks, XLA Ops" in frame(app)
-        await press(pilot, ["c"])
+        await press(pilot, "c")
         assert "2 tracks, XLA Ops" not in frame(app) and "fusion.1" in frame(app)
-        await press(pilot, ["c", "t"])
+        await press(pilot, "c", "t")
         assert "sorted by busy" in frame(app) and "Chip 1: TPU core 0, XLA Ops" in frame(app)
-        await press(pilot, ["t", "s", "j", "enter"])
+        await press(pilot, "t", "s", "j", "enter")
         assert app.main.popups.popup is None
         assert timeline_tab(app).selection is not None
         assert "m…m" in frame(app)
-        await press(pilot, ["escape"])
+        await press(pilot, "escape")
         assert "m…m" not in frame(app) and app.main.tab_name == "timeline"
 
-    scene(act)
 
-
-def test_the_ends_of_a_measured_interval_move_with_keys() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, [*STEP, "home", "m", ".", "m", "escape", ".", ")"])
+async def test_the_ends_of_a_measured_interval_move_with_keys() -> None:
+    async with scene(keys="4") as (app, pilot):
+        await press(pilot, *STEP, "home", "m", ".", "m", "escape", ".", ")")
         check_golden("timeline-interval-80x24", frame(app))
-        await press(pilot, ["M"])
+        await press(pilot, "M")
         assert isinstance(app.main.popups.popup, Measured) and "What ran in 148 ms" in frame(app)
 
-    scene(act)
 
-
-def test_the_mouse_moves_an_end_of_an_interval_and_a_click_elsewhere_clears_it() -> None:
+async def test_the_mouse_moves_an_end_of_an_interval_and_a_click_elsewhere_clears_it() -> None:
     def interval(app: TpuprofApp) -> tuple[int, int]:
         view = timeline_tab(app)._view
         assert view is not None and view.interval is not None
         return view.interval
 
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(keys="4") as (app, pilot):
+
         async def drag(first: int, last: int) -> None:
             await pilot.mouse_down(offset=(first, 8))
             await pilot.hover(offset=(last, 8))
@@ -245,7 +217,7 @@ def test_the_mouse_moves_an_end_of_an_interval_and_a_click_elsewhere_clears_it()
             await settled(pilot)
 
         await drag(30, 50)
-        await press(pilot, ["escape"])
+        await press(pilot, "escape")
         begin, end = interval(app)
         await drag(50, 60)
         assert app.main.popups.popup is None and "M lists what ran in it" in frame(app)
@@ -266,104 +238,86 @@ def test_the_mouse_moves_an_end_of_an_interval_and_a_click_elsewhere_clears_it()
         await settled(pilot)
         assert "m…m" not in frame(app)
 
-    scene(act)
 
-
-def test_enter_tells_everything_about_an_event() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, [*STEP, "enter"])
+async def test_enter_tells_everything_about_an_event() -> None:
+    async with scene(keys="4") as (app, pilot):
+        await press(pilot, *STEP, "enter")
         assert isinstance(app.main.popups.popup, Reader)
         text = frame(app)
         assert "fusion.1" in text and "Chip 0: TPU core 0, XLA Ops, lane 1" in text and "class" in text
         assert "host0.xplane.pb" in text, "the file is not there: that is said, and the rest is shown"
 
-    scene(act)
 
-
-def test_enter_on_a_section_closes_and_opens_it() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, ["k", "enter"])
+async def test_enter_on_a_section_closes_and_opens_it() -> None:
+    async with scene(keys="4") as (app, pilot):
+        await press(pilot, "k", "enter")
         assert "▹ Chip 0" in frame(app) and "XLA Ops" in frame(app)
-        await press(pilot, ["enter"])
+        await press(pilot, "enter")
         assert "▾ Chip 0" in frame(app)
 
-    scene(act)
 
-
-def test_search_marks_what_it_finds_and_a_filter_hides_tracks() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, ["/", *"all-reduce"])
+async def test_search_marks_what_it_finds_and_a_filter_hides_tracks() -> None:
+    async with scene(keys="4") as (app, pilot):
+        await press(pilot, "/", *"all-reduce")
         assert "12 events, 1 name" in frame(app)
-        await press(pilot, ["enter", "n"])
+        await press(pilot, "enter", "n")
         assert timeline_tab(app).selection == "all-reduce.2" and "match 2 of 12" in frame(app)
-        await press(pilot, ["escape", "F", *"python"])
+        await press(pilot, "escape", "F", *"python")
         assert "1 track" in frame(app) and "XLA Ops" not in frame(app)
-        await press(pilot, ["enter", "escape"])
+        await press(pilot, "enter", "escape")
         assert "XLA Ops" in frame(app) and app.main.tab_name == "timeline"
 
-    scene(act)
 
-
-def test_arrows_lead_from_the_launch_to_the_module_and_back() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, ["j", "home", "."])
+async def test_arrows_lead_from_the_launch_to_the_module_and_back() -> None:
+    async with scene(keys="4") as (app, pilot):
+        await press(pilot, "j", "home", ".")
         assert timeline_tab(app).selection == "jit_step(7)"
-        await press(pilot, ["<"])
+        await press(pilot, "<")
         assert timeline_tab(app).selection == "Execute" and "launch" in frame(app)
-        await press(pilot, [">"])
+        await press(pilot, ">")
         assert timeline_tab(app).selection == "jit_step(7)"
 
-    scene(act)
 
-
-def test_o_goes_to_the_op_and_keys_of_other_tabs_rest_here() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, [*STEP, "o"])
+async def test_o_goes_to_the_op_and_keys_of_other_tabs_rest_here() -> None:
+    async with scene(None, "4", 120, 40) as (app, pilot):
+        await press(pilot, *STEP, "o")
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.1"
-        await press(pilot, ["4", "w", "s", "W"])
+        await press(pilot, "4", "w", "s", "W")
         assert "Verdict and notes" in frame(app)
-        await press(pilot, ["escape", "?"])
+        await press(pilot, "escape", "?")
         text = frame(app)
         assert "Select: the cursor" in text and "Zoom in at the cursor" in text and "Pan to the left" in text
         assert "Timing: mark begin" in text
 
-    scene(act, 120, 40)
 
-
-def test_escape_goes_back_to_where_a_jump_came_from() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, [*STEP, "o"])
+async def test_escape_goes_back_to_where_a_jump_came_from() -> None:
+    async with scene(keys="4") as (app, pilot):
+        await press(pilot, *STEP, "o")
         assert app.main.tab_name == "op-profile"
-        await press(pilot, ["escape"])
+        await press(pilot, "escape")
         assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "fusion.1"
-        await press(pilot, ["3", "escape"])
+        await press(pilot, "3", "escape")
         assert app.main.tab_name == "overview", "a tab that was chosen by its key came from nowhere"
 
-    scene(act)
 
-
-def test_a_filter_leaves_the_search_in_force() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, ["/", *"all-reduce", "enter", "F", *"chip 1", "enter", "n"])
+async def test_a_filter_leaves_the_search_in_force() -> None:
+    async with scene(keys="4") as (app, pilot):
+        await press(pilot, "/", *"all-reduce", "enter", "F", *"chip 1", "enter", "n")
         assert "match 3 of 12" in frame(app)
 
-    scene(act)
 
-
-def test_brackets_do_not_leave_the_tab_while_it_loads() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_brackets_do_not_leave_the_tab_while_it_loads() -> None:
+    async with scene() as (app, pilot):
         await pilot.press("4", "right_square_bracket", "right_square_bracket")
         assert app.main.tab_name == "timeline"
         await settled(pilot)
         await pilot.press("tab")
         assert app.main.tab_name == "memory"
 
-    play(act, make_app(ReadyPages(training_overview())))
 
-
-def test_a_smaller_screen_keeps_the_place() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await press(pilot, STEP)
+async def test_a_smaller_screen_keeps_the_place() -> None:
+    async with scene(None, "4", 120, 40) as (app, pilot):
+        await press(pilot, *STEP)
         selected = timeline_tab(app).selection
         await pilot.resize_terminal(60, 15)
         await settled(pilot)
@@ -371,11 +325,9 @@ def test_a_smaller_screen_keeps_the_place() -> None:
         assert app.main.look.glyphs.mark in frame(app)
         check_cells(app)
 
-    scene(act, 120, 40)
 
-
-def test_the_mouse_points_at_rows_and_cells() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_mouse_points_at_rows_and_cells() -> None:
+    async with scene(keys="4") as (app, pilot):
         before = timeline_tab(app).selection
         lines = frame(app).splitlines()
         row = next(at for at, line in enumerate(lines) if "XLA Ops" in line)
@@ -387,7 +339,5 @@ def test_the_mouse_points_at_rows_and_cells() -> None:
         await pilot.mouse_up(offset=(50, row))
         await settled(pilot)
         assert isinstance(app.main.popups.popup, Measured)
-        await press(pilot, ["escape"])
+        await press(pilot, "escape")
         assert "m…m" in frame(app)
-
-    scene(act)

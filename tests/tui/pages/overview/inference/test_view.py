@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from textual.pilot import Pilot
-
+from tests.support.app.scene import scene
 from tests.support.app.stage import ReadyPages, frame, make_app, overview_tab, settled
 from tests.support.made.pages import requests_overview, serving_overview, training_overview
-from tests.tui.app.test_keys import Act, play
-from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.widgets.graph_tab import Place
-
-
-def scene(act: Act, page: Overview, width: int = 80, height: int = 24) -> None:
-    play(act, make_app(ReadyPages(page)), width, height)
 
 
 def words(app: TpuprofApp) -> str:
@@ -23,8 +16,8 @@ def words(app: TpuprofApp) -> str:
     return " ".join(frame(app).replace("│", " ").split())
 
 
-def test_v_shows_latencies_and_v_or_escape_the_overview_again() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_v_shows_latencies_and_v_or_escape_the_overview_again() -> None:
+    async with scene(make_app(ReadyPages(serving_overview()))) as (app, pilot):
         assert "─ Steps" not in frame(app) and "Latency of a run" in frame(app) and "v latencies" in frame(app)
         for back in ("v", "escape"):
             await pilot.press("v")
@@ -32,11 +25,9 @@ def test_v_shows_latencies_and_v_or_escape_the_overview_again() -> None:
             await pilot.press(back)
             assert "Top ops" in frame(app) and "v latencies" in frame(app)
 
-    scene(act, serving_overview())
 
-
-def test_the_cursor_goes_over_modules_and_search_finds_them() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_cursor_goes_over_modules_and_search_finds_them() -> None:
+    async with scene(make_app(ReadyPages(serving_overview()))) as (app, pilot):
         tab = overview_tab(app)
         await pilot.press("v", "j")
         names = [row.name for row in serving_overview().inference.modules]  # type: ignore[union-attr]
@@ -50,11 +41,9 @@ def test_the_cursor_goes_over_modules_and_search_finds_them() -> None:
         await pilot.press("enter")
         assert names[-1] in frame(app) and "of the modules' time over all cores" in frame(app)
 
-    scene(act, serving_overview())
 
-
-def test_a_jump_to_a_step_shows_the_steps() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_a_jump_to_a_step_shows_the_steps() -> None:
+    async with scene(make_app(ReadyPages(serving_overview()))) as (app, pilot):
         tab = overview_tab(app)
         await pilot.press("l")
         assert tab.place == Place("ops", 0)
@@ -64,43 +53,34 @@ def test_a_jump_to_a_step_shows_the_steps() -> None:
         await pilot.press("escape")
         assert "module periods" not in frame(app)
 
-    scene(act, serving_overview())
 
-
-def test_notes_and_help_are_those_of_the_view() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_notes_and_help_are_those_of_the_view() -> None:
+    async with scene(make_app(ReadyPages(serving_overview()))) as (app, pilot):
         await pilot.press("v", "w")
         assert "one run of jit_prefill, the module with most time" in words(app)
         await pilot.press("escape", "question_mark", "pagedown", "pagedown")
         assert "Tokens a second cannot be told" in words(app)
 
-    scene(act, serving_overview())
 
-
-def test_a_program_that_trains_keeps_its_steps_and_has_latencies_on_request() -> None:
+async def test_a_program_that_trains_keeps_its_steps_and_has_latencies_on_request() -> None:
     page = dataclasses.replace(training_overview(), inference=serving_overview().inference, infers=False)
-
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+    async with scene(make_app(ReadyPages(page))) as (app, pilot):
         assert "─ Steps" in frame(app) and "LATENCY" not in frame(app)
         await pilot.press("l", "v")
         assert "Histogram" in frame(app)
         await pilot.press("v")
         assert "─ Steps" in frame(app)
 
-    scene(act, page)
 
-
-def test_without_sessions_there_is_no_such_view() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_without_sessions_there_is_no_such_view() -> None:
+    async with scene(make_app(ReadyPages(training_overview()))) as (app, pilot):
         assert "v latencies" not in frame(app)
         await pilot.press("v")
         assert "Top ops" in frame(app)
 
-    scene(act, training_overview())
 
-
-def test_the_view_stays_where_another_page_has_latencies_too() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_the_view_stays_where_another_page_has_latencies_too() -> None:
+    async with scene(make_app(ReadyPages(serving_overview()))) as (app, pilot):
         tab = overview_tab(app)
         await pilot.press("v")
         tab.show("page", requests_overview())
@@ -109,5 +89,3 @@ def test_the_view_stays_where_another_page_has_latencies_too() -> None:
         tab.show("page", dataclasses.replace(requests_overview(), inference=None))
         await pilot.pause()
         assert "Top ops" in frame(app)
-
-    scene(act, serving_overview())

@@ -1,0 +1,58 @@
+"""Scenes: the app on a stage after some keys, for tests that go on from there or compare what they see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from tests.support.app.stage import ENVIRONMENT, check_cells, frame, make_app, on_stage, settled
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.terminal.detect import detect
+
+Scene = AbstractAsyncContextManager[tuple[TpuprofApp, Pilot[None]]]
+"""What `async with` opens: the app and who presses its keys."""
+
+KEYS = {"[": "left_square_bracket", "]": "right_square_bracket", "{": "left_curly_bracket", "}": "right_curly_bracket"}
+KEYS |= {">": "greater_than_sign", "<": "less_than_sign", ".": "full_stop", ",": "comma", "/": "slash"}
+"""What Textual calls keys that a test writes as they are written for people."""
+
+
+def app_over(path: Path | str, options: AppOptions | None = None) -> TpuprofApp:
+    """The app over what lies on this machine."""
+    options = options or AppOptions()
+    terminal = detect(ENVIRONMENT, color=options.color, ascii_only=options.ascii, custom=options.custom)
+    return TpuprofApp(str(path), options, terminal, environ=ENVIRONMENT)
+
+
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    """Presses keys; before the next one, the app has done what the last one asked for."""
+    for key in keys:
+        await pilot.press(KEYS.get(key, key))
+        await settled(pilot)
+
+
+@asynccontextmanager
+async def scene(
+    app: TpuprofApp | None = None, keys: Sequence[str] = (), width: int = 80, height: int = 24
+) -> AsyncIterator[tuple[TpuprofApp, Pilot[None]]]:
+    """The app after some keys; over made-up runs where none is given."""
+    app = app or make_app()
+    async with on_stage(app, width, height) as pilot:
+        await press(pilot, *keys)
+        yield app, pilot
+
+
+def shown(app: TpuprofApp | None = None, keys: Sequence[str] = (), width: int = 80, height: int = 24) -> str:
+    """The screen's text after some keys; every cell is painted."""
+
+    async def played() -> str:
+        async with scene(app, keys, width, height) as (stage, _):
+            check_cells(stage)
+            return frame(stage)
+
+    return asyncio.run(played())
