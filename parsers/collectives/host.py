@@ -138,6 +138,19 @@ class HostCollectives:
 
 
 @dataclass(frozen=True, slots=True)
+class StepsOrWhole:
+    """The collectives of one host, over its steps and over its whole time.
+
+    Attributes:
+        in_steps: those in its steps; None where it has none.
+        whole: all of them, each core's whole time counted as one step; None where some are in its steps.
+    """
+
+    in_steps: HostCollectives | None
+    whole: HostCollectives | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Core:
     """Transfers of one core, their collectives numbered as in `collectives`."""
 
@@ -158,28 +171,36 @@ def needed_bytes(trace: Trace) -> int:
 
 def host_collectives(
     trace: Trace, host: str, grid: StepGrid | None, on_chunk: ChunkDone | None = None, threads: int = 1
-) -> HostCollectives:
+) -> StepsOrWhole:
     """Reads the collectives of a host.
 
     Args:
-        grid: the host's steps that count; without any, each core's whole time counts as one step.
+        grid: the host's steps that count; None where it has none.
     """
     planes = [plane for plane in trace.planes if devices.is_tensor_core(plane)]
     named = {f"{host}:{devices.device_ordinal(plane)}": plane for plane in planes}
-    if grid is not None:
-        named = {name: named[name] for name in grid.core_names if name in named}
     modules = HloModules.of(trace)
     known: dict[tuple[int, str], Instruction] = {}  # all cores run the same programs
-    cores = on_threads(lambda plane: _read_core(plane, modules, known, on_chunk), list(named.values()), threads)
-    windows = [_windows(grid, name, core) for name, core in zip(named, cores, strict=True)]
-    return _sums(host, tuple(named), cores, windows)
+    cores: dict[str, _Core] = {}
+
+    def made(names: Sequence[str], grid: StepGrid | None) -> HostCollectives:
+        missing = [name for name in names if name not in cores]
+        read = on_threads(lambda name: _read_core(named[name], modules, known, on_chunk), missing, threads)
+        cores.update(zip(missing, read, strict=True))
+        chosen = [cores[name] for name in names]
+        windows = [_windows(grid, name, core) for name, core in zip(names, chosen, strict=True)]
+        return _sums(host, tuple(names), chosen, windows)
+
+    in_steps = made([name for name in grid.core_names if name in named], grid) if grid is not None else None
+    is_enough = in_steps is not None and in_steps.of_collective[COUNT].any()
+    return StepsOrWhole(in_steps, None if is_enough else made(list(named), None))
 
 
-def _reduce(trace: Trace, file: HostFile, grid: StepGrid | None, on_chunk: ChunkDone, threads: int) -> HostCollectives:
+def _reduce(trace: Trace, file: HostFile, grid: StepGrid | None, on_chunk: ChunkDone, threads: int) -> StepsOrWhole:
     return host_collectives(trace, file.host, grid, on_chunk, threads)
 
 
-COLLECTIVES_OF_HOST = Reduction("collectives", HostCollectives, needed_bytes, _reduce)
+COLLECTIVES_OF_HOST = Reduction("collectives", StepsOrWhole, needed_bytes, _reduce)
 """The collectives of a host; it is given the host's steps that count, as `host_collectives` is."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.collectives.host import COLLECTIVES_OF_HOST, COUNT, HostCollectives
+from tpuprof.parsers.collectives.host import COLLECTIVES_OF_HOST, COUNT, HostCollectives, StepsOrWhole
 from tpuprof.parsers.hosts.reduction import Reduced
 from tpuprof.parsers.pages.collectives.model import ONE_STEP, OUTSIDE, CollectivesPage
 from tpuprof.parsers.pages.collectives.page import collectives_page
@@ -31,21 +31,26 @@ def collectives(session: Session, host: str | None) -> CollectivesPage:
     """
     found = read(session, host)
     if not any(summary.core_count for summary in found.summaries):
-        return _page(found, Reduced((), ()), (), "", False)
+        return _page(found, Reduced((), ()), (), (), "", False)
     steps = common_steps(found.summaries)
-    reduced = session.reduced_with(COLLECTIVES_OF_HOST, _grids(found.files, found.summaries, steps.grid))
-    parts = reduced.summaries
-    if steps.grid is not None and (any(_count(part) for part in parts) or not any(part.outside for part in parts)):
+    grids = _grids(found.files, found.summaries, steps.grid)
+    reduced = session.reduced_with(COLLECTIVES_OF_HOST, grids)
+    parts = [part.in_steps for part in reduced.summaries if part.in_steps is not None]
+    if steps.grid is not None and (any(map(_count, parts)) or not any(part.outside for part in parts)):
         notes = (*steps.remarks, *([steps.note] if steps.note else []))
-        return _page(found, reduced, steps.grid.names, steps.note, True, notes)
+        return _page(found, reduced, parts, steps.grid.names, steps.note, True, notes)
     note = f"{OUTSIDE if steps.grid is not None else ''}{ONE_STEP}"
-    reduced = session.reduced_with(COLLECTIVES_OF_HOST, dict.fromkeys(found.files))
-    return _page(found, reduced, _WHOLE, note, False, [note])
+    others = session.reduced_with(COLLECTIVES_OF_HOST, dict.fromkeys(file for file in found.files if file not in grids))
+    of_file = dict((*reduced, *others))
+    every = tuple((file, of_file[file]) for file in found.files if file in of_file)
+    parts = [part.whole for _, part in every if part.whole is not None]
+    return _page(found, Reduced(every, (*reduced.failed, *others.failed)), parts, _WHOLE, note, False, [note])
 
 
 def _page(
     found: Reduced[HostSummary],
-    reduced: Reduced[HostCollectives],
+    reduced: Reduced[StepsOrWhole],
+    parts: Sequence[HostCollectives],
     step_names: Sequence[str],
     steps_note: str,
     has_steps: bool,
@@ -60,7 +65,7 @@ def _page(
         raise reduced.failed[0][1]
     failed = {file for file, _ in reduced.failed}
     summaries = [summary for file, summary in found if file not in failed]
-    page = collectives_page(summaries, reduced.summaries, step_names, steps_note, has_steps, notes)
+    page = collectives_page(summaries, parts, step_names, steps_note, has_steps, notes)
     return replace(page, warnings=(*page.warnings, *reduced.left_out))
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.build import session_at
+from tests.support.build import session_at, tpu_plane
 from tests.support.composed import slices
 from tests.support.made import many_hosts
 from tpuprof.parsers.base.op_class import OP_CLASSES
-from tpuprof.parsers.pages.collectives.model import CUT, GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
+from tpuprof.parsers.files.logdir import HostFile
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.hosts import reader as reader_module
+from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
+from tpuprof.parsers.pages.collectives.model import CUT, GPUS, NEVER_SEEN, NO_COLLECTIVE, OUTSIDE, CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import BYS, rows_by, single, why_unknown
 from tpuprof.parsers.session.pages import COLLECTIVES, SUMMARIES
 from tpuprof.parsers.session.session import Session
@@ -140,6 +145,35 @@ def test_without_steps_the_whole_time_counts(tmp_path: Path) -> None:
     assert not page.has_steps
     assert page.log_line.endswith("% of the time")
     assert rows_by(page, "all").exposed_ps.sum() == pytest.approx(page.exposed_ps)
+
+
+def test_collectives_outside_of_the_steps_count_by_the_whole_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One host has steps without collectives, the other one none: each file is read once for them."""
+    steps = [(str(number), (number + 1) * 100 * US, (number + 2) * 100 * US) for number in range(4)]
+    ops = [
+        ("all-reduce.1", "all-reduce", 10 * US, 50 * US),
+        *(("fusion.1", "fusion", at, 80 * US) for _, at, _ in steps),
+    ]
+    for host, having in (("host0", steps), ("host1", [])):
+        space = XSpace()
+        for core in range(2):
+            tpu_plane(space, core, ops, having)
+        (tmp_path / f"{host}.xplane.pb").write_bytes(space.SerializeToString())
+    reads: list[str] = []
+
+    def counted(reduction: Reduction[Any, Any], file: HostFile, *rest: Any) -> object:
+        reads.append(f"{reduction.name} {file.host}")
+        return reduce_host(reduction, file, *rest)
+
+    monkeypatch.setattr(reader_module, "reduce_host", counted)
+    page = session_at(tmp_path).page(COLLECTIVES)
+    assert not page.has_steps and page.step_names == ("profile",) and page.steps_note.startswith(OUTSIDE)
+    assert page.cores == ("host0:0", "host0:1", "host1:0", "host1:1")
+    assert rows_by(page, "all").count.tolist() == [1]
+    assert page.step_ps.tolist() == [470 * US]
+    assert sorted(reads) == ["collectives host0", "collectives host1", "summary host0", "summary host1"]
 
 
 def test_a_lost_half_is_left_out_and_said(tmp_path: Path) -> None:
