@@ -28,9 +28,9 @@ from tpuprof.tui.pages import TAB_NAMES, TABS, load_above
 from tpuprof.tui.terminal.detect import Terminal, detect
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice, Chooser
-from tpuprof.tui.widgets.chrome import FootKey, is_too_small, keys_line, message_line, progress_line
+from tpuprof.tui.widgets.chrome import KeyRow, footer, is_too_small, keys_line, message_line, progress_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
-from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, PopupKey, Reader, meanings
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Reader, meanings
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.states import Searching, state_lines
 from tpuprof.tui.widgets.tab import OpenPopup, OpenScreen, Pointed, Tab, Wanted
@@ -46,8 +46,8 @@ RULE_CELLS = 3
 """Cells of the rule between list and card, as its style says."""
 
 _JUMPS = (
-    PopupKey("o", "go there", "Go to the op, step or page that it is about"),
-    PopupKey("O", "timeline", "Go to its longest run on the timeline"),
+    KeyRow("o", "go there", "Go to the op, step or page that it is about"),
+    KeyRow("O", "timeline", "Go to its longest run on the timeline"),
 )
 
 _ABOUT_NOTES = meanings(
@@ -239,10 +239,10 @@ class MainScreen(AppScreen):
             return progress_line(progress.progress, progress.seconds_left, Pen(width, glyphs))
         situation, names = self.situation, ("cancel_load", "next_match", "search", "runs", "reload", "yank")
         possible = [action for action in map(by_name, names) if action.possible(situation)]
-        keys = [*self.tab.foot_keys, *(FootKey(key_of(action, situation), action.short) for action in possible)]
-        most = max(5, len(self.tab.foot_keys))
-        graph = [FootKey("g", "graph")] if "graph" in situation.commands else []
-        keys = [*keys[:most], *graph, FootKey("?", "help"), FootKey("q", "quit")]
+        own = footer(self.tab.keys)
+        keys = [*own, *((key_of(action, situation), action.short) for action in possible)]
+        graph = [("g", "graph")] if "graph" in situation.commands else []
+        keys = [*keys[: max(5, len(own))], *graph, ("?", "help"), ("q", "quit")]
         return keys_line(self.look.keys.shown_pairs(keys), width, always=2)
 
     # --- what is possible
@@ -417,9 +417,7 @@ class MainScreen(AppScreen):
         return note_lines(self.shown.overview, self.shown.problems, note, verdict, unknown, pen)
 
     def _help_lines(self, pen: Pen) -> list[Line]:
-        motions = [(keys.replace("g G, Home", "Home G,"), words) for keys, words in self.tab.motions]
-        motions = motions if "graph" in self.tab.commands else list(self.tab.motions)
-        return help_lines(self.situation, motions, self.tab.help_lines(pen), pen)
+        return help_lines(self.situation, self.tab.keys, self.tab.meaning_lines(pen), pen)
 
 
 class TpuprofApp(ScreenApp):

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.app.actions import ACTIONS, Situation, by_name, key_of
 from tpuprof.tui.draw.format import age, size
-from tpuprof.tui.draw.layout import clean, cut_middle, label_span
+from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import TABS
 from tpuprof.tui.terminal.custom import AS_BUILT, Keymap
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.choosing import Choice
-from tpuprof.tui.widgets.chrome import APP_NAME, cells, pad
+from tpuprof.tui.widgets.chrome import APP_NAME, KeyRow, cells, key_lines, pad
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import Problem
@@ -147,18 +148,17 @@ def note_lines(
     return [*lines, *unknown]
 
 
-def help_lines(
-    situation: Situation, motions: Sequence[tuple[str, str]], meaning: Sequence[Line], pen: Pen
-) -> list[Line]:
+def help_lines(situation: Situation, own: Sequence[KeyRow], meaning: Sequence[Line], pen: Pen) -> list[Line]:
     """The keys that do something now, and what the numbers of the tab mean."""
-    rows = list(motions) if situation.has_page else []
+    rows = list(own) if situation.has_page else []
+    if "graph" in situation.commands:  # which has a key of the first row
+        rows = [replace(key, shown=key.shown.replace("g G, Home", "Home G,")) for key in rows]
     brackets = "" if "step" in situation.commands else ", [ ]"
-    rows.append((f"1-5, Tab{brackets}", "Show a tab, the next, the previous"))
+    rows.append(KeyRow(f"1-5, Tab{brackets}", title="Show a tab, the next, the previous"))
     for action in ACTIONS:
         if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
-            rows.append((key_of(action, situation), action.title))
-    lines = [pen.fit([("Keys", "title")])]
-    lines += [pen.fit([label_span(keys, 19, "key"), (words, "text")]) for keys, words in rows]
+            rows.append(KeyRow(key_of(action, situation), title=action.title))
+    lines = key_lines(rows, pen, 19)
     if meaning:
         lines += [pen.fit([]), pen.fit([("What the numbers mean", "title")]), *meaning]
     return lines

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from functools import partial
+from typing import ClassVar, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
-from tpuprof.tui.widgets.chrome import pad
+from tpuprof.tui.widgets.asking import LineEditor
+from tpuprof.tui.widgets.chrome import KeyRow, act_of, pad
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.line_editor import LineEditor
-from tpuprof.tui.widgets.popup import BACK, Lines, Popup, PopupKey, centred_top
+from tpuprof.tui.widgets.popup import BACK, Lines, Popup, centred_top
 
 T = TypeVar("T")
 
@@ -35,6 +36,9 @@ class Choice(Generic[T]):
 class FilteredPopup(Popup):
     """A list whose rows are those that hold the words typed above them; keys are typed after ``/`` or at once."""
 
+    FILTERS: ClassVar[str] = "Only rows with these words"
+    """What a filter leaves, for help."""
+
     def __init__(self, look: Look, title: str, about: Lines, typing: bool = False) -> None:
         super().__init__(look, title, about)
         self._editor = LineEditor(moves=False)
@@ -53,26 +57,37 @@ class FilteredPopup(Popup):
         return pad(spans, width, "panel")
 
     @property
-    def leave_key(self) -> PopupKey:
+    def leave_key(self) -> KeyRow:
         """Escape ends the filter first."""
         if (self.is_typing or self.filter) and not self._types_at_once:
-            return PopupKey("Esc", "all rows", "End the filter; again: back")
+            return KeyRow("Esc", "all rows", "End the filter; again: back", {"escape": self._end_filter})
         return BACK
+
+    @property
+    def filter_key(self) -> KeyRow:
+        """Begins to type the filter."""
+        return KeyRow("/", "filter", self.FILTERS, {"slash": self._begin_filter})
+
+    @property
+    def typing_keys(self) -> Sequence[KeyRow]:
+        """What moves the cursor while letters are typed."""
+        moves = {"ctrl+n": partial(self.step, 1, 0), "ctrl+p": partial(self.step, -1, 0)}
+        return [KeyRow("ctrl+n ctrl+p", "move", "Next, previous row while you type", moves)]
+
+    def _begin_filter(self) -> None:
+        self.is_typing = True
+
+    def _end_filter(self) -> None:
+        self.is_typing, self._editor = False, LineEditor(moves=False)
+        self.filter_changed()
 
     def filter_changed(self) -> None:
         """Other rows match."""
 
     def press(self, key: str, character: str | None) -> None:
-        """Types into the filter where typing is on; Escape ends the filter first."""
-        if key == "escape" and (self.is_typing or self.filter) and not self._types_at_once:
-            self.is_typing, self._editor = False, LineEditor(moves=False)
+        """Types into the filter where typing is on."""
+        if self.is_typing and act_of(self.own_keys, key) is None and self._editor.press(key, character):
             self.filter_changed()
-        elif self.is_typing and key in ("ctrl+n", "ctrl+p"):
-            self.step(1 if key == "ctrl+n" else -1, 0)
-        elif self.is_typing and self._editor.press(key, character):
-            self.filter_changed()
-        elif key == "slash":
-            self.is_typing = True
         else:
             super().press(key, character)
 
@@ -117,12 +132,10 @@ class Chooser(FilteredPopup, Generic[T]):
         return len(self.choices) + 2
 
     @property
-    def own_keys(self) -> Sequence[PopupKey]:
+    def own_keys(self) -> Sequence[KeyRow]:
         """It chooses, and takes a filter."""
-        choose = PopupKey("Enter", "choose", "Choose the row under the cursor")
-        if self.is_typing:
-            return [choose, PopupKey("ctrl+n ctrl+p", "move", "Next, previous row while you type")]
-        return [choose, PopupKey("/", "filter", "Only rows with these words")]
+        choose = KeyRow("Enter", "choose", "Choose the row under the cursor", {"enter": self._choose})
+        return [choose, *self.typing_keys] if self.is_typing else [choose, self.filter_key]
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
         """The filter, the headings, and the rows around the cursor."""
@@ -166,13 +179,6 @@ class Chooser(FilteredPopup, Generic[T]):
         return pad(spans, width, key)
 
     # --- keys
-
-    def press(self, key: str, character: str | None) -> None:
-        """Enter chooses; the rest is the filter's."""
-        if key == "enter":
-            self._choose()
-        else:
-            super().press(key, character)
 
     def step(self, lines: int, screens: float) -> None:
         """Moves the cursor."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import size
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import clean, cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 
 if TYPE_CHECKING:
@@ -34,11 +36,80 @@ def too_small_lines(pen: Pen, height: int) -> list[AnyLine]:
     return list(pen.wrap(pen.glyphs.keyed(words), "text"))
 
 
-class FootKey(NamedTuple):
-    """One key of the footer and what it does."""
+@dataclass(frozen=True)
+class KeyRow:
+    """A row of a page's table of keys: one key, or a few that belong together. Footer, help and press come from it.
 
-    key: str
-    label: str
+    Attributes:
+        shown: the keys as people write them.
+        short: a word or two for the footer; empty keeps the row out of there.
+        title: a sentence for help; empty keeps the row out of there.
+        acts: what each key does, by Textual's name of it; empty where the page does not take the key itself.
+        foot: the keys as the footer has them, where that is not what `shown` begins with.
+        rank: the footer has rows of a lower rank first.
+    """
+
+    shown: str
+    short: str = ""
+    title: str = ""
+    acts: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    foot: str = ""
+    rank: int = 0
+
+
+ROW_KEYS = (
+    KeyRow("j k, down up", title="Next, previous row"),
+    KeyRow("PgDn PgUp, Home End", title="One screen down, up; first, last"),
+)
+"""Keys that move a cursor over rows."""
+
+
+def motion_keys(
+    row: str = "row",
+    across: str = "Bring other columns into view",
+    enter: str = "The whole card",
+    *,
+    ends: str = "",
+    short: tuple[str, str, str] = ("", "", ""),
+    halves: bool = True,
+) -> tuple[KeyRow, ...]:
+    """The motions of a tab.
+
+    Args:
+        row, ends: what the cursor moves over, and what the first and the last one are called where it is not that.
+        across, enter: what moving across and Enter do; there are no columns where `across` is empty.
+        short: what the footer says of moving over rows, of moving across, and of Enter.
+        halves: whether it moves by half a screen too.
+    """
+    rows, step, details = short
+    return (
+        KeyRow("j k, down up", rows, f"Next, previous {row}"),
+        *([KeyRow("l h, right left", step, across, foot="h l")] if across else []),
+        KeyRow("g G, Home End", title=f"First, last {ends or row}"),
+        KeyRow("PgDn PgUp", title="One screen down, up"),
+        *([KeyRow("ctrl+d ctrl+u", title="Half a screen down, up")] if halves else []),
+        KeyRow("Enter", details, enter),
+    )
+
+
+def footer(keys: Iterable[KeyRow]) -> list[tuple[str, str]]:
+    """The keys of the footer, and what they do."""
+    rows = sorted((key for key in keys if key.short), key=lambda key: key.rank)
+    return [(key.foot or key.shown.partition(", ")[0], key.short) for key in rows]
+
+
+def act_of(keys: Iterable[KeyRow], name: str) -> Callable[[], object] | None:
+    """What a key does, by Textual's name of it; None where it is in no row."""
+    return next((key.acts[name] for key in keys if name in key.acts), None)
+
+
+def key_lines(keys: Iterable[KeyRow], pen: Pen, cells: int = 21) -> list[Line]:
+    """The table of keys for help, the keys in a column of so many cells."""
+    lines = [pen.fit([("Keys", "title")])]
+    for key in keys:
+        if key.title:
+            lines += pen.wrap(pen.glyphs.keyed(key.title), "text", [label_span(key.shown, cells, "key")])
+    return lines
 
 
 def keys_line(keys: Sequence[tuple[str, str]], width: int, always: int = 1) -> AnyLine:

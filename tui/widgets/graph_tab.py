@@ -13,7 +13,7 @@ from tpuprof.tui.draw.columns import Cursor, Frame
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Reader
 from tpuprof.tui.widgets.states import Searching, State, state_lines
@@ -155,18 +155,19 @@ class GraphTab(Tab, Generic[P]):
         return page.steps[place.index].name if place.panel == "steps" else self._listed(page)[place.panel][place.index]
 
     @property
-    def foot_keys(self) -> tuple[FootKey, ...]:
+    def keys(self) -> Sequence[KeyRow]:
         """Keys for what there is to move over."""
         page = self._page
-        if page is None:
-            return super().foot_keys
-        findings = self._count(page, "findings")
-        keys = [FootKey("j k", "row" if findings else "op")] if findings or self._count(page, "ops") else []
-        keys += [FootKey("h l", "step")] if self._steps(page) else []
-        if not keys:
-            return super().foot_keys
-        jump = [FootKey("o", "in ops" if self._panel == "ops" else "go there")] if "same_op" in self.commands else []
-        return (*keys, FootKey("Enter", "details"), *jump, FootKey("i", "figures"))
+        findings, ops = (0, 0) if page is None else (self._count(page, "findings"), self._count(page, "ops"))
+        step = "step" if page is not None and self._steps(page) else ""
+        rows = "row" if findings else "op" if ops else ""
+        has_some = bool(rows or step)
+        short = rows, step, "details" if has_some else ""
+        motions = motion_keys("op", "Next, previous step", "Details of the op or step", ends="one", short=short)
+        if not has_some:
+            return (KeyRow("1-5", "tabs"), *motions)
+        jump = [KeyRow("o", "in ops" if self._panel == "ops" else "go there")] if "same_op" in self.commands else []
+        return (*motions, *jump, KeyRow("i", "figures"))
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""
@@ -200,7 +201,7 @@ class GraphTab(Tab, Generic[P]):
             def lines(pen: Pen) -> list[Line]:
                 return figure_lines(self._sections(page), page.unknown, pen)
 
-            self.post_message(OpenPopup(Reader(self.look, "All figures", lines, self.help_lines)))
+            self.post_message(OpenPopup(Reader(self.look, "All figures", lines, self.meaning_lines)))
         return ""
 
     def _keep_cursors(self, old: P | None, new: P) -> None:

@@ -6,7 +6,8 @@ Every popup names its keys for the footer, and says what it shows; ``?`` opens a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
+from dataclasses import replace
+from typing import ClassVar
 
 from textual.geometry import Region, Size
 
@@ -14,23 +15,16 @@ from tpuprof.tui.draw.layout import clean, cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
+from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, act_of, key_lines
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 
 Lines = Callable[[Pen], list[Line]]
 """Draws a text for so many cells."""
 
 
-class PopupKey(NamedTuple):
-    """A key of a popup, what it does in a word or two for the footer, and in a sentence for help where that is more."""
-
-    key: str
-    label: str
-    sentence: str = ""
-
-
-HELP = PopupKey("?", "help", "What this shows, and its keys")
-CLOSE = PopupKey("Esc", "close", "Close (`q` does too)")
-BACK = PopupKey("Esc", "back", "Back")
+HELP = KeyRow("?", "help")
+CLOSE = KeyRow("Esc", "close", "Close (`q` does too)")
+BACK = KeyRow("Esc", "back", "Back")
 
 _ON_PANEL: dict[str, AnyKey] = {
     "text": "panel",
@@ -118,7 +112,7 @@ class Popup:
     moves: ClassVar[tuple[str, str]] = ("Next, previous row", "One screen down, up; first, last")
     """What the keys of motion do, for help."""
 
-    def __init__(self, look: Look, title: str, about: Lines | None = None, passes: tuple[PopupKey, ...] = ()) -> None:
+    def __init__(self, look: Look, title: str, about: Lines | None = None, passes: Sequence[KeyRow] = ()) -> None:
         self.look = look
         self.title = title
         self.about = about
@@ -138,17 +132,17 @@ class Popup:
         raise NotImplementedError
 
     @property
-    def own_keys(self) -> Sequence[PopupKey]:
+    def own_keys(self) -> Sequence[KeyRow]:
         """What its keys do now, but for help and Escape, the most useful first."""
         return ()
 
     @property
-    def leave_key(self) -> PopupKey:
+    def leave_key(self) -> KeyRow:
         """What Escape does."""
         return CLOSE
 
     @property
-    def keys(self) -> Sequence[PopupKey]:
+    def keys(self) -> Sequence[KeyRow]:
         """Its keys for the footer, the last of which always shows."""
         return [*self.passes, *self.own_keys, *([HELP] if self.about is not None else []), self.leave_key]
 
@@ -158,21 +152,19 @@ class Popup:
 
     def help_lines(self, pen: Pen) -> list[Line]:
         """Its keys, then what it shows."""
-        rows = [(key.key, key.sentence or key.label) for key in (*self.passes, *self.own_keys) if key.key != "j k"]
-        rows += [("j k, down up", self.moves[0]), ("PgDn PgUp, Home End", self.moves[1])]
-        rows.append((self.leave_key.key, self.leave_key.sentence))
-        lines = [pen.fit([("Keys", "title")])]
-        for keys, words in rows:
-            lines += pen.wrap(pen.glyphs.keyed(words), "text", [(f"{keys:<19} ", "key")])
+        moves = (replace(key, title=title) for key, title in zip(ROW_KEYS, self.moves, strict=True))
+        lines = key_lines((*self.passes, *self.own_keys, *moves, self.leave_key), pen, 20)
         lines += [pen.fit([]), pen.fit([("What this is", "title")])]
         return lines + (self.about(pen) if self.about is not None else [])
 
     # --- keys and mouse
 
     def press(self, key: str, character: str | None) -> None:
-        """One key."""
-        motion = MOVES.get(key)
-        if key in ("escape", "q"):
+        """One key: what its tables say, else what it does in every popup."""
+        act, motion = act_of((*self.own_keys, self.leave_key), key), MOVES.get(key)
+        if act is not None:
+            act()
+        elif key in ("escape", "q"):
             self.is_open = False
         elif motion is not None:
             self.step(*motion)
@@ -315,7 +307,7 @@ class Reader(Popup):
     moves = ("Scroll by a line", "One screen down, up; begin, end")
 
     def __init__(
-        self, look: Look, title: str, lines: Lines, about: Lines | None, passes: tuple[PopupKey, ...] = ()
+        self, look: Look, title: str, lines: Lines, about: Lines | None, passes: tuple[KeyRow, ...] = ()
     ) -> None:
         super().__init__(look, title, about, passes)
         self._make = lines
@@ -330,12 +322,12 @@ class Reader(Popup):
         return [on_panel(line) for line in self._text(width)[first : first + count]]
 
     @property
-    def own_keys(self) -> Sequence[PopupKey]:
+    def own_keys(self) -> Sequence[KeyRow]:
         """It scrolls where the text doesn't fit."""
-        return [PopupKey("j k", "scroll", "Scroll by a line")] if self.row_count() > self.room else []
+        return [KeyRow("j k", "scroll")] if self.row_count() > self.room else []
 
     @property
-    def leave_key(self) -> PopupKey:
+    def leave_key(self) -> KeyRow:
         """From a help it goes back."""
         return CLOSE if self.about is not None else BACK
 

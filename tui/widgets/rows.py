@@ -12,7 +12,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.report.fields import Table, filter_texts, help_rows, is_descending, order, screen_columns
-from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,15 +21,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.ops.filter import Filter, FilterError, OpColumns
     from tpuprof.tui.widgets.tab import Jump
 
-ROW_MOTIONS = (
-    ("j k, down up", "Next, previous row"),
-    ("l h, right left", "Bring other columns into view"),
-    ("g G, Home End", "First, last row"),
-    ("PgDn PgUp", "One screen down, up"),
-    ("ctrl+d ctrl+u", "Half a screen down, up"),
-    ("Enter", "The whole card"),
-)
-"""The motions over rows, for help."""
+LIST_KEYS = (KeyRow("s", "sort"), KeyRow("Enter", "details"), KeyRow("/", "search"))
+"""What the footer says of keys that the app hands to any list; its table of keys has their sentences."""
 
 
 class Filtering:
@@ -96,12 +89,8 @@ class RowsView(Filtering):
     has_low_card = True
     MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = ()
     """What its figures are called and mean besides its columns, for help."""
-    MOTIONS: ClassVar[tuple[tuple[str, str], ...]] = ROW_MOTIONS
-    FOOT_KEYS: ClassVar[tuple[FootKey, ...]] = (
-        FootKey("s", "sort"),
-        FootKey("Enter", "details"),
-        FootKey("/", "search"),
-    )
+    KEYS: ClassVar[tuple[KeyRow, ...]] = (*motion_keys(), *LIST_KEYS)
+    """Its table of keys, for the footer and help."""
     FIRST_SORT: ClassVar[str] = "self"
     NO_ROWS: ClassVar[str] = "no ops"
     TIMES: ClassVar[tuple[str, str]] = ("self_time_ps", "self_time_percent")

@@ -1,7 +1,6 @@
 """The one kind of screen: a head, a page and a footer, and keys that go to what is open.
 
-`AppScreen` is what the main screen is, and `PageScreen`, which shows one page with a cursor over its rows, for ``oom``
-and ``diff``. `ScreenApp` is the app around either.
+`AppScreen` is what the main screen is, and `PageScreen` (`page_screen.py`). `ScreenApp` is the app around either.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import contextlib
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import work
 from textual.app import App, ComposeResult, SuspendNotSupported
@@ -27,17 +26,15 @@ from textual.screen import Screen
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.draw.format import count as counted
-from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.ending import GRACE_SECONDS, ended_by_signals
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
-from tpuprof.tui.widgets.asking import Asker
+from tpuprof.tui.widgets.asking import Asker, LineEditor
+from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
-from tpuprof.tui.widgets.line_editor import LineEditor
-from tpuprof.tui.widgets.popup import MOVES, Popup, PopupLayer
+from tpuprof.tui.widgets.popup import Popup, PopupLayer
 
 if TYPE_CHECKING:
     from tpuprof.tui.terminal.detect import Terminal
@@ -246,7 +243,7 @@ class AppScreen(Screen[None]):
         popup = self.popups.popup
         if popup is None:
             return [self.foot_line(width)]
-        keys = [key[:2] for key in popup.keys]
+        keys = footer(popup.keys)
         keys = keys if popup.is_typing else self.look.keys.shown_pairs(keys)
         return [chrome.keys_line(keys, width, 2 if popup.about is not None else 1)]
 
@@ -269,7 +266,7 @@ class AppScreen(Screen[None]):
             self.foot.redraw()
         if key == "Q" and self.prompt is None and (popup is None or not popup.is_typing):
             self.leave()
-        elif popup is not None and key in [passed.key for passed in popup.passes]:
+        elif popup is not None and key in [passed.shown for passed in popup.passes]:
             self.popups.press("escape", None)
             return self.act(key)
         elif popup is not None:
@@ -344,176 +341,3 @@ class AppScreen(Screen[None]):
         self.app.copy_to_clipboard(message.text)
         self.flash = f"Copied to {message.places}"
         self.redraw()
-
-
-_Row = TypeVar("_Row")
-_Made = TypeVar("_Made")
-
-
-class PageScreen(AppScreen, Generic[_Row]):
-    """A screen with one page with rows; what they are, a subclass says. Leaving it ends the app where it `is_alone`.
-
-    Attributes:
-        view: what the user looks at: a data class with a cursor, the first row that shows, and the words of the filter.
-        composed: the page that was drawn last.
-    """
-
-    view: Any
-
-    DEFAULT_CSS = """
-    PageScreen > #body { height: 1fr; }
-    """
-
-    def __init__(self, look: Look, environ: Mapping[str, str] | None, note: str, is_alone: bool) -> None:
-        super().__init__(look, environ, note)
-        self._is_alone = is_alone
-        self.composed: Composed | None = None
-        self._kept: tuple[object, Any] | None = None
-        self.body = LineCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
-
-    # --- what a kind of page says
-
-    @property
-    def rows(self) -> Sequence[_Row]:
-        """The rows that pass the filter."""
-        raise NotImplementedError
-
-    @property
-    def row(self) -> _Row | None:
-        """The row under the cursor."""
-        return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
-
-    def kept(self, key: object, make: Callable[[], _Made]) -> _Made:
-        """What depends on the view, such as the rows: made anew where the key, which says on what, is another one."""
-        if self._kept is None or self._kept[0] != key:
-            self._kept = (key, make())
-        made: _Made = self._kept[1]
-        return made
-
-    @property
-    def actions(self) -> Mapping[str, Callable[[], None]]:
-        """The page's own keys; they go before those that move the cursor."""
-        raise NotImplementedError
-
-    def head_line(self, pen: Pen) -> AnyLine:
-        """The line on top."""
-        raise NotImplementedError
-
-    def compose_page(self, pen: Pen, height: int) -> Composed:
-        """The page."""
-        raise NotImplementedError
-
-    def foot_keys(self) -> Sequence[tuple[str, str]]:
-        """Keys and what they do, for the footer."""
-        raise NotImplementedError
-
-    def move(self, rows: int, screens: float) -> None:
-        """Moves the cursor by rows and screens."""
-        self.point(self.view.cursor + self.rows_in(rows, screens))
-
-    def rows_in(self, rows: int, screens: float) -> int:
-        """How many rows these are together, by how many fit."""
-        return rows + round(screens * (self.composed.room if self.composed is not None else 1))
-
-    def point(self, row: int) -> None:
-        """Puts the cursor on a row, or on the nearest that there is."""
-        self.view = replace(self.view, cursor=max(0, min(row, len(self.rows) - 1)))
-
-    def enter(self) -> None:
-        """What Enter and a click on the row under the cursor do."""
-        raise NotImplementedError
-
-    def number(self, number: int) -> None:
-        """A digit from 1 on."""
-        raise NotImplementedError
-
-    def filter(self, words: str) -> None:
-        """Shows the rows that hold all words."""
-        self.view = replace(self.view, words=words, cursor=0, first=0)
-
-    # --- drawing
-
-    @property
-    def page_canvases(self) -> Sequence[LineCanvas]:
-        """The page."""
-        return (self.body,)
-
-    def _draw_body(self, width: int, height: int) -> Sequence[AnyLine]:
-        return self.draw_page(Pen(width, self.look.glyphs), height)
-
-    def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
-        """The page, with the cursor in sight."""
-        self.composed = self.compose_page(pen, height)
-        self.view = replace(self.view, first=self.composed.first)
-        return self.composed.lines
-
-    def lay_out_page(self, width: int, height: int) -> None:
-        """Prepares the page."""
-        self.body.prepare(width, height - 2)
-
-    def redraw(self) -> None:
-        """Draws what has changed."""
-        for canvas in (self.head, self.body, self.foot):
-            canvas.redraw()
-
-    def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
-        """The line on top."""
-        return [self.head_line(Pen(width, self.look.glyphs))]
-
-    def foot_line(self, width: int) -> AnyLine:
-        """The keys."""
-        return chrome.keys_line(self.look.keys.shown_pairs(self.foot_keys()), width)
-
-    # --- keys and mouse
-
-    def act(self, key: str) -> bool:
-        """Does what a key means; no key gets past the page."""
-        act = self.actions.get(key)
-        if act is not None:
-            act()
-        elif key in MOVES:
-            self.move(*MOVES[key])
-        elif len(key) == 1 and key in "123456789":
-            self.number(int(key))
-        self.redraw()
-        return True
-
-    def begin_filter(self) -> None:
-        """Begins to take keys into the filter."""
-        self.open_prompt(self.view.words, f"{counted(len(self.rows))} found")
-
-    def search(self, text: str) -> str:
-        """Filters the rows."""
-        self.filter(text)
-        return f"{counted(len(self.rows))} found"
-
-    def keep_search(self, text: str) -> bool:
-        """The filter stays."""
-        return True
-
-    def end_search(self) -> None:
-        """Shows all rows."""
-        if self.view.words:
-            self.filter("")
-
-    def _wheel(self, by: int) -> None:
-        self.press("down" if by > 0 else "up", None)
-
-    def point_at(self, x: int, y: int) -> None:
-        """A click on a line of the page."""
-        composed = self.composed
-        if composed is None or self.popups.popup is not None or composed.first_row_line < 0:
-            return
-        row = y - composed.first_row_line + composed.first
-        if composed.first <= row < min(len(self.rows), composed.first + composed.room):
-            if row == self.view.cursor:
-                self.enter()
-            self.point(row)
-            self.redraw()
-
-    def leave(self) -> None:
-        """Ends the app, or goes back to the screen below."""
-        if self._is_alone:
-            self.app.exit()
-        else:
-            self.dismiss()

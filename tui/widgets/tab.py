@@ -11,23 +11,13 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import LineCanvas
 from tpuprof.tui.widgets.popup import Popup, meanings
 from tpuprof.tui.widgets.states import State
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
-
-MOTION_HELP: tuple[tuple[str, str], ...] = (
-    ("j k, down up", "Next, previous op"),
-    ("l h, right left", "Next, previous step"),
-    ("g G, Home End", "First, last one"),
-    ("PgDn PgUp", "One screen down, up"),
-    ("ctrl+d ctrl+u", "Half a screen down, up"),
-    ("Enter", "Details of the op or step"),
-)
-"""The motions for people, where a tab says nothing else."""
 
 
 Payload: TypeAlias = Any
@@ -68,9 +58,9 @@ class Tab(LineCanvas):
         return self.MEANINGS
 
     @property
-    def foot_keys(self) -> tuple[FootKey, ...]:
-        """Its own keys, for the footer."""
-        return (FootKey("1-5", "tabs"),)
+    def keys(self) -> Sequence[KeyRow]:
+        """Its table of keys: motions with a title, for help, and what the footer has. The app does what they do."""
+        return (KeyRow("1-5", "tabs"), *motion_keys())
 
     @property
     def has_page(self) -> bool:
@@ -167,11 +157,6 @@ class Tab(LineCanvas):
         """Title and text of what Enter opens on what is under the cursor."""
         return None
 
-    @property
-    def motions(self) -> tuple[tuple[str, str], ...]:
-        """What the motions do here, for help: keys and meaning."""
-        return MOTION_HELP
-
     def verdict_lines(self, pen: Pen) -> list[Line]:
         """What it says of the program, in full, for the notes; nothing where the overview's verdict stands."""
         return []
@@ -194,7 +179,7 @@ class Tab(LineCanvas):
         """What the columns of its table mean: titles and sentences."""
         return ()
 
-    def help_lines(self, pen: Pen) -> list[Line]:
+    def meaning_lines(self, pen: Pen) -> list[Line]:
         """What the numbers on this tab mean."""
         lines: list[Line] = []
         for name, meaning in (*self.column_help(), *self.meanings):
@@ -205,7 +190,7 @@ class Tab(LineCanvas):
         """What the card that Enter opens is, and what its numbers mean: those of the page mean the same there."""
         words = "All that the profile tells of the row under the cursor. What it does not tell is n/a, never 0."
         lines = meanings(("", words), *self.CARD)(pen)
-        return [*lines, pen.fit([]), *self.help_lines(pen)]
+        return [*lines, pen.fit([]), *self.meaning_lines(pen)]
 
 
 @dataclass()

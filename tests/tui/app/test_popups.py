@@ -29,6 +29,7 @@ from tpuprof.tui.pages.commands.live.app import LiveApp
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysApp
 from tpuprof.tui.pages.commands.oom.app import OomApp
 from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.popup import Popup
 from tpuprof.tui.widgets.screen import AppScreen
 
@@ -106,8 +107,8 @@ def walk(app: App[Any], keys: list[str], golden: str = "", width: int = 80, heig
             popup = screen.popups.popup
             assert popup is not None and popup.about is not None, "nothing has opened"
             foot = frame(pilot).splitlines()[-1]
-            assert all(f" {key} {label}" in foot for key, label, _ in popup.keys), foot
-            assert "? help" in foot and foot.endswith(popup.leave_key.label)
+            assert all(f" {key} {label}" in foot for key, label in footer(popup.keys)), foot
+            assert "? help" in foot and foot.endswith(popup.leave_key.short)
             await pilot.press("question_mark")
             await pilot.pause()
             shown = frame(pilot)
@@ -117,7 +118,7 @@ def walk(app: App[Any], keys: list[str], golden: str = "", width: int = 80, heig
             text = "\n".join(map(plain, popup.help_lines(Pen(76, screen.look.glyphs))))
             meaning = text.partition("What this is")[2]
             assert len(meaning.split()) > 10, "no word on what it shows"
-            assert all(key.key in text for key in popup.keys if key.key != "?")
+            assert all(key.shown in text for key in popup.keys if key.shown != "?")
             if golden:
                 check_golden(f"popup-help-{golden}-{width}x{height}", shown)
             await pilot.press("question_mark")  # a help has none of its own

@@ -9,8 +9,8 @@ from tpuprof.parsers.pages.collectives.rows import BYS, longest, rows_by, single
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.collectives.drawing import row_card, strip_lines
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, Shown
-from tpuprof.tui.widgets.chrome import FootKey
-from tpuprof.tui.widgets.rows import ROW_MOTIONS, RowsView
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
+from tpuprof.tui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.collectives.model import CollectivesPage
@@ -37,18 +37,16 @@ class CollectivesView(RowsView):
     FIRST_SORT: ClassVar[str] = "exposed"
     NO_ROWS: ClassVar[str] = "no collectives in the steps"
     TIMES: ClassVar[tuple[str, str]] = ("exposed_time_ms", "exposed_percent")
-    MOTIONS = (
-        ROW_MOTIONS[0],
-        ("l h, right left", "The next, previous step; before the first one the mean of all"),
-        *ROW_MOTIONS[2:-1],
-        ("Enter", "The collectives of a group one by one, till rows are grouped again; of one, its whole card"),
-    )
-    FOOT_KEYS = (
-        FootKey("b", "group by"),
-        FootKey("Enter", "each one"),
-        FootKey("h l", "step"),
-        FootKey("s", "sort"),
-        FootKey("O", "timeline"),
+    KEYS = (
+        KeyRow("b", "group by"),
+        KeyRow("Enter", "each one"),
+        *motion_keys(
+            across="The next, previous step; before the first one the mean of all",
+            short=("", "step", ""),
+            enter="The collectives of a group one by one, till rows are grouped again; of one, its whole card",
+        ),
+        KeyRow("s", "sort"),
+        KeyRow("O", "timeline"),
     )
     MEANINGS = (
         ("hidden", "transfers are under way and the core computes or copies meanwhile."),

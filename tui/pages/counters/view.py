@@ -11,8 +11,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.counters.drawing import counter_card, unit_card
 from tpuprof.tui.pages.counters.fields import SOURCES, UNITS, on_screen
 from tpuprof.tui.report.fields import Table
-from tpuprof.tui.widgets.chrome import FootKey
-from tpuprof.tui.widgets.rows import ROW_MOTIONS, RowsView
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
+from tpuprof.tui.widgets.rows import LIST_KEYS, RowsView
 from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
@@ -35,16 +35,10 @@ class UnitsView(RowsView):
     FIRST_SORT = "use"
     NO_ROWS = "no unit is known: `b` shows the counters"
     TIMES: ClassVar[tuple[str, str]] = ("", "use_percent")
-    MOTIONS: ClassVar[tuple[tuple[str, str], ...]] = tuple(
-        (keys, "Next, previous core; among counters, other columns") if keys.startswith("l h") else (keys, words)
-        for keys, words in ROW_MOTIONS
-    )
-    FOOT_KEYS: ClassVar[tuple[FootKey, ...]] = (
-        FootKey("b", "counters"),
-        FootKey("h l", "core"),
-        FootKey("s", "sort"),
-        FootKey("Enter", "details"),
-        FootKey("/", "search"),
+    KEYS: ClassVar[tuple[KeyRow, ...]] = (
+        KeyRow("b", "counters"),
+        *motion_keys(across="Next, previous core; among counters, other columns", short=("", "core", "")),
+        *LIST_KEYS,
     )
 
     def __init__(self, page: CountersPage) -> None:

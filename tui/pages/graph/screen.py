@@ -28,10 +28,10 @@ from tpuprof.tui.report.output import check_output, stream_file
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.asking import Asker
 from tpuprof.tui.widgets.choosing import Choice, Chooser
-from tpuprof.tui.widgets.chrome import pad
+from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, pad
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader, meanings
-from tpuprof.tui.widgets.screen import PageScreen
+from tpuprof.tui.widgets.page_screen import HELPS, LAST, PageScreen
+from tpuprof.tui.widgets.popup import Reader, meanings
 from tpuprof.tui.widgets.tab import Jump
 
 WRITTEN_STEPS = 3
@@ -192,40 +192,73 @@ class GraphScreen(PageScreen[int]):
             lines += [blank, *pen.narrower(2).wrap(self.problem.hint, "text", [("  try: ", "key")])]
         return lines
 
-    def foot_keys(self) -> Sequence[tuple[str, str]]:
-        """The keys of what is shown."""
-        return words.foot_keys(self.here, self.view, bool(self._matches), bool(self.trail))
+    def meaning_lines(self, pen: Pen) -> list[Line]:
+        """What the figures mean."""
+        return words.meaning_lines(pen)
 
     @property
-    def actions(self) -> Mapping[str, Callable[[], None]]:
-        """The keys of this screen."""
-        return {
-            "enter": self.enter,
-            "h": partial(self._across, -1),
-            "left": partial(self._across, -1),
-            "l": partial(self._across, 1),
-            "right": partial(self._across, 1),
-            "f": self._go_in,
-            "F": self._go_out,
-            "p": self._look_behind,
-            "v": self._swap_text,
-            "i": self._tell_all,
+    def keys(self) -> Sequence[KeyRow]:
+        """The keys of what is shown."""
+        colors, about, _, leave = self.last_keys("Back to the tab")
+        if self.here is None:
+            table = (*self._moving_keys(), *self._finding_keys(), colors, about, leave)
+            return [replace(key, short=key.short if key is leave else "") for key in table]
+        about, leave = replace(about, short="" if self.view.is_text else "help"), replace(leave, short="")
+        return (*self._moving_keys(), *self._finding_keys(), colors, about, leave)
+
+    def _moving_keys(self) -> Sequence[KeyRow]:
+        is_text, here = self.view.is_text, self.here
+        left, right = partial(self._across, -1), partial(self._across, 1)
+        across = {"h": left, "left": left, "l": right, "right": right}
+        calls = bool(here and here.called and not is_text)
+        is_called = bool(here and here.path[-1].caller is not None and not is_text)
+        inward = "Into what the op calls (fusion, loop, call); out to its caller"
+        operands = "Operands, users; again: go to the op under the cursor"
+        return (
+            KeyRow("h l, left right", "shift" if is_text else "side", operands, across, rank=is_text),
+            KeyRow("j k, down up", "line" if is_text else "op", "Next, previous op of the side, or line of the text"),
+            ROW_KEYS[1],
+            KeyRow("Enter", "go there" if is_text else "go", "Go to the op under the cursor", {"enter": self.enter}),
+            KeyRow("Esc", "back", "Back along the trail, at last to the tab", {"escape": self.back}, rank=LAST),
+            KeyRow("f F", "into" if calls else "", inward, {"f": self._go_in, "F": self._go_out}, "f"),
+            KeyRow("F", "out" if is_called else ""),
+        )
+
+    def _finding_keys(self) -> Sequence[KeyRow]:
+        view = self.view
+        behind = "" if view.is_text else "behind" if view.is_direct else "direct"
+        find: dict[str, Callable[[], object]] = {
             "slash": self.begin_filter,
             "n": partial(self._next_match, 1),
             "N": partial(self._next_match, -1),
-            "o": partial(self._leave_for, "op-profile"),
-            "O": partial(self._leave_for, "timeline"),
-            "B": partial(self._leave_for, "memory"),
-            "W": self._ask_where,
-            "y": self._copy,
-            "T": self.swap_background,
-            "question_mark": self._help,
-            "escape": self._back,
-            "q": self.leave,
         }
-
-    def number(self, number: int) -> None:
-        """Nothing is numbered here."""
+        tabs = {"o": "op-profile", "O": "timeline", "B": "memory"}
+        leave = {key: partial(self._leave_for, tab) for key, tab in tabs.items()}
+        origins = "Who makes and uses the values behind tuples, loops and calls; or direct"
+        text = "The computation's text with the op's line, and back"
+        return (
+            KeyRow("p", behind, origins, {"p": self._look_behind}, rank=HELPS + 1),
+            KeyRow(
+                "/ n N",
+                "" if view.is_text else "find",
+                "Find by name, opcode or framework op; next, previous",
+                find,
+                "/",
+                HELPS + 2,
+            ),
+            KeyRow("n", "next" if self._matches and not view.is_text else ""),
+            KeyRow("v", "graph" if view.is_text else "text", text, {"v": self._swap_text}, rank=view.is_text),
+            KeyRow("i", title="All that is known of the op", acts={"i": self._tell_all}),
+            KeyRow("o O B", title="The op in the ops tab, on the timeline, its buffers in memory", acts=leave),
+            KeyRow(
+                "W",
+                "write",
+                "Write graph (dot), text (txt, hlo) or proto (pb) to a file",
+                {"W": self._ask_where},
+                rank=HELPS + 3,
+            ),
+            KeyRow("y", title="Copy the op's name; in the text its line", acts={"y": self._copy}),
+        )
 
     # --- walking
 
@@ -334,7 +367,7 @@ class GraphScreen(PageScreen[int]):
             line = drawing.line_of(self.program, self.here.op.row)
             self.view = replace(self.view, is_text=not self.view.is_text, line=line, shift=0)
 
-    def _back(self) -> None:
+    def back(self) -> None:
         """One level back: out of the text, along the trail, at last to the tab."""
         if self.view.is_text:
             self._swap_text()
@@ -405,9 +438,6 @@ class GraphScreen(PageScreen[int]):
         if self.program is not None and self.here is not None:
             lines = partial(words.all_lines, self.program, self.here)
             self.open(Reader(self.look, printable(self.here.op.name), lines, meanings(*words.MEANINGS)))
-
-    def _help(self) -> None:
-        self.open(Reader(self.look, "Help", partial(words.help_lines, self.view), ABOUT_HELP))
 
     def _ask_where(self) -> None:
         """Asks which file to write; its name says what."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from tpuprof.parsers.formats.hlo.printing import instruction_line
 from tpuprof.parsers.pages.graph.model import Neighbourhood
 from tpuprof.parsers.pages.graph.programs import Program
-from tpuprof.tui.draw.layout import label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.graph.drawing import View, centre_lines, path_lines
+from tpuprof.tui.pages.graph.drawing import centre_lines, path_lines
 
 MEANINGS = (
     ("operands", "what the op takes; users: what takes its result. Operands stand in their order, users as they run."),
@@ -34,50 +33,9 @@ ABOUT_WRITING = (
 ABOUT_CALLED = (("", "The computations that the op calls. Choosing one goes to what it returns."),)
 
 
-def foot_keys(here: Neighbourhood | None, view: View, is_searching: bool, has_trail: bool) -> list[tuple[str, str]]:
-    """Keys for the footer and what they do, the most useful first; the last one always shows."""
-    if here is None:
-        return [("q", "back")]
-    back = ("Esc", "back")
-    if view.is_text:
-        return [("j k", "line"), ("Enter", "go there"), ("h l", "shift"), ("v", "graph"), ("W", "write"), back]
-    keys = [("h l", "side"), ("j k", "op"), ("Enter", "go")]
-    keys += [("f", "into")] if here.called else []
-    keys += [("F", "out")] if here.path[-1].caller is not None else []
-    keys += [("n", "next")] if is_searching else []
-    keys += [
-        ("v", "text"),
-        ("?", "help"),
-        ("p", "behind" if view.is_direct else "direct"),
-        ("/", "find"),
-        ("W", "write"),
-    ]
-    return [*keys, back]
-
-
-def help_lines(view: View, pen: Pen) -> list[Line]:
-    """The keys, and what the figures mean."""
-    rows = (
-        ("h l, left right", "Operands, users; again: go to the op under the cursor"),
-        ("j k, down up", "Next, previous op of the side, or line of the text"),
-        ("PgDn PgUp, Home End", "One screen down, up; first, last"),
-        ("Enter", "Go to the op under the cursor"),
-        ("Esc", "Back along the trail, at last to the tab"),
-        ("f F", "Into what the op calls (fusion, loop, call); out to its caller"),
-        ("p", "Who makes and uses the values behind tuples, loops and calls; or direct"),
-        ("/ n N", "Find by name, opcode or framework op; next, previous"),
-        ("v", "The computation's text with the op's line, and back"),
-        ("i", "All that is known of the op"),
-        ("o O B", "The op in the ops tab, on the timeline, its buffers in memory"),
-        ("W", "Write graph (dot), text (txt, hlo) or proto (pb) to a file"),
-        ("y", "Copy the op's name; in the text its line"),
-        ("T", "Light or dark background"),
-        ("q", "Back to the tab"),
-    )
-    lines = [pen.fit([("Keys", "title")])]
-    for keys, sentence in rows:
-        lines += pen.wrap(sentence, "text", [label_span(keys, 20, "key")])
-    lines += [pen.fit([]), pen.fit([("What this is", "title")])]
+def meaning_lines(pen: Pen) -> list[Line]:
+    """What the figures mean."""
+    lines = [pen.fit([("What this is", "title")])]
     for name, meaning in MEANINGS:
         lines += pen.wrap(meaning, "text", [(f"{name:<13} ", "strong")])
     return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.pen import Pen
@@ -19,8 +20,9 @@ from tpuprof.tui.pages.hosts.drawing import (
 from tpuprof.tui.pages.hosts.fields import HOSTS, with_cores
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import BACK, Popup, PopupKey, meanings, on_panel
+from tpuprof.tui.widgets.popup import BACK, Popup, meanings, on_panel
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.hosts.model import HostsPage
@@ -102,47 +104,50 @@ class HostsPopup(Popup):
         return [on_panel(line) for line in self._composed.lines]
 
     @property
-    def own_keys(self) -> Sequence[PopupKey]:
+    def own_keys(self) -> Sequence[KeyRow]:
         """Opening, sorting, and the step that is taken apart."""
-        steps = (
-            [PopupKey("h l", "step", "Take another step apart; Esc: all steps")] if self._page.steps is not None else []
-        )
-        return [
-            PopupKey("Enter", "open", "Narrow every page to the host, or the core"),
-            PopupKey("a", "all", "Merge all hosts again"),
-            *([PopupKey("c", "cores", "The cores of each host below it, or not")] if self._page.cores else []),
-            PopupKey("s S", "sort", "Sort by the next column; reverse"),
-            *steps,
+        rows = [
+            KeyRow("Enter", "open", "Narrow every page to the host, or the core", {"enter": self._open_row}),
+            KeyRow("a", "all", "Merge all hosts again", {"a": self._open_all}),
         ]
+        if self._page.cores:
+            rows.append(KeyRow("c", "cores", "The cores of each host below it, or not", {"c": self._swap_cores}))
+        sorting = {"s": self._next_sort, "S": self._reverse}
+        rows.append(KeyRow("s S", "sort", "Sort by the next column; reverse", sorting))
+        if self._page.steps is not None:
+            before, after = partial(self._next_step, -1), partial(self._next_step, 1)
+            steps = {"h": before, "left": before, "l": after, "right": after}
+            rows.append(KeyRow("h l", "step", "Take another step apart; Esc: all steps", steps))
+        return rows
 
     @property
-    def leave_key(self) -> PopupKey:
+    def leave_key(self) -> KeyRow:
         """From a step, to all of them."""
-        return BACK if self.state.step is None else PopupKey("Esc", "all steps", "All steps again")
+        all_steps = KeyRow("Esc", "all steps", "All steps again", {"escape": self._leave_step})
+        return BACK if self.state.step is None else all_steps
 
-    def press(self, key: str, character: str | None) -> None:
-        """Moves, sorts, takes another step apart, opens."""
-        state, steps = self.state, self._page.steps
-        if key == "enter":
-            self._open_row()
-        elif key == "a":
-            self.is_open = False
-            self._open_host(None, None)
-        elif key == "c" and self._page.cores:
-            self.state = replace(state, with_cores=not state.with_cores, row=0)
-        elif key == "s":
-            place = (SORTS.index(state.sort) + 1) % len(SORTS)
-            self.state = replace(state, sort=SORTS[place], descending=place > 0, row=0)
-        elif key == "S":
-            self.state = replace(state, descending=not state.descending, row=0)
-        elif key in ("h", "left", "l", "right") and steps is not None and len(steps):
-            by = 1 if key in ("l", "right") else -1
-            first = 0 if by > 0 else len(steps) - 1
-            self.state = replace(state, step=first if state.step is None else (state.step + by) % len(steps))
-        elif key == "escape" and state.step is not None:
-            self.state = replace(state, step=None)
-        else:
-            super().press(key, character)
+    def _open_all(self) -> None:
+        self.is_open = False
+        self._open_host(None, None)
+
+    def _swap_cores(self) -> None:
+        self.state = replace(self.state, with_cores=not self.state.with_cores, row=0)
+
+    def _next_sort(self) -> None:
+        place = (SORTS.index(self.state.sort) + 1) % len(SORTS)
+        self.state = replace(self.state, sort=SORTS[place], descending=place > 0, row=0)
+
+    def _reverse(self) -> None:
+        self.state = replace(self.state, descending=not self.state.descending, row=0)
+
+    def _next_step(self, by: int) -> None:
+        number, step = len(self._page.steps or ()), self.state.step
+        if number:
+            first = 0 if by > 0 else number - 1
+            self.state = replace(self.state, step=first if step is None else (step + by) % number)
+
+    def _leave_step(self) -> None:
+        self.state = replace(self.state, step=None)
 
     def step(self, lines: int, screens: float) -> None:
         """Moves the cursor: over the hosts, those that are left out, and on through the notes."""

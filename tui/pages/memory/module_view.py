@@ -24,7 +24,7 @@ from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
-from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.chrome import KeyRow
 
 Details = tuple[str, Callable[[Pen], list[Line]]]
 
@@ -192,11 +192,11 @@ class BuffersView:
         return (*modules, *spaces, "memory_sort", "memory_group", "peak", "at_peak", "map", "figures", "triage")
 
     @property
-    def foot_keys(self) -> tuple[FootKey, ...]:
-        """Its own keys."""
+    def keys(self) -> tuple[KeyRow, ...]:
+        """Its own keys, for the footer."""
         if self.space is None:
-            return (FootKey("v", "allocators"), FootKey("1-5", "tabs"))
-        return (FootKey("m", "module"), FootKey("h l", "point"), FootKey("s", "sort"), FootKey("x", "what to do"))
+            return (KeyRow("v", "allocators"), KeyRow("1-5", "tabs"))
+        return (KeyRow("m", "module"), KeyRow("h l", "point"), KeyRow("s", "sort"), KeyRow("x", "what to do"))
 
     def figure_lines(self, pen: Pen) -> list[Line]:
         """All figures of the memory space."""

@@ -18,7 +18,7 @@ from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.buffers import searched
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
-from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.chrome import KeyRow
 
 Details = tuple[str, Callable[[Pen], list[Line]]]
 
@@ -97,11 +97,11 @@ class AllocatorsView:
         return ("module", "at_peak") if self._page.allocators else ()
 
     @property
-    def foot_keys(self) -> tuple[FootKey, ...]:
-        """Its own keys."""
+    def keys(self) -> tuple[KeyRow, ...]:
+        """Its own keys, for the footer."""
         if not self._page.allocators:
-            return (FootKey("v", "buffers"), FootKey("1-5", "tabs"))
-        return (FootKey("v", "buffers"), FootKey("m", "allocator"), FootKey("h l", "time"), FootKey("j k", "rows"))
+            return (KeyRow("v", "buffers"), KeyRow("1-5", "tabs"))
+        return (KeyRow("v", "buffers"), KeyRow("m", "allocator"), KeyRow("h l", "time"), KeyRow("j k", "rows"))
 
     # --- moving
 

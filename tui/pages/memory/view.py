@@ -14,7 +14,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Chooser
-from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Reader, meanings
 from tpuprof.tui.widgets.states import Searching, State, state_lines
@@ -198,20 +198,14 @@ class MemoryTab(Tab):
         return Jump("graph", "op", self._buffers.instruction, label.program_id, label.origin)
 
     @property
-    def foot_keys(self) -> tuple[FootKey, ...]:
-        """Keys of the view."""
-        return self.view.foot_keys if self.view is not None else super().foot_keys
-
-    @property
-    def motions(self) -> tuple[tuple[str, str], ...]:
-        """What the motions do here, for help."""
-        return (
-            ("j k, down up", "Next, previous buffer"),
-            ("l h, right left", "Another point of the program, or another time"),
-            ("g G, Home End", "First, last buffer"),
-            ("PgDn PgUp", "One screen down, up"),
-            ("Enter", "Everything about the buffer; a group's buffers"),
+    def keys(self) -> Sequence[KeyRow]:
+        """The view's, and the motions."""
+        across, enter = (
+            "Another point of the program, or another time",
+            "Everything about the buffer; a group's buffers",
         )
+        motions = motion_keys(row="buffer", across=across, enter=enter, halves=False)
+        return (*(self.view.keys if self.view is not None else (KeyRow("1-5", "tabs"),)), *motions)
 
     @property
     def note(self) -> str:
@@ -299,7 +293,7 @@ class MemoryTab(Tab):
             answer = self._ask(buffers.next_space(self._awaited))
         elif name == "figures" and space is not None and buffers is not None:
             title = f"{space.name} of {space.module}"
-            self.post_message(OpenPopup(Reader(self.look, title, buffers.figure_lines, self.help_lines)))
+            self.post_message(OpenPopup(Reader(self.look, title, buffers.figure_lines, self.meaning_lines)))
         elif name == "triage" and space is not None:
             self._work_out(space)
         elif name == "live_arrays" and self._arrays is not None and self._arrays.page is not None:

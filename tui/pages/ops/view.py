@@ -25,10 +25,10 @@ from tpuprof.tui.pages.ops.fields.device import machine_line
 from tpuprof.tui.pages.ops.shelf import Fetchable, Key, OpPages, fetch
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Reader, meanings
-from tpuprof.tui.widgets.rows import Filtering
+from tpuprof.tui.widgets.rows import LIST_KEYS, Filtering
 from tpuprof.tui.widgets.states import Failed, Searching, State, state_lines
 from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab, Wanted
 
@@ -292,36 +292,25 @@ class OpsTab(Tab):
         return Jump(tab, "op", name or table.name[row], int(table.program_id[row]) or None)
 
     @property
-    def foot_keys(self) -> tuple[FootKey, ...]:
-        """Keys of the view."""
+    def keys(self) -> Sequence[KeyRow]:
+        """The view's, after the key that changes views."""
+        views, view = self.views, KeyRow("v", "view")
         if self._pages is None:
-            return super().foot_keys
-        if self.views.at == TREE:
-            return FootKey("v", "view"), FootKey("b", "group by"), FootKey("s", "sort"), FootKey("h l", "close, open")
-        if self.views.other:
-            return FootKey("v", "view"), *(self.views.other_view.FOOT_KEYS if self.views.other_view else ())
-        where = "in HLO ops" if self.views.at in (FRAMEWORK, KERNELS) else "in tree"
-        keys = FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", where), FootKey("Enter", "details")
-        return (
-            (keys[0], FootKey("b", "group"), *keys[1:], FootKey("/", "search"))
-            if self.views.at in (HLO, FRAMEWORK, KERNELS)
-            else keys
-        )
-
-    @property
-    def motions(self) -> tuple[tuple[str, str], ...]:
-        """What the motions do in this view, for help."""
-        if self.views.other_view is not None:
-            return self.views.other_view.MOTIONS
-        across = "Open, close a node; into it, out of it" if self.views.at == TREE else "Bring other columns into view"
-        return (
-            ("j k, down up", "Next, previous row"),
-            ("l h, right left", across),
-            ("g G, Home End", "First, last row"),
-            ("PgDn PgUp", "One screen down, up"),
-            ("ctrl+d ctrl+u", "Half a screen down, up"),
-            ("Enter", "The whole card; of hidden nodes and groups, all of them"),
-        )
+            return super().keys
+        if views.other_view is not None:
+            return (view, *views.other_view.KEYS)
+        enter = "The whole card; of hidden nodes and groups, all of them"
+        if views.at == TREE:
+            motions = motion_keys("row", "Open, close a node; into it, out of it", enter, short=("", "close, open", ""))
+            return (view, KeyRow("b", "group by"), KeyRow("s", "sort"), *motions)
+        motions = motion_keys(enter=enter)
+        if views.other:
+            return (view, *motions)
+        where = KeyRow("o", "in HLO ops" if views.at in (FRAMEWORK, KERNELS) else "in tree")
+        sort, details, search = LIST_KEYS
+        if views.at in (HLO, FRAMEWORK, KERNELS):
+            return (view, KeyRow("b", "group"), sort, where, details, search, *motions)
+        return (view, sort, where, details, *motions)
 
     @property
     def note(self) -> str:
@@ -507,9 +496,9 @@ class OpsTab(Tab):
         """What the columns of the shown view mean."""
         return self.view.help_rows() if self.view is not None else ()
 
-    def help_lines(self, pen: Pen) -> list[Line]:
+    def meaning_lines(self, pen: Pen) -> list[Line]:
         """What the columns mean, and the filter's language."""
-        lines = super().help_lines(pen)
+        lines = super().meaning_lines(pen)
         for example, meaning in HELP:
             lines += pen.wrap(meaning, "text", [(f"{f'/{example}':<{self.NAME_CELLS}} ", "strong")])
         return lines

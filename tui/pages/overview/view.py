@@ -18,7 +18,7 @@ from tpuprof.tui.pages.overview.findings import finding_details, finding_line, g
 from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
-from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.graph_tab import GraphTab, Named, Panel, Place, step_at
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.tab import Jump
@@ -143,12 +143,18 @@ class OverviewTab(GraphTab[Overview]):
         return self._page.inference.note if self._shows_latencies and self._page and self._page.inference else ""
 
     @property
-    def motions(self) -> tuple[tuple[str, str], ...]:
-        """What the motions do in this view, for help."""
-        if not self._shows_latencies:
-            return super().motions
-        words = {"j k, down up": "Next, previous module", "Enter": "Details of the module"}
-        return tuple((keys, words.get(keys, does)) for keys, does in super().motions if not keys.startswith("l h"))
+    def keys(self) -> Sequence[KeyRow]:
+        """Keys for what there is to move over, and that of the other view."""
+        keys = super().keys
+        if self._shows_latencies:
+            short = "module", "", "details"
+            first, *others = motion_keys("module", "", "Details of the module", ends="one", short=short)
+            return (first, KeyRow("v", "overview"), *others, KeyRow("i", "figures"))
+        if "latencies" not in self.commands:
+            return keys
+        if self._page is not None and self._page.serves:
+            return (keys[0], KeyRow("v", "latencies"), *keys[1:])
+        return (*keys, KeyRow("v", "latencies"))
 
     def _module(self, page: Overview, index: int) -> LatencyRow | None:
         """The module on that row, where modules are what is listed."""
@@ -191,17 +197,6 @@ class OverviewTab(GraphTab[Overview]):
         """What is under the cursor, in full."""
         found = super().details
         return ("Module", found[1]) if found is not None and self._shows_latencies else found
-
-    @property
-    def foot_keys(self) -> tuple[FootKey, ...]:
-        """Keys for what there is to move over, and that of the other view."""
-        keys = super().foot_keys
-        if "latencies" not in self.commands:
-            return keys
-        if self._shows_latencies:
-            return (FootKey("j k", "module"), FootKey("v", "overview"), *keys[1:])
-        view = FootKey("v", "latencies")
-        return (keys[0], view, *keys[1:]) if self._page is not None and self._page.serves else (*keys, view)
 
     def show(self, part: str, payload: Overview) -> None:
         """Shows a page, be it of some hosts only; cursors stay on the same op and step where the new page has them."""

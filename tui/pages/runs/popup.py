@@ -14,9 +14,9 @@ from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, ORDERS, Run
 from tpuprof.tui.pages.runs.fields import RunRow
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import FilteredPopup
-from tpuprof.tui.widgets.chrome import pad
+from tpuprof.tui.widgets.chrome import KeyRow, pad
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import PopupKey, centred_top, meanings, on_panel
+from tpuprof.tui.widgets.popup import centred_top, meanings, on_panel
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
@@ -52,6 +52,7 @@ class RunsPopup(FilteredPopup):
     """
 
     widest = 144
+    FILTERS = "Only runs with these words"
 
     def __init__(
         self,
@@ -112,22 +113,22 @@ class RunsPopup(FilteredPopup):
         return 2 + max(LEAST_ROWS, len(self._runs)) + DETAIL_LINES
 
     @property
-    def own_keys(self) -> Sequence[PopupKey]:
+    def own_keys(self) -> Sequence[KeyRow]:
         """Opening, comparing, order and filter."""
-        keys = [PopupKey("Enter", "open", "Open the run")]
+        keys = [KeyRow("Enter", "open", "Open the run", {"enter": self._choose})]
         if self.is_typing:
-            return keys
+            return [*keys, *self.typing_keys]
+        words = "compare" if self._marked is None else f"compare with {self._letter()}"
+        sentence = "Mark a run; on another one: compare both, A the older"
         if self._compare is not None and len(self._runs) > 1:
-            words = "compare" if self._marked is None else f"compare with {self._letter()}"
-            keys.append(PopupKey("d", words, "Mark a run; on another one: compare both, A the older"))
-        order = PopupKey("s", "order", "By age, size, step time")
-        return [*keys, order, PopupKey("/", "filter", "Only runs with these words")]
+            keys.append(KeyRow("d", words, sentence, {"d": self._mark}))
+        return [*keys, KeyRow("s", "order", "By age, size, step time", {"s": self._next_order}), self.filter_key]
 
     @property
-    def leave_key(self) -> PopupKey:
+    def leave_key(self) -> KeyRow:
         """It takes the mark back first."""
         if self._marked is not None and not (self.is_typing or self.filter):
-            return PopupKey("Esc", "unmark", "Take the mark back")
+            return KeyRow("Esc", "unmark", "Take the mark back", {"escape": self._unmark})
         return super().leave_key
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
@@ -162,17 +163,8 @@ class RunsPopup(FilteredPopup):
         return self.filter_line(f"{shown:,} of {count:,}", width)
 
     def press(self, key: str, character: str | None) -> None:
-        """One key."""
-        if key == "enter":
-            self._choose()
-        elif key == "escape" and self._marked is not None and not (self.is_typing or self.filter):
-            self._marked = None
-        elif key == "s" and not self.is_typing:
-            self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        elif key == "d" and not self.is_typing:
-            self._mark()
-        else:
-            super().press(key, character)
+        """One key; says where the popup is closed by it."""
+        super().press(key, character)
         if not self.is_open:
             self._closed()
 
@@ -204,6 +196,12 @@ class RunsPopup(FilteredPopup):
         if run is not None:
             self.is_open = False
             self._open_run(run)
+
+    def _next_order(self) -> None:
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+
+    def _unmark(self) -> None:
+        self._marked = None
 
     def _mark(self) -> None:
         """Marks a run, takes the mark back, or compares the marked run with another one; both need to be readable."""

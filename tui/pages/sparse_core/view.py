@@ -10,8 +10,8 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.sparse_core.drawing import legend, strip_lines, whole_card, worst_step
 from tpuprof.tui.pages.sparse_core.fields import OPS, PARTS
 from tpuprof.tui.report.fields import Table
-from tpuprof.tui.widgets.chrome import FootKey
-from tpuprof.tui.widgets.rows import ROW_MOTIONS, RowsView
+from tpuprof.tui.widgets.chrome import motion_keys
+from tpuprof.tui.widgets.rows import LIST_KEYS, RowsView
 from tpuprof.tui.widgets.tab import Jump
 
 LEAST_ROWS = 5
@@ -27,10 +27,7 @@ class SparseCoreView(RowsView):
 
     NO_ROWS = "no SparseCore ran an op"
     TIMES = ("self_time_ps", "self_percent")
-    MOTIONS = tuple(
-        (keys, "Next, previous step" if keys.startswith("l h") else meaning) for keys, meaning in ROW_MOTIONS
-    )
-    FOOT_KEYS = (FootKey("h l", "step"), FootKey("s", "sort"), FootKey("Enter", "details"), FootKey("/", "search"))
+    KEYS = (*motion_keys(across="Next, previous step", short=("", "step", "")), *LIST_KEYS)
     MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = (
         *((heading, f"{meaning}.") for _, _, heading, meaning in PARTS),
         ("waiting op", "a done op of a call that a SparseCore runs, or one of category sparsecorev0 infeed."),

@@ -14,9 +14,9 @@ from tpuprof.tui.draw.format import count, duration, percent, share
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
-from tpuprof.tui.widgets.chrome import pad
+from tpuprof.tui.widgets.chrome import KeyRow, pad
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Popup, PopupKey, centred_top, meanings
+from tpuprof.tui.widgets.popup import Popup, centred_top, meanings
 
 _MOST_ROWS = 2000
 """Rows that are listed; what comes after them takes next to no time."""
@@ -139,17 +139,20 @@ class Measured(Popup):
         return max(len(self._listed), len(self._busy), 1) + _HEAD
 
     @property
-    def own_keys(self) -> Sequence[PopupKey]:
+    def own_keys(self) -> Sequence[KeyRow]:
         """Sorting, and what a row is of."""
         other = "by name" if self._by_track else "by track"
         words = "together" if self._is_apart else "apart"
-        can_merge = self._can_merge and not self._by_track
-        return [
-            PopupKey("Enter", "go there", "Go to the longest event of the row"),
-            PopupKey("s S", "sort", "Sort by self time, total, count, name, track; reverse the order"),
-            PopupKey("t", other, "List names, or tracks"),
-            *([PopupKey("c", f"cores {words}", "The cores' rows of one name together, or apart")] if can_merge else []),
+        sorting = "Sort by self time, total, count, name, track; reverse the order"
+        rows = [
+            KeyRow("Enter", "go there", "Go to the longest event of the row", {"enter": self._choose}),
+            KeyRow("s S", "sort", sorting, {"s": self._next_sort, "S": self._turn_round}),
+            KeyRow("t", other, "List names, or tracks", {"t": self._swap_tracks}),
         ]
+        if self._can_merge and not self._by_track:
+            sentence = "The cores' rows of one name together, or apart"
+            rows.append(KeyRow("c", f"cores {words}", sentence, {"c": self._swap_cores}))
+        return rows
 
     def rows(self, first: int, count_: int, width: int) -> list[AnyLine]:
         """The headings, and the rows around the cursor."""
@@ -211,22 +214,20 @@ class Measured(Popup):
 
     # --- keys
 
-    def press(self, key: str, character: str | None) -> None:
-        """Sorts, changes between names and tracks, or goes to what is under the cursor."""
-        if key == "enter":
-            self._choose()
-            return
-        if key == "s":
-            self._sort = _SORTS[(_SORTS.index(self._sort) + 1) % len(_SORTS)]
-        elif key == "S":
-            self._reverse = not self._reverse
-        elif key == "c" and self._can_merge and not self._by_track:
-            self._is_apart = not self._is_apart
-        elif key == "t":
-            self._by_track = not self._by_track
-        else:
-            super().press(key, character)
-            return
+    def _next_sort(self) -> None:
+        self._sort = _SORTS[(_SORTS.index(self._sort) + 1) % len(_SORTS)]
+        self._arrange()
+
+    def _turn_round(self) -> None:
+        self._reverse = not self._reverse
+        self._arrange()
+
+    def _swap_cores(self) -> None:
+        self._is_apart = not self._is_apart
+        self._arrange()
+
+    def _swap_tracks(self) -> None:
+        self._by_track = not self._by_track
         self._arrange()
 
     def step(self, lines: int, screens: float) -> None:

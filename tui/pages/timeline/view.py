@@ -13,7 +13,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Reader, meanings
 from tpuprof.tui.widgets.states import Decoding, Searching, State, state_lines
@@ -51,13 +51,18 @@ _COMMANDS: dict[str, Callable[[TimelineView, int, Glyphs], str | None]] = {
 _LEAST_DRAG = 2
 """Columns that the mouse moves with its button down to mark an interval."""
 
-_MOTIONS = (
-    ("h l, left right", "Select: the cursor, a cell to the left or right"),
-    ("j k, down up", "Next, previous row"),
-    ("g G, Home End", "First, last event of the row"),
-    ("PgDn PgUp", "One screen of rows down, up"),
-    ("Enter", "Everything about the event; a section opens or closes"),
-    ("mouse", "Click points, a drag marks or moves an end, the wheel scrolls, Ctrl zooms"),
+_KEYS = (
+    KeyRow("h l, left right", title="Select: the cursor, a cell to the left or right"),
+    KeyRow("j k, down up", title="Next, previous row"),
+    KeyRow("g G, Home End", title="First, last event of the row"),
+    KeyRow("PgDn PgUp", title="One screen of rows down, up"),
+    KeyRow("Enter", title="Everything about the event; a section opens or closes"),
+    KeyRow("mouse", title="Click points, a drag marks or moves an end, the wheel scrolls, Ctrl zooms"),
+    KeyRow("wasd", "zoom pan"),
+    KeyRow("[ ]", "step"),
+    KeyRow("{ }", "gap"),
+    KeyRow(". ,", "event"),
+    KeyRow("m", "mark"),
 )
 _MEANINGS: tuple[tuple[str, str], ...] = (
     ("Time", "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too."),
@@ -184,13 +189,11 @@ class TimelineTab(Tab):
         return Pen(width, glyphs).fit([]) if self._page is None else self._page.status_line(Pen(width, glyphs))
 
     @property
-    def foot_keys(self) -> tuple[FootKey, ...]:
-        """The keys of one's first minute here."""
+    def keys(self) -> Sequence[KeyRow]:
+        """The four tools of the browser's viewer, select, zoom, pan and timing, and the other motions."""
         if self._view is None:
-            return super().foot_keys
-        steps = (("[ ]", "step"),) if self._view.timeline.steps else ()
-        keys = (("wasd", "zoom pan"), *steps, ("{ }", "gap"), (". ,", "event"), ("m", "mark"))
-        return tuple(FootKey(*key) for key in keys)
+            return super().keys
+        return _KEYS if self._view.timeline.steps else [key for key in _KEYS if key.shown != "[ ]"]
 
     @property
     def selection(self) -> str | None:
@@ -235,11 +238,6 @@ class TimelineTab(Tab):
         from tpuprof.parsers.timeline.details import op_facts  # noqa: PLC0415 - not for the first frame
 
         return op_facts(*self._selected).program_id if self._selected is not None else None
-
-    @property
-    def motions(self) -> tuple[tuple[str, str], ...]:
-        """The four tools of the browser's viewer, select, zoom, pan and timing, and the other motions."""
-        return _MOTIONS
 
     @property
     def note(self) -> str:

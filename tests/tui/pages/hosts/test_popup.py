@@ -45,6 +45,6 @@ def test_the_end_of_the_hosts_is_a_stop_on_the_way_to_the_notes() -> None:
 
 def test_escape_says_where_it_leads() -> None:
     popup = popup_of([], width=60)
-    assert popup.leave_key.label == "back"
+    assert popup.leave_key.short == "back"
     popup.press("l", "l")
-    assert popup.leave_key.label == "all steps"
+    assert popup.leave_key.short == "all steps"

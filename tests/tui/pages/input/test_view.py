@@ -13,6 +13,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.input.view import InputPipelineTab
 from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.graph_tab import Place
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.states import Searching
@@ -46,7 +47,7 @@ async def test_states_and_pages_replace_each_other() -> None:
         assert tab.has_page and tab._page is not None
         assert "PARTLY INPUT-BOUND" in shown(tab)
         assert tab.selection == "Iterator::Root::Prefetch"
-        assert [key.key for key in tab.foot_keys] == ["j k", "h l", "Enter", "i"]
+        assert [key for key, _ in footer(tab.keys)] == ["j k", "h l", "Enter", "i"]
 
 
 async def test_the_notes_say_what_the_figures_are_of() -> None:
@@ -142,7 +143,7 @@ async def test_details_say_all_there_is(width: int) -> None:
         tab.move(1, 0)
         text = "\n".join(plain(line) for line in tab.detail_lines(Pen(width, BLOCK)))
         assert "unknown: few steps" in " ".join(text.split())
-        assert {len(plain(line)) for line in tab.help_lines(Pen(width, BLOCK))} == {width}
+        assert {len(plain(line)) for line in tab.meaning_lines(Pen(width, BLOCK))} == {width}
 
 
 async def test_find_keeps_the_order_of_the_page() -> None:

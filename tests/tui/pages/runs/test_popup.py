@@ -21,6 +21,7 @@ from tpuprof.tui.app.listings import new_run_sentence
 from tpuprof.tui.app.runs import FactsReader, read_facts
 from tpuprof.tui.pages.runs.popup import RunsPopup
 from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import PopupLayer
 
@@ -70,7 +71,7 @@ class Desk:
 
     def foot(self) -> list[tuple[str, str]]:
         """The popup's keys for the footer."""
-        return [key[:2] for key in self.popup.keys]
+        return footer(self.popup.keys)
 
     def frame(self) -> str:
         lines = self.popup.draw(*self.size)

@@ -11,11 +11,11 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.session.diff.model import Diff, MatchedBy, OpChange, OpGroup
 from tpuprof.parsers.session.diff.noise import CONFIDENCE, MOST_BATCHES
 from tpuprof.tui.draw.bars import CLASS_STYLE
-from tpuprof.tui.draw.layout import clean, label_span
+from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line
-from tpuprof.tui.pages.commands.diff.changes import HIDING, OF_PHASE, Entry, entries
-from tpuprof.tui.pages.commands.diff.drawing import View, shown
+from tpuprof.tui.pages.commands.diff.changes import Entry, entries
+from tpuprof.tui.pages.commands.diff.drawing import shown
 from tpuprof.tui.pages.commands.diff.verdict import verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, noise_time, per_unit, relative, side_figure, signed
 
@@ -117,21 +117,6 @@ def summary(diff: Diff) -> str:
 
 # --- help
 
-_KEYS = (
-    ("1-8, tab", "Ops, categories, time, steps, memory, figures, phases, setup"),
-    ("j k, down up", "Next, previous row"),
-    ("PgDn PgUp, Home End", "One screen down, up; first, last"),
-    ("Enter", "All about the row: sources, HLO of both; of a phase: its ops"),
-    ("i", "Show or hide what is the same within the noise"),
-    ("p P", "The next, previous program by itself: ops, categories, time a run of it"),
-    ("b", "An op and its clones as one row, or apart"),
-    ("s S", "Sort by the next, previous order"),
-    ("/", "Only rows with these words"),
-    ("y", "Copy a summary"),
-    ("T", "Light or dark background"),
-    ("Esc", "Back one level"),
-)
-
 _MEANING = (
     "Run B is compared with run A: A is before, B is after. All times are of one step on the mean core, so that runs "
     "of other lengths and other numbers of cores compare.",
@@ -169,35 +154,13 @@ OF_CARDS = (
 )
 
 
-def foot_keys(view: View, is_alone: bool, has_clones: bool = False, has_phases: bool = False) -> list[tuple[str, str]]:
-    """Keys for the footer and what they do, the most useful first; the last one always shows."""
-    keys = [
-        ("1-8", "view"),
-        *([] if view.name == "steps" else [("Enter", "its ops" if view.name == "phases" else "details")]),
-        ("y", "copy"),
-        ("?", "help"),
-    ]
-    if view.name in HIDING:
-        keys.insert(2, ("i", "show same" if view.hides_same else "hide same"))
-        keys += [("/", "filter"), *([("s", "sort")] if view.name != "setup" else [])]
-    if view.name == "ops" and has_clones:
-        keys.insert(3, ("b", "clones together" if view.apart else "clones apart"))
-    if has_phases and view.name in (*OF_PHASE, "phases"):
-        keys.insert(2, ("p", view.phase or "all programs"))
-    return [*keys, ("q", "quit" if is_alone else "back")]
-
-
-def help_lines(diff: Diff, is_alone: bool, pen: Pen) -> list[Line]:
-    """The keys, what the figures mean, and what is unknown."""
+def meaning_lines(diff: Diff, pen: Pen) -> list[Line]:
+    """What the figures mean, and what is unknown."""
 
     def heading(title: str) -> Line:
         return pen.fit([(title, "title")])
 
-    blank = pen.fit([])
-    lines = [heading("Keys")]
-    for keys, words in (*_KEYS, ("q", "Quit" if is_alone else "Back")):
-        lines.append(pen.fit([label_span(keys, 21, "key"), (words, "text")]))
-    lines += [blank, heading("What the figures mean")]
+    blank, lines = pen.fit([]), [heading("What the figures mean")]
     for words in _MEANING:
         lines += pen.wrap(words, "text")
     notes = [(name, note) for name, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]

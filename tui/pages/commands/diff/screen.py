@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.session.diff.model import Diff, OpChange
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.diff.changes import (
     HIDING,
     OF_PHASE,
@@ -22,16 +23,22 @@ from tpuprof.tui.pages.commands.diff.changes import (
     has_clones,
     part_of,
 )
-from tpuprof.tui.pages.commands.diff.details import OF_CARDS, card, foot_keys, help_lines, summary
+from tpuprof.tui.pages.commands.diff.details import OF_CARDS, card, meaning_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import View, compose, is_sortable, shown
 from tpuprof.tui.pages.commands.diff.drawing import head_line as drawn_head
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader, meanings
-from tpuprof.tui.widgets.screen import PageScreen, ScreenApp
+from tpuprof.tui.widgets.page_screen import HELPS, PageScreen
+from tpuprof.tui.widgets.popup import Reader, meanings
+from tpuprof.tui.widgets.screen import ScreenApp
 
 if TYPE_CHECKING:
     from tpuprof.tui.terminal.detect import Terminal
+
+
+_ALL_OF_IT = "All about the row: sources, HLO of both; of a phase: its ops"
+_BY_ITSELF = "The next, previous program by itself: ops, categories, time a run of it"
 
 
 class DiffScreen(PageScreen[Entry]):
@@ -85,35 +92,45 @@ class DiffScreen(PageScreen[Entry]):
         """The verdict and the view."""
         return compose(self.diff, self.view, self.rows, len(self.all_rows), pen, height)
 
-    def foot_keys(self) -> Sequence[tuple[str, str]]:
-        """The keys of the view."""
-        return foot_keys(self.view, self._is_alone, has_clones(self._part), len(self.diff.phases) > 1)
+    def meaning_lines(self, pen: Pen) -> list[Line]:
+        """What the figures mean, and what is unknown."""
+        return meaning_lines(self.diff, pen)
 
     @property
-    def actions(self) -> Mapping[str, Callable[[], None]]:
-        """The keys of this screen."""
-        return {
-            "enter": self.enter,
-            "tab": lambda: self._show(VIEWS[(VIEWS.index(self.view.name) + 1) % len(VIEWS)]),
-            "shift+tab": lambda: self._show(VIEWS[VIEWS.index(self.view.name) - 1]),
-            "s": partial(self._sort, 1),
-            "S": partial(self._sort, -1),
-            "i": self._hide,
-            "b": self._group,
-            "p": partial(self._phase, 1),
-            "P": partial(self._phase, -1),
-            "slash": self._begin_filter,
-            "y": lambda: self.copy(summary(self.diff)),
-            "T": self.swap_background,
-            "question_mark": self._help,
-            "escape": self._back,
-            "q": self.leave,
-        }
+    def keys(self) -> Sequence[KeyRow]:
+        """The keys of the view."""
+        view, hides = self.view, self.view.name in HIDING
+        details = "" if view.name == "steps" else "its ops" if view.name == "phases" else "details"
+        same = ("show same" if view.hides_same else "hide same") if hides else ""
+        has_phases = len(self.diff.phases) > 1 and view.name in (*OF_PHASE, "phases")
+        program = (view.phase or "all programs") if has_phases else ""
+        has_groups = view.name == "ops" and has_clones(self._part)
+        clones = ("clones together" if view.apart else "clones apart") if has_groups else ""
+        sort, late = "sort" if hides and view.name != "setup" else "", HELPS + 1
+        views = {f"{number}": partial(self._show, name) for number, name in enumerate(VIEWS, 1)}
+        views |= {"tab": partial(self._next_view, 1), "shift+tab": partial(self._next_view, -1)}
+        phases = {"p": partial(self._phase, 1), "P": partial(self._phase, -1)}
+        sorting = {"s": partial(self._sort, 1), "S": partial(self._sort, -1)}
+        return (
+            KeyRow("1-8, tab", "view", "Ops, categories, time, steps, memory, figures, phases, setup", views),
+            *ROW_KEYS,
+            KeyRow("Enter", details, _ALL_OF_IT, {"enter": self.enter}),
+            KeyRow("i", same, "Show or hide what is the same within the noise", {"i": self._hide}, rank=2),
+            KeyRow("p P", program, _BY_ITSELF, phases, "p", 1),
+            KeyRow("b", clones, "An op and its clones as one row, or apart", {"b": self._group}, rank=3),
+            KeyRow("s S", sort, "Sort by the next, previous order", sorting, "s", late + 1),
+            KeyRow(
+                "/", "filter" if hides else "", "Only rows with these words", {"slash": self._begin_filter}, rank=late
+            ),
+            KeyRow("y", "copy", "Copy a summary", {"y": self._copy}, rank=4),
+            *self.last_keys(),
+        )
 
-    def number(self, number: int) -> None:
-        """Another view."""
-        if number <= len(VIEWS):
-            self._show(VIEWS[number - 1])
+    def _next_view(self, by: int) -> None:
+        self._show(VIEWS[(VIEWS.index(self.view.name) + by) % len(VIEWS)])
+
+    def _copy(self) -> None:
+        self.copy(summary(self.diff))
 
     def _show(self, name: ViewName) -> None:
         """Another view; filter and order stay."""
@@ -179,7 +196,7 @@ class DiffScreen(PageScreen[Entry]):
             return [self._part.ops[number] for number in row.group.members]
         return [row.op] if row.op is not None else []
 
-    def _back(self) -> None:
+    def back(self) -> None:
         """One level back: the filter, the phase, then the screen, where one is below."""
         if self.view.words:
             self.filter("")
@@ -191,9 +208,6 @@ class DiffScreen(PageScreen[Entry]):
     def _begin_filter(self) -> None:
         if self.all_rows:
             self.begin_filter()
-
-    def _help(self) -> None:
-        self.open(Reader(self.look, "Help", partial(help_lines, self.diff, self._is_alone), ABOUT_HELP))
 
 
 class DiffApp(ScreenApp):

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -16,11 +15,13 @@ from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.capture.runtime_metrics import Device, Reading, headline
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.pages.commands.live.drawing import View, compose, head_line, help_lines
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.commands.live.drawing import View, compose, head_line, meaning_lines
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader
-from tpuprof.tui.widgets.screen import PageScreen, ScreenApp
+from tpuprof.tui.widgets.page_screen import PageScreen
+from tpuprof.tui.widgets.screen import ScreenApp
 
 if TYPE_CHECKING:
     from tpuprof.tui.terminal.detect import Terminal
@@ -31,7 +32,7 @@ Read = Callable[[], Reading]
 MOST_READINGS = 3_600
 """That are kept: an hour at one a second."""
 
-_FOOT = (("j k", "device"), ("C", "capture"), ("p", "pause"), ("y", "copy"), ("?", "help"), ("q", "quit"))
+_CAPTURES = "Take a profile of the program beside it, and open it; leaving it comes back here"
 
 
 class LiveScreen(PageScreen[Device]):
@@ -59,16 +60,16 @@ class LiveScreen(PageScreen[Device]):
         return self._shown[-1].devices if self._shown else ()
 
     @property
-    def actions(self) -> Mapping[str, Callable[[], None]]:
+    def keys(self) -> Sequence[KeyRow]:
         """The keys of this screen."""
-        return {
-            "p": self._pause,
-            "C": lambda: self.app.exit("capture", return_code=EXIT_OK),
-            "y": self._copy,
-            "T": self.swap_background,
-            "question_mark": self._help,
-            "q": self.leave,
-        }
+        colors, about, _, leave = self.last_keys()
+        return (
+            replace(ROW_KEYS[0], short="device", title="Next, previous device"),
+            KeyRow("C", "capture", _CAPTURES, {"C": self._capture}),
+            KeyRow("p", "pause", "Figures stay while readings go on", {"p": self._pause}),
+            KeyRow("y", "copy", "Copy the sentence on top", {"y": self._copy}),
+            *(colors, about, leave),
+        )
 
     def take(self, reading: Reading | None, problem: str) -> None:
         """Takes note of a reading, or of why there is none."""
@@ -87,15 +88,18 @@ class LiveScreen(PageScreen[Device]):
         """The answer, the devices and the last minutes."""
         return compose(self._shown, self.problem, self.view, pen, height)
 
-    def foot_keys(self) -> Sequence[tuple[str, str]]:
-        """The keys."""
-        return _FOOT
+    def meaning_lines(self, pen: Pen) -> list[Line]:
+        """What the figures mean."""
+        return meaning_lines(self._shown[-1].unknown if self._shown else {}, pen)
 
     def enter(self) -> None:
         """A device has nothing more to tell than its row."""
 
-    def number(self, number: int) -> None:
-        """Digits mean nothing here."""
+    def back(self) -> None:
+        """There is nothing to go back from."""
+
+    def _capture(self) -> None:
+        self.app.exit("capture", return_code=EXIT_OK)
 
     def _pause(self) -> None:
         self.view = replace(self.view, is_paused=not self.view.is_paused)
@@ -104,10 +108,6 @@ class LiveScreen(PageScreen[Device]):
     def _copy(self) -> None:
         if self._shown:
             self.copy(headline(self._shown[-1]))
-
-    def _help(self) -> None:
-        unknown = self._shown[-1].unknown if self._shown else {}
-        self.open(Reader(self.look, "Help", partial(help_lines, unknown), ABOUT_HELP))
 
 
 class LiveApp(ScreenApp):

@@ -206,8 +206,8 @@ def _marks(readings: Sequence[Reading], captures: Sequence[float], cells: int, g
     return "".join(marks).rstrip()
 
 
-def help_lines(unknown: Mapping[str, str], pen: Pen) -> list[Line]:
-    """Keys and figures."""
+def meaning_lines(unknown: Mapping[str, str], pen: Pen) -> list[Line]:
+    """What the figures mean."""
     rows = [
         ("duty", "share of the last interval in which the TensorCore worked, as the runtime averages it"),
         ("HBM", "what is allocated of the device's memory, and all there is; red from 95% on"),
@@ -215,11 +215,7 @@ def help_lines(unknown: Mapping[str, str], pen: Pen) -> list[Line]:
         ("queue", "programs that wait for the device"),
         ("idle", "since when the TensorCore has had nothing to do"),
         (UNKNOWN, "the runtime does not tell it"),
-        *((name, reason) for name, reason in unknown.items()),
-        ("`j` `k`", "go to another device"),
-        ("`p`", "pause: figures stay; readings go on"),
-        ("`C`", "take a profile of the program beside it, and open it; leaving it comes back here"),
-        ("`y`", "copy the sentence on top"),
-        ("`q`", "leave"),
+        *unknown.items(),
     ]
-    return pen.labelled([(pen.glyphs.keyed(name), clean(text, pen.glyphs.is_ascii)) for name, text in rows])
+    heading = pen.fit([("What the figures mean", "title")])
+    return [heading, *pen.labelled([(name, clean(text, pen.glyphs.is_ascii)) for name, text in rows])]

@@ -11,8 +11,8 @@ from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, signed_count, signed_size
-from tpuprof.tui.pages.commands.live_arrays.drawing import Content, Row, View, devices, headline, kinds, sorts
-from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS, GROUPS
+from tpuprof.tui.pages.commands.live_arrays.drawing import Content, Row, headline, sorts
+from tpuprof.tui.pages.commands.live_arrays.fields import GROUPS
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.holders import group_name
 
@@ -33,39 +33,10 @@ _COMPARED = (
 )
 
 
-def foot_keys(content: Content, view: View, is_alone: bool) -> list[tuple[str, str]]:
-    """Keys for the footer and what they do, the most useful first; the last one always shows."""
-    keys = [("b", f"by {BY_WORDS[view.by]}"), ("Enter", "stack")]
-    if isinstance(content, LiveArraysDiff):
-        keys.append(("i", "show same" if view.hides_same else "hide same"))
-    keys += [("v", view.kind + "s" if view.kind else "kinds")] if len(kinds(content)) > 1 else []
-    keys += [("d", "device")] if len(devices(content)) > 1 else []
-    keys.insert(3, ("?", "help"))
-    return [*keys, ("s", "sort"), ("/", "filter"), ("y", "copy"), ("q", "quit" if is_alone else "back")]
-
-
-def help_lines(content: Content, is_alone: bool, pen: Pen) -> list[Line]:
-    """The keys that do something here, and what the numbers mean."""
+def meaning_lines(content: Content, pen: Pen) -> list[Line]:
+    """What the columns and the numbers mean."""
     is_diff = isinstance(content, LiveArraysDiff)
-    rows = {
-        "j k, down up": "Next, previous row",
-        "PgDn PgUp, Home End": "One screen down, up; first, last",
-        "Enter": "The whole stack, with the lines of code",
-        "b B": "By source line, function, stack, device, kind; back",
-        "v": "Buffers and executables, or one kind only",
-        "d": "All devices, or one at a time",
-        "i": "Show or hide what is the same" if is_diff else "",
-        "s S": "Sort by the next, previous column",
-        "/": "Only what has these words anywhere on its stacks",
-        "e": "Open the source line in $EDITOR",
-        "y": "Copy a summary",
-        "T": "Light or dark background",
-        "Esc": "Back one level",
-        "q": "Quit" if is_alone else "Back",
-    }
-    lines = [pen.fit([("Keys", "title")])]
-    lines += [pen.fit([(f"{keys:<21}", "key"), (words, "text")]) for keys, words in rows.items() if words]
-    lines += [pen.fit([]), pen.fit([("What the columns mean", "title")])]
+    lines = [pen.fit([("What the columns mean", "title")])]
     for title, words in help_rows(CHANGES if is_diff else GROUPS, sorts(content)[0]):
         lines += pen.wrap(words, "text", [(f"{title:<10}", "strong")])
     lines += [pen.fit([]), pen.fit([("What the numbers mean", "title")])]

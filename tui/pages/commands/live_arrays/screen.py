@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from tpuprof.parsers.memory.live_arrays import BY, Group
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.draw.layout import Composed, clean
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays.card import card, excerpt_of
 from tpuprof.tui.pages.commands.live_arrays.drawing import (
     Content,
@@ -25,11 +26,13 @@ from tpuprof.tui.pages.commands.live_arrays.drawing import (
     sorts,
 )
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
-from tpuprof.tui.pages.commands.live_arrays.help import foot_keys, help_lines, summary
+from tpuprof.tui.pages.commands.live_arrays.help import meaning_lines, summary
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader, meanings
-from tpuprof.tui.widgets.screen import PageScreen, ScreenApp
+from tpuprof.tui.widgets.page_screen import HELPS, PageScreen
+from tpuprof.tui.widgets.popup import Reader, meanings
+from tpuprof.tui.widgets.screen import ScreenApp
 
 if TYPE_CHECKING:
     from tpuprof.tui.terminal.detect import Terminal
@@ -84,33 +87,44 @@ class LiveArraysScreen(PageScreen[Row]):
         """The sentence, the devices and the table."""
         return compose(self.content, self.view, self.listed, pen, height)
 
-    def foot_keys(self) -> Sequence[tuple[str, str]]:
-        """The keys of the view."""
-        return foot_keys(self.content, self.view, self._is_alone)
+    def meaning_lines(self, pen: Pen) -> list[Line]:
+        """What the columns and the numbers mean."""
+        return meaning_lines(self.content, pen)
 
     @property
-    def actions(self) -> Mapping[str, Callable[[], None]]:
-        """The keys of this screen."""
-        return {
-            "enter": self.enter,
-            "b": partial(self._group, 1),
-            "B": partial(self._group, -1),
-            "v": self._next_kind,
-            "d": self._next_device,
-            "i": self._hide,
-            "s": partial(self._sort, 1),
-            "S": partial(self._sort, -1),
-            "slash": self.begin_filter,
-            "y": lambda: self.copy(summary(self.content, self.rows)),
-            "e": self._edit,
-            "T": self.swap_background,
-            "question_mark": self._help,
-            "escape": self._back,
-            "q": self.leave,
-        }
+    def keys(self) -> Sequence[KeyRow]:
+        """The keys of the view."""
+        view, is_diff = self.view, isinstance(self.content, LiveArraysDiff)
+        has_kinds, has_devices = len(kinds(self.content)) > 1, len(devices(self.content)) > 1
+        by = {"b": partial(self._group, 1), "B": partial(self._group, -1)}
+        sorting = {"s": partial(self._sort, 1), "S": partial(self._sort, -1)}
+        same = ("show same" if view.hides_same else "hide same") if is_diff else ""
+        hiding = "Show or hide what is the same" if is_diff else ""
+        kind = (f"{view.kind}s" if view.kind else "kinds") if has_kinds else ""
+        early, late = 2, HELPS + 1  # the footer has one of three before help
+        of_kind, of_device = late if is_diff else early, late if is_diff or has_kinds else early
+        by_words, stacks = (
+            "By source line, function, stack, device, kind; back",
+            "The whole stack, with the lines of code",
+        )
+        device, devices_words = "device" if has_devices else "", "All devices, or one at a time"
+        words = "Only what has these words anywhere on its stacks"
+        return (
+            *ROW_KEYS,
+            KeyRow("Enter", "stack", stacks, {"enter": self.enter}, rank=1),
+            KeyRow("b B", f"by {BY_WORDS[view.by]}", by_words, by, "b"),
+            KeyRow("v", kind, "Buffers and executables, or one kind only", {"v": self._next_kind}, rank=of_kind),
+            KeyRow("d", device, devices_words, {"d": self._next_device}, rank=of_device),
+            KeyRow("i", same, hiding, {"i": self._hide}, rank=early),
+            KeyRow("s S", "sort", "Sort by the next, previous column", sorting, "s", late),
+            KeyRow("/", "filter", words, {"slash": self.begin_filter}, rank=late),
+            KeyRow("e", title="Open the source line in $EDITOR", acts={"e": self._edit}),
+            KeyRow("y", "copy", "Copy a summary", {"y": self._copy}, rank=late),
+            *self.last_keys(),
+        )
 
-    def number(self, number: int) -> None:
-        """Nothing is numbered here."""
+    def _copy(self) -> None:
+        self.copy(summary(self.content, self.rows))
 
     def enter(self) -> None:
         """The whole stack, and all else of the row under the cursor."""
@@ -153,7 +167,7 @@ class LiveArraysScreen(PageScreen[Row]):
         now = names[(names.index(self.view.sort or names[0]) + by) % len(names)]
         self._show(replace(self.view, sort=now), f"Sorted by {now}.")
 
-    def _back(self) -> None:
+    def back(self) -> None:
         """One level back: the filter, the device and the kind, then the screen, where one is below."""
         if self.view.words:
             self.filter("")
@@ -161,9 +175,6 @@ class LiveArraysScreen(PageScreen[Row]):
             self._show(replace(self.view, device=None, kind=None), "")
         elif not self._is_alone:
             self.leave()
-
-    def _help(self) -> None:
-        self.open(Reader(self.look, "Help", partial(help_lines, self.content, self._is_alone), ABOUT_HELP))
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""

@@ -19,7 +19,7 @@ from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
-from tpuprof.tui.widgets.chrome import FootKey, keys_line, pad, wait
+from tpuprof.tui.widgets.chrome import keys_line, pad, wait
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.screen import ScreenApp
 
@@ -91,7 +91,7 @@ class ScanScreen(Screen[None]):
         return [*lines, pad([("  ", "text"), *bar, (figures, "text")], width, "text")]
 
     def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
-        return [keys_line([FootKey("Esc", "stop")], width)]
+        return [keys_line([("Esc", "stop")], width)]
 
 
 class Triages:

@@ -15,15 +15,16 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.commands.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
-from tpuprof.tui.pages.commands.oom.draw.help import foot_keys, help_lines
+from tpuprof.tui.pages.commands.oom.draw.help import meaning_lines
 from tpuprof.tui.pages.commands.oom.draw.page import View
 from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
 from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
 from tpuprof.tui.pages.commands.oom.draw.table import SORTS, Row, instruction_of, rows_of
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import ABOUT_HELP, Reader, meanings
-from tpuprof.tui.widgets.screen import PageScreen
+from tpuprof.tui.widgets.page_screen import HELPS, PageScreen
+from tpuprof.tui.widgets.popup import Reader, meanings
 
 if TYPE_CHECKING:
     from _typeshed import SupportsLenAndGetItem
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 Try = Callable[[Triage, frozenset[str]], Trial]
 
+
+_WHAT_IF = "What if: try changes (space or digits)"
 
 ABOUT_ADVICE = meanings(
     ("", "What to change, how, and what that would save, with the arithmetic and the buffers that it rests on."),
@@ -107,9 +110,9 @@ class TriageScreen(PageScreen[Row]):
         held = self._holders(pen)
         return drawn(self.triage, self.trial, self.view, pen, height, self.rows, excerpt, held)
 
-    def foot_keys(self) -> Sequence[tuple[str, str]]:
-        """The keys of what is shown."""
-        return foot_keys(self.triage, self.view, len(self.triages), self._is_alone, self._arrays is not None)
+    def meaning_lines(self, pen: Pen) -> list[Line]:
+        """What the numbers mean, and what is unknown."""
+        return meaning_lines(self.triage, pen)
 
     def _excerpt(self) -> SourceExcerpt | None:
         """Lines around the place that the buffer under the cursor comes from, where that file is here."""
@@ -121,29 +124,59 @@ class TriageScreen(PageScreen[Row]):
         return self._excerpts[source] if source else None
 
     @property
-    def actions(self) -> Mapping[str, Callable[[], None]]:
-        """The keys of this screen."""
-        return {
-            "enter": self.enter,
-            "space": self._tick if self.view.is_trying else partial(self.move, 0, 1),
-            "s": partial(self._sort, 1),
-            "S": partial(self._sort, -1),
-            "b": self._group,
-            "g": self._group,
-            "w": self._what_if,
-            "a": self._open_arrays,
-            "slash": self.begin_filter if self.triage.need.buffers else lambda: None,
-            "y": lambda: self.copy(summary(self.triage)),
-            "e": self._edit,
-            "n": partial(self._show, 1),
-            "right_square_bracket": partial(self._show, 1),
-            "N": partial(self._show, -1),
-            "left_square_bracket": partial(self._show, -1),
-            "T": self.swap_background,
-            "question_mark": self._help,
-            "escape": self._back,
-            "q": self.leave,
-        }
+    def keys(self) -> Sequence[KeyRow]:
+        """The keys of what is shown; while changes are tried, the footer has those alone that matter then."""
+        rows = replace(ROW_KEYS[0], title="Next, previous buffer")
+        moves = (rows, *ROW_KEYS[1:])
+        table = (*self._advice_keys(), *moves, *self._table_keys(), *self._log_keys(), *self.last_keys())
+        if not self.view.is_trying:
+            return table
+        shown = {"w": "advice", "?": "help", "q": self.last_keys()[-1].short, rows.shown: "move"}
+        tick = KeyRow("space", "try", acts={"space": self._tick})
+        return (tick, *(replace(key, short=shown.get(key.shown, "")) for key in table))
+
+    def _advice_keys(self) -> Sequence[KeyRow]:
+        count = min(9, len(self.triage.advice))
+        digits = {f"{number}": partial(self._number, number) for number in range(1, 10)}
+        sentence = "Choose advice: its sums, its buffer; again: all of it"
+        return [KeyRow("1-9", "advice" if count else "", sentence, digits, f"1-{count}" if count > 1 else "1")]
+
+    def _table_keys(self) -> Sequence[KeyRow]:
+        has_buffers = bool(self.triage.need.buffers)
+        after = HELPS + 1
+        sorting = {"s": partial(self._sort, 1), "S": partial(self._sort, -1)}
+        sources = {"b": self._group, "g": self._group}
+        filters = {"slash": self.begin_filter} if has_buffers else {}
+        rows = (
+            KeyRow("Enter", "details", "All about the buffer, and its source lines", {"enter": self.enter}, rank=1),
+            KeyRow("e", "edit source", "Open the source line in $EDITOR", {"e": self._edit}, rank=after + 2),
+            KeyRow("s S", "sort", "Sort by the next, previous column", sorting, "s", after + 1),
+            KeyRow("b, g", "by source", "Group by source line", sources, "b", after),
+            KeyRow("/", "filter", "Only buffers with these words", filters, rank=after + 1),
+        )
+        return rows if has_buffers else [replace(key, short="") for key in rows]
+
+    def _log_keys(self) -> Sequence[KeyRow]:
+        has_arrays, has_more = self._arrays is not None, len(self.triages) > 1
+        words = "Who holds the memory: the device memory profile" if has_arrays else ""
+        after, before = partial(self._show, 1), partial(self._show, -1)
+        errors = {"n": after, "right_square_bracket": after, "N": before, "left_square_bracket": before}
+        return (
+            KeyRow("w", "what if" if self.triage.toggles else "", _WHAT_IF, {"w": self._what_if}, rank=2),
+            KeyRow("a", "who holds it" if has_arrays else "", words, {"a": self._open_arrays}, rank=2),
+            KeyRow(
+                "n N, ] [",
+                "next error" if has_more else "",
+                "Next, previous error of the log" if has_more else "",
+                errors,
+                "n",
+                3,
+            ),
+            KeyRow("y", "copy", "Copy a summary of twelve lines", {"y": self._copy}, rank=4),
+        )
+
+    def _copy(self) -> None:
+        self.copy(summary(self.triage))
 
     def move(self, rows: int, screens: float) -> None:
         """Moves the cursor, over the toggles while trying."""
@@ -153,7 +186,7 @@ class TriageScreen(PageScreen[Row]):
         else:
             super().move(rows, screens)
 
-    def number(self, number: int) -> None:
+    def _number(self, number: int) -> None:
         """Chooses advice and goes to its largest buffer; again: opens all of it. While trying, ticks a toggle."""
         if self.view.is_trying:
             self._tick_number(number)
@@ -222,7 +255,7 @@ class TriageScreen(PageScreen[Row]):
         self.view = View(cursor=0, sort=self.view.sort, grouped=self.view.grouped)
         self.trial = None
 
-    def _back(self) -> None:
+    def back(self) -> None:
         """One level back: from trying, the ticks, the advice, the filter; at last the screen, where one is below."""
         if self.view.is_trying:
             self.view = replace(self.view, is_trying=False)
@@ -234,10 +267,6 @@ class TriageScreen(PageScreen[Row]):
             self.filter("")
         elif not self._is_alone:
             self.leave()
-
-    def _help(self) -> None:
-        lines = partial(help_lines, self.triage, len(self.triages), self._is_alone)
-        self.open(Reader(self.look, "Help", partial(lines, with_arrays=self._arrays is not None), ABOUT_HELP))
 
     def _holders(self, pen: Pen) -> list[Line]:
         """Who holds the memory, in a line and as a section; nothing without a device memory profile."""

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.commands.diff.changes import SORTS, VIEWS, Sort, ViewName, entries
-from tpuprof.tui.pages.commands.diff.details import card, foot_keys, help_lines, summary
+from tpuprof.tui.pages.commands.diff.details import card, meaning_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import (
     View,
     compose,
@@ -74,7 +74,6 @@ def test_golden_of_the_views(diff: Diff, name: ViewName) -> None:
 def test_golden_of_clones(clones: Diff, width: int) -> None:
     together = frame(clones, View(hides_same=False), width, 12).lines
     apart = frame(clones, View(hides_same=False, apart=True), width, 12).lines
-    assert foot_keys(View(), False, True)[3] == ("b", "clones apart")
     of_group = card(clones, entries(clones, "ops")[0], Pen(width, BLOCK))
     check_golden(GOLDEN / f"diff-clones-{width}.txt", text([*together, *apart, *of_group]))
 
@@ -242,14 +241,12 @@ def test_names_are_hostile(tmp_path: Path) -> None:
     assert "\x1b" not in text(card(found, row, Pen(80, BLOCK)))
 
 
-def test_help_has_the_keys_and_the_cautions(tmp_path: Path, diff: Diff) -> None:
-    words = text(help_lines(diff, True, Pen(80, BLOCK)))
-    assert "Quit" in words and "beyond" not in words and "the same" in words
+def test_help_has_the_cautions(tmp_path: Path, diff: Diff) -> None:
+    words = text(meaning_lines(diff, Pen(80, BLOCK)))
+    assert "beyond" not in words and "the same" in words
     other = diff_of(tmp_path, BASE, replace(BASE, cores=2, device="TPU other"))
-    assert "the devices differ" in text(help_lines(other, False, Pen(80, BLOCK)))
+    assert "the devices differ" in text(meaning_lines(other, Pen(80, BLOCK)))
     assert "the devices differ" in text(Pen(80, BLOCK).notes(other.warnings, ()))
-    assert foot_keys(View(name="steps"), False)[-1] == ("q", "back")
-    assert ("s", "sort") not in foot_keys(View(name="time"), True)
 
 
 def test_steps_that_are_unknown_say_why(tmp_path: Path) -> None:

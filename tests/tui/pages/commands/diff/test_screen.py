@@ -12,9 +12,13 @@ from tests.parsers.session.diff.phased import served
 from tests.support.app.stage import ENVIRONMENT, check_golden
 from tests.support.app.stand import frame, on_stand, play
 from tpuprof.parsers.session.diff.model import Diff
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.commands.diff.changes import VIEWS
+from tpuprof.tui.pages.commands.diff.drawing import View
 from tpuprof.tui.pages.commands.diff.screen import DiffApp, DiffScreen
 from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.line_canvas import Look
 
 
@@ -58,6 +62,19 @@ def test_golden_of_the_whole_screen(diff: Diff) -> None:
             check_golden("diff-help-80x24", frame(pilot))
 
     play(part)
+
+
+def test_the_footer_has_the_keys_of_the_view(diff: Diff, tmp_path: Path) -> None:
+    screen = screen_of(diff)
+    assert [key for key, _ in footer(screen.keys)] == ["1-8", "Enter", "i", "y", "?", "/", "s", "q"]
+    screen.view = View(name="steps")
+    assert [key for key, _ in footer(screen.keys)] == ["1-8", "y", "?", "q"]
+    screen.view = View(name="time")
+    assert ("s", "sort") not in footer(screen.keys) and footer(screen.keys)[-1] == ("q", "back")
+    of_clones = screen_of(diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS)))
+    assert footer(of_clones.keys)[3] == ("b", "clones apart")
+    alone = DiffScreen(diff, Look.of(detect(ENVIRONMENT)), environ=ENVIRONMENT, is_alone=True)
+    assert "Quit" in "\n".join(map(plain, alone.help_lines(Pen(80, BLOCK)))) and footer(alone.keys)[-1] == ("q", "quit")
 
 
 def test_views_and_cursor(diff: Diff) -> None:

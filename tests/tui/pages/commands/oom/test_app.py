@@ -21,6 +21,7 @@ from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.pages.commands.oom.app import OomApp, ScanScreen
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
 from tpuprof.tui.terminal.detect import Terminal, detect
+from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.line_canvas import Look
 
 TRIAGES = (made_up_triage(), load_triage())
@@ -57,6 +58,16 @@ def test_golden_of_the_whole_screen() -> None:
             check_golden("oom-help-80x24", frame(pilot))
 
     play(part)
+
+
+def test_the_footer_has_the_keys_of_what_is_shown() -> None:
+    screen = screen_of()
+    every = ["1-3", "Enter", "w", "n", "y", "?", "b", "s", "/", "e", "q"]
+    assert [key for key, _ in footer(screen.keys)] == every
+    screen.view = replace(screen.view, is_trying=True)
+    assert [key for key, _ in footer(screen.keys)] == ["space", "j k", "w", "?", "q"]
+    bare = screen_of((replace(TRIAGES[0], need=replace(TRIAGES[0].need, buffers=()), advice=(), toggles=()),))
+    assert [key for key, _ in footer(bare.keys)] == ["y", "?", "q"]
 
 
 def test_numbers_choose_advice_and_open_it() -> None:

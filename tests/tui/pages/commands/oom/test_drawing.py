@@ -34,7 +34,7 @@ from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plai
 from tpuprof.tui.pages.commands.oom.draw.advice import nothing_known, toggle_lines, why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.bars import composition, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
-from tpuprof.tui.pages.commands.oom.draw.help import foot_keys, help_lines
+from tpuprof.tui.pages.commands.oom.draw.help import meaning_lines
 from tpuprof.tui.pages.commands.oom.draw.page import View, compose, head_line
 from tpuprof.tui.pages.commands.oom.draw.table import SORTS, rows_of, table_lines
 
@@ -237,10 +237,10 @@ def test_the_numbers_of_toggles_are_those_of_their_advice() -> None:
 
 def test_help_is_in_words() -> None:
     unknown = {"free_bytes": "the text does not give it", "used_bytes": "the text does not give it", "odd_bytes": "no"}
-    lines = frame(help_lines(replace(made_up_triage(), unknown=unknown), 1, True, Pen(120, BLOCK)))
+    lines = frame(meaning_lines(replace(made_up_triage(), unknown=unknown), Pen(120, BLOCK)))
     assert "what was free, what is in use: the text does not give it" in lines and "odd: no" in lines
     assert "_bytes" not in lines and "its digit is pressed" in lines.replace("\n", " ")
-    module = frame(help_lines(replace(made_up_triage(), kind="module"), 1, False, Pen(120, BLOCK)))
+    module = frame(meaning_lines(replace(made_up_triage(), kind="module"), Pen(120, BLOCK)))
     assert "needs: the module's peak" in module
 
 
@@ -390,11 +390,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
     trial = made_up_trial(triage, chosen) if triage.toggles else None
     view = replace(view, cursor=min(view.cursor, len(rows_of(triage, trial, grouped=view.grouped)) - 1))
     composed = compose(triage, trial, view, Pen(width, glyphs), height)
-    lines = [
-        *composed.lines,
-        head_line(triage, 0, 3, Pen(width, glyphs)),
-        *help_lines(triage, 3, True, Pen(width, glyphs)),
-    ]
+    lines = [*composed.lines, head_line(triage, 0, 3, Pen(width, glyphs)), *meaning_lines(triage, Pen(width, glyphs))]
     for at in range(len(triage.advice)):
         lines += advice_card(triage, at, Pen(width, glyphs))
     for row in rows_of(triage, trial, view.sort, view.words, view.grouped)[:2]:
@@ -405,4 +401,3 @@ def test_every_line_is_exactly_as_wide_as_asked(
     assert text.isprintable()
     assert glyphs is not ASCII or "".join(plain(line) for line in lines).isascii()
     assert "\n" not in summary(triage)
-    assert foot_keys(triage, view, 3, True)[-1][0] == "q"

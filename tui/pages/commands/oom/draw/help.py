@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tpuprof.parsers.memory.oom.triage import Triage
-from tpuprof.tui.draw.layout import label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.commands.oom.draw.page import View
 from tpuprof.tui.pages.commands.oom.fields import CALLED
 
 _NEEDS = (
@@ -31,49 +29,9 @@ _MEANING = (
 )
 
 
-def foot_keys(
-    triage: Triage, view: View, total: int, is_alone: bool, with_arrays: bool = False
-) -> list[tuple[str, str]]:
-    """Keys for the footer and what they do, the most useful first; the last one always shows."""
-    leave = ("q", "quit" if is_alone else "back")
-    if view.is_trying:
-        return [("space", "try"), ("j k", "move"), ("w", "advice"), ("?", "help"), leave]
-    count, buffers = len(triage.advice), triage.need.buffers
-    keys = {
-        f"1-{min(9, count)}" if count > 1 else "1": "advice" if count else "",
-        "Enter": "details" if buffers else "",
-        "w": "what if" if triage.toggles else "",
-        "a": "who holds it" if with_arrays else "",
-        "n": "next error" if total > 1 else "",
-        "y": "copy",
-        "?": "help",
-    }
-    more = [("b", "by source"), ("s", "sort"), ("/", "filter"), ("e", "edit source")] if buffers else []
-    return [*((key, words) for key, words in keys.items() if words), *more, leave]
-
-
-def help_lines(triage: Triage, total: int, is_alone: bool, pen: Pen, with_arrays: bool = False) -> list[Line]:
-    """The keys that do something here, and what the numbers mean."""
-    rows = {
-        "1-9": "Choose advice: its sums, its buffer; again: all of it",
-        "j k, down up": "Next, previous buffer",
-        "PgDn PgUp, Home End": "One screen down, up; first, last",
-        "Enter": "All about the buffer, and its source lines",
-        "e": "Open the source line in $EDITOR",
-        "s S": "Sort by the next, previous column",
-        "b, g": "Group by source line",
-        "/": "Only buffers with these words",
-        "w": "What if: try changes (space or digits)",
-        "a": "Who holds the memory: the device memory profile" if with_arrays else "",
-        "n N, ] [": "Next, previous error of the log" if total > 1 else "",
-        "y": "Copy a summary of twelve lines",
-        "T": "Light or dark background",
-        "Esc": "Back one level",
-        "q": "Quit" if is_alone else "Back",
-    }
-    lines = [pen.fit([("Keys", "title")])]
-    lines += [pen.fit([label_span(keys, 21, "key"), (words, "text")]) for keys, words in rows.items() if words]
-    lines += [pen.fit([]), pen.fit([("What the numbers mean", "title")])]
+def meaning_lines(triage: Triage, pen: Pen) -> list[Line]:
+    """What the numbers mean, and what is unknown."""
+    lines = [pen.fit([("What the numbers mean", "title")])]
     for words in (_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING):
         lines += pen.wrap(words, "text")
     if triage.unknown:

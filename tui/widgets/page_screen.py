@@ -1,0 +1,212 @@
+"""A screen with one page with rows, a cursor over them and a filter: what ``oom``, ``diff`` and the like show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+from tpuprof.tui.draw.format import count as counted
+from tpuprof.tui.draw.layout import Composed
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer, key_lines, keys_line
+from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
+from tpuprof.tui.widgets.popup import ABOUT_HELP, MOVES, Reader
+from tpuprof.tui.widgets.screen import AppScreen
+
+HELPS, LAST = 5, 9
+"""The rank in the footer of the key of help, and of the one that shows whatever room there is."""
+
+_Row = TypeVar("_Row")
+_Made = TypeVar("_Made")
+
+
+class PageScreen(AppScreen, Generic[_Row]):
+    """A screen with one page with rows; what they are, a subclass says. Leaving it ends the app where it `is_alone`.
+
+    Attributes:
+        view: what the user looks at: a data class with a cursor, the first row that shows, and the words of the filter.
+        composed: the page that was drawn last.
+    """
+
+    view: Any
+
+    DEFAULT_CSS = """
+    PageScreen > #body { height: 1fr; }
+    """
+
+    def __init__(self, look: Look, environ: Mapping[str, str] | None, note: str, is_alone: bool) -> None:
+        super().__init__(look, environ, note)
+        self._is_alone = is_alone
+        self.composed: Composed | None = None
+        self._kept: tuple[object, Any] | None = None
+        self.body = LineCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
+
+    # --- what a kind of page says
+
+    @property
+    def rows(self) -> Sequence[_Row]:
+        """The rows that pass the filter."""
+        raise NotImplementedError
+
+    @property
+    def row(self) -> _Row | None:
+        """The row under the cursor."""
+        return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
+
+    def kept(self, key: object, make: Callable[[], _Made]) -> _Made:
+        """What depends on the view, such as the rows: made anew where the key, which says on what, is another one."""
+        if self._kept is None or self._kept[0] != key:
+            self._kept = (key, make())
+        made: _Made = self._kept[1]
+        return made
+
+    @property
+    def keys(self) -> Sequence[KeyRow]:
+        """The page's table of keys, as things are; they go before those that move the cursor."""
+        raise NotImplementedError
+
+    def last_keys(self, leave: str = "", back: str = "Back one level") -> Sequence[KeyRow]:
+        """The last rows of every table: colours, help, and the ways back.
+
+        Args:
+            leave: what help says of ``q``, where that is not as usual.
+            back: the same of Escape.
+        """
+        way = "quit" if self._is_alone else "back"
+        return (
+            KeyRow("T", title="Light or dark background", acts={"T": self.swap_background}),
+            KeyRow("?", "help", acts={"question_mark": self._help}, rank=HELPS),
+            KeyRow("Esc", title=back, acts={"escape": self.back}),
+            KeyRow("q", way, leave or way.capitalize(), {"q": self.leave}, rank=LAST),
+        )
+
+    def meaning_lines(self, pen: Pen) -> list[Line]:
+        """What the figures mean, and what else help says below the keys."""
+        raise NotImplementedError
+
+    def back(self) -> None:
+        """One level back."""
+        raise NotImplementedError
+
+    def head_line(self, pen: Pen) -> AnyLine:
+        """The line on top."""
+        raise NotImplementedError
+
+    def compose_page(self, pen: Pen, height: int) -> Composed:
+        """The page."""
+        raise NotImplementedError
+
+    def move(self, rows: int, screens: float) -> None:
+        """Moves the cursor by rows and screens."""
+        self.point(self.view.cursor + self.rows_in(rows, screens))
+
+    def rows_in(self, rows: int, screens: float) -> int:
+        """How many rows these are together, by how many fit."""
+        return rows + round(screens * (self.composed.room if self.composed is not None else 1))
+
+    def point(self, row: int) -> None:
+        """Puts the cursor on a row, or on the nearest that there is."""
+        self.view = replace(self.view, cursor=max(0, min(row, len(self.rows) - 1)))
+
+    def enter(self) -> None:
+        """What a click on the row under the cursor does, as Enter does."""
+        raise NotImplementedError
+
+    def filter(self, words: str) -> None:
+        """Shows the rows that hold all words."""
+        self.view = replace(self.view, words=words, cursor=0, first=0)
+
+    # --- drawing
+
+    @property
+    def page_canvases(self) -> Sequence[LineCanvas]:
+        """The page."""
+        return (self.body,)
+
+    def _draw_body(self, width: int, height: int) -> Sequence[AnyLine]:
+        return self.draw_page(Pen(width, self.look.glyphs), height)
+
+    def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
+        """The page, with the cursor in sight."""
+        self.composed = self.compose_page(pen, height)
+        self.view = replace(self.view, first=self.composed.first)
+        return self.composed.lines
+
+    def lay_out_page(self, width: int, height: int) -> None:
+        """Prepares the page."""
+        self.body.prepare(width, height - 2)
+
+    def redraw(self) -> None:
+        """Draws what has changed."""
+        for canvas in (self.head, self.body, self.foot):
+            canvas.redraw()
+
+    def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
+        """The line on top."""
+        return [self.head_line(Pen(width, self.look.glyphs))]
+
+    def foot_line(self, width: int) -> AnyLine:
+        """The keys."""
+        return keys_line(self.look.keys.shown_pairs(footer(self.keys)), width)
+
+    # --- keys and mouse
+
+    def act(self, key: str) -> bool:
+        """Does what a key means; no key gets past the page."""
+        act = act_of(self.keys, key)
+        if act is not None:
+            act()
+        elif key in MOVES:
+            self.move(*MOVES[key])
+        self.redraw()
+        return True
+
+    def _help(self) -> None:
+        self.open(Reader(self.look, "Help", self.help_lines, ABOUT_HELP))
+
+    def help_lines(self, pen: Pen) -> list[Line]:
+        """The keys that do something here, and what the figures mean."""
+        return [*key_lines(self.keys, pen), pen.fit([]), *self.meaning_lines(pen)]
+
+    def begin_filter(self) -> None:
+        """Begins to take keys into the filter."""
+        self.open_prompt(self.view.words, f"{counted(len(self.rows))} found")
+
+    def search(self, text: str) -> str:
+        """Filters the rows."""
+        self.filter(text)
+        return f"{counted(len(self.rows))} found"
+
+    def keep_search(self, text: str) -> bool:
+        """The filter stays."""
+        return True
+
+    def end_search(self) -> None:
+        """Shows all rows."""
+        if self.view.words:
+            self.filter("")
+
+    def _wheel(self, by: int) -> None:
+        self.press("down" if by > 0 else "up", None)
+
+    def point_at(self, x: int, y: int) -> None:
+        """A click on a line of the page."""
+        composed = self.composed
+        if composed is None or self.popups.popup is not None or composed.first_row_line < 0:
+            return
+        row = y - composed.first_row_line + composed.first
+        if composed.first <= row < min(len(self.rows), composed.first + composed.room):
+            if row == self.view.cursor:
+                self.enter()
+            self.point(row)
+            self.redraw()
+
+    def leave(self) -> None:
+        """Ends the app, or goes back to the screen below."""
+        if self._is_alone:
+            self.app.exit()
+        else:
+            self.dismiss()
