@@ -25,6 +25,7 @@ from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.pages.graph.neighbourhood import neighbourhood
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.graph.drawing import View, compose, line_of
 
 WIDTH, HEIGHT = 120, 38
@@ -66,7 +67,7 @@ def main() -> None:
         print(f"{title}: median {times[WALKS // 2] * 1e3:.2f} ms, worst {times[-1] * 1e3:.2f} ms")
     middle = len(graph) // 2
     here = neighbourhood(program, middle)
-    view = View(is_text=True, line=line_of(program, middle))
+    view = View(is_text=True, text=Listing(line_of(program, middle)))
     print(f"text redrawn {spent(lambda: compose(program, here, (), view, Pen(WIDTH, BLOCK), HEIGHT)) * 1e3:.2f} ms")
     for words in ("copy.5", "tanh", "a"):
         print(f"/{words}: {len(graph.find(words)):,} in {spent(partial(graph.find, words)) * 1e3:.2f} ms")

@@ -8,12 +8,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import cut, cut_middle
+from tpuprof.tui.draw.layout import cut, cut_middle, shown_top
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a user looks at in a list of rows, wherever that stands: the cursor, the order, the filter.
+
+    What a page has to choose besides derives from it.
+
+    Attributes:
+        cursor, first: index of the row under the cursor, and of the first one that shows.
+        sort: what the rows are sorted by; empty for an order of their own.
+        is_reversed: they stand in the other direction than that order has by nature.
+        words: the filter, of which every word has to match.
+    """
+
+    cursor: int = 0
+    first: int = 0
+    sort: str = ""
+    is_reversed: bool = False
+    words: str = ""
+
+    def at(self, row: int, count: int) -> Self:
+        """With the cursor on a row of so many, or on the nearest that there is."""
+        return replace(self, cursor=max(0, min(row, count - 1)))
+
+    def anew(self, **changes: object) -> Self:
+        """With changes that bring other rows, or another order: the first row is under the cursor."""
+        every: dict[str, Any] = {**changes, "cursor": 0, "first": 0}
+        return replace(self, **every)
+
+    def sorted_by_next(self, orders: Sequence[str]) -> Self:
+        """In the next of some orders."""
+        return self.anew(sort=orders[(orders.index(self.sort) + 1) % len(orders)], is_reversed=False)
+
+    def turned_round(self) -> Self:
+        """In the other direction."""
+        return self.anew(is_reversed=not self.is_reversed)
+
+    def shown_first(self, room: int, count: int) -> int:
+        """The first of so many rows that shows, where some fit: the cursor stays in sight."""
+        return shown_top(self.cursor, self.first, room, count)
+
 
 LEAST_WIDTH = 8
 """Cells that a column needs to be shown at all."""

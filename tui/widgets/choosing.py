@@ -8,6 +8,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.asking import LineEditor
 from tpuprof.tui.widgets.chrome import KeyRow, act_of, pad
@@ -117,7 +118,7 @@ class Chooser(FilteredPopup, Generic[T]):
         self.columns = columns
         self.choices = tuple(choices)
         self._chosen = chosen
-        self.cursor = start
+        self.listing = Listing(cursor=start)
 
     @property
     def matching(self) -> list[Choice[T]]:
@@ -147,8 +148,10 @@ class Chooser(FilteredPopup, Generic[T]):
             filtered = pad([(f"{len(self.choices)} to choose from", "panel.dim")], width, "panel")
         lines = [filtered, self._row_line(self.columns, "", width, widths, "panel.dim", " ")]
         for index, choice in enumerate(matching[top : top + room], top):
-            key: AnyKey = "panel.cursor" if index == self.cursor else "panel" if choice.possible else "panel.dim"
-            mark = glyphs.mark if index == self.cursor else " "
+            key: AnyKey = (
+                "panel.cursor" if index == self.listing.cursor else "panel" if choice.possible else "panel.dim"
+            )
+            mark = glyphs.mark if index == self.listing.cursor else " "
             lines.append(self._row_line(choice.cells, choice.warning, width, widths, key, mark))
         return lines
 
@@ -182,7 +185,7 @@ class Chooser(FilteredPopup, Generic[T]):
 
     def step(self, lines: int, screens: float) -> None:
         """Moves the cursor."""
-        self._point(self.cursor + lines + round(screens * (self.room - 2)))
+        self._point(self.listing.cursor + lines + round(screens * (self.room - 2)))
 
     def click(self, row: int) -> None:
         """Chooses a row."""
@@ -193,17 +196,17 @@ class Chooser(FilteredPopup, Generic[T]):
 
     def _first(self, room: int) -> int:
         """The first row shown, of as many as fit: the cursor stays in the middle."""
-        return centred_top(self.cursor, len(self.matching), room)
+        return centred_top(self.listing.cursor, len(self.matching), room)
 
     def filter_changed(self) -> None:
         """The first of the rows is under the cursor."""
-        self.cursor = 0
+        self.listing = self.listing.anew(words=self.filter)
 
     def _point(self, index: int) -> None:
-        self.cursor = max(0, min(index, len(self.matching) - 1))
+        self.listing = self.listing.at(index, len(self.matching))
 
     def _choose(self) -> None:
         matching = self.matching
-        if matching and matching[self.cursor].possible:
+        if matching and matching[self.listing.cursor].possible:
             self.is_open = False
-            self._chosen(matching[self.cursor].value)
+            self._chosen(matching[self.listing.cursor].value)

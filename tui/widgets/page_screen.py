@@ -27,7 +27,7 @@ class PageScreen(AppScreen, Generic[_Row]):
     """A screen with one page with rows; what they are, a subclass says. Leaving it ends the app where it `is_alone`.
 
     Attributes:
-        view: what the user looks at: a data class with a cursor, the first row that shows, and the words of the filter.
+        view: what the user looks at, a `Listing`; the graph has one for each of its columns.
         composed: the page that was drawn last.
     """
 
@@ -109,7 +109,7 @@ class PageScreen(AppScreen, Generic[_Row]):
 
     def point(self, row: int) -> None:
         """Puts the cursor on a row, or on the nearest that there is."""
-        self.view = replace(self.view, cursor=max(0, min(row, len(self.rows) - 1)))
+        self.view = self.view.at(row, len(self.rows))
 
     def enter(self) -> None:
         """What a click on the row under the cursor does, as Enter does."""
@@ -117,7 +117,7 @@ class PageScreen(AppScreen, Generic[_Row]):
 
     def filter(self, words: str) -> None:
         """Shows the rows that hold all words."""
-        self.view = replace(self.view, words=words, cursor=0, first=0)
+        self.view = self.view.anew(words=words)
 
     # --- drawing
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import shown_top
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_lines
+from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.report.fields import Table, filter_texts, help_rows, is_descending, order, screen_columns
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 
@@ -79,10 +79,8 @@ class RowsView(Filtering):
 
     Attributes:
         rows: int64[k]; the rows shown, in their order.
-        cursor: index into `rows`; top: the first one on the screen.
-        sort: key of the column that they are sorted by; descending: largest first.
+        listing: cursor and first row as indices into `rows`, the key of the column that they are sorted by, the filter.
         shift: columns that are left out at the left.
-        filter_text: what the rows were filtered by.
     """
 
     commands: tuple[str, ...] = ("sort", "reverse")
@@ -102,9 +100,8 @@ class RowsView(Filtering):
         super().__init__()
         table, source = self.table()
         self.rows: NDArray[np.int64] = numpy.arange(table.length(source), dtype=numpy.int64)
-        self.cursor = self.top = self.shift = 0
-        self.sort, self.descending = self.FIRST_SORT, True
-        self.filter_text = ""
+        self.listing = Listing(sort=self.FIRST_SORT)
+        self.shift = 0
         self._columns: tuple[Glyphs, list[Column]] | None = None
         self._looked_at: tuple[Table[Any], OpColumns] | None = None
         self._kept: NDArray[np.bool_] | None = None
@@ -141,22 +138,30 @@ class RowsView(Filtering):
         return self._columns[1]
 
     @property
+    def descending(self) -> bool:
+        """Whether the largest row is first; not in an order of their own."""
+        sort, is_reversed = self.listing.sort, self.listing.is_reversed
+        return bool(sort) and is_descending(self.table()[0], sort) != is_reversed
+
+    @property
     def row(self) -> int | None:
         """The row under the cursor."""
-        return int(self.rows[self.cursor]) if len(self.rows) else None
+        return int(self.rows[self.listing.cursor]) if len(self.rows) else None
 
     def lines(self, pen: Pen, height: int) -> list[Line]:
         """Heading and rows, at most `height` lines."""
         room = max(1, height - 1)
-        self.top = shown_top(self.cursor, self.top, room, len(self.rows))
+        first = self.listing.shown_first(room, len(self.rows))
+        self.listing = replace(self.listing, first=first)
         everything = self.columns(pen.glyphs)
         self.shift = min(self.shift, most_shift(everything, pen.width))
         columns = chosen_columns(everything, pen.width, self.shift)
-        lines = [header_line(columns, pen, self.sort, self.descending)]
+        lines = [header_line(columns, pen, self.listing.sort, self.descending)]
         if not len(self.rows):
-            words = f" no row matches {self.filter_text}" if self.filter_text else pen.glyphs.keyed(f" {self.NO_ROWS}")
+            wanted = self.listing.words
+            words = f" no row matches {wanted}" if wanted else pen.glyphs.keyed(f" {self.NO_ROWS}")
             return [*lines, pen.fit([(words, "dim")])]
-        shown = self.rows[self.top : self.top + room].tolist()
+        shown = self.rows[first : first + room].tolist()
         return [*lines, *row_lines(columns, shown, self.row, pen)]
 
     def card(self, pen: Pen) -> list[Line]:
@@ -165,13 +170,13 @@ class RowsView(Filtering):
 
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""
-        place = f"{count(self.cursor + 1 if len(self.rows) else 0)} of {count(len(self.rows))}"
+        place = f"{count(self.listing.cursor + 1 if len(self.rows) else 0)} of {count(len(self.rows))}"
         table, source = self.table()
-        return f"{place} (filtered from {count(table.length(source))})" if self.filter_text else place
+        return f"{place} (filtered from {count(table.length(source))})" if self.listing.words else place
 
     def help_rows(self) -> list[tuple[str, str]]:
         """What its columns mean, the one that it is sorted by first."""
-        return help_rows(self.table()[0], self.sort)
+        return help_rows(self.table()[0], self.listing.sort)
 
     def move(self, across: int, down: int) -> None:
         """One step of the cursor."""
@@ -182,7 +187,7 @@ class RowsView(Filtering):
 
     def jump(self, rows: int) -> None:
         """So many rows down."""
-        self.cursor = max(0, min(self.cursor + rows, len(self.rows) - 1))
+        self.listing = self.listing.at(self.listing.cursor + rows, len(self.rows))
 
     def enter(self) -> bool:
         """Nothing is to be opened or closed."""
@@ -191,35 +196,34 @@ class RowsView(Filtering):
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""
         if name == "reverse":
-            self.descending = not self.descending
+            self.listing = self.listing.turned_round()
         else:
-            table, _ = self.table()
-            names = list(table.sorted_by)
-            self.sort = names[(names.index(self.sort) + 1) % len(names)]
-            self.descending = is_descending(table, self.sort)
+            self.listing = self.listing.sorted_by_next(list(self.table()[0].sorted_by))
         self._arrange()
-        return f"sorted by {self.sort}, {'largest' if self.descending else 'smallest'} first"
+        return f"sorted by {self.listing.sort}, {'largest' if self.descending else 'smallest'} first"
 
     def _arrange(self) -> None:
-        rows, kept = order(*self.table(), self.sort, self.descending), self._kept
+        rows, kept = order(*self.table(), self.listing.sort, self.descending), self._kept
         self.rows = rows if kept is None else rows[kept[rows]]
-        self.cursor = self.top = 0
+        self.listing = self.listing.anew()
 
     def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
         """Shows the rows that a filter keeps; says how many."""
-        self.filter_text, self._kept, self.asked = text, kept, None
+        self._kept, self.asked = kept, None
+        self.listing = self.listing.anew(words=text)
         self._arrange()
         return counted(len(self.rows), "row") if text else ""
 
     def next_match(self, direction: int) -> str:
         """Moves to another row."""
         self.jump(direction)
-        return f"row {self.cursor + 1} of {len(self.rows)}" if len(self.rows) else "no match"
+        return f"row {self.listing.cursor + 1} of {len(self.rows)}" if len(self.rows) else "no match"
 
     def _go_to(self, row: int) -> None:
         """Puts the cursor on a row, if it is shown."""
         places = (self.rows == row).nonzero()[0]
-        self.cursor = int(places[0]) if len(places) else self.cursor
+        if len(places):
+            self.listing = self.listing.at(int(places[0]), len(self.rows))
 
     @property
     def selection(self) -> str | None:

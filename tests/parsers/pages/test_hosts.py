@@ -293,7 +293,7 @@ def test_a_composed_page_fits_and_says_what_is_where() -> None:
     for page in all_pages():
         for width, height in ((60, 15), (80, 24), (120, 40), (220, 60), (60, 5)):
             for row in (0, len(page.rows) - 1):
-                made = compose_hosts(page, HostsState(row=row), Pen(width, BLOCK), height)
+                made = compose_hosts(page, HostsState(cursor=row), Pen(width, BLOCK), height)
                 assert len(made.lines) == height
                 assert {line_width(line) for line in made.lines} == {width}
                 if made.first_list_line + row - made.top < height:
@@ -302,10 +302,10 @@ def test_a_composed_page_fits_and_says_what_is_where() -> None:
 
 def test_the_cursor_stays_in_view_of_many_hosts() -> None:
     page = page_of({f"host{at}": steady(1000, 4) for at in range(60)})
-    made = compose_hosts(page, HostsState(row=60, with_cores=False), Pen(100, BLOCK), 24)
+    made = compose_hosts(page, HostsState(cursor=60, with_cores=False), Pen(100, BLOCK), 24)
     assert made.top + made.list_rows == 61 and made.list_rows < 20
     assert "host59" in plain(made.lines[made.first_list_line + made.list_rows - 1])
-    back = compose_hosts(page, HostsState(row=made.top, top=made.top, with_cores=False), Pen(100, BLOCK), 24)
+    back = compose_hosts(page, HostsState(cursor=made.top, first=made.top, with_cores=False), Pen(100, BLOCK), 24)
     assert back.top == made.top
 
 
@@ -320,17 +320,17 @@ def test_every_note_is_reached_with_the_cursor() -> None:
     assert any("more notes below the last row" in plain(line) for line in first.lines)
     seen: set[str] = set()
     for row in range(first.positions):
-        made = compose_hosts(page, HostsState(row=row), Pen(76, BLOCK), 20)
+        made = compose_hosts(page, HostsState(cursor=row), Pen(76, BLOCK), 20)
         assert made.positions == first.positions
         seen.update(word for line in made.lines for word in plain(line).split())
     assert seen >= {*(f"ends{at}" for at in range(9)), *busy, "indeed."}
-    last = compose_hosts(page, HostsState(row=first.positions + 5), Pen(76, BLOCK), 20)
+    last = compose_hosts(page, HostsState(cursor=first.positions + 5), Pen(76, BLOCK), 20)
     assert "default)" in plain(last.lines[-1])  # the last note stands at the bottom
 
 
 def test_the_row_of_a_host_that_is_left_out_says_why() -> None:
     page = replace(straggling_page(), left_out=(LeftOut("host4", "/logs/host4.xplane.pb is not a profile."),))
-    made = compose_hosts(page, HostsState(row=13), Pen(100, BLOCK), 30)
+    made = compose_hosts(page, HostsState(cursor=13), Pen(100, BLOCK), 30)
     lines = [plain(line).rstrip() for line in made.lines]
     assert f"{BLOCK.mark}host4 left out: is not a profile." in [" ".join(line.split()) for line in lines]
     assert " ! /logs/host4.xplane.pb is not a profile." in lines
@@ -351,8 +351,8 @@ def test_idle_is_of_the_step_as_in_the_bars() -> None:
 
 def test_one_step_can_be_taken_apart() -> None:
     page = straggling_page()
-    mean = compose_hosts(page, HostsState(row=1), Pen(120, BLOCK), 30)
-    step = compose_hosts(page, HostsState(row=2, step=3), Pen(120, BLOCK), 30)
+    mean = compose_hosts(page, HostsState(cursor=1), Pen(120, BLOCK), 30)
+    step = compose_hosts(page, HostsState(cursor=2, step=3), Pen(120, BLOCK), 30)
     assert "A mean step of host0" in "".join(map(plain, mean.lines))
     assert "Step 3 of host0" in "".join(map(plain, step.lines))
 

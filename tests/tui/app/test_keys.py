@@ -227,7 +227,7 @@ async def test_choosing_a_host_reads_that_one_only() -> None:
         await settled(pilot)
         assert isinstance(app.main.popups.popup, HostsPopup)
         assert "STRAGGLER" in frame(app)
-        assert app.main.popups.popup.state.row == 4, "the cursor is on the host that holds up the others"
+        assert app.main.popups.popup.state.cursor == 4, "the cursor is on the host that holds up the others"
         await pilot.press("s", "S", "l", "escape", "k", "c", "G", "enter")
         await settled(pilot)
         assert app.main.shown.host == "host1"

@@ -48,7 +48,7 @@ async def test_one_core_and_back(width: int, height: int) -> None:
         await press(pilot, "H")
         popup = app.main.popups.popup
         assert isinstance(popup, HostsPopup)
-        assert popup.state.row == 4, "the cursor is on the core that is shown"
+        assert popup.state.cursor == 4, "the cursor is on the core that is shown"
         await press(pilot, "g", "enter")
         assert app.main.shown.core is None and frame(app) == whole
 

@@ -133,11 +133,11 @@ class CollectivesView(RowsView):
             self._shown = Shown(single(self._page, self._opened), are_groups=False)
         self._columns = self._looked_at = self._kept = None
         self._ops = {}
-        if self.sort not in self.table()[0].sorted_by:
-            self.sort, self.descending = self.FIRST_SORT, True
+        if self.listing.sort not in self.table()[0].sorted_by:
+            self.listing = self.listing.anew(sort=self.FIRST_SORT, is_reversed=False)
         self._arrange()
-        if self.filter_text:
-            self.search(self.filter_text)
+        if self.listing.words:
+            self.search(self.listing.words)
         if before[0] == self._shown.rows.members and before[1] is not None:
             self._go_to(before[1])
 
@@ -173,7 +173,7 @@ class CollectivesView(RowsView):
         if found is None:
             return f"no collective {name} in the steps"
         self._by, self._opened = "all", (int(self._page.group[found]),)
-        self.filter_text = ""
+        self.listing = self.listing.anew(words="")
         self._show()
         names = self._shown.rows.name
         self._go_to(names.index(name))

@@ -8,6 +8,7 @@ import numpy
 
 from tpuprof.parsers.pages.counters import CounterRow, core_of, main_core
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.counters.drawing import counter_card, unit_card
 from tpuprof.tui.pages.counters.fields import SOURCES, UNITS, on_screen
 from tpuprof.tui.report.fields import Table
@@ -51,7 +52,7 @@ class UnitsView(RowsView):
         self._core = list(cores).index(core_of(busiest[0])) if busiest else 0
         self._is_raw = not page.units
         super().__init__()
-        self.sort, self.descending = "", False  # the order of the page
+        self.listing = Listing()  # the order of the page
 
     @property
     def MEANINGS(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
@@ -89,18 +90,18 @@ class UnitsView(RowsView):
     def move(self, across: int, down: int) -> None:
         """Down by rows; across by cores, or by the columns of the counters."""
         if across and not self._is_raw and self._cores:
-            at, number = self.cursor, (self._core + across) % len(self._cores)
+            at, number = self.listing.cursor, (self._core + across) % len(self._cores)
             self._show(core=number)
-            self.cursor = min(at, max(0, len(self.rows) - 1))
+            self.listing = self.listing.at(at, len(self.rows))
         else:
             super().move(across, down)
 
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""
-        if name != "group" and not self.sort:  # from the page's own order to that of the most important column
-            self.sort, self.descending = "value" if self._is_raw else "use", True
+        if name != "group" and not self.listing.sort:  # from the page's own order to that of the most important column
+            self.listing = self.listing.anew(sort="value" if self._is_raw else "use")
             self._arrange()
-            return f"sorted by {self.sort}, largest first"
+            return f"sorted by {self.listing.sort}, largest first"
         if name != "group":
             return super().command(name)
         self._show(is_raw=not self._is_raw)
@@ -112,20 +113,20 @@ class UnitsView(RowsView):
         self._is_raw = self._is_raw if is_raw is None else is_raw
         self._columns = self._looked_at = self._kept = None
         self.shift = 0
-        if self.sort not in self.table()[0].sorted_by:
-            self.sort, self.descending = "", False
+        if self.listing.sort not in self.table()[0].sorted_by:
+            self.listing = self.listing.anew(sort="", is_reversed=False)
         self._arrange()
-        self.search(self.filter_text)
+        self.search(self.listing.words)
 
     def _arrange(self) -> None:
-        if self.sort:
+        if self.listing.sort:
             super()._arrange()
             return
 
         table, source = self.table()
         rows = numpy.arange(table.length(source), dtype=numpy.int64)
         self.rows = rows if self._kept is None else rows[self._kept]
-        self.cursor = self.top = 0
+        self.listing = self.listing.anew()
 
     @property
     def _under_cursor(self) -> UnitRow | CounterRow | None:

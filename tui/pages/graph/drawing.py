@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
@@ -23,10 +24,10 @@ from tpuprof.tui.draw.layout import (
     filled,
     gutter_lines,
     label_span,
-    shown_top,
 )
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.table import Listing
 
 Side = Literal["operands", "users"]
 
@@ -45,20 +46,19 @@ class View:
 
     Attributes:
         side: the column that the cursor is in.
-        at, top: in each column, what is under the cursor and the first that shows.
+        operands, users, text: the columns, and the lines of the text.
         is_direct: the columns hold operands and users; else what stands behind those that only hand values on.
         is_text: the computation's text shows in place of the columns.
-        line, first, shift: of the text, the line under the cursor, the first one that shows, and the cells left out.
-        words: what is searched for; cursor: the graph has none of its own.
+        shift: cells of the text that are left out at the left.
+        words: what is searched for.
     """
 
     side: Side = "operands"
-    at: tuple[int, int] = (0, 0)
-    top: tuple[int, int] = (0, 0)
+    operands: Listing = Listing()
+    users: Listing = Listing()
+    text: Listing = Listing()
     is_direct: bool = False
     is_text: bool = False
-    line: int = 0
-    first: int = 0
     shift: int = 0
     words: str = ""
 
@@ -66,6 +66,24 @@ class View:
     def number(self) -> int:
         """Which of the columns that is: 0 or 1."""
         return 0 if self.side == "operands" else 1
+
+    @property
+    def listing(self) -> Listing:
+        """The list that the cursor is in."""
+        return self.text if self.is_text else self.operands if self.side == "operands" else self.users
+
+    def scrolled(self, top: tuple[int, int]) -> View:
+        """With the first rows that show in each column, or the first line of the text."""
+        if self.is_text:
+            return replace(self, text=replace(self.text, first=top[0]))
+        operands, users = (replace(each, first=at) for each, at in zip((self.operands, self.users), top, strict=True))
+        return replace(self, operands=operands, users=users)
+
+    def with_listing(self, listing: Listing) -> View:
+        """With that list in the place of the one that the cursor is in."""
+        if self.is_text:
+            return replace(self, text=listing)
+        return replace(self, operands=listing) if self.side == "operands" else replace(self, users=listing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +137,7 @@ def compose(program: Program, here: Neighbourhood, trail: Sequence[str], view: V
     foot = path_lines(program, here, trail, pen)
     if view.is_text:
         return _text_page(program, here, view, head, foot, pen, height)
-    chosen = neighbour_at(program, here, view.side, view.at[view.number], view.is_direct)
+    chosen = neighbour_at(program, here, view.side, view.listing.cursor, view.is_direct)
     detail = _detail_lines(chosen, view.side, pen) if height >= 16 else []
     widths = _widths(pen.width)
     rows = max(1, height - len(head) - len(foot) - len(detail) - 1)
@@ -130,8 +148,9 @@ def compose(program: Program, here: Neighbourhood, trail: Sequence[str], view: V
         total = number_of(here, side, view.is_direct)
         entry[number] = 2 if 2 * total <= rows else 1
         room = rows // entry[number]
-        top[number] = shown_top(min(view.at[number], max(0, total - 1)), view.top[number], room, total)
-        cursor = view.at[number] if view.side == side else None
+        listing = view.operands if side == "operands" else view.users
+        top[number] = listing.at(listing.cursor, total).shown_first(room, total)
+        cursor = listing.cursor if view.side == side else None
         shown = range(top[number], min(total, top[number] + room))
         drawn = neighbour_lines(
             program, here, side, shown, cursor, entry[number], pen.at(widths[2 * number]), view.is_direct
@@ -403,17 +422,17 @@ def _text_page(
     program: Program, here: Neighbourhood, view: View, head: list[Line], foot: list[Line], pen: Pen, height: int
 ) -> Drawn:
     total, ascii_only = text_length(program, here), pen.glyphs.is_ascii
-    under = clean(text_line(program, here, view.line).strip(), ascii_only)
+    under = clean(text_line(program, here, view.text.cursor).strip(), ascii_only)
     detail = pen.narrower(1).cut_after(pen.narrower(1).wrap(under, "text", [(" ", "text")]), max(2, height // 4))
     rows = max(1, height - len(head) - len(foot) - len(detail) - 2)
-    first = shown_top(view.line, view.first, rows, total)
+    first = view.text.shown_first(rows, total)
     own = line_of(program, here.op.row)
-    lines = [*head, pen.rule(f"line {count(view.line + 1)} of {count(total)}")]
+    lines = [*head, pen.rule(f"line {count(view.text.cursor + 1)} of {count(total)}")]
     for line in range(first, min(total, first + rows)):
         shown = clean(text_line(program, here, line), ascii_only)[view.shift :]
-        mark = pen.glyphs.mark if line == view.line else " "
+        mark = pen.glyphs.mark if line == view.text.cursor else " "
         key: Literal["cursor", "strong", "text"] = (
-            "cursor" if line == view.line else "strong" if line == own else "text"
+            "cursor" if line == view.text.cursor else "strong" if line == own else "text"
         )
         lines.append(pen.fit([(mark, "mark"), (shown[: pen.width - 1], key)]))
     lines = filled(lines, pen.width, len(head) + 1 + rows)

@@ -22,6 +22,7 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.graph import drawing, export, words
 from tpuprof.tui.pages.graph.drawing import Drawn, Side, View
 from tpuprof.tui.report.output import check_output, stream_file
@@ -179,7 +180,7 @@ class GraphScreen(PageScreen[int]):
         trail = [self.program.graph.name(stop.row) for stop in self.trail]
         made = drawing.compose(self.program, self.here, trail, self.view, pen, height)
         self.drawn = made
-        self.view = replace(self.view, first=made.top[0]) if self.view.is_text else replace(self.view, top=made.top)
+        self.view = self.view.scrolled(made.top)
         return made.lines
 
     def _without_graph(self, pen: Pen) -> list[Line]:
@@ -269,7 +270,7 @@ class GraphScreen(PageScreen[int]):
         self.here = neighbourhood(self.program, row)
         now = self.view
         fresh = View(side=now.side, is_direct=now.is_direct, is_text=now.is_text, words=now.words)
-        self.view = view if view is not None else replace(fresh, line=drawing.line_of(self.program, row))
+        self.view = view if view is not None else replace(fresh, text=Listing(drawing.line_of(self.program, row)))
 
     def walk(self, row: int) -> None:
         """Goes to an instruction; Escape leads back."""
@@ -281,14 +282,14 @@ class GraphScreen(PageScreen[int]):
         if self.program is None or self.here is None:
             return None
         view = self.view
-        return drawing.neighbour_at(self.program, self.here, view.side, view.at[view.number], view.is_direct)
+        return drawing.neighbour_at(self.program, self.here, view.side, view.listing.cursor, view.is_direct)
 
     def enter(self) -> None:
         """Goes to what is under the cursor."""
         if self.program is None or self.here is None:
             return
         if self.view.is_text:
-            row = drawing.row_at(self.program, self.here, self.view.line)
+            row = drawing.row_at(self.program, self.here, self.view.text.cursor)
             if row is None:
                 self.flash = "No op stands on this line."
             elif row != self.here.op.row:
@@ -318,21 +319,16 @@ class GraphScreen(PageScreen[int]):
         made = self.drawn
         room = 1 if made is None else max(1, made.room // made.entry[self.view.number])
         by = rows + round(screens * room)
-        here = self.view.line if self.view.is_text else self.view.at[self.view.number]
-        self.point(here + by)
+        self.point(self.view.listing.cursor + by)
 
     def point(self, row: int) -> None:
         """Puts the cursor on a neighbour, or a line of the text."""
-        view, row = self.view, max(0, min(row, len(self.rows) - 1))
-        if view.is_text:
-            self.view = replace(view, line=row)
-        else:
-            self.view = replace(view, at=(row, view.at[1]) if view.number == 0 else (view.at[0], row))
+        self.view = self.view.with_listing(self.view.listing.at(row, len(self.rows)))
 
     def _look_behind(self) -> None:
         """Shows who makes the operands and uses the result, behind tuples, loops and calls; or the neighbours again."""
         is_direct = not self.view.is_direct
-        self.view = replace(self.view, is_direct=is_direct, at=(0, 0), top=(0, 0), is_text=False)
+        self.view = replace(self.view, is_direct=is_direct, operands=Listing(), users=Listing(), is_text=False)
         behind = "What makes and uses the values, behind tuples, bitcasts, loops and calls."
         self.flash = "Operands and users themselves." if is_direct else behind
 
@@ -364,8 +360,8 @@ class GraphScreen(PageScreen[int]):
     def _swap_text(self) -> None:
         """The text of the computation with the op's line, or the columns again."""
         if self.program is not None and self.here is not None:
-            line = drawing.line_of(self.program, self.here.op.row)
-            self.view = replace(self.view, is_text=not self.view.is_text, line=line, shift=0)
+            text = replace(self.view.text, cursor=drawing.line_of(self.program, self.here.op.row))
+            self.view = replace(self.view, is_text=not self.view.is_text, text=text, shift=0)
 
     def back(self) -> None:
         """One level back: out of the text, along the trail, at last to the tab."""
@@ -431,7 +427,7 @@ class GraphScreen(PageScreen[int]):
 
     def _copy(self) -> None:
         if self.program is not None and self.here is not None:
-            line = drawing.text_line(self.program, self.here, self.view.line).strip()
+            line = drawing.text_line(self.program, self.here, self.view.text.cursor).strip()
             self.copy(line if self.view.is_text else self.here.op.name)
 
     def _tell_all(self) -> None:
@@ -494,13 +490,13 @@ class GraphScreen(PageScreen[int]):
         if made is None or self.popups.popup is not None or not 0 <= y - made.first_row_line < made.room:
             return
         if self.view.is_text:
-            self._click_on(made.top[0] + y - made.first_row_line, self.view.line)
+            self._click_on(made.top[0] + y - made.first_row_line, self.view.text.cursor)
             return
         is_left = x < made.widths[0] + 1
         if is_left or x >= made.widths[0] + made.widths[1] + 2 * drawing.GAP - 1:
             side: Side = "operands" if is_left else "users"
             number = 0 if is_left else 1
-            was = self.view.at[number] if self.view.side == side else -1
+            was = self.view.listing.cursor if self.view.side == side else -1
             self.view = replace(self.view, side=side)
             self._click_on(made.top[number] + (y - made.first_row_line) // made.entry[number], was)
 

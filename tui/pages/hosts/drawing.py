@@ -16,10 +16,10 @@ from tpuprof.parsers.pages.hosts.cores import own_times
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, HostSteps, LeftOut, Part, Verdict
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.layout import clean, cut, filled, shown_top
+from tpuprof.tui.draw.layout import clean, cut, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
-from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
+from tpuprof.tui.draw.table import Column, Listing, chosen_columns, each, header_line, row_lines
 from tpuprof.tui.pages.hosts.fields import CORES, HOSTS, LISTED, name_width, of_cores, with_cores
 from tpuprof.tui.report import fields
 from tpuprof.tui.report.fields import Table
@@ -55,23 +55,24 @@ _FIGURE = 9
 
 
 @dataclass(frozen=True, slots=True)
-class HostsState:
+class HostsState(Listing):
     """Where the reader is.
 
     Attributes:
-        row: the cursor's row of the list as it is sorted; rows after the hosts are those left out, and further down
-            the notes scroll. top: the first row that shows, moved where the cursor would not show.
-        sort: one of `SORTS`; descending: the largest first (for `host`: the last).
+        cursor: in the list as it is sorted; rows after the hosts are those left out, and further down the notes scroll.
+        sort: one of `SORTS`.
         step: of the common ones, the one that is taken apart below the table; None for their mean.
         with_cores: whether each host's cores stand below it.
     """
 
-    row: int = 0
-    top: int = 0
     sort: str = "host"
-    descending: bool = False
     step: int | None = None
     with_cores: bool = True
+
+    @property
+    def descending(self) -> bool:
+        """Whether the largest is first (for `host`: the last)."""
+        return (self.sort != SORTS[0]) != self.is_reversed
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def compose_hosts(page: HostsPage, state: HostsState, pen: Pen, height: int) -> 
     body = max(0, height - len(head) - min(entries, _LEAST_ROWS))
     notes = _notes(page, pen)
     positions = entries + (1 + max(0, len(notes) - body + 1) if notes else 0)
-    row = min(max(state.row, 0), positions - 1)
+    row = state.at(state.cursor, positions).cursor
     if row < entries:
         below, shown = _detail(page, listed, order, row, state.step, pen)
         notes = _notes(page, pen, shown)
@@ -117,8 +118,7 @@ def compose_hosts(page: HostsPage, state: HostsState, pen: Pen, height: int) -> 
     if len(notes) > room - rows:  # what does not fit shows when the cursor goes on
         rows -= rows == room > 1
         notes = [*notes[: max(0, room - rows - 1)], pen.fit([("   more notes below the last row", "dim")])]
-    host_index = min(row, entries - 1)
-    top = shown_top(host_index, state.top, rows, entries)
+    top = state.at(row, entries).shown_first(rows, entries)
     table = [_entry(page, order, columns, entry, entry == row, pen) for entry in range(top, top + rows)]
     lines = [pen.fit(line) for line in filled([*head, *table, *below, *notes], pen.width, height)]
     return ComposedHosts(tuple(lines), len(head), rows, top, order, positions)

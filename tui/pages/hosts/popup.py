@@ -74,7 +74,7 @@ class HostsPopup(Popup):
         self._composed: ComposedHosts | None = None
         self._listed = with_cores(page)
         self.state = HostsState(with_cores=len(self._listed.rows) <= _MOST_ROWS)
-        self.state = replace(self.state, row=self._first(shown))
+        self.state = replace(self.state, cursor=self._first(shown))
 
     def _first(self, shown: str | None) -> int:
         """The row that the cursor begins on: what is shown, else the slowest host or core, else the first."""
@@ -100,7 +100,7 @@ class HostsPopup(Popup):
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
         """The page in so many rows."""
         self._composed = compose_hosts(self._page, self.state, Pen(width, self.look.glyphs), count)
-        self.state = replace(self.state, top=self._composed.top)
+        self.state = replace(self.state, first=self._composed.top)
         return [on_panel(line) for line in self._composed.lines]
 
     @property
@@ -131,14 +131,13 @@ class HostsPopup(Popup):
         self._open_host(None, None)
 
     def _swap_cores(self) -> None:
-        self.state = replace(self.state, with_cores=not self.state.with_cores, row=0)
+        self.state = self.state.anew(with_cores=not self.state.with_cores)
 
     def _next_sort(self) -> None:
-        place = (SORTS.index(self.state.sort) + 1) % len(SORTS)
-        self.state = replace(self.state, sort=SORTS[place], descending=place > 0, row=0)
+        self.state = self.state.sorted_by_next(SORTS)
 
     def _reverse(self) -> None:
-        self.state = replace(self.state, descending=not self.state.descending, row=0)
+        self.state = self.state.turned_round()
 
     def _next_step(self, by: int) -> None:
         number, step = len(self._page.steps or ()), self.state.step
@@ -151,14 +150,14 @@ class HostsPopup(Popup):
 
     def step(self, lines: int, screens: float) -> None:
         """Moves the cursor: over the hosts, those that are left out, and on through the notes."""
-        drawn, place = self._composed, self.state.row
+        drawn, place = self._composed, self.state.cursor
         if drawn is None:
             return
         row = place + lines + round(screens * max(1, drawn.list_rows - 1))
         last = len(drawn.order) + len(self._page.left_out) - 1
         if place < last < row:
             row = last  # a long way down ends at the last host first
-        self.state = replace(self.state, row=max(0, min(row, drawn.positions - 1)))
+        self.state = self.state.at(row, drawn.positions)
 
     def click(self, row: int) -> None:
         """A click puts the cursor on a host; on the cursor's it opens it."""
@@ -167,15 +166,15 @@ class HostsPopup(Popup):
             return
         place = row - 1 - drawn.first_list_line + drawn.top
         if drawn.first_list_line <= row - 1 < drawn.first_list_line + drawn.list_rows:
-            if place == self.state.row:
+            if place == self.state.cursor:
                 self._open_row()
-            self.state = replace(self.state, row=place)
+            self.state = replace(self.state, cursor=place)
 
     def _open_row(self) -> None:
         order = listed_order(self._page, self._listed, self.state)
-        if self.state.row >= len(order):  # below are hosts that can't be read, and notes
+        if self.state.cursor >= len(order):  # below are hosts that can't be read, and notes
             return
-        place = order[self.state.row]
+        place = order[self.state.cursor]
         row = None if place is None else self._listed.rows[place]
         self.is_open = False
         if row is None or (row.core is None and is_of_one_host(self._page)):

@@ -43,8 +43,7 @@ class BuffersView:
         self._problem = pages.problem
         self._backward: int | None = None
         self._shown: SpaceRequest | None = None
-        self._state = MemoryState(0)
-        self._wanted = ""
+        self._state = MemoryState()
         self._group: tuple[MemoryState, Int64s] | None = None  # what was shown before, and rows of the group's buffers
         self._listed: MemoryList | None = None
         self._composed: ComposedMemory | None = None
@@ -56,7 +55,7 @@ class BuffersView:
 
     def column_help(self) -> Sequence[tuple[str, str]]:
         """What the columns of the list mean, the one that it is sorted by first."""
-        return help_rows(BUFFERS if self._state.grouping == "none" else GROUPS, self._state.order)
+        return help_rows(BUFFERS if self._state.grouping == "none" else GROUPS, self._state.sort)
 
     def show(self, wanted: SpaceRequest, space: SpaceMemory | str) -> str:
         """Shows a memory space, at its peak or at the buffer wanted, or why there are no figures; says what is not."""
@@ -64,8 +63,8 @@ class BuffersView:
         self.space, self._problem = (None, space) if isinstance(space, str) else (space, None)
         self._backward = backward_from(self.space) if self.space is not None else None
         point = self.space.peak_position if self.space is not None else 0
-        self._state = replace(self._state, point=point, row=0, top=0)
-        self._wanted, self._group, self._listed, self._composed = "", None, None, None
+        self._state = self._state.anew(point=point, words="")
+        self._group, self._listed, self._composed = None, None, None
         return self.go_to(wanted.instruction) if wanted.instruction and self.space is not None else ""
 
     def draw(self, pen: Pen, height: int) -> list[Line]:
@@ -75,7 +74,7 @@ class BuffersView:
             return self._without_figures(pen, height)
         kept, title = self._composed.painted if self._composed is not None else None, self._title(space)
         composed = compose_memory(space, self.listed, self._state, title, pen, height, kept, self._backward)
-        self._state = replace(self._state, top=composed.top)
+        self._state = replace(self._state, first=composed.top)
         self._composed, self.list_rows = composed, max(1, composed.list_rows)
         return list(composed.lines)
 
@@ -107,7 +106,7 @@ class BuffersView:
         if self.space is None:
             return NOTHING_LISTED
         state, known = self._state, self._listed
-        wanted = (state.point, state.order, state.grouping, self._wanted)
+        wanted = (state.point, state.sort, state.grouping, state.words)
         if known is None or (known.point, known.order, known.grouping, known.wanted) != wanted:
             known = memory_list(self.space, *wanted, None if self._group is None else self._group[1])
             self._listed = known
@@ -116,7 +115,7 @@ class BuffersView:
     @property
     def entry_row(self) -> int | None:
         """The row of the buffer under the cursor; None on a group and where the list is empty."""
-        return self.listed.row_of(self._state.row)
+        return self.listed.row_of(self._state.cursor)
 
     @property
     def buffer(self) -> Buffer | None:
@@ -165,7 +164,7 @@ class BuffersView:
     @property
     def details(self) -> Details | None:
         """The card."""
-        space, listed, entry = self.space, self.listed, self._state.row
+        space, listed, entry = self.space, self.listed, self._state.cursor
         if space is None or not len(listed):
             return None
         title = "Buffer" if listed.row_of(entry) is not None else "Group"
@@ -211,21 +210,21 @@ class BuffersView:
             there = point_at(self.space, columns, column_of(self.space, columns, here) + across)
             self._to_point(there if (there - here) * across > 0 else here + across)  # by one point at least
         if down:
-            self._to_row(self._state.row + down)
+            self._to_row(self._state.cursor + down)
 
     def _to_point(self, point: int) -> None:
         """Looks at another point; the cursor stays with its buffer where that is in memory there too."""
         space, row = self.space, self.entry_row
         if space is not None:
             self._state = replace(self._state, point=max(0, min(point, space.points - 1)))
-            self._to_row(self._entry_of(row, self._state.row))
+            self._to_row(self._entry_of(row, self._state.cursor))
 
     def _entry_of(self, row: int | None, otherwise: int = 0) -> int:
         entries = np.flatnonzero(self.listed.rows == (-1 if row is None else row))
         return int(entries[0]) if len(entries) else otherwise
 
     def _to_row(self, row: int) -> None:
-        self._state = replace(self._state, row=max(0, min(row, len(self.listed) - 1)))
+        self._state = self._state.at(row, len(self.listed))
 
     def click(self, x: int, y: int) -> None:
         """Points at a row of the list, or at a point of the graph."""
@@ -233,17 +232,17 @@ class BuffersView:
         if drawn is None or space is None:
             return
         if drawn.first_list_line <= y < drawn.first_list_line + drawn.list_rows and x < drawn.list_cells:
-            self._to_row(self._state.top + y - drawn.first_list_line)
+            self._to_row(self._state.first + y - drawn.first_list_line)
         elif drawn.graph_first_line <= y < drawn.graph_first_line + drawn.graph_lines and x >= AXIS:
             self._to_point(point_at(space, drawn.columns, x - AXIS))
 
     def enter(self) -> bool:
         """Opens a group: the list is then of its buffers."""
-        group = self.listed.group_of(self._state.row)
+        group = self.listed.group_of(self._state.cursor)
         if group is None:
             return False
         self._group, self._listed = (self._state, group.rows), None
-        self._state = replace(self._state, grouping="none", row=0, top=0)
+        self._state = self._state.anew(grouping="none")
         return True
 
     def back(self) -> bool:
@@ -255,11 +254,11 @@ class BuffersView:
 
     def search(self, text: str) -> str:
         """Shows only buffers with a text; says how many."""
-        if self.space is None or text == self._wanted:
+        if self.space is None or text == self._state.words:
             return ""
         row = self.entry_row
-        self._wanted = text
-        self._state = replace(self._state, row=self._entry_of(row), top=0)
+        self._state = self._state.anew(words=text)
+        self._to_row(self._entry_of(row))
         listed = self.listed
         return f"{listed.shown_count} of {listed.in_memory_count}, {binary_size(listed.shown_bytes)}" if text else ""
 
@@ -269,13 +268,12 @@ class BuffersView:
         if space is None:
             return ""
         if name == "memory_sort":
-            order = ORDERS[(ORDERS.index(state.order) + 1) % len(ORDERS)]
-            self._state = replace(state, order=order, row=0, top=0)
-            return f"by {order}" if order != "program" else "in program order"
+            self._state = state.sorted_by_next(ORDERS)
+            return f"by {self._state.sort}" if self._state.sort != "program" else "in program order"
         if name == "memory_group":
             self._group, self._listed = None, None
             grouping = GROUPINGS[(GROUPINGS.index(state.grouping) + 1) % len(GROUPINGS)]
-            self._state = replace(state, grouping=grouping, row=0, top=0)
+            self._state = state.anew(grouping=grouping)
             return "" if grouping == "none" else f"by {grouping}"
         if name == "map":
             self._state = replace(state, show_map=not state.show_map)
@@ -330,8 +328,8 @@ class BuffersView:
         if not len(rows):
             return f"{op} defines no buffer in {space.name} of {space.module}"
         row, here = int(rows[0]), self._state.point
-        self._wanted, self._group, self._listed = "", None, None
+        self._group, self._listed = None, None
         point = here if row in space.at(here) else int(space.stays.born[row])
-        self._state = replace(self._state, point=point, grouping="none")
+        self._state = replace(self._state, point=point, grouping="none", words="")
         self._to_row(self._entry_of(row))
         return ""

@@ -53,7 +53,7 @@ class AllocatorsView:
     def draw(self, pen: Pen, height: int) -> list[Line]:
         """The allocator, or why there is none."""
         composed = profile.compose_memory_profile(self._page, self._runs, self._state, pen, height)
-        self._state = replace(self._state, top=composed.top)
+        self._state = replace(self._state, first=composed.top)
         self._composed, self.list_rows = composed, max(1, composed.list_rows)
         return list(composed.lines)
 
@@ -64,7 +64,7 @@ class AllocatorsView:
 
     @property
     def _selected(self) -> ActiveAllocation | None:
-        allocator, row = self._allocator, self._state.row
+        allocator, row = self._allocator, self._state.cursor
         return allocator.at_peak[row] if allocator is not None and row < len(allocator.at_peak) else None
 
     @property
@@ -114,7 +114,7 @@ class AllocatorsView:
             there = profile.columns_between(drawn, self._state.cursor_ps, across, allocator.peak_time_ps)
             self._state = replace(self._state, cursor_ps=there)
         if down:
-            self._state = replace(self._state, row=max(0, min(self._state.row + down, len(allocator.at_peak) - 1)))
+            self._state = self._state.at(self._state.cursor + down, len(allocator.at_peak))
 
     def click(self, x: int, y: int) -> None:
         """Points at a row, or at an instant."""
@@ -122,7 +122,7 @@ class AllocatorsView:
         if drawn is None:
             return
         if 0 <= drawn.first_list_line <= y < drawn.first_list_line + drawn.list_rows:
-            self._state = replace(self._state, row=drawn.top + y - drawn.first_list_line)
+            self._state = replace(self._state, cursor=drawn.top + y - drawn.first_list_line)
         column, is_graph = x - AXIS, drawn.graph_line <= y < drawn.graph_line + drawn.graph_rows
         if is_graph and 0 <= column < len(drawn.edges) - 1:
             self._state = replace(self._state, cursor_ps=(drawn.edges[column] + drawn.edges[column + 1]) // 2)
@@ -147,7 +147,7 @@ class AllocatorsView:
         rows = [row for row, words in enumerate(texts) if text.casefold() in words]
         if not rows:
             return "no match"
-        self._state = replace(self._state, row=rows[bisect_left(rows, self._state.row) % len(rows)])
+        self._state = replace(self._state, cursor=rows[bisect_left(rows, self._state.cursor) % len(rows)])
         return f"{len(rows)} of {len(allocator.at_peak)} rows"
 
     def command(self, name: str, by: int) -> str:

@@ -119,10 +119,10 @@ class GroupedView(TableView, Generic[Groups]):
         """Shows groups, all ops, or those of one group, from the top; order and filter stay."""
         self._is_grouped, self._opened = is_grouped, opened
         self._columns = self._kept = None
-        if self.sort not in self.table()[0].sorted_by:
-            self.sort, self.descending = "self", True
+        if self.listing.sort not in self.table()[0].sorted_by:
+            self.listing = self.listing.anew(sort="self", is_reversed=False)
         self._arrange()
-        self.search(self.asked[0] if self.asked is not None else self.filter_text)
+        self.search(self.asked[0] if self.asked is not None else self.listing.words)
 
     def _arrange(self) -> None:
         super()._arrange()
@@ -249,7 +249,7 @@ class KernelView(TableView):
         self._is_grouped, self._page, self._other = not self._is_grouped, self._other, self._page
         self._columns = self._kept = self._looked_at = None
         self._arrange()
-        self.search(self.filter_text)
+        self.search(self.listing.words)
         return (
             "all launches of a kernel are one row" if self._is_grouped else "a row for each op and size of the launch"
         )

@@ -7,12 +7,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.timeline.measure import MeasuredRow, Measurement, SortKey, TrackShare
 from tpuprof.parsers.timeline.model import EventId, TrackKind
 from tpuprof.tui.draw.format import count, duration, percent, share
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import KeyRow, pad
 from tpuprof.tui.widgets.line_canvas import Look
@@ -75,6 +77,13 @@ _ORDER: dict[SortKey, Callable[[_Listed], tuple[object, ...]]] = {
 _SORTS = tuple(_ORDER)
 
 
+@dataclass(frozen=True, slots=True)
+class _Order(Listing):
+    """The list, sorted by one of the orders."""
+
+    sort: SortKey = "self"
+
+
 class Measured(Popup):
     """Lists what ran in an interval, over all cores or for each.
 
@@ -106,24 +115,24 @@ class Measured(Popup):
         self._rows_apart = measurement.count(self._places)
         self._can_merge = self._rows_apart <= _MOST_MERGED
         self._is_apart = not self._can_merge
-        self._sort: SortKey = "self"
-        self._reverse = False
-        self.cursor = 0
+        self.listing = _Order()
         self._listed: Sequence[_Listed] = ()
         self._tracks: Sequence[TrackShare] = ()
         self._arrange()
 
     def _arrange(self) -> None:
         """Sorts anew."""
-        step = -1 if self._reverse else 1
+        step = -1 if self.listing.is_reversed else 1
         if self._by_track:
-            by_time = sorted(self._busy, key=lambda share: 0 if self._sort == "track" else -share.busy_ps)
+            by_time = sorted(self._busy, key=lambda share: 0 if self.listing.sort == "track" else -share.busy_ps)
             self._tracks = by_time[::step]
         elif self._is_apart:
-            self._listed = tuple(map(_Listed, self._measurement.rows(step * _MOST_ROWS, self._sort, self._places)))
+            self._listed = tuple(
+                map(_Listed, self._measurement.rows(step * _MOST_ROWS, self.listing.sort, self._places))
+            )
         else:
-            self._listed = sorted(self._merged, key=_ORDER[self._sort])[::step][:_MOST_ROWS]
-        self.cursor = 0
+            self._listed = sorted(self._merged, key=_ORDER[self.listing.sort])[::step][:_MOST_ROWS]
+        self.listing = self.listing.anew()
 
     @cached_property
     def _merged(self) -> list[_Listed]:
@@ -165,9 +174,9 @@ class Measured(Popup):
 
     def _summary(self, width: int) -> AnyLine:
         if self._by_track:
-            sort, what, total = "track" if self._sort == "track" else "busy", "track", self._count
+            sort, what, total = "track" if self.listing.sort == "track" else "busy", "track", self._count
         else:
-            sort, what = self._sort, "row"
+            sort, what = self.listing.sort, "row"
             total = self._rows_apart if self._is_apart else len(self._merged)
         listed = f", the first {count(self._count)} are listed" if total > self._count else ""
         spans: list[AnySpan] = [("sorted by ", "panel.dim"), (sort, "panel.key")]
@@ -185,7 +194,7 @@ class Measured(Popup):
 
     def _line(self, number: int, width: int) -> AnyLine:
         ascii_only = self.look.glyphs.is_ascii
-        is_current = number == self.cursor
+        is_current = number == self.listing.cursor
         mark = self.look.glyphs.mark if is_current else " "
         key: AnyKey = "panel.cursor" if is_current else "panel"
         if self._by_track:
@@ -215,11 +224,11 @@ class Measured(Popup):
     # --- keys
 
     def _next_sort(self) -> None:
-        self._sort = _SORTS[(_SORTS.index(self._sort) + 1) % len(_SORTS)]
+        self.listing = self.listing.sorted_by_next(_SORTS)
         self._arrange()
 
     def _turn_round(self) -> None:
-        self._reverse = not self._reverse
+        self.listing = self.listing.turned_round()
         self._arrange()
 
     def _swap_cores(self) -> None:
@@ -232,27 +241,28 @@ class Measured(Popup):
 
     def step(self, lines: int, screens: float) -> None:
         """Moves the cursor."""
-        self.cursor = max(0, min(self.cursor + lines + round(screens * (self.room - _HEAD)), self._count - 1))
+        by = lines + round(screens * (self.room - _HEAD))
+        self.listing = self.listing.at(self.listing.cursor + by, self._count)
 
     def click(self, row: int) -> None:
         """Puts the cursor on a row; on the cursor's row, goes there."""
         number = self._first(self.room - _HEAD) + row - _HEAD - 1
         if 0 <= number < self._count and row > _HEAD:
-            if number == self.cursor:
+            if number == self.listing.cursor:
                 self._choose()
-            self.cursor = number
+            self.listing = self.listing.at(number, self._count)
 
     def _first(self, room: int) -> int:
-        return centred_top(self.cursor, self._count, room)
+        return centred_top(self.listing.cursor, self._count, room)
 
     def _choose(self) -> None:
         if not self._count:
             return
         self.is_open = False
         if self._by_track:
-            longest = self._measurement.rows(1, "total", (self._tracks[self.cursor].place,))[0]
+            longest = self._measurement.rows(1, "total", (self._tracks[self.listing.cursor].place,))[0]
         else:
-            longest = self._listed[self.cursor].row
+            longest = self._listed[self.listing.cursor].row
         self._chosen((*longest.place, longest.longest))
 
 

@@ -28,7 +28,7 @@ def test_the_end_of_the_hosts_is_a_stop_on_the_way_to_the_notes() -> None:
     popup = popup_of(opened)
     drawn(popup)
     popup.press("G", "G")
-    assert popup.state.row == 13  # host4, which is left out, below four hosts with two cores each
+    assert popup.state.cursor == 13  # host4, which is left out, below four hosts with two cores each
     assert any("host4 left out" in " ".join(line.split()) for line in drawn(popup))
     popup.press("enter", None)
     assert popup.is_open and not opened

@@ -28,12 +28,12 @@ GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
 
 
 def drawn(page: SpaceMemory, width: int, height: int, glyphs: Glyphs, state: MemoryState) -> ComposedMemory:
-    listed = memory_list(page, state.point, state.order, state.grouping)
+    listed = memory_list(page, state.point, state.sort, state.grouping)
     return compose_memory(page, listed, state, "", Pen(width, glyphs), height)
 
 
 def at_peak(page: SpaceMemory, row: int = 0, **changes: object) -> MemoryState:
-    return dataclasses.replace(MemoryState(page.peak_position, row=row), **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(MemoryState(point=page.peak_position, cursor=row), **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_frames(name: str, glyphs: str, width: int, height: int) -> None:
     elif name == "scopes":
         state = at_peak(page, row=3, grouping="scope")
     elif name == "padding":
-        state = MemoryState(20, order="padding", row=2)
+        state = MemoryState(point=20, sort="padding", cursor=2)
     lines = drawn(page, width, height, GLYPHS[glyphs], state).lines
     check_golden(GOLDEN / f"memory-{name}-{glyphs}-{width}x{height}.txt", frame(lines))
 
@@ -135,7 +135,13 @@ def test_every_page_fills_the_screen_exactly(
     row: int,
     point: int,
 ) -> None:
-    composed = drawn(page, width, height, glyphs, MemoryState(point, order, grouping, row, row, show_map))
+    composed = drawn(
+        page,
+        width,
+        height,
+        glyphs,
+        MemoryState(row, row, point=point, sort=order, grouping=grouping, show_map=show_map),
+    )
     assert len(composed.lines) == height
     assert {line_width(line) for line in composed.lines} == {width}
     text = "".join(plain(line) for line in composed.lines)

@@ -57,14 +57,14 @@ def text_of(found: ComposedMemoryProfile) -> list[str]:
 @pytest.mark.parametrize(("glyphs", "size"), [("block", "80x20"), ("block", "120x36"), ("ascii", "80x20")])
 @pytest.mark.parametrize("allocator", ["moving", "still", "pinned"])
 def test_frames(allocator: str, glyphs: str, size: str) -> None:
-    state = MemoryProfileState(allocator=["moving", "still", "pinned"].index(allocator), row=1)
+    state = MemoryProfileState(allocator=["moving", "still", "pinned"].index(allocator), cursor=1)
     found = composed(state, *SIZES[size], GLYPHS[glyphs])
     check_golden(GOLDEN / f"memory-profile-{allocator}-{glyphs}-{size}.txt", frame(found.lines))
 
 
 @pytest.mark.parametrize("glyphs", ["block", "ascii"])
 def test_frames_with_a_cursor(glyphs: str) -> None:
-    found = composed(MemoryProfileState(0, 71 * MS, 2), 80, 20, GLYPHS[glyphs])
+    found = composed(MemoryProfileState(2, cursor_ps=71 * MS), 80, 20, GLYPHS[glyphs])
     check_golden(GOLDEN / f"memory-profile-cursor-{glyphs}-80x20.txt", frame(found.lines))
 
 
@@ -92,7 +92,7 @@ def test_frames_without_allocators(size: str) -> None:
 def test_every_line_is_as_wide_and_the_page_as_high_as_asked(
     width: int, height: int, glyphs: Glyphs, allocator: int, cursor: int | None, row: int, top: int
 ) -> None:
-    found = composed(MemoryProfileState(allocator, cursor, row, top), width, height, glyphs)
+    found = composed(MemoryProfileState(row, top, allocator=allocator, cursor_ps=cursor), width, height, glyphs)
     assert [line_width(line) for line in found.lines] == [width] * height
     text = "".join(text_of(found))
     assert text.isprintable() and (glyphs is not ASCII or text.isascii())
@@ -193,7 +193,7 @@ def test_fragmentation_is_put_into_words(free: int | None, share: float | None, 
 
 
 def test_the_line_below_reads_the_cursors_column() -> None:
-    lines = text_of(composed(MemoryProfileState(0, 71 * MS)))
+    lines = text_of(composed(MemoryProfileState(cursor_ps=71 * MS)))
     reading = next(line for line in lines if " in use " in line and "heap" in line and "free" in line)
     assert "stack 6.00 GiB" in reading and "fragmentation 2.0%" in reading
     assert "71.0" in reading or "71." in reading or "70." in reading
@@ -216,29 +216,29 @@ def test_the_table_scrolls_so_that_the_cursor_shows() -> None:
     profile = training()[0].allocators[0]
     rows = tuple(ActiveAllocation(f"op{at}", 1, 1000 - at, 1000 - at, None, None, None) for at in range(100))
     page = page_of(replace(profile, at_peak=rows))
-    found = compose_memory_profile(page, (), MemoryProfileState(row=50), Pen(100, PLAIN), 24)
+    found = compose_memory_profile(page, (), MemoryProfileState(cursor=50), Pen(100, PLAIN), 24)
     assert found.top <= 50 < found.top + found.list_rows
     marked = text_of(found)[found.first_list_line + 50 - found.top]
     assert marked.startswith(PLAIN.mark) and "op50" in marked
-    last = compose_memory_profile(page, (), MemoryProfileState(row=9999, top=9999), Pen(100, PLAIN), 24)
+    last = compose_memory_profile(page, (), MemoryProfileState(cursor=9999, first=9999), Pen(100, PLAIN), 24)
     assert last.top + last.list_rows == 100
 
 
 def test_columns_that_say_nothing_are_left_out() -> None:
-    header = next(line for line in text_of(composed(MemoryProfileState(1))) if "total" in line)
+    header = next(line for line in text_of(composed(MemoryProfileState(allocator=1))) if "total" in line)
     assert "shape" not in header and "type" not in header
-    header = next(line for line in text_of(composed(MemoryProfileState(0))) if "total" in line)
+    header = next(line for line in text_of(composed(MemoryProfileState(allocator=0))) if "total" in line)
     assert "shape" in header and "type" not in header
 
 
 def test_a_flat_line_is_explained_at_every_height() -> None:
-    assert "TPU programs" in "\n".join(text_of(composed(MemoryProfileState(1), 120, 36)))
-    assert "TPU programs" in "\n".join(text_of(composed(MemoryProfileState(1), 80, 20)))
-    assert "no fault" in "\n".join(text_of(composed(MemoryProfileState(1), 60, 12)))
+    assert "TPU programs" in "\n".join(text_of(composed(MemoryProfileState(allocator=1), 120, 36)))
+    assert "TPU programs" in "\n".join(text_of(composed(MemoryProfileState(allocator=1), 80, 20)))
+    assert "no fault" in "\n".join(text_of(composed(MemoryProfileState(allocator=1), 60, 12)))
 
 
 def test_a_capacity_far_above_is_said_in_words() -> None:
-    lines = text_of(composed(MemoryProfileState(2)))
+    lines = text_of(composed(MemoryProfileState(allocator=2)))
     assert any("capacity 64.0 GiB is above" in line for line in lines)
     assert any(line.lstrip().startswith("50.0 MiB") for line in lines)
 
@@ -268,5 +268,5 @@ def test_times_of_two_weeks_do_not_break_the_axis() -> None:
     profile = profiles_of(
         host_space([given(-(2**62), addr=1, **sizes(1, 5, 5)), given(2**62, addr=2, **sizes(1, 6, 5))])
     )[0]
-    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(0, 0), Pen(100, BLOCK), 24)
+    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(cursor_ps=0), Pen(100, BLOCK), 24)
     assert {line_width(line) for line in found.lines} == {100}

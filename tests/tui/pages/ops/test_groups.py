@@ -51,7 +51,7 @@ async def test_a_regex_filters_groups_too() -> None:
         names = op_groups(pages.ops).page.table.name
         assert sorted(view.rows.tolist()) == [at for at, name in enumerate(names) if name.startswith("fusion")]
         await pilot.press("o", "o")  # to the op in the tree and back: neither group nor filter hides it
-        assert (len(view.rows), view.filter_text) == (len(pages.ops), "")
+        assert (len(view.rows), view.listing.words) == (len(pages.ops), "")
 
 
 async def test_groups_of_ops_are_sorted_and_left() -> None:
@@ -61,11 +61,11 @@ async def test_groups_of_ops_are_sorted_and_left() -> None:
         assert pages is not None
         counts = op_groups(pages.ops).op_count
         await pilot.press("s")
-        while view.sort != "ops":
+        while view.listing.sort != "ops":
             await pilot.press("s")
         assert view.rows.tolist()[0] == counts.argmax()
         await pilot.press("b")  # single ops have no such column
-        assert view.sort == "self"
+        assert view.listing.sort == "self"
         single = int((op_groups(pages.ops).op_count == 1).argmax())
         await pilot.press("b", "home", *["j"] * single, "enter")
         assert app.main.popups.popup is not None  # of one op the card

@@ -317,12 +317,12 @@ async def test_sorting_by_any_column() -> None:
         await pilot.press("v")
         view, pages = table(app), ops_tab(app)._pages
         assert pages is not None
-        seen = [view.sort]
+        seen = [view.listing.sort]
         while True:
             await pilot.press("s")
-            if view.sort == "self":
+            if view.listing.sort == "self":
                 break
-            seen.append(view.sort)
+            seen.append(view.listing.sort)
             assert sorted(view.rows.tolist()) == list(range(len(pages.ops)))
         assert len(seen) == len(set(seen)) > 15
         await pilot.press("S")

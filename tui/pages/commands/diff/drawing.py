@@ -19,11 +19,10 @@ from tpuprof.tui.draw.layout import (
     clean,
     cut,
     cut_middle,
-    shown_top,
 )
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
-from tpuprof.tui.draw.table import chosen_columns, header_line, row_lines
+from tpuprof.tui.draw.table import Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.diff.changes import (
     HIDING,
     SORT_WORDS,
@@ -48,20 +47,17 @@ _ALL_TITLES, _GAPS = 118, 84
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class View(Listing):
     """What the screen shows.
 
     Attributes:
-        name: of the view; cursor, first: index of the row under the cursor, and of the first one that shows.
+        name: of the view.
         phase: the program whose changes show where a view has them; empty for all together.
-        words: the filter; hides_same: only what has changed; apart: each clone of an op is a row of its own.
+        hides_same: only what has changed; apart: each clone of an op is a row of its own.
     """
 
     name: ViewName = "ops"
-    cursor: int = 0
-    first: int = 0
     sort: Sort = "change"
-    words: str = ""
     hides_same: bool = True
     apart: bool = False
     phase: str = ""
@@ -164,7 +160,7 @@ def compose(diff: Diff, view: View, rows: tuple[Entry, ...], total: int, pen: Pe
         first = max(0, min(view.first, len(body) - room))
         return Composed(tuple(lines + body[first : first + room]), -1, first, room)
     room = max(1, height - len(lines) - 1)
-    first = shown_top(view.cursor, view.first, room, len(rows))
+    first = view.shown_first(room, len(rows))
     if not rows:
         lines += pen.wrap(_nothing(diff, view, total), "dim", [(" ", "dim")])
         return Composed(tuple(lines), -1, 0, room)

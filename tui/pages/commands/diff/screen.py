@@ -80,9 +80,8 @@ class DiffScreen(PageScreen[Entry]):
     def rows(self) -> tuple[Entry, ...]:
         """The rows that show."""
         view = self.view
-        key = (view.name, view.sort, view.words, view.hides_same, view.apart, view.phase)
         hides = view.hides_same and view.name in HIDING
-        return self.kept(key, lambda: shown(self.all_rows, view.sort, view.words, hides))
+        return self.kept(view.anew(), lambda: shown(self.all_rows, view.sort, view.words, hides))
 
     def head_line(self, pen: Pen) -> AnyLine:
         """The two runs."""
@@ -135,7 +134,7 @@ class DiffScreen(PageScreen[Entry]):
     def _show(self, name: ViewName) -> None:
         """Another view; filter and order stay."""
         if name != self.view.name:
-            self.view = replace(self.view, name=name, cursor=0, first=0)
+            self.view = self.view.anew(name=name)
 
     def move(self, rows: int, screens: float) -> None:
         """Moves the cursor, or scrolls the steps."""
@@ -148,7 +147,7 @@ class DiffScreen(PageScreen[Entry]):
     def enter(self) -> None:
         """All of the change under the cursor; of a phase its ops."""
         if self.row is not None and self.row.phase is not None:
-            self.view = replace(self.view, name="ops", phase=self.row.name, cursor=0, first=0)
+            self.view = self.view.anew(name="ops", phase=self.row.name)
         elif self.row is not None:
             self.open(Reader(self.look, "Change", partial(card, self._part, self.row), meanings(*OF_CARDS)))
 
@@ -159,7 +158,7 @@ class DiffScreen(PageScreen[Entry]):
             self.flash = "Programs are apart in ops, categories and time (1, 2, 3)."
             return
         name = names[(names.index(self.view.phase) + by) % len(names)]
-        self.view = replace(self.view, phase=name, cursor=0, first=0)
+        self.view = self.view.anew(phase=name)
         self.flash = f"Runs of {name} by themselves." if name else "All programs, together."
 
     def _sort(self, by: int) -> None:
@@ -167,7 +166,7 @@ class DiffScreen(PageScreen[Entry]):
             self.flash = "These rows have an order of their own."
             return
         place = (SORTS.index(self.view.sort) + by) % len(SORTS)
-        self.view = replace(self.view, sort=SORTS[place], cursor=0, first=0)
+        self.view = self.view.anew(sort=SORTS[place])
         self.flash = f"Sorted by {SORT_WORDS[SORTS[place]]}."
 
     def _hide(self) -> None:
@@ -176,7 +175,7 @@ class DiffScreen(PageScreen[Entry]):
             self.flash = "All rows show here."
             return
         row = self.row
-        self.view = replace(self.view, hides_same=not self.view.hides_same, cursor=0, first=0)
+        self.view = self.view.anew(hides_same=not self.view.hides_same)
         if row is not None and row in self.rows:
             self.point(self.rows.index(row))
 
@@ -186,7 +185,7 @@ class DiffScreen(PageScreen[Entry]):
             self.flash = "No row here is of several ops."
             return
         row = self.row
-        self.view = replace(self.view, apart=not self.view.apart, cursor=0, first=0)
+        self.view = self.view.anew(apart=not self.view.apart)
         ops = self._ops_of(row) if row is not None else ()
         self.point(next((at for at, other in enumerate(self.rows) if set(ops) & set(self._ops_of(other))), 0))
 
@@ -201,7 +200,7 @@ class DiffScreen(PageScreen[Entry]):
         if self.view.words:
             self.filter("")
         elif self.view.phase:
-            self.view = replace(self.view, phase="", cursor=0, first=0)
+            self.view = self.view.anew(phase="")
         elif not self._is_alone:
             self.leave()
 

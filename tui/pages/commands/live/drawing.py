@@ -17,9 +17,10 @@ from tpuprof.parsers.capture.runtime_metrics import (
 )
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import duration, local_minute
-from tpuprof.tui.draw.layout import Composed, clean, shown_top
+from tpuprof.tui.draw.layout import Composed, clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.table import Listing
 
 UNKNOWN = "n/a"
 _SPARKS, _BAR, _RATE_SPARKS = 10, 9, 8
@@ -34,21 +35,16 @@ _SECOND = 10**12
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class View(Listing):
     """What the user looks at.
 
     Attributes:
-        cursor, first: the device under the cursor, and the first one that shows.
         is_paused: what shows stays as it is; the readings go on.
         captures: when captures were taken, in seconds since the epoch.
-        words: nothing is filtered here.
     """
 
-    cursor: int = 0
-    first: int = 0
     is_paused: bool = False
     captures: tuple[float, ...] = ()
-    words: str = ""
 
 
 def head_line(addresses: Sequence[str], every_seconds: float, view: View, pen: Pen) -> Line:
@@ -78,7 +74,7 @@ def compose(readings: Sequence[Reading], problem: str, view: View, pen: Pen, hei
     lines.append(pen.fit([(_titles(pen.width), "dim")]))
     below = _below(readings, view, pen)
     room = max(1, height - len(lines) - len(below))
-    first = shown_top(view.cursor, view.first, room, len(last.devices))
+    first = view.shown_first(room, len(last.devices))
     begin, late = len(lines), late_chips(last)
     several = len({device.address for device in last.devices}) > 1
     for place in range(first, min(first + room, len(last.devices))):

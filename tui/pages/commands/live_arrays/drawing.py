@@ -23,11 +23,10 @@ from tpuprof.tui.draw.layout import (
     cut,
     cut_middle,
     filled,
-    shown_top,
 )
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
+from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.live_arrays.card import card
 from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, ChangeRows, change_style, signed_size, verdict
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows, totals_words
@@ -47,21 +46,16 @@ _GROUP_SORTS, _CHANGE_SORTS = ("size", "count", "each", "name"), ("change", "siz
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class View(Listing):
     """What the user looks at.
 
     Attributes:
-        cursor, first: row under the cursor, -1 for none, and the first row shown.
-        by, sort, words: what is put together, the order, the filter.
+        by: what is put together.
         kind, device: only of this kind or device; None for all.
         hides_same: of a comparison, whether only what changed is shown.
     """
 
-    cursor: int = 0
-    first: int = 0
     by: By = "source"
-    sort: str = ""
-    words: str = ""
     kind: str | None = None
     device: str | None = None
     hides_same: bool = True
@@ -141,7 +135,7 @@ def compose(content: Content, view: View, listed: Listed, pen: Pen, height: int 
     lines.append(pen.rule(_table_title(view, listed), _restricted(view)))
     start = len(lines) + 1
     room = len(rows) if height is None else max(1, height - start)
-    first = shown_top(view.cursor, view.first, room, len(rows)) if height is not None else 0
+    first = view.shown_first(room, len(rows)) if height is not None else 0
     with_card = height is not None and pen.width >= CARD and 0 <= view.cursor < len(rows)
     left = pen.width * 11 // 20 if with_card else pen.width
     cursor = view.cursor if height is not None else -1

@@ -71,7 +71,7 @@ class LiveArraysScreen(PageScreen[Row]):
     @property
     def listed(self) -> Listed:
         """What the table shows."""
-        view = replace(self.view, cursor=0, first=0)
+        view = self.view.anew()
         return self.kept(view, lambda: listed(self.content, view))
 
     @property
@@ -132,7 +132,7 @@ class LiveArraysScreen(PageScreen[Row]):
             self.open(Reader(self.look, "Live arrays", partial(card, self.content, self.row, self.view.by), ABOUT))
 
     def _show(self, view: View, words: str) -> None:
-        self.view = replace(view, cursor=0, first=0)
+        self.view = view.anew()
         self.flash = clean(words, self.look.glyphs.is_ascii)
 
     def _group(self, by: int) -> None:
@@ -160,7 +160,7 @@ class LiveArraysScreen(PageScreen[Row]):
         if not isinstance(self.content, LiveArraysDiff):
             self.flash = "All rows show here."
             return
-        self.view = replace(self.view, hides_same=not self.view.hides_same, cursor=0, first=0)
+        self.view = self.view.anew(hides_same=not self.view.hides_same)
 
     def _sort(self, by: int) -> None:
         names = sorts(self.content)

@@ -224,11 +224,11 @@ class TriageScreen(PageScreen[Row]):
 
     def _sort(self, by: int) -> None:
         index = (SORTS.index(self.view.sort) + by) % len(SORTS)
-        self.view = replace(self.view, sort=SORTS[index], cursor=0, first=0)
+        self.view = self.view.anew(sort=SORTS[index])
         self.flash = f"Sorted by {SORTS[index]}."
 
     def _group(self) -> None:
-        self.view = replace(self.view, grouped=not self.view.grouped, cursor=0, first=0)
+        self.view = self.view.anew(grouped=not self.view.grouped)
 
     def _what_if(self) -> None:
         """Begins to try, or goes back to the advice; what is ticked stays ticked."""

@@ -6,9 +6,10 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SpaceMemory
-from tpuprof.tui.draw.layout import beside, clean, filled, shown_top
+from tpuprof.tui.draw.layout import beside, clean, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
 from tpuprof.tui.pages.memory.draw.graph import AXIS, graph_lines, legend
 from tpuprof.tui.pages.memory.draw.header import header_lines
@@ -24,22 +25,18 @@ ROOMY = 18
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryState:
+class MemoryState(Listing):
     """What the user looks at.
 
     Attributes:
         point: the program point whose buffers are listed; the peak at first.
-        order, grouping: of the list.
-        row: the cursor, an index of `MemoryList`.
-        top: the first entry that is shown.
+        grouping: of the list, whose entries the cursor is an index of.
         show_map: the allocation map stands in place of the working set.
     """
 
-    point: int
-    order: Order = "size"
+    point: int = 0
+    sort: Order = "size"
     grouping: Grouping = "none"
-    row: int = 0
-    top: int = 0
     show_map: bool = False
 
 
@@ -87,7 +84,8 @@ def compose_memory(
         painted: the last frame's map, used again where it is of the same allocation and size.
         backward: the point at which the backward pass begins (`landmarks.backward_from`), None for no mark.
     """
-    row = min(max(state.row, 0), max(0, len(listed) - 1))
+    state = state.at(state.cursor, len(listed))
+    row = state.cursor
     rows = listed.rows_of(row)
     lines = [*header_lines(page, title, pen), *_warnings(page, pen, height)]
     cells = max(1, pen.width - AXIS)
@@ -107,7 +105,7 @@ def compose_memory(
     lines.append(list_heading(page, listed, pen))
     first_list_line, below = len(lines) + 1, max(0, height - len(lines))
     list_rows = max(1, below - 1)
-    top = shown_top(row, state.top, list_rows, len(listed))
+    top = state.shown_first(list_rows, len(listed))
     card_cells = min(64, pen.width * 2 // 5) if pen.width >= WIDE else 0
     list_cells = pen.width - card_cells - GUTTER if card_cells else pen.width
     table = table_lines(page, listed, row, top, pen.at(list_cells), below)

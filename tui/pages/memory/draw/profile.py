@@ -15,10 +15,10 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import TALL, clean, filled, shown_top
+from tpuprof.tui.draw.layout import TALL, clean, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
+from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.memory.draw import profile_graph
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, PARTS, Scene, scene
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, fragmentation_words
@@ -36,20 +36,16 @@ TITLE = "Memory over time"
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryProfileState:
+class MemoryProfileState(Listing):
     """Where the reader is.
 
     Attributes:
         allocator: index into the page's.
         cursor_ps: instant that the cursor is at; None for the peak.
-        row: of the table.
-        top: first row of the table that shows; moved where the cursor's row would not show.
     """
 
     allocator: int = 0
     cursor_ps: int | None = None
-    row: int = 0
-    top: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +96,9 @@ def compose_memory_profile(
     graph_line = len(lines) + 1
     lines += graph_block(allocator, shown, graph_rows, pen, state.cursor_ps, band, low, curve)
     lines += below
-    first, row = len(lines) + 1, min(max(state.row, 0), max(rows - 1, 0))
-    top = shown_top(row, state.top, list_rows, rows)
+    state = state.at(state.cursor, rows)
+    first, row = len(lines) + 1, state.cursor
+    top = state.shown_first(list_rows, rows)
     lines += table_lines(allocator, top, list_rows, row, pen)
     return ComposedMemoryProfile(
         lines=tuple(filled(lines, pen.width, height)),

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
-from tpuprof.tui.draw.layout import Composed, beside, clean, cut, cut_middle, filled, shown_top
+from tpuprof.tui.draw.layout import Composed, beside, clean, cut, cut_middle, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.commands.oom.draw.advice import advice_lines, toggle_lines
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import buffer_card
@@ -28,24 +29,21 @@ _AIRY = 34  # lines from which on blank lines stand between the sections
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class View(Listing):
     """What the user looks at.
 
     Attributes:
-        cursor, first: row of the table under the cursor, -1 for none, and the first row shown.
         advice: the advice that was chosen.
         is_trying, toggle: toggles stand in the place of the advice, and which of them is under the cursor then.
-        sort, grouped, words: what the table is sorted by, a row for each source line, and the filter.
+        grouped: a row for each source line.
     """
 
     cursor: int = -1
-    first: int = 0
     advice: int | None = None
     is_trying: bool = False
     toggle: int = 0
     sort: Sort = "size"
     grouped: bool = False
-    words: str = ""
 
 
 def compose(
@@ -87,10 +85,8 @@ def compose(
     words = f"/{view.words}" if view.words else ""
     lines += [*blank, pen.rule(_table_title(triage, len(rows), view), words)]
     start, room = len(lines) + 1, len(rows) if height is None else max(1, height - len(lines) - 1)
-    if view.cursor >= 0:
-        first = shown_top(view.cursor, view.first, room, len(rows))
-    else:  # no room is wasted
-        first = max(0, min(view.first, len(rows) - room))
+    last_first = max(0, min(view.first, len(rows) - room))  # no room is wasted
+    first = view.shown_first(room, len(rows)) if view.cursor >= 0 else last_first
     chosen = triage.advice[view.advice : view.advice + 1] if view.advice is not None else ()
     marked = frozenset(index for advice in chosen for index in advice.buffers)
     with_card = height is not None and pen.width >= _CARD and 0 <= view.cursor < len(rows) and not view.is_trying
