@@ -6,7 +6,7 @@ Helps with sentences too: lists that end in "and 7 more", counts with a plural, 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 # Everything that moves the cursor, starts an escape sequence, ends a line, reorders the text around it or takes no
 # room at all. All of it lies in categories that str.isprintable() refuses (Cc, Cf, Cs, Zl, Zp), so that one call in C
@@ -49,6 +49,12 @@ def examples(names: Sequence[str], limit: int = 3, total: int | None = None) -> 
 def counted(number: int, noun: str, many: str = "") -> str:
     """Returns ``1 folder`` or ``2,000 folders``; `many` is the plural of nouns that do not just get an s."""
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"
+
+
+def has_words(words: str) -> Callable[[str], bool]:
+    """What says whether a text holds every one of some words; give it the text as `str.casefold` makes it."""
+    wanted = words.casefold().split()
+    return lambda text: all(word in text for word in wanted)
 
 
 def natural_key(text: str) -> tuple[list[str | int], str]:

@@ -125,18 +125,19 @@ class Matches:
 
 
 def find(timeline: Timeline, text: str) -> Matches:
-    """Searches the names, HLO texts and framework ops of all events for a text, ignoring case.
+    """Searches the names, HLO texts and framework ops of all events for every word of a text, ignoring case.
 
-    An empty text matches nothing.
+    A text without words matches nothing.
     """
+    words = text.split()
     of_names: dict[int, list[tuple[TrackId, Track]]] = {}
-    for place, _, track in timeline.tracks() if text else ():
+    for place, _, track in timeline.tracks() if words else ():
         of_names.setdefault(id(track.names), []).append((place, track))
     matches: list[TrackMatches] = []
     distinct: set[str] = set()
     for placed in of_names.values():
         names = placed[0][1].names
-        matching = matching_keys(names, text)
+        matching = np.logical_and.reduce([matching_keys(names, word) for word in words])
         if not matching.any():
             continue
         counts, seen = _counts([track for _, track in placed], matching)
@@ -145,10 +146,10 @@ def find(timeline: Timeline, text: str) -> Matches:
     return Matches(text, tuple(sorted(matches, key=lambda match: match.place)), len(distinct))
 
 
-def matching_keys(names: EventNames, text: str) -> Bools:
-    """bool[keys]: which names, HLO texts or framework ops contain a text, ignoring case."""
+def matching_keys(names: EventNames, word: str) -> Bools:
+    """bool[keys]: which names, HLO texts or framework ops contain a word, ignoring case."""
     out = np.zeros(len(names), np.bool_)
-    needle = text.lower()
+    needle = word.lower()
     out[names.metadata_rows :] = [needle in name.lower() for name in names.texts]
     source = names.source
     if source is None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import has_words
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
@@ -123,10 +124,8 @@ class Chooser(FilteredPopup, Generic[T]):
     @property
     def matching(self) -> list[Choice[T]]:
         """The rows that hold every word of the filter."""
-        words = self.filter.casefold().split()
-        texts = (" ".join((*choice.cells, choice.warning)).casefold() for choice in self.choices)
-        rows = zip(self.choices, texts, strict=True)
-        return [choice for choice, text in rows if all(word in text for word in words)]
+        is_wanted = has_words(self.filter)
+        return [one for one in self.choices if is_wanted(" ".join((*one.cells, one.warning)).casefold())]
 
     def row_count(self) -> int:
         """A line for the filter, one of headings, the rows; as many as without a filter, so that the panel stays."""

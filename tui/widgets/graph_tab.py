@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, TypeVar,
 from textual.events import Resize
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.tui.draw.columns import Cursor, Frame
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -310,8 +310,8 @@ class GraphTab(Tab, Generic[P]):
         return found(self.matches)
 
     def _find(self, text: str) -> tuple[Place, ...]:
-        """Places whose words hold a text, in the order of the panels; case does not matter."""
-        page, wanted = self._page, text.casefold()
+        """Places whose words hold every word of a text, in the order of the panels; case does not matter."""
+        page, is_wanted = self._page, has_words(text)
         if page is None:
             return ()
         words = {**self._searched(page), "steps": [step.name for step in self._steps(page)]}
@@ -319,7 +319,7 @@ class GraphTab(Tab, Generic[P]):
             Place(panel, index)
             for panel in get_args(Panel)
             for index, entry in enumerate(words.get(panel, ()))
-            if wanted in entry.casefold()
+            if is_wanted(entry.casefold())
         )
 
     def next_match(self, direction: int) -> str:

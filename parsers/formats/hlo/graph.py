@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -267,12 +267,16 @@ class HloGraph:
         _ = self._searched
 
     def find(self, words: str) -> Rows:
-        """Rows with a text in name, opcode or framework op, ascending; large and small letters are the same."""
-        wanted = words.lower().encode("utf-8", "replace")
+        """Rows with every word in name, opcode or framework op, ascending; large and small letters are the same."""
+        wanted = words.lower().split()
         if not wanted or not len(self):
             return np.zeros(0, np.int32)
+        return reduce(np.intersect1d, map(self._with, wanted))
+
+    def _with(self, word: str) -> Rows:
         searched, begin = self._searched
-        found = np.fromiter((match.start() for match in re.finditer(re.escape(wanted), searched)), np.int64)
+        pattern = re.escape(word.encode("utf-8", "replace"))
+        found = np.fromiter((match.start() for match in re.finditer(pattern, searched)), np.int64)
         return np.unique(np.searchsorted(begin, found, side="right") - 1).astype(np.int32)
 
 

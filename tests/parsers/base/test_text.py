@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpuprof.parsers.base.text import counted, examples, natural_key, printable
+from tpuprof.parsers.base.text import counted, examples, has_words, natural_key, printable
 
 HOSTILE = (
     "\x00\x07\x1b\r\n\t\x7f\x85\x9b\u061c\u200b\u200d\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\ufeff\ud800\udcff"
@@ -109,6 +109,11 @@ def test_examples_and_counts() -> None:
 def test_natural_order() -> None:
     names = ["host10", "host2", "host", "10", "9", "host2.b", "host02", ""]
     assert sorted(names, key=natural_key) == ["", "9", "10", "host", "host02", "host2", "host2.b", "host10"]
+
+
+def test_every_word_is_wanted_in_any_order_and_case() -> None:
+    is_wanted = has_words("  Copy ATTN ")
+    assert is_wanted("attn/copy.3") and not is_wanted("copy.3") and has_words(" ")("")
 
 
 @settings(deadline=None)

@@ -171,6 +171,19 @@ def test_tracks_with_fewer_events_than_names_are_counted_alike() -> None:
     assert find(one, "zeta").total == 0
 
 
+def test_every_word_has_to_match() -> None:
+    one = timeline(
+        [track([(0, 0, 1, 0), (0, 2, 3, 1), (0, 4, 5, 2)], texts=["copy attention", "copy mlp", "attention"])]
+    )
+    assert [find(one, text).total for text in ("copy", "attention copy", "ATT cop", "copy copy", " ")] == [
+        2,
+        1,
+        1,
+        2,
+        0,
+    ]
+
+
 def test_a_long_name_is_found_by_its_end() -> None:
     one = timeline([track([(0, 0, 1, 0)], texts=["x" * 1_000_000 + "needle"])])
     assert find(one, "NEEDLE").total == 1

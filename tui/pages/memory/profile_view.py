@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tpuprof.parsers.base.text import has_words
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import count
@@ -139,12 +140,13 @@ class AllocatorsView:
         return True
 
     def search(self, text: str) -> str:
-        """Moves to the next row whose op, region or shape has a text; says how many have."""
+        """Moves to the next row whose op, region or shape has every word; says how many have."""
         allocator = self._allocator
         if allocator is None or not text:
             return ""
         texts = searched(AT_PEAK, allocator, SEARCHED, " ")
-        rows = [row for row, words in enumerate(texts) if text.casefold() in words]
+        is_wanted = has_words(text)
+        rows = [row for row, words in enumerate(texts) if is_wanted(words)]
         if not rows:
             return "no match"
         self._state = replace(self._state, cursor=rows[bisect_left(rows, self._state.cursor) % len(rows)])

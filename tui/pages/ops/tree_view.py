@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.parsers.pages.ops.sources import short_names
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import shown_top
@@ -350,9 +350,9 @@ class TreeView(Filtering):
         """Moves to the first node of that name; of a filter that asks for more than words, to the longest op."""
         if not wanted.is_words:
             return super().find(text, wanted)
-        words = text.casefold()
+        is_wanted = has_words(text)
         return self._found(
-            text, [node for node, name in enumerate(self.tree.name) if text and words in name.casefold()]
+            text, [node for node, name in enumerate(self.tree.name) if text and is_wanted(name.casefold())]
         )
 
     def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import NARROW, clean
 from tpuprof.tui.draw.pen import Pen
@@ -51,11 +51,11 @@ def ordered(rows: Sequence[RunRow], order: RunOrder) -> list[RunRow]:
 
 def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
     """The rows that hold every word of a filter in any column, whatever the case."""
-    wanted = words.casefold().split()
-    if not wanted:
+    if not words.strip():
         return list(rows)
+    is_wanted = has_words(words)
     texts = fields.searched_texts(RUNS, RunList(rows, now))
-    return [row for row, text in zip(rows, texts, strict=True) if all(word in text for word in wanted)]
+    return [row for row, text in zip(rows, texts, strict=True) if is_wanted(text)]
 
 
 def list_lines(

@@ -73,7 +73,8 @@ def test_a_search_looks_at_names_opcodes_and_framework_ops() -> None:
     assert names(GRAPH.find("COPY")) == ["copy.7", "copy-start", "copy-done", "tuple.2"][:3]
     assert names(GRAPH.find("less")) == ["less"] and names(GRAPH.find("compare")) == ["less"]
     assert names(GRAPH.find("jit(step)/add")) == ["add.1", "fusion.3"]
-    assert not len(GRAPH.find("")) and not len(GRAPH.find("(step"[::-1]))
+    assert names(GRAPH.find("ADD  jit(step)")) == ["add.1", "fusion.3"] and not len(GRAPH.find("add compare"))
+    assert not len(GRAPH.find(" ")) and not len(GRAPH.find("")) and not len(GRAPH.find("(step"[::-1]))
 
 
 def test_the_schedule_is_the_order() -> None:

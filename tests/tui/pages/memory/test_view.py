@@ -175,7 +175,7 @@ async def test_a_filter() -> None:
         await press(pilot, "escape")
         assert "Buffers at the peak (107)" in frame(app)
         await press(pilot, "/", *"nothing has this")
-        assert "no buffer has this text" in frame(app)
+        assert "no buffer holds these words" in frame(app)
 
 
 async def test_the_card_has_everything() -> None:

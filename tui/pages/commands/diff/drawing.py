@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted, examples
+from tpuprof.parsers.base.text import counted, examples, has_words
 from tpuprof.parsers.session.diff.model import Change, Diff, Side
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import (
@@ -228,10 +228,9 @@ def shown(rows: Sequence[Entry], sort: Sort = "change", words: str = "", hides_s
 
     Sums that add up keep their order.
     """
-    kept, wanted = list(rows), words.casefold().split()
-    if wanted:
-        texts = searched_texts(CHANGES, rows)
-        kept = [row for row, text in zip(rows, texts, strict=True) if all(word in text for word in wanted)]
+    kept, is_wanted = list(rows), has_words(words)
+    if words.strip():
+        kept = [row for row, text in zip(rows, searched_texts(CHANGES, rows), strict=True) if is_wanted(text)]
     if hides_same:
         kept = [row for row in kept if row.change.mark != "same"]
     if is_sortable(rows):

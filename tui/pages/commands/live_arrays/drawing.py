@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, By, DeviceTotal, Group, LiveArrays, groups
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff, changes
 from tpuprof.tui.draw.bars import small_bar
@@ -119,13 +119,11 @@ def listed(content: Content, view: View) -> Listed:
 
 def _holds(page: LiveArrays, group: Group, words: str) -> bool:
     """Whether each of the words is in what is known of a group, its stacks included."""
-    wanted = words.casefold().split()
-    if not wanted:
+    if not words.strip():
         return True
     frames = {frame for member in group.members for frame in page.allocations[member].stack}
     texts = [group.title, group.kind or "", *group.devices, *(f"{frame.place} {frame.function}" for frame in frames)]
-    text = "\n".join(texts).casefold()
-    return all(word in text for word in wanted)
+    return has_words(words)("\n".join(texts).casefold())
 
 
 def compose(content: Content, view: View, listed: Listed, pen: Pen, height: int | None) -> Composed:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import has_words
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.modules.groups import Group, group_rows
 from tpuprof.tui.draw.buffers.sizes import binary_short
@@ -86,15 +87,15 @@ def memory_list(
     """The buffers in memory at a point.
 
     Args:
-        wanted: keeps what has this text, in any case, in its name, shape, framework op or source; each buffer in
-            memory is described for that, as it is for a grouping by source or scope.
+        wanted: keeps what has each of these words, in any case, in its name, shape, framework op or source; each buffer
+            in memory is described for that, as it is for a grouping by source or scope.
         within: keeps these rows; None for all.
     """
     in_memory = page.at(min(max(point, 0), page.points - 1))
     rows = in_memory if within is None else in_memory[np.isin(in_memory, within)]
     if wanted:
         texts = searched(BUFFERS, ListedRows.of(page, rows), SEARCHED)
-        rows = rows[np.array([wanted.casefold() in words for words in texts], np.bool_)]
+        rows = rows[np.array(list(map(has_words(wanted), texts)), np.bool_)]
     sizes = page.stays.size_bytes
     shown_bytes, shown_count, most = int(sizes[rows].sum()), len(rows), int(sizes[rows].max(initial=0))
     groups: tuple[Group, ...] = ()
@@ -126,7 +127,7 @@ def list_heading(page: SpaceMemory, listed: MemoryList, pen: Pen) -> Line:
 def table_lines(page: SpaceMemory, listed: MemoryList, cursor: int, top: int, pen: Pen, height: int) -> list[Line]:
     """The columns' titles and `height` - 1 rows from `top` on."""
     if not len(listed):
-        words = "no buffer has this text" if listed.wanted else "no buffer is in memory here"
+        words = "no buffer holds these words" if listed.wanted else "no buffer is in memory here"
         return [pen.fit([(f" {words}", "dim")])]
     is_grouped = listed.grouping != "none"
     columns = (_group_columns if is_grouped else _buffer_columns)(page, listed, pen)

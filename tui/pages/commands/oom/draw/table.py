@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import has_words
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.buffers.sizes import binary_short
@@ -66,9 +67,9 @@ def rows_of(
 ) -> tuple[Row, ...]:
     """The rows to show, in order: those of buffers that hold each of `words` in what is known of them."""
     buffers = triage.need.buffers
-    wanted = words.casefold().split()
-    texts = searched(BUFFERS, BufferRows(buffers, None), SEARCHED) if wanted else [""] * len(buffers)
-    chosen = [index for index, text in enumerate(texts) if all(word in text for word in wanted)]
+    is_wanted = has_words(words)
+    texts = searched(BUFFERS, BufferRows(buffers, None), SEARCHED) if words.strip() else [""] * len(buffers)
+    chosen = [index for index, text in enumerate(texts) if is_wanted(text)]
     sizes = trial.estimate.sizes if trial is not None and trial.chosen else None
     if grouped:
         places: dict[str, list[int]] = {}
