@@ -56,6 +56,10 @@ class Listing:
         """In the other direction."""
         return self.anew(is_reversed=not self.is_reversed)
 
+    def in_words(self, order: str) -> str:
+        """What an order is called, with the direction where that is not the usual one."""
+        return f"{order}, reversed" if self.is_reversed else order
+
     def shown_first(self, room: int, count: int) -> int:
         """The first of so many rows that shows, where some fit: the cursor stays in sight."""
         return shown_top(self.cursor, self.first, room, count)

@@ -115,6 +115,30 @@ class PageScreen(AppScreen, Generic[_Row]):
         """What a click on the row under the cursor does, as Enter does."""
         raise NotImplementedError
 
+    @property
+    def orders(self) -> Mapping[str, str]:
+        """What the rows can be sorted by, in a few words each; nothing where they have an order of their own."""
+        return {}
+
+    def sorting_key(self, title: str, short: str, rank: int) -> KeyRow:
+        """The keys that sort."""
+        return KeyRow("s S", short, title, {"s": self._sort, "S": self._reverse}, "s", rank)
+
+    def _sort(self) -> None:
+        """In the next order."""
+        self._arrange(lambda view: view.sorted_by_next(list(self.orders)))
+
+    def _reverse(self) -> None:
+        """The other way round."""
+        self._arrange(lambda view: view.turned_round())
+
+    def _arrange(self, arranged: Callable[[Any], Any]) -> None:
+        if not self.orders:
+            self.flash = "These rows have an order of their own."
+            return
+        self.view = arranged(self.view)
+        self.flash = f"Sorted by {self.view.in_words(self.orders[self.view.sort])}."
+
     def filter(self, words: str) -> None:
         """Shows the rows that hold all words."""
         self.view = self.view.anew(words=words)

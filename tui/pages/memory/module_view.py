@@ -106,8 +106,8 @@ class BuffersView:
         if self.space is None:
             return NOTHING_LISTED
         state, known = self._state, self._listed
-        wanted = (state.point, state.sort, state.grouping, state.words)
-        if known is None or (known.point, known.order, known.grouping, known.wanted) != wanted:
+        wanted = (state.point, state.sort, state.grouping, state.words, state.is_reversed)
+        if known is None or (known.point, known.order, known.grouping, known.wanted, known.is_reversed) != wanted:
             known = memory_list(self.space, *wanted, None if self._group is None else self._group[1])
             self._listed = known
         return known
@@ -188,7 +188,8 @@ class BuffersView:
         if self.space is None:
             return modules
         spaces = ("space",) if len(self._spaces()) > 1 else ()
-        return (*modules, *spaces, "memory_sort", "memory_group", "peak", "at_peak", "map", "figures", "triage")
+        of_list = ("memory_sort", "reverse", "memory_group")
+        return (*modules, *spaces, *of_list, "peak", "at_peak", "map", "figures", "triage")
 
     @property
     def keys(self) -> tuple[KeyRow, ...]:
@@ -270,6 +271,9 @@ class BuffersView:
         if name == "memory_sort":
             self._state = state.sorted_by_next(ORDERS)
             return f"by {self._state.sort}" if self._state.sort != "program" else "in program order"
+        if name == "reverse":
+            self._state = state.turned_round()
+            return f"by {self._state.in_words(state.sort)}"
         if name == "memory_group":
             self._group, self._listed = None, None
             grouping = GROUPINGS[(GROUPINGS.index(state.grouping) + 1) % len(GROUPINGS)]

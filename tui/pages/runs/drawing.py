@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import NARROW, clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
+from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.runs.fields import NOT_YET, RUNS, RunList, RunRow, device_words, step_words
 from tpuprof.tui.report import fields
 
@@ -38,15 +39,22 @@ _TRACING = {
 }
 
 
-def ordered(rows: Sequence[RunRow], order: RunOrder) -> list[RunRow]:
-    """Rows newest, largest or slowest first; those without a step time last.
+@dataclass(frozen=True, slots=True)
+class RunListing(Listing):
+    """The list in one of its orders."""
+
+    sort: RunOrder = "time"
+
+
+def ordered(rows: Sequence[RunRow], order: RunOrder, is_reversed: bool = False) -> list[RunRow]:
+    """Rows newest, largest or slowest first, or last; those without a step time last.
 
     Args:
         rows: newest first, as those of one size stay.
     """
     if order == "time":
-        return list(rows)
-    return [rows[index] for index in fields.order(RUNS, RunList(rows), order, descending=True).tolist()]
+        return list(rows[::-1] if is_reversed else rows)
+    return [rows[index] for index in fields.order(RUNS, RunList(rows), order, not is_reversed).tolist()]
 
 
 def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
@@ -59,18 +67,19 @@ def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
 
 
 def list_lines(
-    rows: Sequence[RunRow], cursor: int, first: int, count: int, order: RunOrder, now: float, pen: Pen
+    rows: Sequence[RunRow], cursor: int, first: int, count: int, listing: RunListing, now: float, pen: Pen
 ) -> list[Line]:
     """Headings and some rows.
 
     Args:
-        rows: in their order.
+        rows: in the order of `listing`.
         cursor: index of the row under the cursor.
         first, count: which rows are shown.
         now: seconds since 1970.
     """
     columns = _columns(rows, now, pen)
-    lines = [header_line(columns, pen, order, descending=order != "time")]
+    is_down = (listing.sort != "time") != listing.is_reversed
+    lines = [header_line(columns, pen, listing.sort, is_down)]
     lines += row_lines(columns, range(first, min(len(rows), first + count)), cursor, pen)
     if not rows:
         lines.append(pen.fit([("   no run has all these words", "dim")]))

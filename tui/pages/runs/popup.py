@@ -10,7 +10,7 @@ from tpuprof.parsers.files.logdir import newest_first
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.runs import drawing
-from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, ORDERS, RunOrder
+from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, ORDERS, RunListing, RunOrder
 from tpuprof.tui.pages.runs.fields import RunRow
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import FilteredPopup
@@ -76,7 +76,7 @@ class RunsPopup(FilteredPopup):
         self._shown = shown
         self._closed = closed
         self._marked = marked
-        self.order: RunOrder = "time"
+        self.listing = RunListing()
         paths = [run.path for run in self._runs]
         self._cursor_path = shown.path if shown is not None and shown.path in paths else "".join(paths[:1])
 
@@ -87,7 +87,8 @@ class RunsPopup(FilteredPopup):
             RunRow(run, self._facts(run), place == 0, run == self._shown, letter if run == self._marked else "")
             for place, run in enumerate(self._runs)
         ]
-        return drawing.matching(drawing.ordered(rows, self.order), self.filter, self._now())
+        rows = drawing.ordered(rows, self.listing.sort, self.listing.is_reversed)
+        return drawing.matching(rows, self.filter, self._now())
 
     def _letter(self) -> str:
         """What the marked run is beside the one under the cursor: A, the older of the two, or B."""
@@ -122,7 +123,8 @@ class RunsPopup(FilteredPopup):
         sentence = "Mark a run; on another one: compare both, A the older"
         if self._compare is not None and len(self._runs) > 1:
             keys.append(KeyRow("d", words, sentence, {"d": self._mark}))
-        return [*keys, KeyRow("s", "order", "By age, size, step time", {"s": self._next_order}), self.filter_key]
+        orders = {"s": self._next_order, "S": self._reverse}
+        return [*keys, KeyRow("s S", "order", "By age, size, step time; reverse", orders, "s"), self.filter_key]
 
     @property
     def leave_key(self) -> KeyRow:
@@ -139,7 +141,7 @@ class RunsPopup(FilteredPopup):
         top = centred_top(cursor, len(listed), room)
         glyphs, now = self.look.glyphs, self._now()
         lines = [self._first_line(len(listed), width)]
-        lines += map(on_panel, drawing.list_lines(listed, cursor, top, room, self.order, now, Pen(width, glyphs)))
+        lines += map(on_panel, drawing.list_lines(listed, cursor, top, room, self.listing, now, Pen(width, glyphs)))
         lines += [((" " * width, "panel"),)] * (2 + room - len(lines))
         if room + 2 < count:
             lines += map(on_panel, drawing.detail_lines(listed[cursor] if listed else None, Pen(width, glyphs)))
@@ -154,7 +156,8 @@ class RunsPopup(FilteredPopup):
     def _first_line(self, shown: int, width: int) -> AnyLine:
         count = len(self._runs)
         if not self.is_typing and not self.filter:
-            words = f"{counted(count, 'run')}, by {_NAMES[self.order]}; * is the newest"
+            by = self.listing.in_words(_NAMES[self.listing.sort])
+            words = f"{counted(count, 'run')}, by {by}; * is the newest"
             if self._marked is not None:
                 name = clean(self._marked.name, self.look.glyphs.is_ascii)
                 words = f"{name}: {self.look.glyphs.keyed('`d`')} on another run compares, with A the older"
@@ -198,7 +201,10 @@ class RunsPopup(FilteredPopup):
             self._open_run(run)
 
     def _next_order(self) -> None:
-        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        self.listing = self.listing.sorted_by_next(ORDERS)
+
+    def _reverse(self) -> None:
+        self.listing = self.listing.turned_round()
 
     def _unmark(self) -> None:
         self._marked = None

@@ -178,6 +178,16 @@ async def test_a_filter() -> None:
         assert "no buffer holds these words" in frame(app)
 
 
+async def test_the_order_is_reversed() -> None:
+    async with on_memory() as (app, pilot):
+        await press(pilot, "/", *"ada M", "enter")
+        largest = app.main.tab.selection
+        await press(pilot, "S", "G")
+        assert "sort: size, reversed" in frame(app) and app.main.tab.selection == largest
+        await press(pilot, "s")
+        assert "sort: padding " in frame(app)
+
+
 async def test_the_card_has_everything() -> None:
     async with on_memory() as (app, pilot):
         await press(pilot, "enter")

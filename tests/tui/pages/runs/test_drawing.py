@@ -18,6 +18,7 @@ from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.runs.drawing import (
     DETAIL_LINES,
     ORDERS,
+    RunListing,
     RunOrder,
     detail_lines,
     list_lines,
@@ -36,7 +37,7 @@ def rows_of(facts: bool = True) -> list[RunRow]:
 
 
 def drawn(rows: list[RunRow], cursor: int, width: int, glyphs: Glyphs, order: RunOrder = "time") -> list[Line]:
-    lines = list_lines(rows, cursor, 0, len(rows), order, NOW, Pen(width, glyphs))
+    lines = list_lines(rows, cursor, 0, len(rows), RunListing(sort=order), NOW, Pen(width, glyphs))
     return lines + detail_lines(rows[cursor] if rows else None, Pen(width, glyphs))
 
 
@@ -55,7 +56,7 @@ def test_before_anything_is_known() -> None:
 def test_what_is_unknown_says_why() -> None:
     row = RunRow(RUNS[0], nothing_known("the disk is on fire"))
     assert "no step time: the disk is on fire" in frame(detail_lines(row, Pen(80, BLOCK)))
-    assert plain(list_lines([row], 0, 0, 1, "time", NOW, Pen(96, BLOCK))[1]).count("n/a") == 3
+    assert plain(list_lines([row], 0, 0, 1, RunListing(), NOW, Pen(96, BLOCK))[1]).count("n/a") == 3
 
 
 def test_versions_of_the_software_stand_with_the_capture() -> None:

@@ -150,6 +150,15 @@ def test_orders_keep_the_cursor_on_its_run() -> None:
     ]
 
 
+def test_the_order_is_reversed() -> None:
+    desk = Desk().press("S")
+    names = [row.run.name for row in desk.popup.list_rows()]
+    assert names[-1] == RUNS[0].name and "by age, reversed" in desk.frame()
+    desk.press("s")
+    largest = desk.popup.list_rows()[0]
+    assert desk.press("S").popup.list_rows()[-1] == largest and "by size, reversed" in desk.frame()
+
+
 def test_the_filter() -> None:
     desk = Desk().press("/", "v", "6")
     assert desk.popup.is_typing and desk.under_cursor() == "serving" and "1 of 4" in desk.frame()

@@ -164,7 +164,7 @@ def compose(diff: Diff, view: View, rows: tuple[Entry, ...], total: int, pen: Pe
     if not rows:
         lines += pen.wrap(_nothing(diff, view, total), "dim", [(" ", "dim")])
         return Composed(tuple(lines), -1, 0, room)
-    table = table_lines(rows, pen, view.cursor, view.sort, first, room)
+    table = table_lines(rows, pen, view.cursor, view.sort, first, room, view.is_reversed)
     remarks = remark_lines(diff, view.name, pen)[: max(0, room - len(rows))]
     return Composed((*lines, *table, *remarks), len(lines) + 1, first, room)
 
@@ -194,7 +194,7 @@ def _table_rule(diff: Diff, view: View, count: int, total: int, pen: Pen) -> Lin
     if view.name == "ops" and has_clones(part_of(diff, view.name, view.phase)):
         words += pen.glyphs.keyed(", clones apart (`b`)" if view.apart else ", clones together (`b`)")
     if view.name in HIDING and view.name != "setup" and pen.width >= 100:
-        words += f", by {SORT_WORDS[view.sort]}"
+        words += f", by {view.in_words(SORT_WORDS[view.sort])}"
     return pen.rule(table_title(part_of(diff, view.name, view.phase), view.name), words)
 
 
@@ -223,7 +223,9 @@ def _nothing(diff: Diff, view: View, total: int) -> str:
 # --- tables
 
 
-def shown(rows: Sequence[Entry], sort: Sort = "change", words: str = "", hides_same: bool = False) -> tuple[Entry, ...]:
+def shown(
+    rows: Sequence[Entry], sort: Sort = "change", words: str = "", hides_same: bool = False, is_reversed: bool = False
+) -> tuple[Entry, ...]:
     """The rows that hold all words, without those that are the same where that is wanted, in order.
 
     Sums that add up keep their order.
@@ -234,7 +236,7 @@ def shown(rows: Sequence[Entry], sort: Sort = "change", words: str = "", hides_s
     if hides_same:
         kept = [row for row in kept if row.change.mark != "same"]
     if is_sortable(rows):
-        kept.sort(key=lambda row: (_ORDERS[sort](row.change), row.name))
+        kept.sort(key=lambda row: (_ORDERS[sort](row.change), row.name), reverse=is_reversed)
     return tuple(kept)
 
 
@@ -262,7 +264,13 @@ _ORDERS: dict[Sort, Callable[[Change], Any]] = {
 
 
 def table_lines(
-    rows: Sequence[Entry], pen: Pen, cursor: int = -1, sort: Sort = "change", first: int = 0, room: int | None = None
+    rows: Sequence[Entry],
+    pen: Pen,
+    cursor: int = -1,
+    sort: Sort = "change",
+    first: int = 0,
+    room: int | None = None,
+    is_reversed: bool = False,
 ) -> list[Line]:
     """Headings and rows.
 
@@ -274,8 +282,8 @@ def table_lines(
     last = len(rows) if room is None else min(len(rows), first + room)
     columns = chosen_columns(screen_columns(CHANGES, rows, pen.glyphs, _looks(rows, pen.width)), pen.width)
     key = {"slower": "change", "faster": "change"}.get(sort, sort)
-    is_sorted = is_sortable(rows)
-    lines = [header_line(columns, pen, key if is_sorted else "", sort not in ("faster", "name"))]
+    is_down = (sort not in ("faster", "name")) != is_reversed
+    lines = [header_line(columns, pen, key if is_sortable(rows) else "", is_down)]
     return lines + row_lines(columns, range(first, last), cursor, pen)
 
 

@@ -81,7 +81,7 @@ class DiffScreen(PageScreen[Entry]):
         """The rows that show."""
         view = self.view
         hides = view.hides_same and view.name in HIDING
-        return self.kept(view.anew(), lambda: shown(self.all_rows, view.sort, view.words, hides))
+        return self.kept(view.anew(), lambda: shown(self.all_rows, view.sort, view.words, hides, view.is_reversed))
 
     def head_line(self, pen: Pen) -> AnyLine:
         """The two runs."""
@@ -109,7 +109,6 @@ class DiffScreen(PageScreen[Entry]):
         views = {f"{number}": partial(self._show, name) for number, name in enumerate(VIEWS, 1)}
         views |= {"tab": partial(self._next_view, 1), "shift+tab": partial(self._next_view, -1)}
         phases = {"p": partial(self._phase, 1), "P": partial(self._phase, -1)}
-        sorting = {"s": partial(self._sort, 1), "S": partial(self._sort, -1)}
         return (
             KeyRow("1-8, tab", "view", "Ops, categories, time, steps, memory, figures, phases, setup", views),
             *ROW_KEYS,
@@ -117,7 +116,7 @@ class DiffScreen(PageScreen[Entry]):
             KeyRow("i", same, "Show or hide what is the same within the noise", {"i": self._hide}, rank=2),
             KeyRow("p P", program, _BY_ITSELF, phases, "p", 1),
             KeyRow("b", clones, "An op and its clones as one row, or apart", {"b": self._group}, rank=3),
-            KeyRow("s S", sort, "Sort by the next, previous order", sorting, "s", late + 1),
+            self.sorting_key("Sort by the next order; reverse", sort, late + 1),
             KeyRow(
                 "/", "filter" if hides else "", "Only rows with these words", {"slash": self._begin_filter}, rank=late
             ),
@@ -161,13 +160,10 @@ class DiffScreen(PageScreen[Entry]):
         self.view = self.view.anew(phase=name)
         self.flash = f"Runs of {name} by themselves." if name else "All programs, together."
 
-    def _sort(self, by: int) -> None:
-        if not is_sortable(self.all_rows):
-            self.flash = "These rows have an order of their own."
-            return
-        place = (SORTS.index(self.view.sort) + by) % len(SORTS)
-        self.view = self.view.anew(sort=SORTS[place])
-        self.flash = f"Sorted by {SORT_WORDS[SORTS[place]]}."
+    @property
+    def orders(self) -> Mapping[str, str]:
+        """The orders of ops and categories."""
+        return {sort: SORT_WORDS[sort] for sort in SORTS} if is_sortable(self.all_rows) else {}
 
     def _hide(self) -> None:
         """Shows or hides what is the same; the cursor stays on its row where that shows."""

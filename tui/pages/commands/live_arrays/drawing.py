@@ -102,7 +102,7 @@ def listed(content: Content, view: View) -> Listed:
     if isinstance(content, LiveArrays):
         made = groups(content, view.by, view.device, view.kind)
         kept = [group for group in made if _holds(content, group, view.words)]
-        places = order(GROUPS, GroupRows(kept, 0, view.by), sort, is_descending(GROUPS, sort))
+        places = order(GROUPS, GroupRows(kept, 0, view.by), sort, is_descending(GROUPS, sort) != view.is_reversed)
         whole = sum(max(0, group.total.size_bytes) for group in made)
         return Listed(tuple(kept[place] for place in places.tolist()), len(made), 0, whole)
     every = changes(content, view.by, view.device, view.kind)
@@ -112,7 +112,7 @@ def listed(content: Content, view: View) -> Listed:
         if not (view.hides_same and one.mark == "same")
         and _holds(content.after if one.after else content.before, one.group, view.words)
     ]
-    places = order(CHANGES, ChangeRows(those, view.by), sort, is_descending(CHANGES, sort))
+    places = order(CHANGES, ChangeRows(those, view.by), sort, is_descending(CHANGES, sort) != view.is_reversed)
     same = sum(one.mark == "same" for one in every)
     return Listed(tuple(those[place] for place in places.tolist()), len(every), same, 0)
 
@@ -159,13 +159,13 @@ def table_lines(content: Content, view: View, listed: Listed, shown: range, pen:
         left_out = _left_out(view, pen.width, all(not group.devices for group in those), content.executables.count == 0)
         looks: dict[str, dict[str, object]] = {key: {} for key in GROUPS.screen if key not in left_out}
         columns = screen_columns(GROUPS, source, pen.glyphs, _titled(looks, view))
-        descending = is_descending(GROUPS, sort)
+        descending = is_descending(GROUPS, sort) != view.is_reversed
     else:
         changed = ChangeRows([row for row in listed.rows if isinstance(row, GroupChange)], view.by, pen.width)
         left_out = _left_out(view, pen.width, False, False)
         looks = {key: {} for key in CHANGES.screen if key not in left_out}
         columns = screen_columns(CHANGES, changed, pen.glyphs, _titled(looks, view))
-        descending = is_descending(CHANGES, sort)
+        descending = is_descending(CHANGES, sort) != view.is_reversed
     columns = [_begun(column, pen.glyphs) for column in chosen_columns(columns, pen.width)]
     return [
         header_line(columns, pen, sort if cursor >= 0 else "", descending),

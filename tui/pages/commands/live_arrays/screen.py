@@ -66,7 +66,7 @@ class LiveArraysScreen(PageScreen[Row]):
     ) -> None:
         super().__init__(look, environ, note, is_alone)
         self.content = content
-        self.view: View = View()
+        self.view: View = View(sort=sorts(content)[0])
 
     @property
     def listed(self) -> Listed:
@@ -97,7 +97,6 @@ class LiveArraysScreen(PageScreen[Row]):
         view, is_diff = self.view, isinstance(self.content, LiveArraysDiff)
         has_kinds, has_devices = len(kinds(self.content)) > 1, len(devices(self.content)) > 1
         by = {"b": partial(self._group, 1), "B": partial(self._group, -1)}
-        sorting = {"s": partial(self._sort, 1), "S": partial(self._sort, -1)}
         same = ("show same" if view.hides_same else "hide same") if is_diff else ""
         hiding = "Show or hide what is the same" if is_diff else ""
         kind = (f"{view.kind}s" if view.kind else "kinds") if has_kinds else ""
@@ -116,7 +115,7 @@ class LiveArraysScreen(PageScreen[Row]):
             KeyRow("v", kind, "Buffers and executables, or one kind only", {"v": self._next_kind}, rank=of_kind),
             KeyRow("d", device, devices_words, {"d": self._next_device}, rank=of_device),
             KeyRow("i", same, hiding, {"i": self._hide}, rank=early),
-            KeyRow("s S", "sort", "Sort by the next, previous column", sorting, "s", late),
+            self.sorting_key("Sort by the next column; reverse", "sort", late),
             KeyRow("/", "filter", words, {"slash": self.begin_filter}, rank=late),
             KeyRow("e", title="Open the source line in $EDITOR", acts={"e": self._edit}),
             KeyRow("y", "copy", "Copy a summary", {"y": self._copy}, rank=late),
@@ -162,10 +161,10 @@ class LiveArraysScreen(PageScreen[Row]):
             return
         self.view = self.view.anew(hides_same=not self.view.hides_same)
 
-    def _sort(self, by: int) -> None:
-        names = sorts(self.content)
-        now = names[(names.index(self.view.sort or names[0]) + by) % len(names)]
-        self._show(replace(self.view, sort=now), f"Sorted by {now}.")
+    @property
+    def orders(self) -> Mapping[str, str]:
+        """The columns."""
+        return {name: name for name in sorts(self.content)}
 
     def back(self) -> None:
         """One level back: the filter, the device and the kind, then the screen, where one is below."""

@@ -92,8 +92,9 @@ class TriageScreen(PageScreen[Row]):
         """The table's rows."""
         view = self.view
         chosen = self.trial.chosen if self.trial is not None else frozenset()
-        key = (self.at, view.sort, view.words, view.grouped, chosen)
-        return self.kept(key, lambda: rows_of(self.triage, self.trial, view.sort, view.words, view.grouped))
+        key = (self.at, view.sort, view.is_reversed, view.words, view.grouped, chosen)
+        given = view.sort, view.words, view.grouped, view.is_reversed
+        return self.kept(key, lambda: rows_of(self.triage, self.trial, *given))
 
     @property
     def buffer(self) -> Buffer | None:
@@ -144,13 +145,12 @@ class TriageScreen(PageScreen[Row]):
     def _table_keys(self) -> Sequence[KeyRow]:
         has_buffers = bool(self.triage.need.buffers)
         after = HELPS + 1
-        sorting = {"s": partial(self._sort, 1), "S": partial(self._sort, -1)}
         sources = {"b": self._group, "g": self._group}
         filters = {"slash": self.begin_filter} if has_buffers else {}
         rows = (
             KeyRow("Enter", "details", "All about the buffer, and its source lines", {"enter": self.enter}, rank=1),
             KeyRow("e", "edit source", "Open the source line in $EDITOR", {"e": self._edit}, rank=after + 2),
-            KeyRow("s S", "sort", "Sort by the next, previous column", sorting, "s", after + 1),
+            self.sorting_key("Sort by the next column; reverse", "sort", after + 1),
             KeyRow("b, g", "by source", "Group by source line", sources, "b", after),
             KeyRow("/", "filter", "Only buffers with these words", filters, rank=after + 1),
         )
@@ -222,10 +222,10 @@ class TriageScreen(PageScreen[Row]):
             lines = partial(buffer_card, self.triage, self.row, excerpt=self._excerpt())
             self.open(Reader(self.look, self.row.title or instruction_of(self.buffer) or "Buffer", lines, ABOUT_BUFFER))
 
-    def _sort(self, by: int) -> None:
-        index = (SORTS.index(self.view.sort) + by) % len(SORTS)
-        self.view = self.view.anew(sort=SORTS[index])
-        self.flash = f"Sorted by {SORTS[index]}."
+    @property
+    def orders(self) -> Mapping[str, str]:
+        """The columns."""
+        return {sort: sort for sort in SORTS}
 
     def _group(self) -> None:
         self.view = self.view.anew(grouped=not self.view.grouped)

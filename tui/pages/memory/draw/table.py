@@ -46,7 +46,7 @@ class MemoryList:
         in_memory_bytes, in_memory_count: all that is in memory at the point, whatever the filter leaves.
         shown_bytes, shown_count: what the filter leaves of that.
         most_bytes: the largest entry's size.
-        order, grouping, wanted: as asked for.
+        order, grouping, wanted, is_reversed: as asked for.
     """
 
     rows: Int64s
@@ -60,6 +60,7 @@ class MemoryList:
     order: Order = "size"
     grouping: Grouping = "none"
     wanted: str = ""
+    is_reversed: bool = False
 
     def __len__(self) -> int:
         return len(self.rows) + len(self.groups)
@@ -82,7 +83,13 @@ NOTHING_LISTED = MemoryList(no_ints(), (), 0, 0, 0, 0, 0, 0)
 
 
 def memory_list(
-    page: SpaceMemory, point: int, order: Order, grouping: Grouping, wanted: str = "", within: Int64s | None = None
+    page: SpaceMemory,
+    point: int,
+    order: Order,
+    grouping: Grouping,
+    wanted: str = "",
+    is_reversed: bool = False,
+    within: Int64s | None = None,
 ) -> MemoryList:
     """The buffers in memory at a point.
 
@@ -101,14 +108,17 @@ def memory_list(
     groups: tuple[Group, ...] = ()
     if grouping == "none":
         for name in (order,) if order == "program" else ("size", order):  # what is equal stays as it is
-            rows = rows[ordered(BUFFERS, ListedRows.of(page, rows), name, is_descending(BUFFERS, name))]
+            is_down = is_descending(BUFFERS, name) != (is_reversed and name == order)
+            rows = rows[ordered(BUFFERS, ListedRows.of(page, rows), name, is_down)]
     else:
         groups = group_rows(page, rows, grouping)
-        in_order = ordered(GROUPS, ListedRows.of(page, groups), order, is_descending(GROUPS, order))
+        is_down = is_descending(GROUPS, order) != is_reversed
+        in_order = ordered(GROUPS, ListedRows.of(page, groups), order, is_down)
         groups, rows = tuple(groups[row] for row in in_order.tolist()), rows[:0]
         most = max((group.size_bytes for group in groups), default=0)
     total, count = int(sizes[in_memory].sum()), len(in_memory)
-    return MemoryList(rows, groups, point, total, count, shown_bytes, shown_count, most, order, grouping, wanted)
+    shown = shown_bytes, shown_count, most
+    return MemoryList(rows, groups, point, total, count, *shown, order, grouping, wanted, is_reversed)
 
 
 def list_heading(page: SpaceMemory, listed: MemoryList, pen: Pen) -> Line:
@@ -116,7 +126,7 @@ def list_heading(page: SpaceMemory, listed: MemoryList, pen: Pen) -> Line:
     what = "Buffers" if listed.grouping == "none" else f"Buffers by {listed.grouping}"
     where = "at the peak" if listed.point == page.peak_position else f"at point {count(listed.point)}"
     where = "in memory throughout" if page.points == 1 else where
-    number, right = count(len(listed)), f"sort: {listed.order}"
+    number, right = count(len(listed)), f"sort: {listed.order}" + ", reversed" * listed.is_reversed
     if listed.wanted:
         number = f"{count(listed.shown_count)} of {count(listed.in_memory_count)}"
         wanted = clean(listed.wanted, pen.glyphs.is_ascii)
@@ -131,7 +141,7 @@ def table_lines(page: SpaceMemory, listed: MemoryList, cursor: int, top: int, pe
         return [pen.fit([(f" {words}", "dim")])]
     is_grouped = listed.grouping != "none"
     columns = (_group_columns if is_grouped else _buffer_columns)(page, listed, pen)
-    is_down = is_descending(GROUPS if is_grouped else BUFFERS, listed.order)
+    is_down = is_descending(GROUPS if is_grouped else BUFFERS, listed.order) != listed.is_reversed
     lines = [header_line(columns, pen, listed.order, is_down)]
     return lines + row_lines(columns, range(top, min(len(listed), top + height - 1)), cursor, pen)
 

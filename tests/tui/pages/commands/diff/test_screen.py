@@ -136,8 +136,11 @@ def test_hiding_sorting_and_filtering(diff: Diff) -> None:
             assert len(screen.rows) == 5 and screen.row is not None and screen.row.name == "copy.812"
             await pilot.press("s")
             assert "Sorted by slower first." in frame(pilot)
-            await pilot.press("S", "S")
-            assert screen.view.sort == "name"
+            before = screen.rows
+            await pilot.press("S")
+            assert "Sorted by slower first, reversed." in frame(pilot) and screen.rows == before[::-1]
+            await pilot.press("s")
+            assert screen.view.sort == "faster" and not screen.view.is_reversed
             await pilot.press("slash", *"norm")
             assert "1 found" in frame(pilot)
             await pilot.press("backspace", "enter")

@@ -91,7 +91,10 @@ def test_grouping_sorting_and_going_back() -> None:
                 assert screen.view.by == by
             await pilot.press("B", "B", "s")
             assert (screen.view.by, screen.view.sort) == ("device", "count") and "Sorted by count." in frame(pilot)
-            await pilot.press("b", "b", "S", "v")
+            few = screen.rows[-1]
+            await pilot.press("S")
+            assert "Sorted by count, reversed." in frame(pilot) and screen.rows[0] == few
+            await pilot.press("S", "b", "b", "v")
             assert screen.view.kind == "buffer" and all(row.kind == "buffer" for row in screen.rows)  # type: ignore[union-attr]
             await pilot.press("d", "d")
             assert screen.view.device == "TPU_1(process=0,(1,0,0,0))" and "buffers only, TPU_1" in frame(pilot)

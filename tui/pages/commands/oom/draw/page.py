@@ -66,7 +66,7 @@ def compose(
         held: who holds the memory, by a device memory profile, in a line, and as a section where there is no table.
     """
     if rows is None:
-        rows = rows_of(triage, trial, view.sort, view.words, view.grouped)
+        rows = rows_of(triage, trial, view.sort, view.words, view.grouped, view.is_reversed)
     lines = [verdict_line(triage, trial, pen), *_remarks(triage, pen, height)]
     lines += held[:1] if triage.need.buffers else []
     bars, advice_room, gaps = _shares(triage, height, len(lines), view.is_trying)
@@ -92,7 +92,7 @@ def compose(
     with_card = height is not None and pen.width >= _CARD and 0 <= view.cursor < len(rows) and not view.is_trying
     left = pen.width * 11 // 20 if with_card else pen.width
     sort = None if height is None else view.sort
-    table = table_lines(triage, rows, pen.at(left), view.cursor, marked, sort, first, room)
+    table = table_lines(triage, rows, pen.at(left), view.cursor, marked, sort, first, room, view.is_reversed)
     if with_card:
         card = buffer_card(triage, rows[view.cursor], pen.at(pen.width - left - 3), excerpt)[: room + 1]
         edge: list[Line] = [((f" {pen.glyphs.vertical} ", "rule"),)] * (room + 1)

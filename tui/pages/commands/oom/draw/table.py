@@ -63,7 +63,12 @@ class Row:
 
 
 def rows_of(
-    triage: Triage, trial: Trial | None, sort: Sort = "size", words: str = "", grouped: bool = False
+    triage: Triage,
+    trial: Trial | None,
+    sort: Sort = "size",
+    words: str = "",
+    grouped: bool = False,
+    is_reversed: bool = False,
 ) -> tuple[Row, ...]:
     """The rows to show, in order: those of buffers that hold each of `words` in what is known of them."""
     buffers = triage.need.buffers
@@ -79,7 +84,7 @@ def rows_of(
     else:
         rows = [_row(triage, (index,), sizes) for index in chosen]
     rows.sort(key=lambda row: (-row.size, row.buffers))
-    sorted_rows = order(ROWS, ShownRows(triage, rows), sort, is_descending(ROWS, sort))
+    sorted_rows = order(ROWS, ShownRows(triage, rows), sort, is_descending(ROWS, sort) != is_reversed)
     return tuple(rows[index] for index in sorted_rows.tolist())
 
 
@@ -109,6 +114,7 @@ def table_lines(
     sort: Sort | None = "size",
     first: int = 0,
     room: int | None = None,
+    is_reversed: bool = False,
 ) -> list[Line]:
     """Headings and rows.
 
@@ -121,7 +127,8 @@ def table_lines(
     """
     last = len(rows) if room is None else min(len(rows), first + room)
     columns = _columns(triage, rows, pen, marked)
-    lines = [header_line(columns, pen, sort or "", sort is not None and is_descending(ROWS, sort))]
+    is_down = sort is not None and is_descending(ROWS, sort) != is_reversed
+    lines = [header_line(columns, pen, sort or "", is_down)]
     return lines + row_lines(columns, range(first, last), cursor, pen)
 
 
