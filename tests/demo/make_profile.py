@@ -49,7 +49,7 @@ def sized(spec: DemoSpec, plans: tuple[Template, ...]) -> DemoSpec:
     if spec.size_bytes is None:
         return spec
     steps = _steps_of(spec, plans)
-    # Later events take more bytes for their times, so the middle of the profile tells what a step takes.
+    # Later events take more bytes for their times, so the middle of the profile shows what a step takes.
     middle = replace(spec, begin_ms=spec.begin_ms + steps * STEP_MS // 2)
     return replace(spec, steps=_steps_of(middle, plans), size_bytes=None)
 

@@ -119,9 +119,9 @@ def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The result of a half: problems that are told right, of how many; healthy programs left alone, of how many.
+    """The result of a half: problems that are found correctly, of how many; healthy programs left alone, of how many.
 
-    `anywhere` counts problems that some finding tells right, whichever comes first.
+    `anywhere` counts problems that any finding names correctly, whichever comes first.
     """
 
     right: int

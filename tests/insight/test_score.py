@@ -1,4 +1,4 @@
-"""The score must not fall: counts of cases that the findings tell right, and of healthy programs left alone."""
+"""The score must not fall: counts of cases that the findings get right, and of healthy programs left alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.insight.cases.case import HALVES, Half
 from tests.insight.score import answer, score
 
 LEAST: dict[Half, tuple[int, int]] = {"tuned": (75, 26), "held": (62, 27)}
-"""Problems told right and healthy programs left alone, by half. Raise them with the program's."""
+"""Problems found correctly and healthy programs left alone, by half. Raise them with the program's."""
 
 
 @pytest.mark.parametrize("half", HALVES)

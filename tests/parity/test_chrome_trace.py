@@ -1,4 +1,4 @@
-"""A trace tells the same as the profile that it was made from, wherever it holds what a page is made of."""
+"""A trace gives the same answers as the profile that it was made from, wherever it holds what a page is made of."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def unnumbered(row: str, event: dict[str, Any]) -> str:
 def slices(events: Events) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The slices: key, name of the row, event.
 
-    Slices of one name that begin at one instant in one row are told apart by number.
+    Slices of one name that begin at one instant in one row are distinguished by number.
     """
     rows = rows_of(events)
     seen: Counter[str] = Counter()

@@ -154,7 +154,7 @@ def test_the_rest_of_the_page_agrees(theirs: Any, page: Overview) -> None:
     assert str(environment.device_core_count) == xprof["device_core_count"]
     assert str(environment.host_count) == xprof["host_count"]
     assert str(environment.is_training).lower() == xprof["is_training"]
-    # XProf: NOT input-bound because only 0.0% waits for input. Here nothing tells, but the cores are hardly idle.
+    # XProf: NOT input-bound because only 0.0% waits for input. Here it is unknown, but the cores are hardly idle.
     assert "NOT input-bound" in theirs[1]["p"]["input_conclusion"]
     assert (page.bottleneck.classification, page.bottleneck.input_percent) == ("device", None)
     assert "not input-bound" in page.bottleneck.statement

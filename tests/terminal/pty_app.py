@@ -26,7 +26,7 @@ START = "import sys; from tpuprof.tui.cli.main import main; sys.exit(main(sys.ar
 _ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
 _ANSWER_SECONDS = 3.0
 _QUIET_SECONDS = 0.2 if Path("/proc/self/task").exists() else 0.5
-"""An app that neither writes nor works for so long rests; where only the former is known it takes longer to tell."""
+"""An app that neither writes nor works for so long rests; where only the former is known it takes longer to decide."""
 _KEPT = ("PATH", "HOME", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "TMPDIR")
 
 
@@ -151,7 +151,7 @@ class PtyApp:
                 return len(self.written)
 
     def _ticks(self) -> float:
-        """What the app has worked, in the system's ticks; endless while a thread has work, 0 where that isn't told."""
+        """What the app has worked, in the system's ticks; endless while a thread has work, 0 where that isn't known."""
         try:
             threads = [path.read_text().rpartition(")")[2].split() for path in self._tasks.glob("*/stat")]
         except OSError:

@@ -72,7 +72,7 @@ class ProgressLine(RedrawnLine):
 
 @contextlib.contextmanager
 def decoding_shown() -> Iterator[Callable[[Progress], None]]:
-    """What to tell how far decoding is: a line on standard error where that is a terminal, else nobody."""
+    """What to report to how far decoding is: a line on standard error where that is a terminal, else nothing."""
     if not can_redraw():
         yield lambda _: None
         return

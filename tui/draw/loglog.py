@@ -30,7 +30,7 @@ LEAST = (24, 6)
 """Width and height of the smallest plot."""
 
 MARKER = "◉"
-"""A point where colours tell points apart.
+"""A point where colours distinguish points.
 
 U+25C9 is of neutral width, so that every terminal draws it in one cell; a bullet and a black circle (U+2022, U+25CF)
 are of ambiguous width, two cells in some East Asian settings, and a small black square may become a picture.

@@ -57,7 +57,7 @@ class Point:
         intensity: FLOP/byte; a point that is not above zero or not finite is not drawn.
         flops_per_second: FLOP/s, likewise.
         key: its colour.
-        letter: one ASCII character that tells it apart without colours.
+        letter: one ASCII character that identifies it without colours.
         weight: share of the time, 0-1; the heaviest point of a cell is the one that shows.
         is_spelt: its letter shows in colours too.
     """

@@ -55,7 +55,9 @@ Fill = Literal[
 """What an area stands for. Areas meet within a cell: one is its ink, the other its ground."""
 
 Ink = Fill | Literal["words", "words.odd"]
-"""`words`: letters that can be read on the ground; `words.odd` tells a slice from its neighbour where colours can't."""
+"""`words`: letters that can be read on the ground; `words.odd` separates a slice from its neighbour where colours
+can't.
+"""
 
 Pair = tuple[Ink, Fill]
 """Ink and ground of a cell."""

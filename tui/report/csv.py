@@ -24,7 +24,9 @@ def table_csv(fields: Table[Source], source: Source, rows: Rows, keys: Sequence[
 
 
 def parts_csv(keys: Sequence[str], parts: Sequence[tuple[str, RowColumns]]) -> str:
-    """Several tables below each other; the first key is of the column that tells them apart; a part may lack others."""
+    """Several tables below each other; the first key is of the column that distinguishes them; a part may lack
+    others.
+    """
     rows = (
         (part, *row)
         for part, shown in parts

@@ -454,7 +454,7 @@ def order(table: Table[Source], source: Source, name: str, descending: bool) -> 
         values = [rank[text] for text in texts]
     elif isinstance(values, Sequence):
         values = [numpy.nan if value is None else value for value in values]
-    # Doubles tell picoseconds apart for two hours.
+    # Doubles resolve picoseconds for two hours.
     numbers = numpy.asarray(values).astype(numpy.float64)
     numbers = numpy.where(numpy.isnan(numbers), numpy.inf, -numbers if descending else numbers)
     return numpy.argsort(numbers, kind="stable").astype(numpy.int64)

@@ -25,7 +25,7 @@ def page_head(
     warnings: Sequence[str] = (),
     facts: Sequence[str] = (),
 ) -> list[str]:
-    """Title, hosts, what the program ran on where the page tells, further facts, and warnings."""
+    """Title, hosts, what the program ran on where the page says so, further facts, and warnings."""
     facts = [*([f"hosts: {', '.join(hosts)}"] if hosts else []), *([f"ran on: {machine}"] if machine else []), *facts]
     lines = [f"# {escaped(title)}", "", *(f"- {escaped(fact)}" for fact in facts)]
     lines += ["- **the times of this profile are simulated, not measured**"] if simulated else []

@@ -40,7 +40,7 @@ class Look:
 
     @property
     def glyphs(self) -> Glyphs:
-        """The characters to draw with; without colours areas are told apart by letters."""
+        """The characters to draw with; without colours letters distinguish areas."""
         return ASCII if self.ascii_only else BLOCK if self.color else PLAIN
 
 

@@ -80,7 +80,7 @@ def hundredfold(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
 
 
 def whole_numbers(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
-    """Counts that are stored as doubles, whole numbers as such while a double tells each from the next one."""
+    """Counts that are stored as doubles, whole numbers as such while a double distinguishes each from the next one."""
     numbers: Sequence[float] = values if isinstance(values, Sequence) else values.tolist()
     return [
         int(value) if value.is_integer() and abs(value) < _LARGEST_EXACT else value if math.isfinite(value) else None

@@ -1,6 +1,6 @@
-"""What the terminal can do, told from its environment alone: colours, characters, the way it is connected.
+"""What the terminal can do, judged by its environment alone: colours, characters, the way it is connected.
 
-Nothing here reads or changes the process: the environment comes as an argument, and what Textual should be told goes
+Nothing here reads or changes the process: the environment comes as an argument, and what Textual should read goes
 back as a mapping. So a test can stand at any terminal, and importing this costs nothing.
 """
 
@@ -125,7 +125,7 @@ def _is_light(environ: Mapping[str, str]) -> bool:
 
 
 def _is_utf8(term: str, environ: Mapping[str, str]) -> bool:
-    """Whether the locale is UTF-8. Python's own encoding doesn't tell: under LANG=C it says UTF-8 all the same.
+    """Whether the locale is UTF-8. Python's own encoding doesn't show it: under LANG=C it says UTF-8 all the same.
 
     The Linux console has a font of 256 or 512 characters, without eighth blocks.
     """
@@ -134,7 +134,7 @@ def _is_utf8(term: str, environ: Mapping[str, str]) -> bool:
 
 
 def settle_terminal(color: str, ascii_only: bool | None, mouse: bool | None, custom: Custom = UNCHANGED) -> Terminal:
-    """What the terminal can do; tells Textual too, which reads its settings when it is imported."""
+    """What the terminal can do; also sets it up for Textual, which reads its settings when it is imported."""
     terminal = detect(os.environ, color=color, ascii_only=ascii_only, mouse=mouse, custom=custom)
     for name, value in textual_settings(terminal, os.environ).items():
         if value is None:

@@ -76,13 +76,13 @@ def _first_signal(reader: int, terminal: int) -> int | None:
     poll = select.poll()
     poll.register(reader, select.POLLIN)
     if terminal >= 0:
-        poll.register(terminal, 0)  # hanging up is told in any case
+        poll.register(terminal, 0)  # hanging up is reported in any case
     while True:
         for descriptor, event in poll.poll():
             if descriptor == terminal:
                 if event & select.POLLHUP:
                     return signal.SIGHUP
-                poll.unregister(terminal)  # a system that can't tell of terminals
+                poll.unregister(terminal)  # a system that can't poll terminals
                 continue
             data = os.read(reader, 1)
             if not data:

@@ -1,4 +1,4 @@
-"""Harder cases: problems in loops over layers, beside others as large, on many hosts, in profiles that tell less."""
+"""Harder cases: problems in loops over layers, beside others as large, on many hosts, in profiles that hold less."""
 
 from __future__ import annotations
 

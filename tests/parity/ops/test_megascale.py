@@ -35,7 +35,7 @@ def our_row(row: SliceCollective) -> dict[str, Value]:
         "send_op_name": row.send_op,
         "transfer_type": row.transfer_type,
         "slack_time": row.slack_ps / each,
-        "host_stall": "-",  # the open-source XProf is never given the host events that tell it
+        "host_stall": "-",  # the open-source XProf is never given the host events that record it
         "observed_duration": row.observed_ps / each,
         "send_stall": row.send_ps / each,
         "send_done_stall": row.send_done_ps / each,

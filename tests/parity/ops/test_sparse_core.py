@@ -43,7 +43,7 @@ def figures(page: SparseCorePage) -> dict[str, float]:
 
 
 def properties(answer: list[Any]) -> dict[str, float]:
-    """The same as XProf tells them, with two decimals."""
+    """The same as XProf has them, with two decimals."""
     found = {key: value for table in answer for key, value in table.get("p", {}).items() if key.startswith("sc_")}
     return {key: float(value) for key, value in found.items()}
 

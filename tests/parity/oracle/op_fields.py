@@ -145,7 +145,7 @@ def flat(rows: Mapping[str, Mapping[str, Value]]) -> Cells:
 
 
 def absent(theirs: Mapping[str, Value], ours: Mapping[str, Value]) -> dict[str, Difference]:
-    """Zeros of XProf's for what the profile does not tell: None in our pages."""
+    """Zeros of XProf's for what the profile does not record: None in our pages."""
     return {
         key: Difference(None, ABSENT)
         for key, value in theirs.items()

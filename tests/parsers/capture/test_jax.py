@@ -96,7 +96,7 @@ def test_given_up_and_asked_again(address: str, tmp_path: Path) -> None:
         capture([address], LONG, str(tmp_path / "none"), after(300, twice), stop)
     assert not (tmp_path / "none").exists()
     deadline = time.monotonic() + 30
-    while True:  # the server ends a session a moment after it was told to
+    while True:  # the server ends a session a moment after it was asked to
         try:
             assert capture([address], CaptureOptions(duration_ms=100), str(tmp_path)).written
             return

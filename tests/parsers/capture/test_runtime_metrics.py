@@ -1,4 +1,4 @@
-"""What the runtime's metric service tells, from a server that speaks its protocol."""
+"""What the runtime's metric service reports, from a server that speaks its protocol."""
 
 from __future__ import annotations
 

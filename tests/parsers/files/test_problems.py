@@ -163,7 +163,7 @@ def test_traces_are_a_run_where_nothing_else_is_left(tmp_path: Path, names: tupl
 
 @pytest.mark.parametrize("name", ["host0.xplane.pb", "host0.xplane.riegeli"])
 def test_a_run_with_nothing_but_problems_is_listed(tmp_path: Path, name: str) -> None:
-    """Named itself or found: the user is told why, rather than that nothing is there."""
+    """Named itself or found: the error says why, rather than that nothing is there."""
     path = put(run_folder(tmp_path, hosts=()) / name, b"", NOON + 3)
     for query in (path, tmp_path):
         (run,) = open_logdir(str(query)).runs

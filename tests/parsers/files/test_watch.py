@@ -1,4 +1,4 @@
-"""Tests of `parsers.files.watch`: a run is told of once it is finished, and nothing on a disk stops the watch."""
+"""Tests of `parsers.files.watch`: a run is reported once it is finished, and nothing on a disk stops the watch."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_many_runs_are_looked_at_by_their_folders(tmp_path: Path, monkeypatch: p
 
 
 def test_quiet_folders_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their time of change tells, once it is so long ago that the next change has another."""
+    """Their time of change is enough once it is so long ago that the next change has another."""
     for at in range(20):
         (tmp_path / f"folder{at}").mkdir()
     run_folder(tmp_path, FIRST)

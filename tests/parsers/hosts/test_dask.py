@@ -1,4 +1,6 @@
-"""Many hosts over a Dask cluster: the same pages, and a scheduler that is none is told soon, plainly and alone."""
+"""Many hosts over a Dask cluster: the same pages, and an address that is no scheduler's is reported soon, plainly and
+alone.
+"""
 
 from __future__ import annotations
 

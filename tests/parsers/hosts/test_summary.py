@@ -1,4 +1,6 @@
-"""What one host adds up to: idle time of its cores, compilations, SparseCores, and what tells the time for input."""
+"""What one host adds up to: idle time of its cores, compilations, SparseCores, and what the time for input is measured
+by.
+"""
 
 from __future__ import annotations
 
@@ -217,7 +219,7 @@ def test_sparse_cores_without_steps_are_none() -> None:
     assert steps.sparse_core is None
 
 
-# --- what tells the time for input ---------------------------------------------------------------------------------
+# --- what the time for input is measured by ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_straggler_is_named_with_what_it_costs() -> None:
     rows = page.rows
     assert [row.slowest_in for row in rows] == [0, 0, 12, 0]
     assert [round((row.cost_ps or 0) / US) for row in rows] == [0, 0, 97, 0]
-    assert len({row.step_time.median_ps for row in rows if row.step_time}) == 1  # the bare step tells nothing
+    assert len({row.step_time.median_ps for row in rows if row.step_time}) == 1  # the bare step shows nothing
     assert rows[2].wait_percent == 0 and (rows[0].wait_percent or 0) > 8
     assert rows[2].own_ps == pytest.approx(1100.5 * US + REDUCE + GAP)
     assert [out.host for out in page.left_out] == ["host4"]

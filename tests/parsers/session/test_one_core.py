@@ -43,7 +43,7 @@ def host_bytes(cores: int, seed: int = 1, chips: int = 0, steps: int = 5) -> byt
     """A host whose cores run some of six ops for times of their own; a thread of the host, and allocators.
 
     Args:
-        chips: how many chips the cores share; 0 for a profile that tells none.
+        chips: how many chips the cores share; 0 for a profile that records none.
     """
     rng, space = random.Random(seed), XSpace()
     for core in range(cores):

@@ -32,7 +32,7 @@ class Stay:
 
 
 def plain_stays(proto: hlo_pb2.HloProto, trace: hlo_pb2.HeapSimulatorTrace) -> list[Stay]:
-    """The stays that a sound trace tells, by counting the users of each place as XProf does: addresses play no part."""
+    """The stays that a sound trace shows, by counting the users of each place as XProf does: addresses play no part."""
     assignment = proto.buffer_assignment
     sizes = {buffer.id: buffer.size for buffer in assignment.logical_buffers}
     address = {

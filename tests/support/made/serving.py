@@ -1,6 +1,6 @@
 """Made profiles of servers: requests on host threads, the modules that they launch, and transfers in between.
 
-Times are whole microseconds, so that what a page must say can be told by adding up.
+Times are whole microseconds, so that what a page must say can be found by adding up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A TPU runtime's metric service that tells what a test wants, on a port of its own of this machine."""
+"""A TPU runtime's metric service that reports what a test wants, on a port of its own on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tpuprof-tui live [HOST:PORT ...]``: what the runtime tells of its chips right now, and a capture at a key."""
+"""``tpuprof-tui live [HOST:PORT ...]``: what the runtime reports about its chips right now, and a capture at a key."""
 
 from __future__ import annotations
 

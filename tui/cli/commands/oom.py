@@ -201,7 +201,7 @@ class _Piped:
 
 @contextlib.contextmanager
 def _reading_shown(name: str, size: int | None) -> Iterator[Callable[[int], None]]:
-    """What to tell how many bytes are read: a line on standard error where that is a terminal and it takes long.
+    """What to report to how many bytes are read: a line on standard error where that is a terminal and it takes long.
 
     A thread draws it: a pipe in which nothing comes for hours still shows that it is waited for.
     """

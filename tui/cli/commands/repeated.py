@@ -57,7 +57,7 @@ def repeated(
 
     Args:
         keep: most runs; 0 for all.
-        tell: hears of every run that stays.
+        tell: called with every run that is kept.
 
     Returns:
         The path of the run that met the condition; None where the user ended it.

@@ -1,4 +1,4 @@
-"""The quantities of a buffer in memory, whether a compiled module or the text of an error tells of it."""
+"""The quantities of a buffer in memory, whether a compiled module or the text of an error describes it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def content(url: str) -> bytes:
 
 
 def fetched(web: Web, *ends: int) -> bytes:
-    """Fetches the file, and tells the server each time that so many bytes are here."""
+    """Fetches the file, and informs the server each time that so many bytes are here."""
     wanted = list(ends)
 
     def count(done: int, _: int | None) -> None:

@@ -18,7 +18,7 @@ from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memo
 
 LABEL = ModuleLabel("jit_train_step", None, "dump")
 COLUMNS = ("heap_bytes", "heap_unpadded_bytes", "instructions", "stays", "buffers")
-"""What goes by points: what ends at one point of the schedule is freed in an order that the texts don't tell."""
+"""What goes by points: what ends at one point of the schedule is freed in an order that the texts don't record."""
 
 
 def memory_of(folder: Path) -> SpaceMemory:

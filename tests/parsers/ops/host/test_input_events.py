@@ -178,7 +178,7 @@ def test_stages_wait_where_no_other_thread_asked_for_them() -> None:
     ]
     worker: list[Event] = [("ReadStage", 15, 95, STAGE | {"_ct": 9, "_c": 1}), ("inner", 20, 30, STAGE)]
     assert waits(main, worker) == [(0, 50)]
-    assert waits(main[1:], worker) == [(0, 50)]  # nothing tells which thread drives: the link does
+    assert waits(main[1:], worker) == [(0, 50)]  # only the link shows which thread drives
     assert waits(main[1:], [("ReadStage", 15, 95, STAGE | {"_ct": 9, "_c": 2})]) == [(0, 95)]  # of no producer
     found = {name: (category, total, own) for name, category, _, total, own in rows(main, worker)}
     assert found == {

@@ -167,7 +167,7 @@ def test_names_with_an_x_are_sparse_cores() -> None:
 
 
 def test_sparse_cores_beside_any_profile() -> None:
-    """They run their ops for nobody that the profile tells of: the TensorCores never wait."""
+    """They run their ops for nobody that the profile names: the TensorCores never wait."""
     space = XSpace()
     for ordinal in (0, 1):
         steps = [(str(n), n * 2000 * US, 2000 * US) for n in range(2)]

@@ -93,7 +93,7 @@ def test_idle_time_for_other_reasons_is_said_from_3_percent(percent: float, is_s
     assert any("Idle time" in advice for advice in found.next_steps) == is_said
 
 
-# --- nothing tells of input ----------------------------------------------------------------------------------------
+# --- nothing is known about input ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

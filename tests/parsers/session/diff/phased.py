@@ -1,4 +1,4 @@
-"""Runs of several programs a step, as of a server, and profiles that tell of versions and flags."""
+"""Runs of several programs a step, as of a server, and profiles that record versions and flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs apart, kinds of ops, and what profiles tell of versions and flags."""
+"""Programs apart, kinds of ops, and what profiles record of versions and flags."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ def _trouble(folder: str) -> tuple[str, int | None]:
 
 
 def _content(folder: str) -> tuple[int, int]:
-    """Bytes and number of files below a folder, as far as `_MOST_FILES` tell."""
+    """Bytes and number of files below a folder, counted over the first `_MOST_FILES`."""
     total = count = 0
     for parent, _, names in os.walk(folder):
         for name in names:

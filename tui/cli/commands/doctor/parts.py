@@ -66,7 +66,7 @@ class Part:
 
 
 class Mask:
-    """Takes out of a text what tells who somebody is, or lets others in: see `Mask.text`.
+    """Takes out of a text what identifies somebody, or lets others in: see `Mask.text`.
 
     Args:
         env: its HOME, USER and LOGNAME are taken out.

@@ -57,7 +57,7 @@ def test_a_cut_text_tells_a_part_of_the_truth(form: str) -> None:
         (report,) = log.reports
         where = f"cut behind {cut[-40:]!r}"
         assert bare(report) == expected or is_part(bare(report), expected), where
-        # behind a whole sentence or entry nothing tells that there was more
+        # behind a whole sentence or entry nothing shows that there was more
         ends = re.search(r"(?:[.)]|[0-9][KMGB]|={16,}|\] :: \S*|<[\w-]*>?|scoped vmem limit.*)\s*$", cut.decode())
         assert report.is_cut or ends is not None or bare(report) == expected, where
     assert read(content[: len(content) * 3 // 4]).reports
@@ -292,7 +292,7 @@ def test_other_lines_that_end_behind_the_use(form: str, end: str) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("prefix", [None, *PREFIXES])
 def test_copies_whose_lines_are_mixed(prefix: str | None, seed: int) -> None:
-    """Even where nothing in front of a line tells whose it is."""
+    """Even where nothing in front of a line shows whose it is."""
     text = HBM.text()
     content = text.encode() if prefix is None else prefixed(PREFIXES[prefix])(text)
     (report,) = read(shuffled([content, content], seed, burst=1 + 9 * seed)).reports
