@@ -39,7 +39,7 @@ def start_lines(port: int) -> str:
 
 
 def unreachable(address: Address, status: str, details: str, seconds: float) -> ProfileError:
-    """The server did not answer the first call in so many seconds; `status` and `details` are gRPC's."""
+    """The server did not answer the first call within `seconds`; `status` and `details` are gRPC's."""
     if status == "DEADLINE_EXCEEDED":
         sentence = f"{address} did not answer within {seconds:g} s."
         return failure("no_answer", sentence, "is the port open to this machine, and a profiler server's?")

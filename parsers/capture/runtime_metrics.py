@@ -50,7 +50,7 @@ _LAGS_PERCENT = 10.0
 _RESTS_PERCENT = 5.0
 _FULL = 0.95
 _MOST_DEVICES = 4096
-"""Of one server: more than any host has; what comes beyond is not kept."""
+"""The most devices of one server: more than any host has; further ones are not kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ CELLS = 160
 """How many cells a step's strip has to show what the core did."""
 
 MOST_STRIPS = 256
-"""So many steps have a strip."""
+"""How many steps have a strip."""
 
 COUNT, HIDDEN, EXPOSED, BESIDE, WAITING = range(5)
 PARTS = 5

@@ -17,7 +17,7 @@ from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.files.recognise import GZIP, ZIP
 
 RATIO = 100
-"""An archive is inflated to no more than so many times its size; gzip makes a profile some 5 times smaller."""
+"""An archive is inflated to at most this many times its size; gzip makes a profile some 5 times smaller."""
 
 _CHUNK = 1 << 18
 _BLOCK, _LONGEST_HEADER = 512, 1 << 20
@@ -186,7 +186,7 @@ def _content(stream: _Stream, rest: list[int]) -> Iterator[bytes]:
 
 
 def _further(kind: bytes, stream: _Stream, size: int) -> dict[str, str]:
-    """What a header says of the member behind it: its name and size."""
+    """What a header says about the member that follows: its name and size."""
     if size > _LONGEST_HEADER or kind in b"gK":
         stream.skip(size + -size % _BLOCK)
         return {}

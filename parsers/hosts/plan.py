@@ -20,7 +20,7 @@ WORKERS_VARIABLE = "TPUPROF_WORKERS"
 """Environment variable that sets the number of processes, however much there is to decode; 1 uses this one alone."""
 
 LEAST_BYTES = 400_000_000
-"""Below so many bytes of profiles it does not pay to start processes (half a second): threads need two seconds."""
+"""Below this many bytes of profiles it does not pay to start processes (half a second): threads need two seconds."""
 
 MOST_WORKERS = 64
 
@@ -40,7 +40,7 @@ def decoding_threads() -> int:
 
 
 def on_threads(work: Callable[[_Item], _Part], items: Sequence[_Item], threads: int) -> list[_Part]:
-    """Does some work on each item, on so many threads at a time; when one fails, those that wait are not begun."""
+    """Does some work on each item, on `threads` threads at a time; when one fails, those that wait are not begun."""
     if threads <= 1 or len(items) < 2:
         return [work(item) for item in items]
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - it brings logging, and one core does without

@@ -50,7 +50,7 @@ HELP: tuple[tuple[str, str], ...] = (
 LONGEST_PATTERN = 200
 """Most characters of a regex."""
 LONGEST_SEARCHED = 4000
-"""A regex sees so many characters of a text, because the time for `a.*b` grows with the square of its length."""
+"""How many characters of a text a regex sees, because the time for `a.*b` grows with the square of its length."""
 
 Poll = Callable[[], None]
 """Is called now and then by what takes long; what it raises ends that."""

@@ -9,7 +9,7 @@ from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.device import DeviceInfo, merge_devices
 
 Place = Literal["core", "GPU", "host thread"]
-"""What ops run on: their times are summed over so many of these."""
+"""What ops run on: their times are sums over all of these."""
 
 NO_DEVICE = "no device plane in this profile"
 NO_OPS = "no XLA Ops line in this profile"

@@ -368,7 +368,7 @@ def _few(count: int) -> str:
 
 
 def _place(percentile: float, count: int) -> int:
-    """Which of so many sessions in order is at a percentile."""
+    """Which of `count` sessions in order is at a percentile."""
     return min(int(percentile / 100.0 * count), count - 1)
 
 

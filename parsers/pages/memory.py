@@ -26,7 +26,7 @@ from tpuprof.parsers.ops.device import device_info, is_gpu, is_tensor_core
 _MODULE_NAME = re.compile(r"^(.*)\((\d+)\)$", re.DOTALL)
 _DEVICE = re.compile(r"[0-9]+|GPU_[0-9]+_.*")
 _NAMED = 3
-"""A sentence names so many modules before it says how many more there are."""
+"""How many modules a sentence names before it says how many more there are."""
 
 WITHOUT_HLO = "This profile holds no compiled HLO, so {} unknown. "
 LEFT_OUT = "A capture may have been asked to leave it out (enable_hlo_proto). "

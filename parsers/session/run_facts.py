@@ -45,7 +45,7 @@ BUDGET_BYTES = 8 << 20
 """Bytes of metadata and lines that it reads of a run beyond the headers; some 0.1 s of work."""
 
 HOSTS_TRIED = 8
-"""At most so many hosts are opened in search of a whole one with a device."""
+"""The most hosts that are opened in search of a whole one with a device."""
 
 MOST_MODULES = 16
 
@@ -185,7 +185,7 @@ class _Budget:
         self._is_cancelled = is_cancelled
 
     def take(self, size: int) -> bool:
-        """Returns whether so many bytes may be read, and takes them from the budget."""
+        """Returns whether `size` bytes may be read, and takes them from the budget."""
         if self._is_cancelled():
             raise Cancelled
         if size > self._left:

@@ -44,7 +44,7 @@ INFEEDS = frozenset({"infeed", "sparsecorev0 infeed"})
 """HLO categories of ops that wait for input."""
 
 _DENSE = 4
-"""A table of steps by ops is the cheapest way to sum work up to so many times the cells that are filled."""
+"""A table of steps by ops is the cheapest way to sum work up to this many times the cells that are filled."""
 
 SLOW_STEP = 1.15
 """A step is slow from this multiple of the median step on."""

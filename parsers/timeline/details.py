@@ -124,7 +124,7 @@ def _named(plane: Plane, stats: Iterable[xplane_pb2.XStat]) -> Stats:
 # --- finding events
 
 _SEEN_IN_CELL = 4096
-"""It looks for the longest among so many events of a cell."""
+"""How many events of a cell it searches for the longest one."""
 
 
 def longest_called(timeline: Timeline, name: str) -> EventId | None:

@@ -8,13 +8,13 @@ from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints
 from tpuprof.parsers.timeline.model import Track
 
 MOST_EVENTS = 4000
-"""A window is flattened up to so many events; with more of them its cells hide most of them anyway."""
+"""The most events of a window that is flattened; with more of them its cells hide most of them anyway."""
 
 MANY_LANES = 48
-"""From so many lanes on it goes through all events of a track at once, and not lane by lane."""
+"""From this many lanes on it goes through all events of a track at once, and not lane by lane."""
 
 _FEW_A_LANE = 4000
-"""Unless a lane has so many events on average."""
+"""Unless a lane has this many events on average."""
 
 
 def flattened(track: Track, start_ps: int, end_ps: int) -> tuple[Track, Int64s] | None:

@@ -118,7 +118,7 @@ class Measurement:
         """The rows, the largest first; by name or track in order, and within these by self time.
 
         Args:
-            limit: how many rows at most; None for all; a negative number for so many at the end, the last first.
+            limit: how many rows at most; None for all; a negative number for that many at the end, the last first.
             places: only rows of these tracks; None for all.
         """
         order = self._order(sort)

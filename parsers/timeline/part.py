@@ -37,7 +37,7 @@ _CHUNK = 50
 _SPACES = {1: "hbm", 2: "cmem", 3: "vmem"}
 _OPERATIONS = {1: "read", 2: "write"}
 _CHARACTERS_KEPT = 1 << 24
-"""Of the arguments that names have in common: with more of them the oldest are read again."""
+"""How many characters of the arguments that names have in common are kept: beyond them the oldest are read again."""
 
 Args = dict[str, object]
 

@@ -65,7 +65,7 @@ class RemoteFiles(Protocol):
     """An fsspec file system, as far as it is used here."""
 
     def info(self, path: str) -> Facts:
-        """Of a file or a folder."""
+        """What a file system says about a file or a folder."""
 
     def ls(self, path: str, detail: bool) -> list[Facts]:
         """Of all that is in a folder."""

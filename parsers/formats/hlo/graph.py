@@ -49,7 +49,7 @@ class Lists:
 
     @classmethod
     def of(cls, counts: Sequence[int], rows: Sequence[int]) -> Lists:
-        """Lists of so many rows each."""
+        """Lists of rows, `counts` of them each."""
         begin = np.zeros(len(counts) + 1, np.int32)
         np.cumsum(counts, out=begin[1:])
         return cls(begin, np.asarray(rows, np.int32))

@@ -18,7 +18,7 @@ _CALLS = frozenset(("call", "fusion", "async-start"))
 """Opcodes of what gives its operands to the parameters of what it calls, in their order."""
 
 MOST_STEPS = 200
-"""It looks at so many values; what lies further is not named, and `Reached.is_all` is False."""
+"""How many values it looks at; values beyond them are not named, and `Reached.is_all` is False."""
 
 _RETURNED = (-1,)
 """Index of what a loop that is the program's root returns: as no element has it, it leads no further into the loop."""

@@ -81,7 +81,7 @@ def _begin(pieces: Iterator[bytes]) -> bytes:
 
 
 def _pieces(descriptor: int, most: int, step: int) -> Iterator[bytes]:
-    """The content of a file in pieces, inflated where it begins like gzip; at most so many bytes."""
+    """The content of a file in pieces, inflated where it begins like gzip; at most `most` bytes."""
     chunks = _chunks(descriptor, step)
     first = next(chunks, b"")
     if first.startswith(GZIP_MAGIC):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EVENTS_FIELD = 4
 
 FIRST_ROOM = 1 << 12
-"""A line has room for so many events at first."""
+"""How many events a line has room for at first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from tpuprof.parsers.base.folders import cache_folder
 from tpuprof.parsers.base.text import printable
 
 IN_MEMORY = 32 << 20
-"""So many bytes stay in memory."""
+"""How many bytes stay in memory."""
 
 
 class Spool:
@@ -60,7 +60,7 @@ class Spool:
             view, offset = view[written:], offset + written
 
     def cut(self, size: int) -> None:
-        """Forgets what lies behind so many bytes."""
+        """Forgets what lies behind the first `size` bytes."""
         self.size = size
         if self._descriptor < 0:
             del self._bytes[size:]

@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 _CHUNK = {"c": 1 << 19, "numpy": 4 << 20}
 
 HEAD = 1 << 12
-"""It reads so many bytes of a line for its name."""
+"""How many bytes of a line it reads for the line's name."""
 
 _IMPLAUSIBLE = 1 << 36
 
 _LEAST_EVENT = 16
-"""An event of a device takes at least so many bytes; where others do, the room for a chunk's events grows."""
+"""The fewest bytes of a device's event; where events take fewer, the room for a chunk's events grows."""
 
 ChunkDone = Callable[[int, int], None]
 """Called with the bytes and events of each decoded chunk; may raise `Cancelled`."""

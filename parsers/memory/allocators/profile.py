@@ -31,7 +31,7 @@ from tpuprof.parsers.ops.core.ops import MODULES_LINE, event_spans
 
 TPU_PLANES = "/device:TPU:"
 MOST_ALLOCATORS = 1000
-"""A host has a dozen; of a damaged profile so many are shown, those with most events."""
+"""A host has a dozen; of a damaged profile at most this many are shown, those with most events."""
 
 _STILL = 0.01
 """A line that stays within this share of its peak looks flat to the eye."""

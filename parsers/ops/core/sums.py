@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
 
 _MOST_IDS = 1 << 20
-"""The pass has sums for so many metadata ids at most; a plane with higher ids goes by columns."""
+"""The most metadata ids that the pass has sums for; a plane with higher ids goes by columns."""
 
 _BYTES_AN_EVENT = 32
-"""An event takes about so many, for a first guess at how many there are."""
+"""About how many bytes an event takes, for a first guess at how many there are."""
 
 _MOST_ROOM = 1 << 22
-"""The outputs have room for so many rows at most before anything is written."""
+"""The most rows that the outputs have room for before anything is written."""
 
 _DENSE = 4
-"""Sums by step and op are dense up to so many cells per event."""
+"""Sums by step and op are dense up to this many cells per event."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def _achieved_of_all(node: Node, registers: Mapping[str, float | None]) -> float
 
 
 def _peak(unit: Unit, cycles: float | None) -> float | None:
-    """What the unit can do in so many cycles; whole instructions and cycles, as XProf counts them."""
+    """What the unit can do in some cycles; whole instructions and cycles, as XProf counts them."""
     if not cycles:
         return None
     most = unit.per_cycle * cycles

@@ -21,7 +21,7 @@ from tpuprof.parsers.pages.graph.model import (
 from tpuprof.parsers.pages.graph.programs import Program
 
 MOST_AROUND = 5_000
-"""It goes on until it has so many instructions; a text to read has fewer."""
+"""The most instructions that it collects; a text to read has fewer."""
 
 _UNTOLD = ("parameter", "constant")
 _MOST_BEHIND = 6
@@ -135,7 +135,7 @@ def _path(graph: HloGraph, chain: Sequence[tuple[int, int | None]]) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What lies within so many steps of an instruction.
+    """What lies within some steps of an instruction.
 
     Attributes:
         rows: the instruction, then the others by distance and name.
@@ -151,7 +151,7 @@ class Around:
 
 
 def around(graph: HloGraph, row: int, steps: int, most: int = MOST_AROUND) -> Around:
-    """The instructions within so many steps, and what leads from one to another."""
+    """The instructions within `steps` steps, and what leads from one to another."""
     distance, waiting, is_all = {row: 0}, deque([row]), True
     while waiting:
         here = waiting.popleft()

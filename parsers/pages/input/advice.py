@@ -10,7 +10,7 @@ from tpuprof.parsers.pages.overview.model import Bottleneck
 from tpuprof.parsers.steps.grid import InputSource
 
 _LONGEST_NAME = 80
-"""A sentence shows so many characters of an op's name, those at its end, which says most."""
+"""How many characters of an op's name a sentence shows, those at its end, which says most."""
 
 NO_EVENTS = (
     "The profile holds no input events: no infeed on the device, and no tf.data, Grain or transfer event on the host.",

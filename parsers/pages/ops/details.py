@@ -13,10 +13,10 @@ from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.pages.ops.ops import OpsPage
 
 LEAST_WASTE = 16 << 10
-"""A shape is named from so many bytes of padding on; every scalar has half a kilobyte, which does not matter."""
+"""A shape is named from this many bytes of padding on; every scalar has half a kilobyte, which does not matter."""
 
 MOST_TEXT = 200_000
-"""It reads so many characters of an HLO text; a longer text is cut, and says so."""
+"""How many characters of an HLO text it reads; a longer text is cut, and says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,10 @@ FEW_STEPS = 5
 """Fewer steps than this show so little of the noise that the page says so."""
 
 MAD_TO_SIGMA = 1.4826
-"""Of a normal distribution the deviation over the median absolute deviation."""
+"""The standard deviation of a normal distribution over its median absolute deviation."""
 
 MEDIAN_TO_MEAN = math.sqrt(math.pi / 2)
-"""Of a normal distribution the standard error of the median over that of the mean."""
+"""The standard error of a normal distribution's median over that of its mean."""
 
 _ODD_SIGMAS = 5.0
 _ODD_SHARE = 0.03

@@ -34,7 +34,7 @@ from tpuprof.parsers.session.diff.noise import Estimate, estimate_steps, typical
 
 MOST_PHASES = 8
 _LEAST_SHARE = 0.005
-"""Of the time of all ops, what a program takes to be a phase."""
+"""The share of the time of all ops that a program takes to be a phase."""
 
 _LEAST_MATCHED = 0.2
 """Share of a program's time in ops of a program of another name for the two to be counterparts."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
 
 _ASKED = 4
-"""So many hosts are asked whether there are counters: the options of the profiler are one program's."""
+"""How many hosts are asked whether there are counters: all hosts were profiled with the same options."""
 
 
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> HostCounters:

@@ -20,7 +20,7 @@ MOST_ROUNDS = 64
 """How often values are passed on at most; it takes more than two rounds only where links and nesting cross."""
 
 MOST_OF_BOTH = 64
-"""In XProf a type and id with so many producers, and as many consumers, links nothing."""
+"""In XProf a type and id with this many producers, and as many consumers, links nothing."""
 
 
 def places(lines: Sequence[LineLinks]) -> list[int]:

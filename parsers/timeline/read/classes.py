@@ -17,7 +17,7 @@ from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, SectionKind
 
 _DENSE = 4
-"""It makes a table with a place for every id if the largest id is at most so many times their number."""
+"""It makes a table with a place for every id if the largest id is at most this many times their number."""
 
 _FEW = 1 << 10
 """It looks up ids one by one for lines with fewer events."""

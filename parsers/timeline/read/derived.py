@@ -35,7 +35,7 @@ MOST_LEVELS = 64
 OFFLOAD_NAME = "Host Offload Ops"
 
 _GAP = 2
-"""Outside of steps two ops still merge over a gap of at most so many times the first one's duration."""
+"""Outside of steps two ops still merge over a gap of at most this many times the first one's duration."""
 
 
 @dataclass(eq=False)

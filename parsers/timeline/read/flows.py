@@ -44,10 +44,10 @@ _ID_BITS = np.uint64((1 << 56) - 1)
 _CHUNK = 1 << 18
 
 _MOST_BITS = 62
-"""Of the numbers of a row that is sorted as one."""
+"""How many bits the numbers of a row that is sorted as one may have."""
 
 _MOST_LINES = 8
-"""It pairs up so many lines of ops, and of asynchronous ops, in a plane; sound profiles have one each."""
+"""How many lines of ops, and of asynchronous ops, it pairs up in a plane; sound profiles have one each."""
 
 
 class Flow(NamedTuple):

@@ -39,10 +39,10 @@ from tpuprof.parsers.timeline.read.counters import counter_tracks
 from tpuprof.parsers.timeline.read.derived import derived_tracks
 
 _BATCH = 1 << 18
-"""A thread decodes so many bytes of short lines in one go."""
+"""How many bytes of short lines a thread decodes in one go."""
 
 _MOST_DERIVED = 8
-"""It derives tracks from so many lines of ops in a plane; sound profiles have one."""
+"""How many lines of ops in a plane it derives tracks from; sound profiles have one."""
 
 _SEEN = 1000
 """It shows so many characters of a sentence, as names in it may have any length."""

@@ -49,7 +49,7 @@ _OPAQUE = "<opaque bytes>"
 """What XProf writes for bytes."""
 
 _PENDING = 1 << 15
-"""So many events are Python objects before they go into columns."""
+"""How many events are Python objects before they go into columns."""
 
 ROOM = 768 << 20
 """Bytes that columns and texts may take; the five million events that XProf writes at most take half."""
@@ -396,7 +396,7 @@ class Threads:
         return KIND_REF, index
 
     def _spend(self, size: int) -> None:
-        """Takes so many bytes of the room.
+        """Takes `size` bytes of the room.
 
         Raises:
             TooMuch: there are no more.

@@ -231,7 +231,7 @@ def duration_sums(spans: KeyedSpans, classes: NDArray[np.uint8], count: int, blo
 
     Args:
         classes: uint8[keys], below `count`.
-        block: so many events are a block.
+        block: events in a block.
 
     Raises:
         ValueError: a key or class outside.

@@ -25,7 +25,7 @@ _WITHOUT_RECORDS = (b"s", b"p", b"m")
 
 
 def position(begin: int, length: int) -> int:
-    """Where the bytes of a chunk end in the file: so many, and the block headers among them, from `begin` on."""
+    """Where `length` bytes of a chunk from `begin` on, with the block headers among them, end in the file."""
     headers = (length + (begin + _USABLE - 1) % BLOCK) // _USABLE
     return begin + length + headers * BLOCK_HEADER
 

@@ -54,7 +54,7 @@ class Reader:
         raise Malformed("a number is too large")
 
     def varints(self, count: int, largest: int = (1 << 64) - 1) -> list[int]:
-        """So many varints; each takes a byte at least."""
+        """Reads `count` varints; each takes at least one byte."""
         if count > len(self.data) - self.at:
             raise Malformed("numbers are missing")
         return [self.varint(largest) for _ in range(count)]

@@ -13,7 +13,7 @@ from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, by_type
 from tpuprof.parsers.memory.oom.advice.rule import Cuts, Stage, Words, change, gone, halved, less, resized, saving_of
 from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, summed
 
-CHUNKS = 8  # into so many pieces the loss is taken apart for the estimate
+CHUNKS = 8  # pieces that the loss is split into for the estimate
 _ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8, "s32": 4, "u32": 4, "s8": 1, "u8": 1, "pred": 1}
 
 

@@ -24,7 +24,7 @@ from tpuprof.parsers.memory.oom.advice.rule import Cuts, Rule, Stage, Words, adv
 from tpuprof.parsers.memory.oom.advice.words import amount, short_shape, size_of
 from tpuprof.parsers.memory.oom.model import Advice
 
-_MOST_SHAPES = 3  # so many shapes get a line, and a change of their own
+_MOST_SHAPES = 3  # shapes that get a line, and a change of their own
 _LEAST_FACTOR = 1.1  # padding below it is not worth a change
 _MOST_CHOSEN, _MOST_AXES = 2, 8
 _ALMOST = 1.05  # an arrangement that takes no more than this times the best is as good, if it is simpler

@@ -155,7 +155,7 @@ class Rounding:
 
     Attributes:
         multiple: to a multiple of this.
-        least: a shorter axis gets a tile of so many at least, or of the next power of two.
+        least: a shorter axis gets a tile of at least this many, or of the next power of two.
         length: the axis as it is.
     """
 

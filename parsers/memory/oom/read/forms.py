@@ -102,7 +102,7 @@ class Piece:
 
     @property
     def number(self) -> int | None:
-        """Of the listed allocation that begins with it; None where it has none, and for what begins none."""
+        """The number of the listed allocation that begins with it; None where it has none, and for what begins none."""
         match = _NUMBER.match(self.text) if self.form == "size" else None
         return int(match[1]) if match is not None else None
 

@@ -17,7 +17,7 @@ _LONGEST_PIECE = 4096
 _MOST_DRAFTS, _MOST_CHARACTERS = 256, 1 << 23
 _MOST_GUESSES = 32
 _FEW_ODD = 4  # pieces of others that may be among those of the text
-_ODD_SHARE = 4  # one of so many pieces may fit nowhere; with more these are no copies of one text
+_ODD_SHARE = 4  # one piece in this many may fit nowhere; with more these are no copies of one text
 
 _BEFORE = {
     "operator": ("size",),
@@ -178,7 +178,7 @@ def _ways(guess: _Guess, piece: Piece) -> list[_Guess]:
 
 
 def _is_next(guess: _Guess, place: int, piece: Piece) -> bool:
-    """Whether a copy that has printed so many pieces prints this one next."""
+    """Whether a copy that has printed `place` pieces prints this one next."""
     if place >= len(guess.text):
         return False
     expected, text = guess.text[place], piece.text.strip()

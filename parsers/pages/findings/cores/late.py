@@ -37,7 +37,7 @@ LEAST_LATE = 0.02
 """A host is late if the others wait at least this share of step time for it."""
 
 _FEW = 4
-"""One of so many cores may be a straggler; where more are late, the work is divided unevenly on purpose."""
+"""One core in this many may be a straggler; where more are late, the work is divided unevenly on purpose."""
 
 _BUSY: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 

@@ -16,7 +16,7 @@ FEW = 0.2
 """At most this share of the steps may be slow; with more of them the median step is not the normal one."""
 
 LEAST_STEPS = 4
-"""It takes so many steps for one of them to stand out."""
+"""How many steps it takes for one of them to stand out."""
 
 LEAST_WORTH = 0.01
 """Below this share of step time slow steps are no loss: there are few among very many."""

@@ -240,7 +240,7 @@ def _few_steps(by_step: Floats) -> str:
 
 
 _FEW_STEPS, _MOST_OF_IT, _LEAST_TO_TELL = 0.2, 0.6, 5
-"""Time sits in few steps if so many of them have so much of it; with fewer steps than that nothing is few."""
+"""Time sits in few steps if this many of them have this share of it; with fewer steps than that nothing is few."""
 
 
 def _phases(serves: Sequence[tuple[str, int, float]]) -> str:

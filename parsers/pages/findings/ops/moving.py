@@ -34,7 +34,7 @@ HOST_MEMORY = 5
 """Memory space of the host in layouts, ``S(5)``."""
 
 MOST_TEXT = 20_000
-"""It reads so many characters of an HLO text for shapes; the result and the operands come first."""
+"""How many characters of an HLO text it reads for shapes; the result and the operands come first."""
 
 _MOST_READ = 200  # copies whose text is read for the host's memory: the rest of them take no time
 _LAYOUT = re.compile(r"^(copy|transpose|reshape|bitcast-convert)( fusion)?$|data formatting")

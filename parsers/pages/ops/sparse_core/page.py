@@ -47,7 +47,7 @@ UNSEEN = (
 """What the page says of itself."""
 
 MUCH_PERCENT = 10.0
-"""Of the step: from there on SparseCores are the bottleneck (XProf's `kSparseCoreTimeThresholdInPercent`).
+"""Percent of the step from which on SparseCores are the bottleneck (XProf's `kSparseCoreTimeThresholdInPercent`).
 
 XProf compares with it the SparseCores' whole step, in which they may be idle, or beside the TensorCore.
 """
