@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
 from tpuprof.parsers.memory.model import MemoryPage
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
-from tpuprof.parsers.session.pages import GRAPHS, MEMORY, MEMORY_PROFILE, MODULE_RUNS, Page, PageKey
+from tpuprof.parsers.session.pages import GRAPHS, MEMORY, MEMORY_PROFILE, MODULE_RUNS, ONLY_HLO, Page, PageKey
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.graph.programs import Programs
@@ -169,10 +169,3 @@ class HloSession:
     def flows(self, timeline: Timeline) -> NoReturn:
         """None either; errors as for `timeline`."""
         raise ProfileError("only_hlo", *ONLY_HLO)
-
-
-ONLY_HLO = (
-    "These are compiled modules, not a profile: the memory tab has what there is to show, and g there the graph.",
-    "capture a profile for this page",
-)
-"""Sentence and hint."""

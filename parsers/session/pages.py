@@ -86,6 +86,12 @@ MODULES: PageKey[tuple[HloModules, ...]] = PageKey("ops.modules:modules")
 MODULE_RUNS: PageKey[tuple[ModuleRuns, ...]] = PageKey("memory.over_time:module_runs")
 SUMMARIES: PageKey[tuple[HostSummary, ...]] = PageKey("summaries:summaries")
 
+ONLY_HLO = (
+    "These are compiled modules, not a profile: the memory tab has what there is to show, and g there the graph.",
+    "capture a profile for this page",
+)
+"""Why compiled modules without a profile lack a page, and what to do: sentence and hint."""
+
 
 class Pages(Protocol):
     """What the screen needs of a session (`parsers.session.session.Session`)."""

@@ -12,6 +12,8 @@ from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import scheme_of, shown
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses
+from tpuprof.parsers.files.folder_search import Folder
 from tpuprof.tui.app.loader import Request
 from tpuprof.tui.app.shown import Shown
 from tpuprof.tui.app.stage import Stage
@@ -21,7 +23,7 @@ from tpuprof.tui.widgets.asking import Asker
 from tpuprof.tui.widgets.popup import Reader, meanings
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
+    from tpuprof.parsers.capture.model import CaptureProgress, CaptureResult
 
 ASKED_AT_FIRST = "localhost:9012 2000"
 EXPLANATION = (
@@ -85,8 +87,6 @@ class Captures:
 
         That is the logdir of the run that is shown, else the working folder.
         """
-        from tpuprof.parsers.files.folder_search import Folder  # noqa: PLC0415
-
         run = self._shown.run
         path = self._shown.path if run is None else run.path
         if self._shows_demo:
@@ -116,8 +116,6 @@ class Captures:
         Args:
             text: addresses, behind them milliseconds, else `DEFAULT_MS`; tracer levels (``python=1``) or ``snapshot``.
         """
-        from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses  # noqa: PLC0415
-
         words = text.replace(",", " ").split()
         tracers = [words.pop(at) for at in range(len(words) - 1, -1, -1) if "=" in words[at] or words[at] == "snapshot"]
         levels, wrong = _levels(tracers)
@@ -147,7 +145,7 @@ class Captures:
         return True
 
     def _capture(self, addresses: list[str], options: CaptureOptions, logdir: str, stop: CaptureStop) -> None:
-        from tpuprof.parsers.capture.session import capture  # noqa: PLC0415 - brings gRPC
+        from tpuprof.parsers.capture.session import capture  # noqa: PLC0415 - numpy and protobuf
 
         told: dict[str, tuple[str, float]] = {}
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.session.pages import NarrowPages
 from tpuprof.tui.pages import TABS, load_of
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ Post = Callable[[LoadNews], object]
 
 
 def find_runs(path: str) -> Logdir:
-    """`parsers.files.logdir.open_logdir`, imported when called."""
-    from tpuprof.parsers.files.logdir import open_logdir  # noqa: PLC0415 - keeps the first frame free of it
+    """The runs that a path leads to: to be called on a thread, as it imports the parsers."""
+    from tpuprof.parsers.files.logdir import open_logdir  # noqa: PLC0415 - not before the first frame
 
     return open_logdir(path)
 
@@ -101,29 +102,27 @@ def open_session(
     cache: bool = False,
     cache_bytes: int | None = None,
 ) -> Session:
-    """`parsers.session.session.Session`, imported when called.
+    """A session of a run: to be called on a thread, as it imports the parsers.
 
     Args:
         scheduler: a Dask scheduler whose workers read the hosts.
         cache, cache_bytes: whether what is read is kept for the next time, and how much at most.
     """
-    from tpuprof.parsers.hosts.cache import HostCache  # noqa: PLC0415 - brings numpy
-    from tpuprof.parsers.session.session import Session  # noqa: PLC0415 - brings numpy and protobuf
+    from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415 - numpy
 
-    kept = HostCache(bound=cache_bytes) if cache else None
-    return Session(run, on_progress, is_cancelled, scheduler=scheduler, cache=kept)
+    return open_run(run, on_progress, is_cancelled, scheduler=scheduler, cache=cache, cache_bytes=cache_bytes)
 
 
 def find_hlo(path: str) -> Logdir:
     """`parsers.session.hlo.open_hlo`, imported when called."""
-    from tpuprof.parsers.session.hlo import open_hlo  # noqa: PLC0415
+    from tpuprof.parsers.session.hlo import open_hlo  # noqa: PLC0415 - numpy and protobuf
 
     return open_hlo(path)
 
 
 def open_hlo_session(run: Run, *_: object, device: str | None = None) -> Pages:
     """How compiled modules without a profile are opened, for a type of TPU."""
-    from tpuprof.parsers.session.hlo import HloSession  # noqa: PLC0415
+    from tpuprof.parsers.session.hlo import HloSession  # noqa: PLC0415 - numpy and protobuf
 
     return HloSession(run, device)
 
@@ -237,8 +236,6 @@ class Loader:
         self._tell(job, RunsFound(job.generation, logdir, run))
         pages, looked_at, host = self._opened(job, run).pages, run, request.host
         if request.core is not None:
-            from tpuprof.parsers.session.pages import NarrowPages  # noqa: PLC0415
-
             looked_at, host = run.of_core(request.core, host), None
             pages = pages.of_core(request.core, request.host) if isinstance(pages, NarrowPages) else pages
         core = looked_at.core or None

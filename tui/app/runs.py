@@ -35,7 +35,7 @@ ReadFacts = Callable[["Run", Callable[[], bool]], "RunFacts"]
 
 def read_facts(run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
     """`parsers.session.run_facts.run_facts`, imported when called."""
-    from tpuprof.parsers.session.run_facts import run_facts  # noqa: PLC0415 - brings numpy and protobuf
+    from tpuprof.parsers.session.run_facts import run_facts  # noqa: PLC0415 - numpy
 
     return run_facts(run, is_cancelled=is_cancelled)
 
@@ -237,7 +237,7 @@ class Comparisons:
         self._job.set()
 
     def _work(self, before: Run, after: Run, job: threading.Event) -> None:
-        from tpuprof.parsers.session.diff.compare import compare  # noqa: PLC0415 - brings the parsers
+        from tpuprof.parsers.session.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
 
         try:
             how = self._options

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import shown
+from tpuprof.parsers.session.pages import ONLY_HLO
 from tpuprof.tui.app import loader
 from tpuprof.tui.app.listings import problems_of
 from tpuprof.tui.app.loader import FindRuns, LoadFailed, LoadNews, LoadProgress, OpenSession, PageReady, Request
@@ -211,8 +212,6 @@ class Shown:
         if words is not None:
             self._stage.flash = words
         if self._is_of_hlo:
-            from tpuprof.parsers.session.hlo import ONLY_HLO  # noqa: PLC0415 - read by now
-
             for other, tab in self._stage.tabs.items():
                 if other != name:
                     tab.show_state(Failed(ProfileError("only_hlo", *ONLY_HLO)))

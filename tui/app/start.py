@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from tpuprof.tui.app.loader import find_hlo, open_hlo_session, open_session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import settle_terminal
 
@@ -16,8 +17,7 @@ def run_app(path: str, *, options: AppOptions) -> int:
         traceback is on standard error then.
     """
     terminal = settle_terminal(options.color, options.ascii, options.mouse, options.custom)
-    from tpuprof.tui.app.app import TpuprofApp  # noqa: PLC0415 - after the settings
-    from tpuprof.tui.app.loader import find_hlo, open_hlo_session, open_session  # noqa: PLC0415
+    from tpuprof.tui.app.app import TpuprofApp  # noqa: PLC0415 - Textual
 
     if options.only_hlo:
         of_hlo = partial(open_hlo_session, device=options.device)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
+from tpuprof.tui.app.config import read_config
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH
 from tpuprof.tui.demo import demo_path
@@ -48,8 +49,6 @@ def configured(args: argparse.Namespace) -> Config:
     """
     config = Config(config_path(os.environ))
     if os.environ.get(VARIABLE) or os.path.exists(config.path):
-        from tpuprof.tui.app.config import read_config  # noqa: PLC0415 - for those who have a file
-
         config = read_config(os.environ)
     if config.remote_bytes is not None:  # for worker processes too
         os.environ.setdefault("TPUPROF_CACHE_BYTES", str(config.remote_bytes))

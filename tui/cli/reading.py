@@ -6,13 +6,19 @@ import argparse
 from collections.abc import Callable
 
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.session.opening import open_run
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.terminal.custom import Config
 
 
 def session_of(run: Run, args: argparse.Namespace, config: Config, on_progress: Callable[[Progress], None]) -> Session:
     """What reads a run."""
-    cache = HostCache(bound=config.cache_bytes) if args.cache and config.cache else None
-    return Session(run, on_progress, scheduler=args.scheduler, cache=cache)
+    return open_run(
+        run,
+        on_progress,
+        lambda: False,
+        scheduler=args.scheduler,
+        cache=args.cache and config.cache,
+        cache_bytes=config.cache_bytes,
+    )

@@ -37,23 +37,15 @@ _Load = Callable[[str], "HloModule | str"]
 
 
 def _stored(body: bytes, begin: int, length: int, label: str) -> HloModule | str:
-    from google.protobuf.message import DecodeError  # noqa: PLC0415 - programs are listed without the parser
+    """A module in the profile."""
+    from tpuprof.parsers.formats.hlo.stored import read_stored  # noqa: PLC0415 - protobuf; programs are listed without
 
-    from tpuprof.parsers.formats.hlo.modules import HloModule  # noqa: PLC0415
-    from tpuprof.parsers.formats.proto import hlo_pb2  # noqa: PLC0415
-
-    try:
-        proto = hlo_pb2.HloProto.FromString(body[begin : begin + length])
-    except DecodeError:
-        return f"The compiled HLO of {label} is damaged: its {length:,} bytes do not read as an HloProto."
-    if not proto.hlo_module.computations:
-        return f"The compiled HLO of {label} is empty: it has no computations."
-    return HloModule(proto)
+    return read_stored(body, begin, length, label)
 
 
 def _in_file(file: HloFile, is_whole: bool, _: str) -> HloModule | str:
     """A module in a file of its own, which the sentence names."""
-    from tpuprof.parsers.formats.hlo.files import read_hlo_file, read_whole_module  # noqa: PLC0415
+    from tpuprof.parsers.formats.hlo.files import read_hlo_file, read_whole_module  # noqa: PLC0415 - protobuf
 
     try:
         return read_whole_module(file) if is_whole else read_hlo_file(file)

@@ -315,7 +315,7 @@ def test_the_cache_is_as_the_file_has_it(tmp_path: Path, monkeypatch: pytest.Mon
             made.append(bound)
             super().__init__(bound=bound)
 
-    monkeypatch.setattr("tpuprof.tui.cli.reading.HostCache", Noted)
+    monkeypatch.setattr("tpuprof.parsers.session.opening.HostCache", Noted)
     monkeypatch.setenv("TPUPROF_CACHE_BYTES", "1")  # so that it goes at the end of the test
     monkeypatch.delenv("TPUPROF_CACHE_BYTES")
     monkeypatch.setenv("TPUPROF_CONFIG", str(tmp_path / "c.toml"))

@@ -232,7 +232,7 @@ def test_what_the_system_does_is_told_plainly(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(Session, "overview", fail)
+    monkeypatch.setattr(Session, "page", fail)
     assert cli.main(["report", "overview", str(logdir)]) == exit_code
     out, err = capsys.readouterr()
     assert out == "" and says in err and bool(err) == bool(says)

@@ -16,6 +16,7 @@ from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
+from tpuprof.tui.report.describe import describe_json, describe_text
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Asked
 from tpuprof.tui.terminal.custom import Config
@@ -45,8 +46,6 @@ def run_report(args: argparse.Namespace) -> int:
 
 def _describe(args: argparse.Namespace, page: Page) -> int:
     """Prints what the page's keys mean."""
-    from tpuprof.tui.report.describe import describe_json, describe_text  # noqa: PLC0415 - for --describe
-
     if args.format not in ("text", "json"):
         raise ProfileError("usage", f"--describe has no format {args.format}.", "--format json", EXIT_USAGE)
     report = page.load_report()

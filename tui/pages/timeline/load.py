@@ -52,8 +52,7 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell, clock: Callable
 
     timeline = session.timeline(host, on_part=show_part)
     show(timeline)
-    for module in ("popup", "draw.event_details"):  # what keys need later
-        _import(module)
+    _import("draw.event_details")  # what Enter needs later
     for *_, track in timeline.tracks():
         _ = track.busy_ps  # by which the tracks may be sorted
     tell("flows", session.flows(timeline))

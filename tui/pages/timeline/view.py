@@ -10,8 +10,11 @@ from textual import work
 from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.pages.timeline.popup import Measured
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.line_canvas import Look
@@ -20,7 +23,6 @@ from tpuprof.tui.widgets.states import Decoding, Searching, State, state_lines
 from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
-    from tpuprof.parsers.timeline.details import EventStats
     from tpuprof.parsers.timeline.model import EventId, Timeline, Track
     from tpuprof.parsers.timeline.read.flows import Flow
     from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
@@ -132,7 +134,7 @@ class TimelineTab(Tab):
 
     def _show_timeline(self, shown: HostTimeline) -> str:
         """Shows a timeline; goes to what was asked for while it was not there, and says so, or whose timeline it is."""
-        from tpuprof.tui.pages.timeline.draw.frame import TimelinePage  # noqa: PLC0415 - brings numpy
+        from tpuprof.tui.pages.timeline.draw.frame import TimelinePage  # noqa: PLC0415 - protobuf
 
         if self._page is None or self.is_whole:
             self._page = TimelinePage(shown.timeline, shown.run_hosts)
@@ -223,7 +225,6 @@ class TimelineTab(Tab):
         selected = self._selected
         if selected is None or selected[0].kind not in ("ops", "async", "framework_ops"):
             return None
-        from tpuprof.parsers.ops.framework_op import parse_framework_op  # noqa: PLC0415 - not for the first frame
 
         track, index = selected
         text = track.names.long_name(int(track.key[index]))
@@ -235,9 +236,7 @@ class TimelineTab(Tab):
     @property
     def op_program(self) -> int | None:
         """Program id of that op; None where the profile does not say."""
-        from tpuprof.parsers.timeline.details import op_facts  # noqa: PLC0415 - not for the first frame
-
-        return op_facts(*self._selected).program_id if self._selected is not None else None
+        return None if self._page is None else self._page.op_program
 
     @property
     def note(self) -> str:
@@ -327,26 +326,13 @@ class TimelineTab(Tab):
 
     @work(thread=True, exclusive=True, group="stats", description="stats")
     def _fetch_stats(self, timeline: Timeline, event: EventId, flows: Sequence[Flow]) -> None:
-        from tpuprof.parsers.base.errors import ProfileError  # noqa: PLC0415
-        from tpuprof.parsers.timeline.details import op_facts, read_event_stats  # noqa: PLC0415
-        from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415
-        from tpuprof.tui.pages.timeline.draw.event_details import event_lines  # noqa: PLC0415
+        from tpuprof.tui.pages.timeline.draw.event_details import read_event  # noqa: PLC0415 - protobuf
 
-        track, index = timeline.track(event), event[2]
-        stats: EventStats | str
-        try:
-            stats = read_event_stats(timeline.path, track, index)
-        except ProfileError as error:
-            stats = error.sentence
-        source = op_facts(track, index).source
-        lines = partial(event_lines, timeline, event, stats, flows, source_excerpt(source) if source else None)
+        lines = read_event(timeline, event, flows)
         self.post_message(OpenPopup(Reader(self.look, "Event", lines, meanings(*_OF_EVENTS))))
 
     @work(thread=True, exclusive=True, group="measure", description="measure")
     def _measure(self, timeline: Timeline, start_ps: int, end_ps: int) -> None:
-        from tpuprof.parsers.timeline.measure import mean_use, measure  # noqa: PLC0415
-        from tpuprof.tui.pages.timeline.popup import Measured  # noqa: PLC0415 - brings numpy
-
         measurement = measure(timeline, start_ps, end_ps)
         kinds = [timeline.track(share.place).kind for share in measurement.tracks]
         use = mean_use(timeline, start_ps, end_ps)

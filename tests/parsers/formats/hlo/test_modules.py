@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.demo.profile.hlo_module import Module, leaves
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.formats.hlo import modules as modules_module
+from tpuprof.parsers.formats.hlo import stored
 from tpuprof.parsers.formats.hlo.matrix import matrix_works
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.programs import HloModules
@@ -153,7 +153,7 @@ def test_programs_are_found_without_parsing_and_parsed_once(monkeypatch: pytest.
             super().__init__(proto)
             parsed.append(self)
 
-    monkeypatch.setattr(modules_module, "HloModule", Counted)
+    monkeypatch.setattr(stored, "HloModule", Counted)
     trace = Trace.from_bytes(profile(a=small().SerializeToString(), b=small().SerializeToString()))
     found = HloModules.of(trace)
     trace.close()

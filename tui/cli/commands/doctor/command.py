@@ -7,8 +7,10 @@ import os
 from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
+from tpuprof.parsers.capture.model import parse_addresses
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import machine
+from tpuprof.tui.cli.commands.doctor.content import logdir
 from tpuprof.tui.cli.commands.doctor.parts import FORMS, Mask, Part, Row
 from tpuprof.tui.cli.common import existing, version_of
 from tpuprof.tui.report.output import write_stdout
@@ -50,8 +52,6 @@ def doctor_report(
     if servers:
         parts.append(_servers(servers, words))
     if path is not None:
-        from tpuprof.tui.cli.commands.doctor.content import logdir  # noqa: PLC0415 - for who gives a path
-
         parts.append(logdir(path))
     exit_code = next((part.exit_code for part in reversed(parts) if part.exit_code), EXIT_OK)
     return FORMS[form](version_of(PROGRAM), parts, Mask(env, words)), exit_code
@@ -64,7 +64,6 @@ def _servers(texts: Sequence[str], words: dict[str, str]) -> Part:
         words: gets the machines' names, which are not for pasting, and what stands in their place.
     """
     rows, facts, exit_code = [], [], EXIT_OK
-    from tpuprof.parsers.capture.model import parse_addresses  # noqa: PLC0415 - for who asks
 
     try:
         addresses = parse_addresses(texts)

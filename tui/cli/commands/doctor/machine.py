@@ -14,6 +14,9 @@ from collections.abc import Mapping
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.folders import cache_folder, state_folder
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.files.archives import BOUND_BYTES
+from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, cache_bound
+from tpuprof.parsers.hosts.cache import BOUND
 from tpuprof.parsers.hosts.plan import available_cores
 from tpuprof.tui.app.config import read_config
 from tpuprof.tui.cli.commands.doctor.parts import Part, Row
@@ -199,10 +202,6 @@ def _why_ascii(env: Mapping[str, str]) -> str:
 
 def folders(config: Config) -> Part:
     """What is kept of profiles and of what was copied: where, how much, how much at most, and whether it can be."""
-    from tpuprof.parsers.files.archives import BOUND_BYTES  # noqa: PLC0415
-    from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, cache_bound  # noqa: PLC0415 - brings hashes
-    from tpuprof.parsers.hosts.cache import BOUND  # noqa: PLC0415
-
     folder = cache_folder()
     trouble, free = _trouble(folder)
     kept, copies, unpacked = (_content(os.path.join(folder, name)) for name in ("hosts", "remote", "archives"))

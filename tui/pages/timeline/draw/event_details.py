@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
-from tpuprof.parsers.timeline.details import EventStats, self_time
+from tpuprof.parsers.timeline.details import EventStats, op_facts, read_event_stats, self_time
 from tpuprof.parsers.timeline.model import EventId, Timeline, Track
 from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.tui.draw.format import count, duration, percent, size
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import excerpt_lines
+from tpuprof.tui.draw.source_lines import excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 
@@ -34,6 +36,18 @@ _MOST_FLOWS, _MOST_STATS, _MOST_ENTRIES = 40, 400, 50
 _SPACES = {1: "HBM", 2: "CMEM", 3: "VMEM"}
 _DIRECTIONS = {1: "read", 2: "written"}
 _LABEL = 24
+
+
+def read_event(timeline: Timeline, event: EventId, flows: Sequence[Flow]) -> Callable[[Pen], list[Line]]:
+    """Reads the stats of an event, and its source where that is on this machine; draws everything about it."""
+    track, index = timeline.track(event), event[2]
+    stats: EventStats | str
+    try:
+        stats = read_event_stats(timeline.path, track, index)
+    except ProfileError as error:
+        stats = error.sentence
+    source = op_facts(track, index).source
+    return partial(event_lines, timeline, event, stats, flows, source_excerpt(source) if source else None)
 
 
 def event_lines(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.timeline.details import op_facts
 from tpuprof.parsers.timeline.flatten import flattened
 from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.windows import (
@@ -94,6 +95,11 @@ class TimelinePage:
         self._averages: dict[object, tuple[str, ...]] = {}
         self._overall = overall_track(timeline)
         self._events = [sum(len(t) for t in section.tracks if not t.is_derived) for section in timeline.sections]
+
+    @property
+    def op_program(self) -> int | None:
+        """Program id of the op that the selected event ran; None where the profile does not say."""
+        return None if self.view.selected is None else op_facts(*self.view.selected).program_id
 
     def lines(self, pen: Pen, height: int) -> list[Line]:
         """The whole tab, in so many cells."""

@@ -1,0 +1,29 @@
+"""Opens a run, with the cache of hosts where that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.session.session import Session
+
+
+def open_run(
+    run: Run,
+    on_progress: Callable[[Progress], None],
+    is_cancelled: Callable[[], bool],
+    *,
+    scheduler: str | None = None,
+    cache: bool = False,
+    cache_bytes: int | None = None,
+) -> Session:
+    """A session of a run.
+
+    Args:
+        on_progress, is_cancelled, scheduler: see `Session`.
+        cache, cache_bytes: whether what is read is kept for the next time, and how much at most (None: as usual).
+    """
+    kept = HostCache(bound=cache_bytes) if cache else None
+    return Session(run, on_progress, is_cancelled, scheduler=scheduler, cache=kept)
