@@ -291,6 +291,7 @@ async def test_help_names_only_keys_that_do_something() -> None:
         await settled(pilot)
         assert "Next, previous buffer" in frame(app), "a popup as large as the last one shows its own text"
         assert "Choose a module, or an allocator" in frame(app)
+        await pilot.press("j")
         assert "The op's longest run on the timeline" in frame(app)
 
 
