@@ -35,7 +35,62 @@ class Choice(Generic[T]):
     possible: bool = True
 
 
-class FilteredPopup(Popup):
+class ListPopup(Popup):
+    """A list with a cursor, below some lines of head; the cursor's row is in the middle of those that show.
+
+    Attributes:
+        listing: where the cursor is, and how the rows are sorted.
+    """
+
+    HEAD: ClassVar[int] = 2
+    CHOOSES_AT_ONCE: ClassVar[bool] = True
+    """Whether a click chooses a row at once, and not only where the cursor is on it already."""
+    listing: Listing
+
+    @property
+    def total(self) -> int:
+        """How many rows there are."""
+        raise NotImplementedError
+
+    def choose(self) -> None:
+        """What Enter and a click do with the row under the cursor."""
+        raise NotImplementedError
+
+    @property
+    def cursor(self) -> int:
+        """The row under the cursor."""
+        return self.listing.cursor
+
+    @property
+    def list_room(self) -> int:
+        """Rows that fit below the head."""
+        return self.room - self.HEAD
+
+    def first(self, room: int) -> int:
+        """The first row shown, of as many as fit."""
+        return centred_top(self.cursor, self.total, room)
+
+    def point(self, row: int) -> None:
+        """Puts the cursor on a row, or on the nearest that there is."""
+        self.listing = self.listing.at(row, self.total)
+
+    def step(self, lines: int, screens: float) -> None:
+        """Moves the cursor."""
+        self.point(self.cursor + lines + round(screens * self.list_room))
+
+    def click(self, row: int) -> None:
+        """Puts the cursor on a row, or chooses it."""
+        place = row - self.HEAD - 1
+        index = self.first(self.list_room) + place
+        if not 0 <= place < self.list_room or index >= self.total:
+            return
+        chooses = self.CHOOSES_AT_ONCE or index == self.cursor
+        self.point(index)
+        if chooses:
+            self.choose()
+
+
+class FilteredPopup(ListPopup):
     """A list whose rows are those that hold the words typed above them; keys are typed after ``/`` or at once."""
 
     FILTERS: ClassVar[str] = "Only rows with these words"
@@ -134,23 +189,21 @@ class Chooser(FilteredPopup, Generic[T]):
     @property
     def own_keys(self) -> Sequence[KeyRow]:
         """It chooses, and takes a filter."""
-        choose = KeyRow("Enter", "choose", "Choose the row under the cursor", {"enter": self._choose})
+        choose = KeyRow("Enter", "choose", "Choose the row under the cursor", {"enter": self.choose})
         return [choose, *self.typing_keys] if self.is_typing else [choose, self.filter_key]
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
         """The filter, the headings, and the rows around the cursor."""
         glyphs, matching = self.look.glyphs, self.matching
         widths = self._widths(width)
-        room, top = count - 2, self._first(count - 2)
+        room, top = count - self.HEAD, self.first(count - self.HEAD)
         filtered = self.filter_line(f"{len(matching)} of {len(self.choices)}", width)
         if not self.is_typing and not self.filter:
             filtered = pad([(f"{len(self.choices)} to choose from", "panel.dim")], width, "panel")
         lines = [filtered, self._row_line(self.columns, "", width, widths, "panel.dim", " ")]
         for index, choice in enumerate(matching[top : top + room], top):
-            key: AnyKey = (
-                "panel.cursor" if index == self.listing.cursor else "panel" if choice.possible else "panel.dim"
-            )
-            mark = glyphs.mark if index == self.listing.cursor else " "
+            key: AnyKey = "panel.cursor" if index == self.cursor else "panel" if choice.possible else "panel.dim"
+            mark = glyphs.mark if index == self.cursor else " "
             lines.append(self._row_line(choice.cells, choice.warning, width, widths, key, mark))
         return lines
 
@@ -182,30 +235,18 @@ class Chooser(FilteredPopup, Generic[T]):
 
     # --- keys
 
-    def step(self, lines: int, screens: float) -> None:
-        """Moves the cursor."""
-        self._point(self.listing.cursor + lines + round(screens * (self.room - 2)))
-
-    def click(self, row: int) -> None:
-        """Chooses a row."""
-        index = self._first(self.room - 2) + row - 3
-        if 3 <= row < self.room + 1 and index < len(self.matching):
-            self._point(index)
-            self._choose()
-
-    def _first(self, room: int) -> int:
-        """The first row shown, of as many as fit: the cursor stays in the middle."""
-        return centred_top(self.listing.cursor, len(self.matching), room)
+    @property
+    def total(self) -> int:
+        """How many rows match."""
+        return len(self.matching)
 
     def filter_changed(self) -> None:
         """The first of the rows is under the cursor."""
         self.listing = self.listing.anew(words=self.filter)
 
-    def _point(self, index: int) -> None:
-        self.listing = self.listing.at(index, len(self.matching))
-
-    def _choose(self) -> None:
+    def choose(self) -> None:
+        """Answers the row under the cursor, where it can be chosen."""
         matching = self.matching
-        if matching and matching[self.listing.cursor].possible:
+        if matching and matching[self.cursor].possible:
             self.is_open = False
-            self._chosen(matching[self.listing.cursor].value)
+            self._chosen(matching[self.cursor].value)

@@ -53,6 +53,7 @@ class RunsPopup(FilteredPopup):
 
     widest = 144
     FILTERS = "Only runs with these words"
+    listing: RunListing
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class RunsPopup(FilteredPopup):
     @property
     def own_keys(self) -> Sequence[KeyRow]:
         """Opening, comparing, order and filter."""
-        keys = [KeyRow("Enter", "open", "Open the run", {"enter": self._choose})]
+        keys = [KeyRow("Enter", "open", "Open the run", {"enter": self.choose})]
         if self.is_typing:
             return [*keys, *self.typing_keys]
         words = "compare" if self._marked is None else f"compare with {self._letter()}"
@@ -173,27 +174,36 @@ class RunsPopup(FilteredPopup):
 
     def click(self, row: int) -> None:
         """Opens a run."""
-        rows = self.list_rows()
-        room = self._room(self.room)
-        place = centred_top(self.cursor_in(rows), len(rows), room) + row - 3
-        if 3 <= row < 3 + room and place < len(rows):
-            self._cursor_path = rows[place].run.path
-            self._choose()
-            if not self.is_open:
-                self._closed()
+        super().click(row)
+        if not self.is_open:
+            self._closed()
 
-    def step(self, lines: int, screens: float) -> None:
-        """Moves the cursor."""
+    @property
+    def total(self) -> int:
+        """How many runs match the filter."""
+        return len(self.list_rows())
+
+    @property
+    def cursor(self) -> int:
+        """Where the cursor is: on the run that it was put on, whatever comes or is sorted around it."""
+        return self.cursor_in(self.list_rows())
+
+    @property
+    def list_room(self) -> int:
+        """Rows of the list above the lines on one run."""
+        return self._room(self.room)
+
+    def point(self, row: int) -> None:
+        """Puts the cursor on the run of a row."""
         rows = self.list_rows()
         if rows:
-            place = self.cursor_in(rows) + lines + round(screens * self._room(self.room))
-            self._cursor_path = rows[max(0, min(place, len(rows) - 1))].run.path
+            self._cursor_path = rows[self.listing.at(row, len(rows)).cursor].run.path
 
     def _under_cursor(self) -> Run | None:
         rows = self.list_rows()
         return rows[self.cursor_in(rows)].run if rows else None
 
-    def _choose(self) -> None:
+    def choose(self) -> None:
         """Opens the run under the cursor, what is wrong with it included: its page says what that is."""
         run = self._under_cursor()
         if run is not None:

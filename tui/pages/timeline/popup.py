@@ -16,17 +16,16 @@ from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
+from tpuprof.tui.widgets.choosing import ListPopup
 from tpuprof.tui.widgets.chrome import KeyRow, pad
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Popup, centred_top, meanings
+from tpuprof.tui.widgets.popup import meanings
 
 _MOST_ROWS = 2000
 """Rows that are listed; what comes after them takes next to no time."""
 
 _MOST_MERGED = 12_000
 """Rows up to which they are put together over cores: of a part of them the sums would be wrong."""
-
-_HEAD = 2
 
 _WIDE = 92
 """Cells from which on there is room for all figures."""
@@ -84,7 +83,7 @@ class _Order(Listing):
     sort: SortKey = "self"
 
 
-class Measured(Popup):
+class Measured(ListPopup):
     """Lists what ran in an interval, over all cores or for each.
 
     Steps and module runs, which contain all the rest, are tracks of the list but no names.
@@ -95,6 +94,9 @@ class Measured(Popup):
         use: of each rate its mean share of the peak, 0-1, over the cores; None where there is no peak.
         chosen: called with the event to go to: the longest of the row that was chosen.
     """
+
+    CHOOSES_AT_ONCE = False
+    listing: _Order
 
     def __init__(
         self,
@@ -140,12 +142,13 @@ class Measured(Popup):
         return together(self._measurement.rows(_MOST_MERGED, "self", self._places))
 
     @property
-    def _count(self) -> int:
+    def total(self) -> int:
+        """How many rows are listed."""
         return len(self._tracks if self._by_track else self._listed)
 
     def row_count(self) -> int:
         """Two lines of headings and the longer of both lists, so that the panel stays."""
-        return max(len(self._listed), len(self._busy), 1) + _HEAD
+        return max(len(self._listed), len(self._busy), 1) + self.HEAD
 
     @property
     def own_keys(self) -> Sequence[KeyRow]:
@@ -154,7 +157,7 @@ class Measured(Popup):
         words = "together" if self._is_apart else "apart"
         sorting = "Sort by self time, total, count, name, track; reverse the order"
         rows = [
-            KeyRow("Enter", "go there", "Go to the longest event of the row", {"enter": self._choose}),
+            KeyRow("Enter", "go there", "Go to the longest event of the row", {"enter": self.choose}),
             KeyRow("s S", "sort", sorting, {"s": self._next_sort, "S": self._turn_round}),
             KeyRow("t", other, "List names, or tracks", {"t": self._swap_tracks}),
         ]
@@ -165,20 +168,20 @@ class Measured(Popup):
 
     def rows(self, first: int, count_: int, width: int) -> list[AnyLine]:
         """The headings, and the rows around the cursor."""
-        room = count_ - _HEAD
-        top = self._first(room)
+        room = count_ - self.HEAD
+        top = self.first(room)
         lines = [self._summary(width), self._heading(width)]
-        if not self._count:
+        if not self.total:
             return [*lines, pad([("nothing ran here", "panel.dim")], width, "panel")]
-        return [*lines, *(self._line(number, width) for number in range(top, min(self._count, top + room)))]
+        return [*lines, *(self._line(number, width) for number in range(top, min(self.total, top + room)))]
 
     def _summary(self, width: int) -> AnyLine:
         if self._by_track:
-            sort, what, total = "track" if self.listing.sort == "track" else "busy", "track", self._count
+            sort, what, total = "track" if self.listing.sort == "track" else "busy", "track", self.total
         else:
             sort, what = self.listing.sort, "row"
             total = self._rows_apart if self._is_apart else len(self._merged)
-        listed = f", the first {count(self._count)} are listed" if total > self._count else ""
+        listed = f", the first {count(self.total)} are listed" if total > self.total else ""
         spans: list[AnySpan] = [("sorted by ", "panel.dim"), (sort, "panel.key")]
         spans.append((f"   {counted(total, what)}{listed}; cut to the interval", "panel.dim"))
         for name, fraction in self._use.items():
@@ -194,7 +197,7 @@ class Measured(Popup):
 
     def _line(self, number: int, width: int) -> AnyLine:
         ascii_only = self.look.glyphs.is_ascii
-        is_current = number == self.listing.cursor
+        is_current = number == self.cursor
         mark = self.look.glyphs.mark if is_current else " "
         key: AnyKey = "panel.cursor" if is_current else "panel"
         if self._by_track:
@@ -239,30 +242,15 @@ class Measured(Popup):
         self._by_track = not self._by_track
         self._arrange()
 
-    def step(self, lines: int, screens: float) -> None:
-        """Moves the cursor."""
-        by = lines + round(screens * (self.room - _HEAD))
-        self.listing = self.listing.at(self.listing.cursor + by, self._count)
-
-    def click(self, row: int) -> None:
-        """Puts the cursor on a row; on the cursor's row, goes there."""
-        number = self._first(self.room - _HEAD) + row - _HEAD - 1
-        if 0 <= number < self._count and row > _HEAD:
-            if number == self.listing.cursor:
-                self._choose()
-            self.listing = self.listing.at(number, self._count)
-
-    def _first(self, room: int) -> int:
-        return centred_top(self.listing.cursor, self._count, room)
-
-    def _choose(self) -> None:
-        if not self._count:
+    def choose(self) -> None:
+        """Goes to the longest event of the row under the cursor."""
+        if not self.total:
             return
         self.is_open = False
         if self._by_track:
-            longest = self._measurement.rows(1, "total", (self._tracks[self.listing.cursor].place,))[0]
+            longest = self._measurement.rows(1, "total", (self._tracks[self.cursor].place,))[0]
         else:
-            longest = self._listed[self.listing.cursor].row
+            longest = self._listed[self.cursor].row
         self._chosen((*longest.place, longest.longest))
 
 
