@@ -60,7 +60,7 @@ class Transfers:
 
 
 class Doing:
-    """How long a core did something up to an instant, its innermost op deciding.
+    """How long a core did something up to an instant; at any time its innermost op decides what it does.
 
     Args:
         start, end: int64[n], the core's ops in the order that nesting needs.
@@ -130,7 +130,7 @@ def paired(
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What became of the time of some transfers: int64[n] each, in picoseconds; they add up to `span_ps`."""
+    """How the time of some transfers overlaps with work: int64[n] each, in picoseconds; they add up to `span_ps`."""
 
     hidden_ps: Int64s
     exposed_ps: Int64s

@@ -47,7 +47,7 @@ class CoreSummary(CoreTotals):
 
 @dataclass(frozen=True, slots=True)
 class CoreBusy:
-    """What a host's summary says about one of its cores.
+    """What a host's summary holds of one of its cores.
 
     Attributes:
         name: ``host:2``.

@@ -266,7 +266,8 @@ class Addresses:
 
 
 class _Heap:
-    """Who is where in a heap that is being run. Each method does what an event says, and returns what is odd about it.
+    """The buffers that are live in a heap while its trace is run. Each method does what an event says, and returns what
+    is odd about it.
 
     Attributes:
         now: bytes in memory.

@@ -68,7 +68,7 @@ class StepTimes:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A finding about a cause, and the time that it costs beside its own; no other finding counts that time.
+    """A finding about a cause, and the time that it costs elsewhere; no other finding counts that time.
 
     Attributes:
         finding: the finding; None where there is none.

@@ -135,7 +135,7 @@ def _path(graph: HloGraph, chain: Sequence[tuple[int, int | None]]) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What lies within some steps of an instruction.
+    """The instructions within some steps of one, and the edges between them.
 
     Attributes:
         rows: the instruction, then the others by distance and name.

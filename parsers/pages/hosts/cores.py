@@ -161,7 +161,7 @@ def _row(row: HostRow, busy: CoreBusy, summary: HostSummary, times: _Times | Non
 
 
 def _compared(row: HostRow, own: Int64s, first: Int64s, second: Int64s) -> HostRow:
-    """A core beside the others.
+    """A core compared with the others.
 
     Args:
         own: int64[steps], its own times; first, second: the longest and the second longest ones of all cores.

@@ -33,7 +33,7 @@ FEW = 5
 
 
 class Kind(IntEnum):
-    """What goes on, by importance."""
+    """What an event of a step is, by importance: where several go on at a time, the most important one counts."""
 
     HOST_COMPUTE = 0
     COMPILE = 1

@@ -63,7 +63,7 @@ _COPIES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A buffer, read.
+    """A buffer with what its name, shape and op say about it.
 
     Attributes:
         index: of the buffer in the need.
@@ -122,7 +122,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A need, read.
+    """A need with what its buffers say about batch, layers and roles.
 
     Attributes:
         items: the need's buffers in its order.

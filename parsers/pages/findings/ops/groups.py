@@ -41,7 +41,7 @@ NOTHING: Told = (None, np.zeros(0, np.intp))
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Ops that are one for the reader.
+    """An op and its clones, which are one op to the reader.
 
     Attributes:
         rows: their rows in the table, the longest first.

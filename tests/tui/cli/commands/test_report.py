@@ -295,7 +295,7 @@ def test_memory_of_hlo_files(capsys: pytest.CaptureFixture[str], tmp_path: Path,
     sentence, _ = expect_error(capsys, ["report", *command[-1:], str(tmp_path / "cut.hlo.pb")], EXIT_UNREADABLE)
     assert "is damaged or no HLO module" in sentence
     sentence, _ = expect_error(capsys, ["report", "memory-profile", str(tmp_path)], EXIT_NOT_FOUND)
-    assert "nothing of memory over time" in sentence
+    assert "nothing about memory over time" in sentence
 
 
 def test_the_memory_command_opens_the_tab(monkeypatch: pytest.MonkeyPatch) -> None:
