@@ -12,6 +12,7 @@ from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.tui.draw.columns import Cursor, Frame
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import Look
@@ -68,9 +69,8 @@ class GraphTab(Tab, Generic[P]):
         self._page: P | None = None
         self._state: State = Searching("")
         self._panel: Panel = "ops"
-        self._step: int | None = None
-        self._op = 0
-        self._finding = 0
+        self._lists: dict[Panel, Listing] = {"ops": Listing(), "findings": Listing()}
+        """The cursor in each panel; in that of steps from when one goes there."""
         self._list: Panel = "ops"
         self._first_op_line = -1
         self._first_step_line = -1
@@ -123,8 +123,8 @@ class GraphTab(Tab, Generic[P]):
         """The page or the state; notes where the page's parts are."""
         if self._page is None:
             return state_lines(self._state, Pen(width, self.look.glyphs), height)
-        is_finding = self._list == "findings"
-        cursor = Cursor(self._step, None if is_finding else self._op, self._finding if is_finding else None)
+        finding = self._cursor_in("findings") if self._list == "findings" else None
+        cursor = Cursor(self._cursor_in("steps"), self._cursor_in("ops") if finding is None else None, finding)
         page = self._composed(self._page, width, height, cursor)
         self._first_step_line, self._first_op_line = page.first_step_line, page.first_op_line
         self._last_step_line = page.last_step_line
@@ -134,8 +134,12 @@ class GraphTab(Tab, Generic[P]):
     def place(self) -> Place | None:
         """Where the cursor is."""
         page, panel = self._page, self._panel
-        index = self._step if panel == "steps" else self._finding if panel == "findings" else self._op
+        index = self._cursor_in(panel)
         return Place(panel, index) if page is not None and index is not None and self._count(page, panel) else None
+
+    def _cursor_in(self, panel: Panel) -> int | None:
+        """Where the cursor of a panel is; None where it has none."""
+        return self._lists[panel].cursor if panel in self._lists else None
 
     def _count(self, page: P, panel: Panel) -> int:
         return len(self._steps(page) if panel == "steps" else self._listed(page).get(panel, ()))
@@ -206,12 +210,16 @@ class GraphTab(Tab, Generic[P]):
 
     def _keep_cursors(self, old: P | None, new: P) -> None:
         """Stays on the same op and step where the new page has them; forgets what was searched for."""
-        step = None if old is None or self._step is None or self._step >= len(old.steps) else old.steps[self._step].name
-        self._step = None if step is None else step_at(new.steps, step)
+        at = self._cursor_in("steps")
+        steps = old.steps if old is not None else ()
+        step = step_at(new.steps, steps[at].name) if at is not None and at < len(steps) else None
+        self._lists.pop("steps", None)
+        if step is not None:
+            self._lists["steps"] = Listing(step)
         before = self._listed(old)["ops"] if old is not None else ()
         names = self._listed(new)["ops"]
-        is_kept = self._op < len(before) and before[self._op] in names
-        self._op = names.index(before[self._op]) if is_kept else 0
+        kept = before[self._lists["ops"].cursor : self._lists["ops"].cursor + 1]
+        self._lists["ops"] = Listing(names.index(kept[0]) if kept and kept[0] in names else 0)
         self.matches, self._match = (), -1
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
@@ -227,13 +235,7 @@ class GraphTab(Tab, Generic[P]):
             return
         self._panel = place.panel
         self._list = self._list if place.panel == "steps" else place.panel
-        index = max(0, min(place.index, self._count(page, place.panel) - 1))
-        if place.panel == "steps":
-            self._step = index
-        elif place.panel == "findings":
-            self._finding = index
-        else:
-            self._op = index
+        self._lists[place.panel] = Listing().at(place.index, self._count(page, place.panel))
         self._show_place(place, is_first=self.place == Place(self._first_panel(page), 0))
 
     def show_state(self, state: State) -> None:
@@ -248,7 +250,8 @@ class GraphTab(Tab, Generic[P]):
         if page is None:
             return
         if across and self._steps(page):
-            self._go(Place("steps", self._first_step(page) if self._step is None else self._step + across))
+            at = self._cursor_in("steps")
+            self._go(Place("steps", self._first_step(page) if at is None else at + across))
         elif down and any(self._listed(page).values()):
             self._go(self._below(page, down))
         elif down:
@@ -258,11 +261,12 @@ class GraphTab(Tab, Generic[P]):
         """The place so many rows down: findings stand above the ops, and the cursor goes from one to the other."""
         findings, ops = self._count(page, "findings"), self._count(page, "ops")
         if self._list == "findings":
-            index = self._finding + down
+            index = self._lists["findings"].cursor + down
             return Place("findings", index) if index < findings or not ops else Place("ops", 0)
-        if self._op + down < 0 and findings:
+        index = self._lists["ops"].cursor + down
+        if index < 0 and findings:
             return Place("findings", findings - 1)
-        return Place("ops", self._op + down) if ops else Place("findings", 0)
+        return Place("ops", index) if ops else Place("findings", 0)
 
     def ends(self, direction: int) -> None:
         """First or last of what the cursor moves over: of the steps, or of findings and ops."""

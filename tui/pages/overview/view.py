@@ -11,6 +11,7 @@ from tpuprof.tui.draw.columns import Cursor, Frame
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.overview.details import op_details, op_line, step_details, step_line
 from tpuprof.tui.pages.overview.drawing import compose, notes
 from tpuprof.tui.pages.overview.fields import sections
@@ -206,7 +207,8 @@ class OverviewTab(GraphTab[Overview]):
         if old is None or not payload.findings:
             self._panel = self._first_panel(payload)
             self._list = self._panel if self._panel != "steps" else "ops"
-        self._finding = min(self._finding, max(0, len(payload.findings) - 1))
+        findings = self._lists["findings"]
+        self._lists["findings"] = findings.at(findings.cursor, len(payload.findings))
         self.redraw()
 
     @property
@@ -233,7 +235,7 @@ class OverviewTab(GraphTab[Overview]):
 
     def _show_view(self, view: At) -> None:
         page, self._at = self._page, view
-        self._op, self._finding, self._step = 0, 0, None
+        self._lists = {"ops": Listing(), "findings": Listing()}
         if page is not None:
             self._panel = self._list = self._first_panel(page)
         self.scroll_lines_to(0)

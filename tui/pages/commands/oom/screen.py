@@ -12,6 +12,7 @@ from tpuprof.parsers.memory.oom.triage import trial as try_out
 from tpuprof.tui.draw.layout import Composed, clean, cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.commands.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
@@ -181,8 +182,9 @@ class TriageScreen(PageScreen[Row]):
     def move(self, rows: int, screens: float) -> None:
         """Moves the cursor, over the toggles while trying."""
         if self.view.is_trying:
-            toggle = self.view.toggle + self.rows_in(rows, screens)
-            self.view = replace(self.view, toggle=max(0, min(toggle, len(self.triage.toggles) - 1)))
+            tries = self.view.tries
+            tries = tries.at(tries.cursor + self.rows_in(rows, screens), len(self.triage.toggles))
+            self.view = replace(self.view, tries=tries)
         else:
             super().move(rows, screens)
 
@@ -207,7 +209,7 @@ class TriageScreen(PageScreen[Row]):
     def _tick_number(self, number: int) -> None:
         numbers = self.triage.toggle_numbers
         if number in numbers:
-            self.view = replace(self.view, toggle=numbers.index(number))
+            self.view = replace(self.view, tries=Listing(numbers.index(number)))
             self._tick()
         elif number <= len(self.triage.advice):
             self.flash = f"Advice {number} can't be tried: what it saves is not known buffer by buffer."
@@ -242,7 +244,7 @@ class TriageScreen(PageScreen[Row]):
     def _tick(self) -> None:
         if self.trial is None or not self.triage.toggles:
             return
-        key = self.triage.toggles[self.view.toggle].key
+        key = self.triage.toggles[self.view.tries.cursor].key
         self.trial = self._try(self.triage, self.trial.chosen ^ {key})
 
     def _show(self, by: int) -> None:

@@ -31,6 +31,7 @@ from tpuprof.parsers.memory.oom.triage import NO_BUFFERS, Triage, part_of, parts
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
+from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.commands.oom.draw.advice import nothing_known, toggle_lines, why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.bars import composition, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
@@ -377,7 +378,7 @@ def triages(draw: st.DrawFn) -> Triage:
         first=st.integers(0, 9),
         advice=st.one_of(st.none(), st.integers(0, 3)),
         is_trying=st.booleans(),
-        toggle=st.integers(0, 2),
+        tries=st.builds(Listing, st.integers(0, 2)),
         sort=st.sampled_from(SORTS),
         grouped=st.booleans(),
     ),

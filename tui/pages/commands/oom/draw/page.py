@@ -34,14 +34,14 @@ class View(Listing):
 
     Attributes:
         advice: the advice that was chosen.
-        is_trying, toggle: toggles stand in the place of the advice, and which of them is under the cursor then.
+        is_trying, tries: toggles stand in the place of the advice, and the cursor over them.
         grouped: a row for each source line.
     """
 
     cursor: int = -1
     advice: int | None = None
     is_trying: bool = False
-    toggle: int = 0
+    tries: Listing = Listing()
     sort: Sort = "size"
     grouped: bool = False
 
@@ -74,7 +74,7 @@ def compose(
     blank = [pen.fit([])] * gaps
     if view.is_trying:
         title, remark = "What if?", "estimates from the listed buffers"
-        drawn = toggle_lines(triage, trial, pen, advice_room, view.toggle if view.cursor >= 0 else -1)
+        drawn = toggle_lines(triage, trial, pen, advice_room, view.tries.cursor if view.cursor >= 0 else -1)
     else:
         title, remark = "What to do first", "savings are estimates" if triage.advice else ""
         drawn = advice_lines(triage, pen, advice_room, view.advice)
