@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,11 @@ def logdir(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "worker-0.xplane.pb").write_bytes(profile())
     return tmp_path
+
+
+async def threads_end() -> None:
+    """Waits for the threads that a capture waits on: the server must not stop before they have let go of it."""
+    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 async def ask(app: TpuprofApp, pilot: Pilot[None], text: str) -> None:
@@ -131,6 +137,7 @@ async def test_one_q_leaves_where_there_is_no_room_to_ask(logdir: Path) -> None:
             await pilot.resize_terminal(40, 10)
             await pilot.press("q")
             await until(pilot, lambda: not app.is_running)
+        await threads_end()
 
 
 async def test_the_second_q_leaves_a_capture(logdir: Path) -> None:
@@ -142,6 +149,7 @@ async def test_the_second_q_leaves_a_capture(logdir: Path) -> None:
             assert app.is_running and "s left" in frame(app)
             await pilot.press("q")
             await until(pilot, lambda: not app.is_running)
+        await threads_end()
     assert len(list((logdir / "plugins" / "profile").iterdir())) == 1
 
 
@@ -209,6 +217,7 @@ async def test_leaving_ends_a_capture(logdir: Path) -> None:
         async with scene(app_over(logdir)) as (app, pilot):
             await ask(app, pilot, f"{server.address} 600000")
             await until(pilot, lambda: "s left" in frame(app))
+        await threads_end()
     assert len(list((logdir / "plugins" / "profile").iterdir())) == 1
 
 
