@@ -13,7 +13,6 @@ from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.made.oom import ADVICE, BUFFERS, LOAD, NEED, REPORT, TOGGLES, log_of
 from tpuprof.parsers.memory.oom import triage
-from tpuprof.parsers.memory.oom.advice import advice
 from tpuprof.parsers.memory.oom.model import Need, OomLog, OomReport
 from tpuprof.tui.cli.arguments.oom import OOM_FORMATS
 from tpuprof.tui.cli.commands.oom import shown_name
@@ -33,8 +32,8 @@ def made_up_advice(monkeypatch: pytest.MonkeyPatch) -> None:
         return NEED if report is REPORT else Need("hbm", *sizes, report.buffers, False)
 
     monkeypatch.setattr(triage, "need_of_report", need_of_report)
-    monkeypatch.setattr(advice, "advise", lambda found: ADVICE if found is NEED else ())
-    monkeypatch.setattr(advice, "toggles", lambda found: TOGGLES if found is NEED else ())
+    monkeypatch.setattr(triage, "advise", lambda found: ADVICE if found is NEED else ())
+    monkeypatch.setattr(triage, "toggles", lambda found: TOGGLES if found is NEED else ())
 
 
 def report(form: str, log: OomLog | None = None, look: Look = LOOK, limit: int = 0) -> str:
