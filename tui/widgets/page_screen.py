@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpuprof.tui.draw.format import count as counted
-from tpuprof.tui.draw.layout import Composed
+from tpuprof.tui.draw.layout import Composed, clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyLine
@@ -15,6 +15,9 @@ from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer, key_lines, keys_l
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.popup import ABOUT_HELP, MOVES, Reader
 from tpuprof.tui.widgets.screen import AppScreen
+
+if TYPE_CHECKING:
+    from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 HELPS, LAST = 5, 9
 """The rank in the footer of the key of help, and of the one that shows whatever room there is."""
@@ -142,6 +145,12 @@ class PageScreen(AppScreen, Generic[_Row]):
     def filter(self, words: str) -> None:
         """Shows the rows that hold all words."""
         self.view = self.view.anew(words=words)
+
+    def edit(self, source: str, excerpt: SourceExcerpt | None) -> str:
+        """Opens the user's editor at a source line, where that file is here; says what went wrong."""
+        if excerpt is None:
+            return f"{clean(source, self.look.glyphs.is_ascii)} is not on this machine."
+        return self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
 
     # --- drawing
 

@@ -14,16 +14,7 @@ from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, By, DeviceTot
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff, changes
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import (
-    LOW,
-    NARROW,
-    Composed,
-    beside,
-    clean,
-    cut,
-    cut_middle,
-    filled,
-)
+from tpuprof.tui.draw.layout import LOW, NARROW, Composed, beside, clean, cut, cut_middle, filled, gutter_lines
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
@@ -140,9 +131,8 @@ def compose(content: Content, view: View, listed: Listed, pen: Pen, height: int 
     table = table_lines(content, view, listed, range(first, min(len(rows), first + room)), pen.at(left), cursor)
     if with_card:
         drawn = card(content, rows[view.cursor], view.by, pen.at(pen.width - left - 3))
-        edge: list[Line] = [((f" {pen.glyphs.vertical} ", "rule"),)] * (room + 1)
         shown = pen.at(pen.width - left - 3).shortened(drawn, room + 1)
-        table = beside((table, edge, shown), (left, 3, pen.width - left - 3))
+        table = beside((table, gutter_lines(room + 1, pen.glyphs), shown), (left, 3, pen.width - left - 3))
     lines += table
     if not rows:
         lines.append(pen.fit([(f" {_why_nothing(content, view)}", "dim")]))

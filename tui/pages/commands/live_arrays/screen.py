@@ -179,13 +179,8 @@ class LiveArraysScreen(PageScreen[Row]):
         """Opens the user's editor at the source line, where that file is here."""
         row = self.row
         group = row if row is None or isinstance(row, Group) else row.group
-        excerpt = excerpt_of(group.source, 2, 2) if group is not None and group.source else None
-        if excerpt is not None:
-            self.flash = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
-        elif group is not None and group.source:
-            self.flash = f"{clean(group.source, self.look.glyphs.is_ascii)} is not on this machine."
-        else:
-            self.flash = "No one source line is known for it."
+        source = group.source if group is not None else None
+        self.flash = self.edit(source, excerpt_of(source, 2, 2)) if source else "No one source line is known for it."
 
 
 class LiveArraysApp(ScreenApp):

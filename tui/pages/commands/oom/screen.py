@@ -293,10 +293,5 @@ class TriageScreen(PageScreen[Row]):
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
-        excerpt = self._excerpt()
-        if excerpt is not None:
-            self.flash = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
-        elif self.buffer is not None and self.buffer.source:
-            self.flash = f"{clean(self.buffer.source, self.look.glyphs.is_ascii)} is not on this machine."
-        else:
-            self.flash = "No source line is known for it."
+        source = self.buffer.source if self.buffer is not None else None
+        self.flash = self.edit(source, self._excerpt()) if source else "No source line is known for it."

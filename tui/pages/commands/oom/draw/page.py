@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
-from tpuprof.tui.draw.layout import Composed, beside, clean, cut, cut_middle, filled
+from tpuprof.tui.draw.layout import Composed, beside, clean, cut, cut_middle, filled, gutter_lines
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Listing
@@ -95,8 +95,7 @@ def compose(
     table = table_lines(triage, rows, pen.at(left), view.cursor, marked, sort, first, room, view.is_reversed)
     if with_card:
         card = buffer_card(triage, rows[view.cursor], pen.at(pen.width - left - 3), excerpt)[: room + 1]
-        edge: list[Line] = [((f" {pen.glyphs.vertical} ", "rule"),)] * (room + 1)
-        table = beside((table, edge, card), (left, 3, pen.width - left - 3))
+        table = beside((table, gutter_lines(room + 1, pen.glyphs), card), (left, 3, pen.width - left - 3))
     lines += table
     if not rows:
         lines.append(pen.fit([(" no buffer holds these words", "dim")]))
