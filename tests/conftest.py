@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite(
     *(f"tests.{name}" for name in ("fuzz", "parity", "parsers", "support", "terminal", "tui"))
 )
 """Helpers beside the tests say as much of a failed assertion as the tests themselves."""
+
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
+"""Examples may take as long as they take: no test depends on how fast the machine is, or on who else uses it."""
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """As the command line does: threads that wait for each other's small products take the time of all tests."""

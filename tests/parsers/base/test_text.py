@@ -6,7 +6,7 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof.parsers.base.text import counted, examples, has_words, natural_key, printable
@@ -62,7 +62,6 @@ def test_every_character_that_could_do_harm_is_replaced() -> None:
             assert unicodedata.category(character) in {"Cf", "Cn"}, hex(code)  # Cn: unassigned between format controls
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.one_of(ANY_CHARACTER, st.sampled_from(HOSTILE))))
 def test_one_line_that_utf8_can_carry(text: str) -> None:
     shown = printable(text)
@@ -73,20 +72,17 @@ def test_one_line_that_utf8_can_carry(text: str) -> None:
     assert not BIDI & set(shown)
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.one_of(ANY_CHARACTER, st.sampled_from(HOSTILE))))
 def test_idempotent(text: str) -> None:
     assert printable(printable(text)) == printable(text)
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.one_of(ANY_CHARACTER, st.sampled_from(HOSTILE))), st.text())
 def test_works_character_by_character(left: str, right: str) -> None:
     """So cutting or joining strings cannot bring a control character back."""
     assert printable(left + right) == printable(left) + printable(right)
 
 
-@settings(deadline=None)
 @given(st.binary())
 def test_any_bytes_as_a_file_name(name: bytes) -> None:
     shown = printable(name.decode("utf-8", "surrogateescape"))
@@ -116,7 +112,6 @@ def test_every_word_is_wanted_in_any_order_and_case() -> None:
     assert is_wanted("attn/copy.3") and not is_wanted("copy.3") and has_words(" ")("")
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(alphabet="ab019²٣")))
 def test_natural_order_is_total(names: list[str]) -> None:
     """Digits of other scripts are letters here; equal keys only for equal names, so the order is stable."""

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.files.layouts import codes, hosts, names, put, refused
@@ -162,7 +162,6 @@ def test_hostile_names_are_kept_and_neutralised_in_sentences(
     refused(f"gs://{name}/x")
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "*", "?", "[", "]", "/", "**", "~", ":", "\\", "\n", "!", "-"]), max_size=8))
 def test_any_text_is_answered_with_a_logdir_or_a_sentence(parts: list[str]) -> None:
     """Inside an empty folder of its own, so that no text reaches far."""

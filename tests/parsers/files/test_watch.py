@@ -374,7 +374,7 @@ def act(root: Path, kind: str, run: str, host: str, size: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(acts, max_size=25), st.booleans())
 def test_in_the_end_the_watch_knows_what_is_there(
     tmp_path_factory: pytest.TempPathFactory, todo: list[tuple[str, str, str, int]], from_a_path: bool

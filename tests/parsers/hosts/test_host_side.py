@@ -110,7 +110,7 @@ def test_stats_are_kept_for_the_events_that_have_them() -> None:
     st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=12),
     st.lists(st.integers(0, 11), max_size=10),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_integers_at_any_events(values: list[int | None], wanted: list[int]) -> None:
     events: list[Event] = [("a", at, at + 1, {} if n is None else {"n": n}) for at, n in enumerate(values)]
     thread = only_thread(*events)

@@ -92,7 +92,7 @@ def test_a_core_that_is_hardly_idle_has_no_gaps() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 40)), min_size=2, max_size=10), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_gaps_are_disjoint_idle_and_from_the_first_step_to_the_last(spec: list[tuple[int, int]], count: int) -> None:
     busy, at = [], 0
     for gap, length in spec:
@@ -276,7 +276,7 @@ _ODD_EVENTS = st.lists(st.tuples(_ODD, _ODD, _ODD | st.none(), _ODD | st.none())
 
 
 @given(_ODD_EVENTS, _ODD_EVENTS, _ODD_EVENTS, _ODD)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_the_numbers_nothing_is_negative(
     marks: list[tuple[int, int, int | None, int | None]],
     ops: list[tuple[int, int, int | None, int | None]],

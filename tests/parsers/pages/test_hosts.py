@@ -243,7 +243,7 @@ def test_what_some_hosts_lack_is_said_by_name() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 3000), min_size=4, max_size=4), min_size=1, max_size=5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_hosts_do_the_sums_hold(times: list[list[int]]) -> None:
     page = page_of({f"h{at}": one for at, one in enumerate(times)})
     steps = page.steps

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import OpSpec, PlaneBuilder, summary_of, tpu_plane
@@ -266,7 +266,6 @@ def test_stages_stand_below_the_nearest_stage_that_is_there() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from(["A", "B", "", ":"]), max_size=5), max_size=12))
-@settings(deadline=None)
 def test_any_names_make_a_forest(spec: list[list[str]]) -> None:
     ops = [op("::".join(["Iterator", *parts]), at) for at, parts in enumerate(spec)]
     found = stages_of(ops)

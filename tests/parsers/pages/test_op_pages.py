@@ -176,7 +176,7 @@ def summed(work: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(work).any(axis=0), np.nansum(work, axis=0), np.nan)
 
 
-MANY = settings(max_examples=60, deadline=None)
+MANY = settings(max_examples=60)
 
 
 @given(profiles())

@@ -91,7 +91,7 @@ def test_many_hosts_one_broken_one_late_one_without_a_device(tmp_path: Path, cou
 
 
 @given(st.integers(0, 6), st.integers(1, 8), st.integers(1, 8), st.integers(-90, 90))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_hosts_that_count_for_themselves_share_what_runs_at_the_same_time(
     late: int, first: int, second: int, skew: int
 ) -> None:

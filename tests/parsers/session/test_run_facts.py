@@ -277,7 +277,7 @@ def test_cancelling(tmp_path: Path) -> None:
         run_facts(run, is_cancelled=lambda: next(answers))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_damaged_files_never_raise(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     whole = bytearray(training().SerializeToString())

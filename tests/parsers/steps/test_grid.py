@@ -237,7 +237,7 @@ _PARTS = st.lists(st.integers(0, 20), min_size=PART_COUNT, max_size=PART_COUNT)
 
 
 @given(st.lists(st.lists(_PARTS, min_size=3, max_size=3), min_size=1, max_size=4), st.integers(0, 30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_breakdown_adds_up_to_the_step_where_it_fits(cores: list[list[list[int]]], idle: int) -> None:
     parts = np.array(cores, np.int64)
     duration = parts.sum(axis=2) + idle
@@ -332,7 +332,7 @@ def test_names_that_repeat_are_matched_by_time() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 6), st.integers(1, 3)), min_size=1, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_hosts_share_what_all_of_them_have(spec: list[tuple[int, int, int]]) -> None:
     grids = [
         shifted(grid({"compute": 90, "idle": 10}, cores=cores, steps=count), first, f"host{at}")

@@ -95,7 +95,7 @@ _MARKS = st.lists(st.tuples(st.integers(-50, 60), st.integers(-3, 40), st.intege
 
 
 @given(_MARKS, st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_steps_are_in_order_and_apart_and_cover_what_is_marked(
     spec: list[tuple[int, int, int]], is_grouped: bool
 ) -> None:

@@ -89,7 +89,7 @@ def test_too_few_runs_of_any_module_give_no_step_time_but_a_reason() -> None:
     st.lists(st.tuples(st.integers(0, 20), st.integers(1, 50)), min_size=1, max_size=12),
     st.lists(st.tuples(st.sampled_from(["infeed", "loop fusion"]), st.integers(0, 10), st.integers(1, 9)), max_size=40),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_every_op_inside_a_step_is_counted_once(
     gaps: list[tuple[int, int]], gap_ops: list[tuple[str, int, int]]
 ) -> None:

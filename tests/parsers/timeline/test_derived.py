@@ -280,7 +280,7 @@ def reference(events: Sequence[OpEvent], groups: Sequence[tuple[int, int]]) -> t
     return scopes, [one[:3] for one in flat]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(cases())
 def test_derived_events_are_those_of_a_plain_loop(case: tuple[list[OpEvent], list[tuple[int, int]]]) -> None:
     events, groups = case
@@ -304,7 +304,7 @@ def nested_ops(draw: st.DrawFn) -> list[list[OpEvent]]:
     return [outer, inner]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(nested_ops())
 def test_no_two_derived_events_of_a_lane_overlap(lanes: list[list[OpEvent]]) -> None:
     found = derive({str(at): Op(path, source=path) for at, path in enumerate(PATHS)}, lanes)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, names, nested_events, timeline, track
@@ -52,7 +52,6 @@ def test_counts_are_those_of_all_events(events: list[list[LaneEvent]], text: str
     assert found.names == len(labels)
 
 
-@settings(deadline=None)
 @given(events=st.lists(EVENTS, min_size=1, max_size=3), text=TEXTS)
 def test_the_next_and_previous_match_are_those_in_order_of_time(
     few: int, events: list[list[LaneEvent]], text: str

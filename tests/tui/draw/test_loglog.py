@@ -86,7 +86,7 @@ SETS = st.sampled_from([BLOCK, PLAIN, ASCII])
 
 
 @given(POINTS, ROOFS, st.one_of(st.none(), ANY), st.integers(0, 130), st.integers(0, 30), SETS, st.integers(-1, 12))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_every_frame_has_exactly_the_size_asked_for(
     points: list[Point], roofs: list[Roof], peak: float | None, width: int, height: int, glyphs: Glyphs, cursor: int
 ) -> None:
@@ -103,7 +103,7 @@ FIGURES = st.lists(st.tuples(st.floats(-3, 5), st.floats(6, 15), st.floats(0, 1)
 
 
 @given(FIGURES, st.integers(24, 130), st.integers(6, 40), st.sampled_from([BLOCK, ASCII]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_heaviest_point_of_every_cell_shows_where_the_axes_say(
     figures: list[tuple[float, float, float]], width: int, height: int, glyphs: Glyphs
 ) -> None:
@@ -149,7 +149,7 @@ def dots_of(rows: list[str]) -> set[tuple[int, int]]:
 
 
 @given(st.floats(0, 1), st.integers(24, 130), st.integers(6, 60), st.sampled_from([None, PEAK]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_point_on_the_roof_lies_on_its_line(along: float, width: int, height: int, peak: float | None) -> None:
     axes = scene_of([], [HBM], peak, width, height).axes
     log_x = axes.x_low + along * (axes.x_high - axes.x_low)
@@ -165,7 +165,7 @@ def test_a_point_on_the_roof_lies_on_its_line(along: float, width: int, height: 
 
 
 @given(st.integers(24, 130), st.integers(6, 60), st.sampled_from([BLOCK, ASCII]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_roof_has_no_gaps(width: int, height: int, glyphs: Glyphs) -> None:
     unnamed = Roof("", HBM.bytes_per_second)
     rows = [row[LEFT:] for row in cells(roofline_plot([], [unnamed], PEAK, Pen(width, glyphs), height))[TOP:-2]]
@@ -221,7 +221,7 @@ def test_a_point_above_everything_is_an_arrow_up() -> None:
 
 
 @given(FIGURES, st.integers(24, 130), st.integers(6, 40), SETS, st.data())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_the_cursor_is_always_visible(
     figures: list[tuple[float, float, float]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
 ) -> None:

@@ -273,7 +273,7 @@ def test_the_path_is_safe_to_print(here: Path) -> None:
     assert excerpt.path == "␛[2J.py"
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(content=st.binary(max_size=300), line=st.integers(0, 20), before=st.integers(0, 3), after=st.integers(0, 3))
 def test_any_content(here: Path, content: bytes, line: int, before: int, after: int) -> None:
     write(here / "model.py", content)
@@ -288,7 +288,7 @@ def test_any_content(here: Path, content: bytes, line: int, before: int, after: 
             assert len(text) <= LONGEST_LINE
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.one_of(
         st.text(st.characters(exclude_categories=())),

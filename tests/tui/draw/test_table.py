@@ -36,7 +36,7 @@ def test_a_row_asks_each_shown_column_once() -> None:
     assert len(shown) == (80 - 1) // 7
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(20, 220), st.integers(0, 40), st.integers(0, 299), st.booleans(), st.sampled_from([BLOCK, ASCII]))
 def test_lines_are_exactly_as_wide_as_asked(width: int, shift: int, row: int, selected: bool, glyphs: object) -> None:
     assert glyphs in (BLOCK, ASCII)

@@ -204,7 +204,7 @@ def test_hostile_names_come_out_harmless(form: Format) -> None:
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
     page = hostile_overview(name)
     run = replace(run_of((name,)), name=name)

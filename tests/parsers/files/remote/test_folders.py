@@ -380,7 +380,7 @@ print([name for name in ("fsspec", "aiohttp", "asyncio", "tpuprof.parsers.files.
     assert done.stdout.strip() == "[]"
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(["a", "*", "?", "[", "]", "/", "**", ":", "//", "\n", "..", "#", "@"]), max_size=8))
 def test_any_address_is_answered_with_a_logdir_or_a_sentence(memory: Any, parts: list[str]) -> None:
     memory.pipe("/a/a.xplane.pb", CONTENT)

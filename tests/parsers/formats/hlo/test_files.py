@@ -164,7 +164,7 @@ def test_text_dumps_are_named_as_such(tmp_path: Path) -> None:
 
 
 @given(st.text(min_size=1, max_size=80, alphabet="module_01.jitcl()sm9afterbefore_gpbhloz \n\u202e\x1b"))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_odd_names_are_taken(tmp_path: Path, name: str) -> None:
     path = tmp_path / f"{name.strip('.') or 'x'}.hlo.pb"
     write(path)
@@ -258,7 +258,7 @@ def test_a_pipe_does_not_hold_the_reader_up(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_mangled_files_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from((whole().SerializeToString(), module_alone(), snapshot())))
     body = bytearray(kind)

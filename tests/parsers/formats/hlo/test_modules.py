@@ -197,7 +197,7 @@ def test_what_cannot_be_read_says_why() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_damaged_protos_never_raise(data: st.DataObject) -> None:
     body = bytearray(small().SerializeToString())
     for _ in range(data.draw(st.integers(1, 6))):

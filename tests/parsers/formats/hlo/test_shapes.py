@@ -146,7 +146,7 @@ def test_what_is_no_array_shape_is_none(text: str) -> None:
 
 
 @given(shapes())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_text_and_sizes_of_any_shape(value: Shape) -> None:
     assert parse_shape(str(value)) == value
     assert [found.shape for found in shapes_in(f"%a = ({value}, {value}) f({value} %b)")] == [value] * 3

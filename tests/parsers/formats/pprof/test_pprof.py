@@ -137,7 +137,7 @@ def test_what_is_left_of_a_file_that_is_cut(tmp_path: Path) -> None:
     assert "gzip stream ends early" in note
 
 
-@settings(max_examples=CASES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=CASES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), packed=st.booleans())
 def test_damage_never_is_another_error(tmp_path: Path, seed: int, packed: bool) -> None:
     chance = random.Random(seed)
@@ -159,7 +159,7 @@ def test_damage_never_is_another_error(tmp_path: Path, seed: int, packed: bool) 
         assert all(isinstance(value, int) for sample in profile.samples for value in sample.values)
 
 
-@settings(max_examples=CASES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=CASES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.binary(max_size=200))
 def test_any_bytes_behind_a_beginning(tmp_path: Path, data: bytes) -> None:
     path = put(tmp_path, field(1, field(1, 1) + field(2, 2)) + data + field(6, b"") + field(6, b"space"))

@@ -34,7 +34,7 @@ def stat_bytes(draw: st.DrawFn) -> bytes:
 
 
 @given(stat_bytes())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_stat_is_what_protobuf_reads(data: bytes) -> None:
     try:
         expected = XStat.FromString(data)
@@ -55,7 +55,7 @@ def test_a_stat_is_what_protobuf_reads(data: bytes) -> None:
     ),
     st.sets(st.integers(0, 5)),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_traffic_is_what_the_breakdowns_say(ops: list[list[tuple[int, int, int]]], damaged: set[int]) -> None:
     plane = PlaneBuilder(XSpace(), "/device:TPU:0", 1)
     for number, accesses in enumerate(ops):

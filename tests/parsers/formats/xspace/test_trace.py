@@ -76,7 +76,7 @@ def decoded(raw: bytes) -> str:
 
 
 @given(spaces())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_field_is_what_protobuf_reads(space: XSpace) -> None:
     data = space.SerializeToString()
     if not data:
@@ -287,7 +287,7 @@ def read_everything(trace: Trace) -> int:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_flipped_bytes_never_crash(data: st.DataObject) -> None:
     raw = bytearray(sample(events=4))
     for _ in range(data.draw(st.integers(1, 4))):

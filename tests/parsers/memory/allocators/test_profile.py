@@ -386,7 +386,7 @@ EVENTS = st.lists(
 
 
 @for_all(EVENTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_events_give_profiles_that_agree_with_themselves(events: list[Made]) -> None:
     found = profiles_of(host_space(events))
     assert sum(profile.allocations + profile.deallocations for profile in found) == len(events)
@@ -407,7 +407,7 @@ def test_any_events_give_profiles_that_agree_with_themselves(events: list[Made])
 
 
 @for_all(st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(1, 9)), min_size=1, max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_lives_is_what_a_walk_over_the_events_finds(steps: list[tuple[bool, int, int]]) -> None:
     events: list[Made] = []
     living: dict[int, int] = {}

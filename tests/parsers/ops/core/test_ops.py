@@ -43,7 +43,7 @@ def nested_ops(draw: st.DrawFn) -> list[OpSpec]:
 
 
 @given(nested_ops(), st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_self_times_sum_to_the_busy_union(ops: list[OpSpec], shuffled: bool) -> None:
     space = XSpace()
     tpu_plane(space, 0, ops[::-1] if shuffled else ops)

@@ -117,7 +117,7 @@ def _steps(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 @needs_compiled_core
 @given(_events(), _steps(), st.lists(st.integers(-10, 250), max_size=12), st.sampled_from([16, 1 << 19]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_pass_and_the_columns_agree(
     events: list[Event], steps: list[tuple[int, int]], times: list[int], chunk: int
 ) -> None:

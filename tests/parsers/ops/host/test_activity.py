@@ -79,7 +79,7 @@ _GAPS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 15)), max_size=5)
 
 
 @given(st.lists(_EVENTS, max_size=2), _GAPS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_what_a_thread_did_is_no_longer_than_the_gaps(
     threads: list[list[tuple[str, int, int]]], spans: list[tuple[int, int]]
 ) -> None:
@@ -146,7 +146,7 @@ def test_which_events_compile(name: str, is_one: bool) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30)), max_size=10), _GAPS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_compilations_of_a_thread_are_apart_and_cover_their_events(
     spec: list[tuple[int, int]], spans: list[tuple[int, int]]
 ) -> None:

@@ -215,7 +215,7 @@ NAMES = ["IteratorGetNext", "DevicePut", "$a.py:1 __next__", "PjitFunction(f)", 
         st.lists(st.tuples(st.sampled_from(NAMES), st.integers(-50, 200), st.integers(0, 90)), max_size=12), max_size=3
     )
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_waits_are_disjoint_in_order_and_cover_what_waits(spec: list[list[tuple[str, int, int]]]) -> None:
     threads = [[(name, begin, begin + length) for name, begin, length in events] for events in spec]
     found = waits(*threads)

@@ -173,7 +173,7 @@ def odd_evidence(draw: st.DrawFn) -> Evidence:
 
 
 @given(odd_evidence())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_odd_evidence_gives_few_finite_findings_in_order(evidence: Evidence) -> None:
     check(evidence)
 

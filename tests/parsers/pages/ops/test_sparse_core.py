@@ -104,7 +104,7 @@ times = st.integers(0, 10**9).map(float)
 
 
 @given(times, times, times, times, times)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_busy_is_alone_and_beside(both: float, tensor: float, sparse: float, wait: float, wait_beside: float) -> None:
     split = Split(
         step_ps=4e9,

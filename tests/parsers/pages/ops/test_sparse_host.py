@@ -63,7 +63,7 @@ some_spans = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(some_spans, some_spans, st.lists(some_spans, min_size=1, max_size=3), st.lists(st.integers(1, 15), max_size=5))
 def test_sums_are_those_of_every_instant(
     work: list[Span], waits: list[Span], sparse: list[list[Span]], lengths: list[int]
@@ -237,7 +237,7 @@ def test_no_op_anywhere_makes_no_step() -> None:
     assert made.cores == ("h:3",) and made.step_names == () and len(made.ops) == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_damage_breaks_nothing(data: st.DataObject) -> None:
     """Cut anywhere, or with absurd times: never a negative sum, never more work beside than work."""

@@ -104,7 +104,7 @@ def test_hosts_without_a_device_tell_what_they_can() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 30), st.sampled_from([None, 0, 1])), max_size=10))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_percentages_are_percentages(spec: list[tuple[int, int, int | None]]) -> None:
     events: list[HostEvent] = []
     end = 0

@@ -265,7 +265,7 @@ steps_of_a_run = st.lists(
     max_size=7,
 )
 runs = st.builds(Program, steps=steps_of_a_run, idle_ps=st.integers(1, 50).map(lambda us: us * US))
-settled = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+settled = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def mirrored(one: Change, other: Change) -> bool:

@@ -58,7 +58,7 @@ def test_a_frame_with_both_cursors() -> None:
     st.integers(-1, 7),
     st.integers(-1, 5),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_every_line_is_exactly_as_wide_as_asked(
     name: str, width: int, height: int | None, glyphs: Glyphs, op: int, step: int
 ) -> None:
@@ -80,7 +80,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
     page = input_bound_page()
     ops = tuple(replace(op, name=name) for op in page.ops)
@@ -137,7 +137,7 @@ def test_rows_follow_the_cursor() -> None:
     st.sampled_from([BLOCK, PLAIN, ASCII]),
     st.data(),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_columns_grow_with_the_waiting(
     spec: list[tuple[float, float]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
 ) -> None:

@@ -129,7 +129,7 @@ def test_hostile_names_come_out_harmless(form: Format) -> None:
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
     page, run = hostile(name), replace(run_of((name,)), name=name)
     assert json.loads(printed(REPORT, page, run, "json"))["ops"][0]["name"] == printable(name)

@@ -48,7 +48,7 @@ def test_a_group_card() -> None:
     check_golden(GOLDEN / "memory-card-group.txt", text(group_card(page, group, Pen(60, ASCII))))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.text(max_size=80), st.integers(24, 120), st.sampled_from([BLOCK, ASCII]), st.integers(-3, 12))
 def test_no_text_of_a_module_breaks_a_card(words: str, width: int, glyphs: Glyphs, dies: int) -> None:
     buffer = Buffer(
@@ -125,7 +125,7 @@ def test_the_map_shows_each_buffer_in_its_place_and_what_is_free() -> None:
     assert lines[1][10:15] == " " * 5
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 12), st.integers(1, 2), st.data())
 def test_every_cell_shows_what_lies_there(
     points: int, columns: int, lines: int, steps: int, data: st.DataObject

@@ -88,7 +88,7 @@ def test_frames_without_allocators(size: str) -> None:
     st.integers(-2, 60),
     st.integers(-2, 60),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_every_line_is_as_wide_and_the_page_as_high_as_asked(
     width: int, height: int, glyphs: Glyphs, allocator: int, cursor: int | None, row: int, top: int
 ) -> None:
@@ -141,7 +141,7 @@ def test_a_column_shows_the_most_of_what_was_in_use_in_it() -> None:
 
 
 @for_all(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 100)), min_size=1, max_size=80), st.integers(1, 40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_columns_are_what_a_walk_over_the_events_finds(events: list[tuple[int, int]], cells: int) -> None:
     events = sorted(events, key=lambda one: one[0])
     made = [given(time, addr=at, **sizes(0, heap, 0)) for at, (time, heap) in enumerate(events)]

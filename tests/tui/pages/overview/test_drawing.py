@@ -54,7 +54,7 @@ def test_frames(page: str, glyphs: str, size: str) -> None:
     st.integers(-1, 9),
     st.integers(-1, 98),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_every_line_is_exactly_as_wide_as_asked(
     name: str, width: int, height: int | None, glyphs: Glyphs, op: int, step: int
 ) -> None:
@@ -70,7 +70,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
     page = training_overview()
     ops = tuple(dataclasses.replace(op, name=name, hlo_category=name) for op in page.top_ops)
@@ -116,7 +116,7 @@ TIMES = st.floats(0, 1e12)
     st.sampled_from([BLOCK, PLAIN, ASCII]),
     st.data(),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_step_graph_columns_grow_with_the_steps(
     spec: list[tuple[int, float, float, float, float]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
 ) -> None:

@@ -67,7 +67,7 @@ def test_frames(glyphs: str, width: int) -> None:
     st.one_of(st.none(), st.integers(1, 7)),
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_line_is_exactly_as_wide_as_asked(
     width: int, glyphs: Glyphs, cursor: int | None, most: int | None, with_evidence: bool
 ) -> None:

@@ -109,7 +109,7 @@ def test_ages(seconds: float, words: str) -> None:
 texts = st.text(max_size=40)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(texts, texts, st.none() | st.integers(0, 2**62), st.lists(texts, max_size=3)), max_size=5),
     st.integers(20, 220),

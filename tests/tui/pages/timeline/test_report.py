@@ -248,7 +248,7 @@ def overlapping(timeline: Timeline, start: int, end: int, derived: bool = False)
 
 
 @given(st.integers(0, 450), st.integers(1, 450))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_events_of_an_interval(tmp_path_factory: pytest.TempPathFactory, begin: int, size: int) -> None:
     timeline = written(small_profile(), tmp_path_factory.mktemp("one"))
     start, end = begin * US, (begin + size) * US

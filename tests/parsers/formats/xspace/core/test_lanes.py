@@ -127,12 +127,12 @@ class TestWaysOfNumpy:
         monkeypatch.setattr(lanes_module, "_BLOCK", 4)
         return numpy_core
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
     @given(st.one_of(SPANS, nested()))
     def test_each_event_has_the_lowest_free_lane(self, core: Core, spans: Spans) -> None:
         assert lanes(core, spans) == first_fit(spans)
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
     @given(ANY)
     def test_any_numbers_at_all(self, core: Core, spans: Spans) -> None:
         assert lanes(core, spans) == first_fit(spans)

@@ -81,12 +81,12 @@ class TestWaysOfNumpy:
         monkeypatch.setattr(nest_module, "_MOST_LEVELS", levels)
         return numpy_core
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
     @given(SPANS)
     def test_any_spans_nest_as_with_a_stack(self, core: Core, spans: list[tuple[int, int]]) -> None:
         check(core, ordered(spans))
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
     @given(st.lists(st.tuples(EXTREME, EXTREME), max_size=30))
     def test_any_numbers_at_all(self, core: Core, spans: list[tuple[int, int]]) -> None:
         check(core, ordered(spans))

@@ -72,7 +72,7 @@ def check(core: Core, data: bytes, base: int = 0) -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(0, 1 << 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_scan_is_split_decode_and_stats_in_one(core: Core, seed: int, base: int) -> None:
     rng = random.Random(seed)
     check(core, random_line(rng, rng.randrange(12)), base)

@@ -31,7 +31,7 @@ def disjoint(draw: st.DrawFn) -> Spans:
 
 
 @given(disjoint(), disjoint())
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_what_is_left_is_what_no_other_covers(core: Core, spans: Spans, others: Spans) -> None:
     start, end = core.subtract(*columns(spans), *columns(others))
     assert (start < end).all() and (start[1:] >= end[:-1]).all()
@@ -75,7 +75,7 @@ def laid(core: Core, ordered: list[Event]) -> LaidEvents:
 
 
 @given(events())
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_rows_are_put_lane_by_lane(core: Core, ordered: list[Event]) -> None:
     found = laid(core, ordered)
     lanes = [[one for one, of in zip(ordered, found.lane.tolist(), strict=True) if of == at] for at in range(40)]
@@ -85,7 +85,7 @@ def test_rows_are_put_lane_by_lane(core: Core, ordered: list[Event]) -> None:
 
 
 @given(events())
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_the_order_of_time_comes_back_from_the_lanes(core: Core, ordered: list[Event]) -> None:
     found = core.in_order(laid(core, ordered))
     if not len(found.lane):
@@ -94,7 +94,7 @@ def test_the_order_of_time_comes_back_from_the_lanes(core: Core, ordered: list[E
 
 
 @given(events(most=80))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_busy_is_the_time_that_some_event_covers(core: Core, ordered: list[Event]) -> None:
     found = laid(core, ordered)
     times = {time for start, end, _ in ordered for time in range(start, end)}
@@ -136,7 +136,7 @@ GROUPS = st.lists(st.integers(0, 50), max_size=6).map(lambda borders: list(pairw
 
 
 @given(events(), LABELS, GROUPS, st.booleans(), st.booleans())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_runs_are_those_of_a_plain_loop(
     core: Core, ordered: list[Event], label: list[int], groups: list[tuple[int, int]], nests: bool, in_lanes: bool
 ) -> None:
@@ -158,7 +158,7 @@ def columns_of(groups: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(events())
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_self_times_by_key_are_those_of_the_nesting(core: Core, ordered: list[Event]) -> None:
     start, end = columns([one[:2] for one in ordered])
     own = np.maximum(core.nest(start, end).self_ps, 0).tolist()

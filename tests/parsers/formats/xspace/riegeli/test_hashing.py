@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof.parsers.formats.xspace.core import numpy_core
@@ -50,7 +50,6 @@ def test_what_is_no_packet_is_refused(core: Core, state: np.ndarray) -> None:
 
 
 @given(st.lists(st.binary(max_size=90), max_size=6))
-@settings(deadline=None)
 def test_both_cores_say_the_same_however_the_bytes_come(pieces: list[bytes]) -> None:
     whole = highway_hash(pieces)
     assert whole == highway_hash([b"".join(pieces)])

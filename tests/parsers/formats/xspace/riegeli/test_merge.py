@@ -104,7 +104,7 @@ def named(space: XSpace) -> XSpace:
 
 
 @given(st.permutations(range(5)), st.integers(-3, 3), st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_ids_and_clocks_of_a_record_are_its_own(order: list[int], timestamps: int, is_free: bool) -> None:
     """Half of the events come under other ids; some that other names have, some that none has."""
     space = named(XSpace.FromString(profile(2, 30)))
@@ -212,7 +212,7 @@ def test_records_of_something_else_are_no_profile() -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_any_damage_is_a_profile_with_a_note_or_an_error(draw: st.DataObject) -> None:
     """In the records themselves, under right hashes; whatever comes out can be decoded."""
     parts = [part.SerializeToString() for part in chunked(XSpace.FromString(profile(2, 6)), 3)]

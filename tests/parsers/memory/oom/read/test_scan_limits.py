@@ -254,13 +254,13 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=300))
 def test_random_bytes_never_raise(content: bytes) -> None:
     assert read(content).bytes_read == len(content)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(WORDS, max_size=120), st.sampled_from([b" ", b"", b"\n"]))
 def test_random_words_never_raise(words: list[bytes], between: bytes) -> None:
     content = between.join(words)
@@ -289,7 +289,7 @@ ARRAYS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(ARRAYS, min_size=1, max_size=8),
     st.integers(1, 200 * GIB),

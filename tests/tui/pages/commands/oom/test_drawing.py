@@ -384,7 +384,7 @@ def triages(draw: st.DrawFn) -> Triage:
     ),
     st.frozensets(st.sampled_from([toggle.key for toggle in TOGGLES])),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_line_is_exactly_as_wide_as_asked(
     triage: Triage, width: int, height: int | None, glyphs: Glyphs, view: View, chosen: frozenset[str]
 ) -> None:

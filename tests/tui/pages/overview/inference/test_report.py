@@ -147,7 +147,7 @@ def test_hostile_names_come_out_harmless(form: Format) -> None:
 
 
 @given(st.sampled_from(sorted(PAGES)), st.integers(40, 200), st.sampled_from([BLOCK, PLAIN, ASCII]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_line_is_as_wide_as_asked(name: str, width: int, glyphs: Glyphs) -> None:
     lines = draw(PAGES[name](), Pen(width, glyphs))
     assert {line_width(line) for line in lines} == {width}
@@ -155,14 +155,14 @@ def test_every_line_is_as_wide_as_asked(name: str, width: int, glyphs: Glyphs) -
 
 
 @given(st.text(max_size=40), st.sampled_from([BLOCK, ASCII]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_name_keeps_every_line_as_wide(name: str, glyphs: Glyphs) -> None:
     page = replace(hostile(name), source="requests")
     assert {line_width(line) for line in draw(page, Pen(80, glyphs))} == {80}
 
 
 @given(st.floats(1, 1e12), st.floats(0, 1), st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_bars_show_every_part(total: float, host: float, device: float) -> None:
     page = of_requests()
     parts = (total * host, total * (1 - host) * device, total * (1 - host) * (1 - device))
