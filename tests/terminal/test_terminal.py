@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal.pty_app import PtyApp
+from tests.terminal.pty_app import DEADLINE_SECONDS, START, PtyApp
 from tpuprof.tui.terminal.ending import ENDING
 
 LEAVES_SCREEN = b"\x1b[?1049l"
@@ -60,8 +60,10 @@ def test_a_signal_ends_the_app_and_restores_the_terminal(number: signal.Signals)
 def test_a_signal_at_any_moment_leaves_the_terminal_as_it_was(seed: int) -> None:
     moment = random.Random(seed)
     number = moment.choice((signal.SIGTERM, signal.SIGHUP, signal.SIGINT))
-    with PtyApp("demo", width=80, height=24) as app:
-        end = time.monotonic() + moment.uniform(0.05, 2)
+    program = (sys.executable, "-c", f"print('begun', flush=True); {START}")
+    with PtyApp("demo", width=80, height=24, program=program) as app:
+        app.wait_for(lambda at: b"begun" in at.written)  # before that Python itself is starting
+        end = time.monotonic() + moment.uniform(0, 2)
         while (rest := end - time.monotonic()) > 0:
             app.read(rest)
         os.kill(app.process, number)
@@ -70,10 +72,13 @@ def test_a_signal_at_any_moment_leaves_the_terminal_as_it_was(seed: int) -> None
 
 
 STUCK = """
-import re, sys, time
+import os, sys, time
 from tpuprof.tui.app.app import MainScreen
 from tpuprof.tui.cli.main import main
-MainScreen.act = lambda self, key: {"how": time.sleep(600)}
+def act(self, key):
+    os.write(1, b"hangs now")
+    time.sleep(600)
+MainScreen.act = act
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -82,7 +87,7 @@ def test_a_signal_ends_an_app_whose_screen_hangs() -> None:
     with PtyApp("demo", width=80, height=24, program=(sys.executable, "-c", STUCK)) as app:
         app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)
         app.press("j")
-        app.settle()
+        app.wait_for(lambda at: b"hangs now" in at.written)
         os.kill(app.process, signal.SIGTERM)
         assert app.wait_for_exit() == 128 + signal.SIGTERM
         assert app.is_restored
@@ -168,7 +173,7 @@ def test_a_terminal_that_controls_nobody_ends_the_app_too() -> None:
             written += os.read(outside, 1 << 16)
         os.close(outside)
         try:
-            assert app.wait(20) == 128 + signal.SIGHUP
+            assert app.wait(DEADLINE_SECONDS) == 128 + signal.SIGHUP
         finally:
             app.kill()
 

@@ -83,12 +83,23 @@ def test_what_is_asked(tmp_path: Path) -> None:
 
 def test_progress(tmp_path: Path) -> None:
     seen: list[CaptureProgress] = []
-    with FakeProfiler() as server:
-        capture([server.address], CaptureOptions(duration_ms=350), str(tmp_path), seen.append)
+    was_told = threading.Event()
+
+    def notes(progress: CaptureProgress) -> None:
+        seen.append(progress)
+        if sum(each.stage == "tracing" for each in seen) == 3:
+            was_told.set()
+
+    def sends_it_then(server: FakeProfiler, request: ProfileRequest, context: Any) -> ProfileResponse:
+        assert was_told.wait(LONGEST_SECONDS)
+        return ProfileResponse(xspace=server.profile)
+
+    with FakeProfiler(sends_it_then) as server:
+        capture([server.address], LONG, str(tmp_path), notes)
     stages = list(dict.fromkeys(progress.stage for progress in seen))
-    assert [stage for stage in stages if stage != "receiving"] == ["connecting", "tracing", "writing", "written"]
+    assert stages == ["connecting", "tracing", "writing", "written"]
     left = [progress.left_ms for progress in seen if progress.stage == "tracing" and progress.left_ms is not None]
-    assert len(left) >= 2 and left == sorted(left, reverse=True) and max(left) <= 350
+    assert len(left) >= 3 and left == sorted(set(left), reverse=True) and max(left) <= LONG.duration_ms
     assert {progress.address for progress in seen} == {server.address} and seen[-1].size_bytes == len(server.profile)
 
 

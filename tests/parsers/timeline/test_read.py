@@ -241,7 +241,7 @@ def test_who_gives_up_gets_no_further_part(monkeypatch: pytest.MonkeyPatch) -> N
 
     def events(line: Line, *arguments: object, **words: object) -> object:
         if line.plane.index:
-            go_on.wait(10)  # until the first section is shown
+            go_on.wait(60)  # until the first section is shown
         return read_of(line, *arguments, **words)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Line, "events", events)

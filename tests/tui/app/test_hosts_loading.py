@@ -25,7 +25,7 @@ class Arriving(MadePages):
         """As `Session.overview_as_read`."""
         page = training_overview()
         on_partial(replace(page, warnings=("1 of 3 hosts so far: the others are still being read",)), 1, 3)
-        assert self.let_go.wait(20)
+        assert self.let_go.wait(60)
         return page
 
 

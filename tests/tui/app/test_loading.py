@@ -67,7 +67,7 @@ async def test_first_frame_stands_before_anything_is_looked_for() -> None:
 
     def find(path: str) -> Logdir:
         frames.append(app.screen._compositor.render_strips()[1].text)
-        release.wait(10)
+        release.wait(60)
         return LOGDIR
 
     app = TpuprofApp(
