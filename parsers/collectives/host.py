@@ -46,7 +46,7 @@ from tpuprof.parsers.ops.core.ops import CoreOps, core_ops
 from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.aligned import StepGrid
 
 ICI, DCN = "ICI", "DCN"
 """Links between the chips of a slice; the data centre's network between slices."""

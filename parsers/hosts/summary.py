@@ -28,8 +28,8 @@ from tpuprof.parsers.ops.host.memory_use import fullest_memory, memory_stats
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps import markers
+from tpuprof.parsers.steps.aligned import InputSource, StepGrid, align
 from tpuprof.parsers.steps.duty import ChipDuty, chip_duty
-from tpuprof.parsers.steps.grid import InputSource, StepGrid, align
 from tpuprof.parsers.steps.groups.groups import (
     GROUP_STATS,
     Groups,
@@ -46,7 +46,7 @@ from tpuprof.parsers.steps.sparse_core import sparse_core_times
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
-    from tpuprof.parsers.steps.generic.moments import GenericSummary
+    from tpuprof.parsers.steps.generic.step_events import GenericSummary
 
 
 @dataclass(frozen=True, slots=True)

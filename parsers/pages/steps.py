@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.steps.grid import StepGrid, join_hosts
+from tpuprof.parsers.steps.aligned import StepGrid, join_hosts
 from tpuprof.parsers.steps.model import StepSource, StepTime
 from tpuprof.parsers.steps.requests.module_latency import module_shares
 

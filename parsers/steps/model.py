@@ -34,7 +34,7 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class StepBreakdown:
-    """Where one step's time went, over all cores, in picoseconds (formulas in `parsers.steps.grid`).
+    """Where one step's time went, over all cores, in picoseconds (formulas in `parsers.steps.aligned`).
 
     `compute_ps` is that of the least busy core, `active_ps` the mean over the cores. `infeed_ps` is the time in infeed
     ops, or, without any, the idle time in which the host waited for input. `sparse_core_ps` is waiting for an embedding
@@ -59,8 +59,8 @@ class StepBreakdown:
 class GenericBreakdown:
     """Where one step's time went on GPUs, or on the host's CPU, in picoseconds.
 
-    Each moment counts for the most important thing that goes on (`parsers.steps.generic.moments`); the parts add up to
-    the step. `input_ps` is copying from the host to a GPU, and waiting for input while no GPU does anything.
+    Each moment counts for the most important thing that goes on (`parsers.steps.generic.step_events`); the parts add up
+    to the step. `input_ps` is copying from the host to a GPU, and waiting for input while no GPU does anything.
     `device_compute_16bit_ps` is a part of `device_compute_ps`. `host_ops_ps` are ops that ran on the host's CPU, in a
     profile without a device.
     """

@@ -21,7 +21,7 @@ from tests.support.made.op_views import pages_of
 from tpuprof.parsers.ops.filter import parse_filter
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.pages.ops.shelf import Shelf
+from tpuprof.tui.pages.ops.card_cache import Shelf
 from tpuprof.tui.pages.ops.table_views import TableView
 
 WIDTH, HEIGHT = 120, 36

@@ -14,12 +14,12 @@ from tpuprof.parsers.base.urls import shown
 from tpuprof.tui.app import actions
 from tpuprof.tui.app.actions import ACTIONS_BY_KEY, OF_THE_APP, Action, Situation, by_name, key_of
 from tpuprof.tui.app.capture import Captures
+from tpuprof.tui.app.context import N, Part, Report
+from tpuprof.tui.app.current_run import FIRST, Jumps, Shown
 from tpuprof.tui.app.listings import header_lines, heading, help_lines, note_lines, sentences, tab_at
 from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, open_session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons, Lists
-from tpuprof.tui.app.shown import FIRST, Jumps, Shown
-from tpuprof.tui.app.stage import N, Part, Report
 from tpuprof.tui.app.watch import Watch
 from tpuprof.tui.draw.layout import gutter_lines
 from tpuprof.tui.draw.pen import Pen

@@ -14,9 +14,9 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import scheme_of, shown
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses
 from tpuprof.parsers.files.folder_search import Folder
+from tpuprof.tui.app.context import Stage
+from tpuprof.tui.app.current_run import Shown
 from tpuprof.tui.app.loader import Request
-from tpuprof.tui.app.shown import Shown
-from tpuprof.tui.app.stage import Stage
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.widgets.asking import Asker

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.tui.app.context import Stage
+from tpuprof.tui.app.current_run import Shown
 from tpuprof.tui.app.listings import host_choices
 from tpuprof.tui.app.loader import open_session
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.app.shown import Shown
-from tpuprof.tui.app.stage import Stage
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.widgets.choosing import Chooser
 from tpuprof.tui.widgets.popup import meanings

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.app.capture import Captures
+from tpuprof.tui.app.context import Stage
+from tpuprof.tui.app.current_run import Shown
 from tpuprof.tui.app.listings import changed_run_sentence, new_run_sentence
 from tpuprof.tui.app.loader import Request
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Lists
-from tpuprof.tui.app.shown import Shown
-from tpuprof.tui.app.stage import Stage
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run

@@ -18,7 +18,7 @@ from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import sentence_name, share, tail, time
 from tpuprof.parsers.pages.findings.finding import ADVICE, NEVER_SEEN, UNSEEN, Evidence, Finding, Kind, Place
-from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.aligned import StepGrid
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
 
 Rows = NDArray[np.intp]

@@ -13,7 +13,7 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.aligned import StepGrid
 
 Kind = Literal[
     "no-device",

@@ -20,7 +20,7 @@ from tpuprof.parsers.hosts.core_summary import CoreBusy
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostSteps, Part
 from tpuprof.parsers.pages.steps import step_time
-from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.aligned import StepGrid
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, OUTFEED
 

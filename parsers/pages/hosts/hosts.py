@@ -22,7 +22,7 @@ from tpuprof.parsers.pages.common import NO_DEVICE, complaints, warnings_of, why
 from tpuprof.parsers.pages.hosts.cores import LEAST_COST, WAIT, core_rows, judged_cores, part_percent, parts_of
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict
 from tpuprof.parsers.pages.steps import common_steps, step_time
-from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.aligned import StepGrid
 
 _NO_HOST = frozenset(("empty_file", "unreadable", "not_a_file", "dangling_link"))
 """Codes of a run's problems that stand for a host whose file cannot be read."""

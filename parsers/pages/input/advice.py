@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.pages.input.model import InfeedPercent, InputOp, StepWait
 from tpuprof.parsers.pages.overview.model import Bottleneck
-from tpuprof.parsers.steps.grid import InputSource
+from tpuprof.parsers.steps.aligned import InputSource
 
 _LONGEST_NAME = 80
 """How many characters of an op's name a sentence shows, those at its end, which says most."""

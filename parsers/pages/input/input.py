@@ -27,7 +27,7 @@ from tpuprof.parsers.pages.input import model
 from tpuprof.parsers.pages.input.advice import advice_of
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.steps import common_steps, spread
-from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.aligned import StepGrid
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.parsers.steps.times import INFEED
 

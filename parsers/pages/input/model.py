@@ -12,7 +12,7 @@ from tpuprof.parsers.pages.overview.model import Bottleneck
 from tpuprof.parsers.steps.model import StepTime
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.steps.grid import InputSource
+    from tpuprof.parsers.steps.aligned import InputSource
 
 
 NO_CORE_WAITS = "no core waited for input in these steps"

@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, feeds, rates, work_o
 from tpuprof.parsers.pages.common import why_no_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.steps import common_steps
-from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.aligned import StepGrid
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import INFEED, OUTFEED
 

@@ -11,7 +11,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.overview.model import Bottleneck, Share, Step, TopOp
-from tpuprof.parsers.steps.grid import InputSource
+from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.model import StepBreakdown
 from tpuprof.parsers.steps.times import SLOW_STEP
 

@@ -23,7 +23,7 @@ from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step
 from tpuprof.parsers.pages.overview.performance import first_start, host_figures, step_parts
 from tpuprof.parsers.pages.steps import step_time
-from tpuprof.parsers.steps.generic.moments import GenericSummary
+from tpuprof.parsers.steps.generic.step_events import GenericSummary
 from tpuprof.parsers.steps.model import GenericBreakdown
 
 MODERATE = 3.0

@@ -42,7 +42,7 @@ from tpuprof.parsers.pages.overview.generic_overview import generic_overview
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
 from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
 from tpuprof.parsers.pages.steps import common_steps
-from tpuprof.parsers.steps.grid import StepGrid, breakdowns
+from tpuprof.parsers.steps.aligned import StepGrid, breakdowns
 from tpuprof.parsers.steps.model import SparseCoreTime
 from tpuprof.parsers.steps.requests.serving import answers_requests
 

@@ -31,7 +31,7 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.session.diff.noise import MOST_BATCHES, Bounds, Estimate, estimate, within
 from tpuprof.parsers.session.files import opened
-from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.aligned import StepGrid
 from tpuprof.parsers.steps.markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
 
 OpKey = tuple[int, int, str]

@@ -12,13 +12,13 @@ from tpuprof.parsers.pages.collectives.model import ONE_STEP, OUTSIDE, Collectiv
 from tpuprof.parsers.pages.collectives.page import collectives_page
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.session.makers.summaries import read
-from tpuprof.parsers.steps.grid import shared_steps
+from tpuprof.parsers.steps.aligned import shared_steps
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.places import HostFile
     from tpuprof.parsers.hosts.summary import HostSummary
     from tpuprof.parsers.session.session import Session
-    from tpuprof.parsers.steps.grid import StepGrid
+    from tpuprof.parsers.steps.aligned import StepGrid
 
 _WHOLE = ("profile",)
 

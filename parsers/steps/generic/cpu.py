@@ -2,7 +2,7 @@
 
 As in XProf, a step is a group of host events (`parsers.steps.groups.groups`), and lasts as long as the event that it
 begins with, such as a `StepTraceAnnotation`. Within it time counts for the ops that XLA ran on the host's CPU, on any
-thread; else for waiting for input, compiling and what else the step's thread did (`parsers.steps.generic.moments`).
+thread; else for waiting for input, compiling and what else the step's thread did (`parsers.steps.generic.step_events`).
 
 Different from XProf: it knows nothing of the ops, which run on threads of their own, so that a step that waits for them
 is other time there; and it leaves out steps in which nothing but their annotation was traced.
@@ -18,7 +18,7 @@ from tpuprof.parsers.base.intervals import Intervals, distinct, is_among, no_int
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.host.events import HostEvents
 from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
-from tpuprof.parsers.steps.generic.moments import (
+from tpuprof.parsers.steps.generic.step_events import (
     GenericSummary,
     Kind,
     Moments,

@@ -3,7 +3,7 @@
 A GPU's plane has a line a stream. Its events belong to the step whose root launched them
 (`parsers.steps.groups.groups`); one that no step launched belongs to the step of the event before it on that GPU. A
 step's span on a GPU is a run of events of one group; the longest on any GPU is the step's. What its moments count for
-is described in `parsers.steps.generic.moments`. Sources: `derived_timeline.cc`, `xplane_to_step_events.cc`,
+is described in `parsers.steps.generic.step_events`. Sources: `derived_timeline.cc`, `xplane_to_step_events.cc`,
 `event_span.cc`, `step_events_to_steps_db.cc`.
 
 CUDA's profiler names copies `MemcpyH2D`, `MemcpyD2H` and so on. XProf knows only the long forms (`MemcpyHtoD`), and
@@ -25,7 +25,7 @@ from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 from tpuprof.parsers.ops.host.ops import IS_EAGER
 from tpuprof.parsers.ops.streams.attribution import copy_kind
 from tpuprof.parsers.ops.streams.devices import StreamDevice
-from tpuprof.parsers.steps.generic.moments import (
+from tpuprof.parsers.steps.generic.step_events import (
     GenericStep,
     GenericSummary,
     GpuBusy,

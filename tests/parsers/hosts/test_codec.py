@@ -29,7 +29,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.duty import ChipDuty
-from tpuprof.parsers.steps.generic.moments import GenericSummary
+from tpuprof.parsers.steps.generic.step_events import GenericSummary
 from tpuprof.tui.demo import demo_path
 
 TEXTS = "none are kept apart here"

@@ -21,7 +21,7 @@ from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
 from tpuprof.parsers.ops.device import device_info
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.steps.grid import InputSource
+from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.markers import marked_steps, module_runs
 from tpuprof.parsers.steps.model import SparseCoreTime
 

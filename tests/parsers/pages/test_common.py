@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.common import NO_DEVICE, NO_OPS, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.steps import common_steps, step_time
-from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.aligned import StepGrid
 
 
 def host_alone(host: str = "idle") -> HostSummary:

@@ -27,7 +27,7 @@ from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.pages.hosts.popup import HostsPopup
 from tpuprof.tui.pages.overview.view import OverviewTab
-from tpuprof.tui.widgets.graph_tab import Place
+from tpuprof.tui.widgets.step_graph_tab import Place
 
 Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 

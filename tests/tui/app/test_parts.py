@@ -10,10 +10,10 @@ from tests.support.app.stage import ENVIRONMENT, LOGDIR, NEWEST, OLDER, ReadyPag
 from tests.support.made.pages import training_overview
 from tpuprof.parsers.capture.model import CaptureProgress
 from tpuprof.tui.app.capture import Captures
+from tpuprof.tui.app.context import N, Part
+from tpuprof.tui.app.current_run import Jumps, Shown
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons
-from tpuprof.tui.app.shown import Jumps, Shown
-from tpuprof.tui.app.stage import N, Part
 from tpuprof.tui.pages import TABS
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import Look

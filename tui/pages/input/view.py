@@ -13,8 +13,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict, wait_detail
 from tpuprof.tui.pages.input.fields import sections
-from tpuprof.tui.widgets.graph_tab import GraphTab, Panel, Place
 from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.step_graph_tab import GraphTab, Panel, Place
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.describe import Section

@@ -9,7 +9,7 @@ from tpuprof.parsers.pages.ops.ops import with_offloaded
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.makers.counters import kernels_of
 from tpuprof.tui.pages import views_there
-from tpuprof.tui.pages.ops.shelf import OpPages
+from tpuprof.tui.pages.ops.card_cache import OpPages
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run

@@ -10,17 +10,17 @@ from tpuprof.parsers.pages.ops.op_groups import op_groups
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import framework_card, kernel_card
-from tpuprof.tui.pages.ops.fields import SIDE_FIRST, framework_ops
-from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, ROOFLINE_OPS, grouped_ops, listed_ops
-from tpuprof.tui.pages.ops.fields.kernels import KERNELS
-from tpuprof.tui.pages.ops.roofline import roofline_chart
-from tpuprof.tui.pages.ops.shelf import (
+from tpuprof.tui.pages.ops.card_cache import (
     OpPages,
     Shelf,
     framework_texts,
     group_of_ops_card,
     hlo_card,
 )
+from tpuprof.tui.pages.ops.fields import SIDE_FIRST, framework_ops
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, ROOFLINE_OPS, grouped_ops, listed_ops
+from tpuprof.tui.pages.ops.fields.kernels import KERNELS
+from tpuprof.tui.pages.ops.roofline import roofline_chart
 from tpuprof.tui.report.fields import Table
 from tpuprof.tui.widgets.rows import RowsView
 

@@ -20,8 +20,8 @@ from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
-from tpuprof.tui.widgets.graph_tab import GraphTab, Named, Panel, Place, step_at
 from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.step_graph_tab import GraphTab, Named, Panel, Place, step_at
 from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:

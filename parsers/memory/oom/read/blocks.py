@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.read.clean import clean_lines, origin, without_digits
-from tpuprof.parsers.memory.oom.read.draft import Draft
 from tpuprof.parsers.memory.oom.read.forms import ANCHORS, BEGINNING, HEADLESS, INTERESTING, LEADS, Piece, pieces
+from tpuprof.parsers.memory.oom.read.partial_report import Draft
 from tpuprof.parsers.memory.oom.read.shuffled import MOST_COPIES, Shuffled
 from tpuprof.parsers.memory.oom.read.stream import Line
 

@@ -10,9 +10,9 @@ from dataclasses import fields, replace
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.model import OomKind, OomReport
-from tpuprof.parsers.memory.oom.read.draft import MOST_DEVICES, Draft
 from tpuprof.parsers.memory.oom.read.entries import Entry, buffer_of, conflict, merged
 from tpuprof.parsers.memory.oom.read.forms import HEADLESS, Printed
+from tpuprof.parsers.memory.oom.read.partial_report import MOST_DEVICES, Draft
 
 MOST_REPORTS, MOST_CHARACTERS = 200, 1 << 26  # how many reports are kept, and how much of all their texts, roughly
 _LONGEST_SENTENCE = 500

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.oom.read.draft import Draft
 from tpuprof.parsers.memory.oom.read.forms import Piece
+from tpuprof.parsers.memory.oom.read.partial_report import Draft
 
 MOST_COPIES, MOST_PIECES = 64, 1000
 _LONGEST_PIECE = 4096

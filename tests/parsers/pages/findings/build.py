@@ -19,7 +19,7 @@ from tpuprof.parsers.ops.roofline import WORK_COUNT, table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind
 from tpuprof.parsers.pages.findings.why_slow import findings
-from tpuprof.parsers.steps.grid import InputSource, StepGrid
+from tpuprof.parsers.steps.aligned import InputSource, StepGrid
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, PART_COUNT, SlowOp
 

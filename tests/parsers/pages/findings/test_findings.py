@@ -24,7 +24,7 @@ from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.overview import evidence_of
-from tpuprof.parsers.steps.grid import InputSource, StepGrid
+from tpuprof.parsers.steps.aligned import InputSource, StepGrid
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import SlowOp
 from tpuprof.tui.demo import demo_path

@@ -13,7 +13,7 @@ from tests.parsers.pages.findings.build import Op, table
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.overview.bottleneck import NO_INPUT_EVENTS, NO_OUTFEED, bottleneck_of
 from tpuprof.parsers.pages.overview.model import Bottleneck, Share, Step, TopOp
-from tpuprof.parsers.steps.grid import InputSource
+from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.model import StepBreakdown
 
 STEP = 1000

@@ -15,7 +15,7 @@ from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.pages import INPUT, OVERVIEW
-from tpuprof.parsers.steps.generic.moments import GenericStep, GenericSummary
+from tpuprof.parsers.steps.generic.step_events import GenericStep, GenericSummary
 from tpuprof.parsers.steps.model import GenericBreakdown
 
 MS = 1_000_000_000

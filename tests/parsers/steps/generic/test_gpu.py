@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import gpu_type
 from tpuprof.parsers.ops.streams.devices import read_gpus
 from tpuprof.parsers.steps.generic.gpu import STREAM_STATS, gpu_summary
-from tpuprof.parsers.steps.generic.moments import GenericStep, GenericSummary, GpuBusy, Kind, sweep
+from tpuprof.parsers.steps.generic.step_events import GenericStep, GenericSummary, GpuBusy, Kind, sweep
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS
 
 US = 1_000_000

@@ -14,9 +14,9 @@ from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.input.view import InputPipelineTab
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
-from tpuprof.tui.widgets.graph_tab import Place
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.states import Searching
+from tpuprof.tui.widgets.step_graph_tab import Place
 
 
 class Stand(App[None]):

@@ -9,7 +9,7 @@ from tests.support.app.stage import ReadyPages, frame, input_tab, make_app, ops_
 from tests.support.made.pages import training_overview, two_findings
 from tpuprof.parsers.pages.findings.finding import Place as Where
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.widgets.graph_tab import Place
+from tpuprof.tui.widgets.step_graph_tab import Place
 
 TARGETS = {
     "an op": Where("op-profile", "fusion.3"),

@@ -24,9 +24,9 @@ from tests.parsers.memory.oom.read.texts import (
 )
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.memory.oom.model import OomLog
-from tpuprof.parsers.memory.oom.read import draft, reports
-from tpuprof.parsers.memory.oom.read.draft import MOST_CHARACTERS, MOST_ENTRIES
+from tpuprof.parsers.memory.oom.read import partial_report, reports
 from tpuprof.parsers.memory.oom.read.forms import printed
+from tpuprof.parsers.memory.oom.read.partial_report import MOST_CHARACTERS, MOST_ENTRIES
 from tpuprof.parsers.memory.oom.read.reports import MOST_REPORTS
 from tpuprof.parsers.memory.oom.read.scan import scan, scan_log
 from tpuprof.parsers.memory.oom.read.stream import CHUNK, LONGEST_LINE, LogReader
@@ -150,7 +150,7 @@ def test_too_many_different_errors_are_left_out_and_said() -> None:
 def test_an_error_is_compared_only_with_those_of_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = 0
 
-    def counting(known: draft.Draft, other: draft.Draft) -> bool:
+    def counting(known: partial_report.Draft, other: partial_report.Draft) -> bool:
         nonlocal compared
         compared += 1
         return is_copy(known, other)
@@ -165,7 +165,7 @@ def test_an_error_is_compared_only_with_those_of_its_figures(monkeypatch: pytest
 
 def test_too_long_a_list_is_cut_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     most = 500
-    monkeypatch.setattr(draft, "MOST_ENTRIES", most)
+    monkeypatch.setattr(partial_report, "MOST_ENTRIES", most)
     head, _, rest = HBM.text().partition("  1. Size:")
     entry = ("  1. Size:" + rest.partition("  2. Size:")[0]).replace("4096", "1")
     log = read((head + entry * (most + 10)).encode())

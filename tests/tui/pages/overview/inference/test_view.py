@@ -8,7 +8,7 @@ from tests.support.app.scene import scene
 from tests.support.app.stage import ReadyPages, frame, make_app, overview_tab, settled
 from tests.support.made.pages import requests_overview, serving_overview, training_overview
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.widgets.graph_tab import Place
+from tpuprof.tui.widgets.step_graph_tab import Place
 
 
 def words(app: TpuprofApp) -> str:

@@ -12,10 +12,10 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import shown
 from tpuprof.parsers.session.pages import ONLY_HLO
 from tpuprof.tui.app import loader
+from tpuprof.tui.app.context import Stage
 from tpuprof.tui.app.listings import problems_of
 from tpuprof.tui.app.loader import FindRuns, LoadFailed, LoadNews, LoadProgress, OpenSession, PageReady, Request
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.app.stage import Stage
 from tpuprof.tui.pages import TAB_NAMES, tab_of
 from tpuprof.tui.widgets.states import Decoding, Failed, Searching, State, Stopped
 from tpuprof.tui.widgets.tab import Jump

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tests.parsers.pages.findings.build import grid
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.roofline import WORK_COUNT
-from tpuprof.parsers.steps.grid import InputSource, StepGrid, align, breakdowns, join_hosts
+from tpuprof.parsers.steps.aligned import InputSource, StepGrid, align, breakdowns, join_hosts
 from tpuprof.parsers.steps.markers import CoreSteps
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import (
