@@ -1,7 +1,8 @@
 """Addresses with a scheme: their parts, and what of them may be printed.
 
-What is printed of a URL has gone through `shown`, and every other text that may hold one through `masked`: the errors'
-sentences and hints, what goes to standard error, tracebacks. So passwords, tokens and signatures stay out of them.
+What is printed of a URL has gone through `printable_url`, and every other text that may hold one through `masked`: the
+errors' sentences and hints, what goes to standard error, tracebacks. So passwords, tokens and signatures stay out of
+them.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def without_login(begin: str) -> str:
     return f"{scheme}{mark}{machine}" if ":" in login or is_http(begin) else begin
 
 
-def shown(url: str) -> str:
+def printable_url(url: str) -> str:
     """A URL fit to print: without login and query (a signed URL's query is as good as a password), on one line."""
     if not scheme_of(url):
         return printable(_without_secrets(url))
@@ -62,7 +63,7 @@ def shown(url: str) -> str:
 
 
 def masked(text: str, known: Iterable[str] = ()) -> str:
-    """A text of any lines, such as a traceback, with each URL in it as `shown` has it.
+    """A text of any lines, such as a traceback, with each URL in it as `printable_url` has it.
 
     Args:
         known: what may stand in it word for word; a URL among these is found even where a blank or a quote is in its
@@ -70,8 +71,8 @@ def masked(text: str, known: Iterable[str] = ()) -> str:
     """
     for word in known:
         if scheme_of(word):
-            text = text.replace(word, shown(word)).replace(repr(word)[1:-1], shown(word))
-    return _without_secrets(_IN_TEXT.sub(lambda match: shown(match[0]), text))
+            text = text.replace(word, printable_url(word)).replace(repr(word)[1:-1], printable_url(word))
+    return _without_secrets(_IN_TEXT.sub(lambda match: printable_url(match[0]), text))
 
 
 def _without_secrets(text: str) -> str:

@@ -197,7 +197,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ProfileHeaders:
     """What the headers of a profile say: the host's name, which may be empty, and sentences on what is missing."""
 
     hostname: str
@@ -236,7 +236,7 @@ def _tool_data(message: memoryview) -> memoryview:
     return parts.get(_DATA, message[:0]) if is_profile else message[:0]
 
 
-def look_at(profile: memoryview | bytes | str) -> Look | None:
+def read_headers(profile: memoryview | bytes | str) -> ProfileHeaders | None:
     """Reads what a profile says of itself: its bytes, or the file at a path.
 
     Returns:
@@ -246,12 +246,12 @@ def look_at(profile: memoryview | bytes | str) -> Look | None:
         with contextlib.closing(
             Trace.open(profile) if isinstance(profile, str) else Trace(MemorySource(profile))
         ) as trace:
-            return _look(trace)
+            return _headers(trace)
     except ProfileError:
         return None
 
 
-def _look(trace: Trace) -> Look | None:
+def _headers(trace: Trace) -> ProfileHeaders | None:
     reported = [*trace.errors, *trace.warnings]
     holds_something = reported or any(line.size for plane in trace.planes for line in plane.lines)
     if trace.problems or not trace.planes or not holds_something:
@@ -261,4 +261,4 @@ def _look(trace: Trace) -> Look | None:
         notes.append("holds no device plane: no accelerator there, or nothing ran on it")
     if reported:
         notes.append(f"the profiler says: {examples([line[:200] for line in reported], _MOST_SHOWN)}")
-    return Look(trace.hostnames[0] if trace.hostnames else "", tuple(notes))
+    return ProfileHeaders(trace.hostnames[0] if trace.hostnames else "", tuple(notes))

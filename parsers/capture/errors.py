@@ -10,7 +10,7 @@ import re
 
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.base.urls import scheme_of, shown
+from tpuprof.parsers.base.urls import printable_url, scheme_of
 from tpuprof.parsers.capture.model import Address, CaptureOptions
 from tpuprof.parsers.files.places import reason
 
@@ -136,7 +136,7 @@ def too_old(address: Address, path: str | None) -> ProfileError:
 
 def not_local(logdir: str) -> ProfileError:
     """The logdir has a scheme, such as ``gs://bucket/x``. Exit code 2, because nothing was tried."""
-    url = shown(logdir)
+    url = printable_url(logdir)
     copy = _COPIES.get(scheme_of(logdir))
     then = f"{copy} {url}" if copy else "copy DIR/plugins there"
     sentence = f"A capture is written to a local folder, which {url} is not."

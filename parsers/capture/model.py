@@ -18,7 +18,7 @@ MOST_SERVERS = 512
 HIGHEST_LEVEL = 9
 
 OptionValue = bool | int | str
-Stage = Literal["connecting", "waiting", "tracing", "stopping", "receiving", "writing", "written", "failed"]
+CaptureStage = Literal["connecting", "waiting", "tracing", "stopping", "receiving", "writing", "written", "failed"]
 """Where one server's capture stands. While it waits, other servers are being reached, or the delay runs."""
 
 _WORKERS = "@workers"
@@ -114,7 +114,7 @@ class CaptureProgress:
     """
 
     address: str
-    stage: Stage
+    stage: CaptureStage
     left_ms: int | None
     duration_ms: int
     size_bytes: int | None = None

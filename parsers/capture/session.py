@@ -20,7 +20,15 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.capture import errors, model
-from tpuprof.parsers.capture.client import Answer, Call, Look, Server, look_at, profile_request, read_answer
+from tpuprof.parsers.capture.client import (
+    Answer,
+    Call,
+    ProfileHeaders,
+    Server,
+    profile_request,
+    read_answer,
+    read_headers,
+)
 from tpuprof.parsers.capture.files import RunFolder, safe_name
 from tpuprof.parsers.capture.model import Address, CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
 
@@ -257,7 +265,7 @@ class _Job:
         ending: Call | None = None
         while True:
             left_ms = max(0, round(self.options.duration_ms - 1000 * (time.monotonic() - began)))
-            stage: model.Stage = "stopping" if ending else "tracing" if left_ms else "receiving"
+            stage: model.CaptureStage = "stopping" if ending else "tracing" if left_ms else "receiving"
             self._say(stage, left_ms=left_ms if stage == "tracing" else None)
             if call.wait(min(TICK_SECONDS, left_ms / 1000) if left_ms else TICK_SECONDS):
                 return
@@ -277,9 +285,9 @@ class _Job:
         path, host = self.folder.write(self._names(look.hostname), pieces)
         return self._finish(path, host, len(profile), look.notes)
 
-    def _looked_at(self, profile: memoryview | str) -> Look:
+    def _looked_at(self, profile: memoryview | str) -> ProfileHeaders:
         """What the profile says of itself; refuses what holds nothing, before anybody calls it one."""
-        look = look_at(profile)
+        look = read_headers(profile)
         if look is None:
             raise errors.not_a_profile(self.address, profile if isinstance(profile, str) else "")
         return look
@@ -301,7 +309,7 @@ class _Job:
         return f"{self.folder.name}_{secrets.token_hex(6)}"
 
     def _say(
-        self, stage: model.Stage, left_ms: int | None = None, size_bytes: int | None = None, sentence: str = ""
+        self, stage: model.CaptureStage, left_ms: int | None = None, size_bytes: int | None = None, sentence: str = ""
     ) -> None:
         duration = self.options.duration_ms
         self.tell(CaptureProgress(str(self.address), stage, left_ms, duration, size_bytes, sentence))

@@ -7,7 +7,7 @@ can be compared with what the links carry, whatever the collective and the numbe
 
 from __future__ import annotations
 
-from tpuprof.parsers.collectives.groups import Groups
+from tpuprof.parsers.collectives.groups import ReplicaGroups
 
 _TWICE = ("all-reduce",)
 _ONCE = ("all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-broadcast")
@@ -62,7 +62,7 @@ def payload_bytes(kind: str, result_bytes: int, size: int) -> int:
     return result_bytes * size if kind == "reduce-scatter" else result_bytes
 
 
-def bus_factor(kind: str, groups: Groups | None, devices: int) -> float | None:
+def bus_factor(kind: str, groups: ReplicaGroups | None, devices: int) -> float | None:
     """What a device sends at least over the size of the data; None where the kind or the number of devices is unknown.
 
     ``2(n-1)/n`` for an all-reduce, ``(n-1)/n`` for gathers, scatters and all-to-alls, 1 for what goes to one other.

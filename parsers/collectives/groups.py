@@ -38,7 +38,7 @@ _INNER = re.compile(r"\{([0-9, ]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class ReplicaGroups:
     """The replica groups of a collective.
 
     Attributes:
@@ -70,10 +70,10 @@ class Groups:
         return f"id+{self.distance}" if self.distance is not None and self.count else ""
 
 
-ALL = Groups(0, 0, None)
+ALL = ReplicaGroups(0, 0, None)
 
 
-def groups_in(text: str) -> Groups | None:
+def groups_in(text: str) -> ReplicaGroups | None:
     """The groups in the text of an HLO instruction; None where it has none."""
     begin = max(text.find("replica_groups="), text.find("source_target_pairs="))
     if begin < 0:
@@ -84,7 +84,7 @@ def groups_in(text: str) -> Groups | None:
 
 
 @lru_cache(maxsize=1024)
-def _groups_at(text: str) -> Groups | None:
+def _groups_at(text: str) -> ReplicaGroups | None:
     """The groups that this attribute lists; a program has few different ones."""
     iota = _IOTA.search(text)
     if iota is not None:
@@ -99,7 +99,7 @@ def _groups_at(text: str) -> Groups | None:
     return None if pairs is None else _pairs([_numbers(part) for part in _INNER.findall(pairs[1])])
 
 
-def groups_of(proto: hlo_pb2.HloInstructionProto) -> Groups | None:
+def groups_of(proto: hlo_pb2.HloInstructionProto) -> ReplicaGroups | None:
     """The groups of a compiled instruction; None where it has none."""
     if proto.source_target_pairs:
         return _pairs([(pair.source, pair.target) for pair in proto.source_target_pairs])
@@ -125,26 +125,28 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(",") if part.strip().isdigit())
 
 
-def _listed(groups: Sequence[tuple[int, ...]]) -> Groups:
+def _listed(groups: Sequence[tuple[int, ...]]) -> ReplicaGroups:
     groups = [group for group in groups if group]
     if not groups:
         return ALL
     size = max(map(len, groups))
-    return Groups(len(groups), size, _distance(np.array([group for group in groups if len(group) == size], np.int64)))
+    return ReplicaGroups(
+        len(groups), size, _distance(np.array([group for group in groups if len(group) == size], np.int64))
+    )
 
 
-def _iota(count: int, size: int, dims: tuple[int, ...], order: tuple[int, ...]) -> Groups | None:
+def _iota(count: int, size: int, dims: tuple[int, ...], order: tuple[int, ...]) -> ReplicaGroups | None:
     number = prod(dims)
     order = order or tuple(range(len(dims)))
     if not number or count * size != number or sorted(order) != list(range(len(dims))):
         return None
     if number > _MOST_DEVICES:
-        return Groups(count, size, None)
+        return ReplicaGroups(count, size, None)
     devices: Int64s = np.arange(number).reshape(dims).transpose(order).reshape(count, size)
-    return Groups(count, size, _distance(devices))
+    return ReplicaGroups(count, size, _distance(devices))
 
 
-def _of_mesh(axes: str, chosen: str) -> Groups | None:
+def _of_mesh(axes: str, chosen: str) -> ReplicaGroups | None:
     sizes = {match[1]: int(match[2]) for match in _AXIS.finditer(axes) if match[2]}
     wanted = [(match[1].strip(), int(match[4]) if match[4] else None) for match in _AXIS.finditer(chosen)]
     if not wanted or any(name not in sizes for name, _ in wanted):
@@ -152,7 +154,7 @@ def _of_mesh(axes: str, chosen: str) -> Groups | None:
     return _along(sizes, [(name, part or sizes[name]) for name, part in wanted])
 
 
-def _along(sizes: dict[str, int], chosen: Sequence[tuple[str, int]]) -> Groups | None:
+def _along(sizes: dict[str, int], chosen: Sequence[tuple[str, int]]) -> ReplicaGroups | None:
     """The groups along some axes of a mesh, each given with its size or that of the part which counts.
 
     XLA numbers axes that nobody named, ``axis_0``: that is no name.
@@ -166,13 +168,13 @@ def _along(sizes: dict[str, int], chosen: Sequence[tuple[str, int]]) -> Groups |
     if len(chosen) == 1 and chosen[0][1] == sizes[chosen[0][0]]:
         axes = list(sizes)
         distance = prod(sizes[name] for name in axes[axes.index(chosen[0][0]) + 1 :])
-    return Groups(whole // size, size, distance, names if is_named else ())
+    return ReplicaGroups(whole // size, size, distance, names if is_named else ())
 
 
-def _pairs(pairs: Sequence[tuple[int, ...]]) -> Groups:
+def _pairs(pairs: Sequence[tuple[int, ...]]) -> ReplicaGroups:
     whole = [pair for pair in pairs if len(pair) == 2]
     apart = {abs(target - source) for source, target in whole if target != source}
-    return Groups(len(whole), 2, min(apart) if apart else None, are_pairs=True)
+    return ReplicaGroups(len(whole), 2, min(apart) if apart else None, are_pairs=True)
 
 
 def _distance(groups: Int64s) -> int | None:

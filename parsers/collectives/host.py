@@ -15,10 +15,10 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, place, union
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.collectives.groups import Groups
+from tpuprof.parsers.collectives.groups import ReplicaGroups
 from tpuprof.parsers.collectives.instruction import (
     KINDS,
-    Instruction,
+    CollectiveInstruction,
     read_instruction,
     read_slice_transfer,
 )
@@ -27,11 +27,11 @@ from tpuprof.parsers.collectives.transfers import (
     COLLECTIVE,
     OTHER,
     WORK,
-    Doing,
+    InnermostOpTime,
     TimeUntil,
     Transfers,
+    overlap_times,
     paired,
-    parts_of,
     shares,
     sum_in,
 )
@@ -46,7 +46,7 @@ from tpuprof.parsers.ops.core.ops import CoreOps, core_ops
 from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.aligned import StepGrid
+from tpuprof.parsers.steps.aligned import AlignedSteps
 
 ICI, DCN = "ICI", "DCN"
 """Links between the chips of a slice; the data centre's network between slices."""
@@ -57,7 +57,7 @@ CELLS = 160
 MOST_STRIPS = 256
 """How many steps have a strip."""
 
-COUNT, HIDDEN, EXPOSED, BESIDE, WAITING = range(5)
+COUNT, HIDDEN, EXPOSED, STALLED, WAITING = range(5)
 PARTS = 5
 """Columns of the sums: occurrences, the three parts of the time (see `transfers`), and the waiting in `EXPOSED`."""
 
@@ -75,7 +75,7 @@ class Collective:
         network: `ICI` or `DCN`.
         kind: ``all-gather``.
         groups: None where unknown.
-        of_pass: ``forward``, ``backward``, ``recomputed``; empty where unknown.
+        pass_name: ``forward``, ``backward``, ``recomputed``; empty where unknown.
         is_async: whether it is a start and a done.
         payload: bytes of its data as nccl-tests count them (`bandwidth.payload_bytes`); None where unknown.
         framework_op: empty where unknown.
@@ -85,8 +85,8 @@ class Collective:
     name: str
     network: str
     kind: str
-    groups: Groups | None
-    of_pass: str
+    groups: ReplicaGroups | None
+    pass_name: str
     is_async: bool
     payload: int | None
     framework_op: str
@@ -95,7 +95,7 @@ class Collective:
     def group(self) -> tuple[str, str, str, str, str, bool]:
         """What it shares with the collectives that it is summed with."""
         label, axis = (self.groups.label, self.groups.axis) if self.groups is not None else ("", "")
-        return self.network, self.kind, axis, label, self.of_pass, self.is_async
+        return self.network, self.kind, axis, label, self.pass_name, self.is_async
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def needed_bytes(trace: Trace) -> int:
 
 
 def host_collectives(
-    trace: Trace, host: str, grid: StepGrid | None, on_chunk: ChunkDone | None = None, threads: int = 1
+    trace: Trace, host: str, grid: AlignedSteps | None, on_chunk: ChunkDone | None = None, threads: int = 1
 ) -> StepsOrWhole:
     """Reads the collectives of a host.
 
@@ -180,10 +180,10 @@ def host_collectives(
     planes = [plane for plane in trace.planes if devices.is_tensor_core(plane)]
     named = {f"{host}:{devices.device_ordinal(plane)}": plane for plane in planes}
     modules = HloModules.of(trace)
-    known: dict[tuple[int, str], Instruction] = {}  # all cores run the same programs
+    known: dict[tuple[int, str], CollectiveInstruction] = {}  # all cores run the same programs
     cores: dict[str, _Core] = {}
 
-    def made(names: Sequence[str], grid: StepGrid | None) -> HostCollectives:
+    def made(names: Sequence[str], grid: AlignedSteps | None) -> HostCollectives:
         missing = [name for name in names if name not in cores]
         read = on_threads(lambda name: _read_core(named[name], modules, known, on_chunk), missing, threads)
         cores.update(zip(missing, read, strict=True))
@@ -196,7 +196,7 @@ def host_collectives(
     return StepsOrWhole(in_steps, None if is_enough else made(list(named), None))
 
 
-def _reduce(trace: Trace, file: HostFile, grid: StepGrid | None, on_chunk: ChunkDone, threads: int) -> StepsOrWhole:
+def _reduce(trace: Trace, file: HostFile, grid: AlignedSteps | None, on_chunk: ChunkDone, threads: int) -> StepsOrWhole:
     return host_collectives(trace, file.host, grid, on_chunk, threads)
 
 
@@ -204,7 +204,7 @@ COLLECTIVES_OF_HOST = Reduction("collectives", StepsOrWhole, needed_bytes, _redu
 """The collectives of a host; it is given the host's steps that count, as `host_collectives` is."""
 
 
-def _windows(grid: StepGrid | None, name: str, core: _Core) -> tuple[Int64s, Int64s, Int64s]:
+def _windows(grid: AlignedSteps | None, name: str, core: _Core) -> tuple[Int64s, Int64s, Int64s]:
     """Start and end of a core's steps on the trace's clock, and their durations by the device's."""
     if grid is None:
         first, last = (np.array([at], np.int64) for at in core.span)
@@ -220,7 +220,7 @@ def _windows(grid: StepGrid | None, name: str, core: _Core) -> tuple[Int64s, Int
 
 
 def _read_core(
-    plane: Plane, modules: HloModules, known: dict[tuple[int, str], Instruction], on_chunk: ChunkDone | None
+    plane: Plane, modules: HloModules, known: dict[tuple[int, str], CollectiveInstruction], on_chunk: ChunkDone | None
 ) -> _Core:
     ops = core_ops(plane, on_chunk)
     table, events = ops.table, ops.events
@@ -230,7 +230,7 @@ def _read_core(
     between = _slice_ops(table, modules)
     code = np.array([WORK if name in _WORKS else OTHER for name in classes] or [OTHER], np.int8)
     code[[*rows, *between]] = COLLECTIVE
-    doing = Doing(events.start_ps, events.end_ps, code[events.key]) if len(events.key) else None
+    innermost = InnermostOpTime(events.start_ps, events.end_ps, code[events.key]) if len(events.key) else None
     transfers, unpaired = _transfers(ops, of_row, halves)
     slices, across, lost = _across(ops, between)
     numbered = [_between_slices(each) for each in slices]
@@ -240,8 +240,8 @@ def _read_core(
     return _Core(
         (*ours, *numbered),
         Transfers.joined([transfers, shifted]),
-        none if doing is None else doing.until(WORK),
-        none if doing is None else doing.until(COLLECTIVE),
+        none if innermost is None else innermost.until(WORK),
+        none if innermost is None else innermost.until(COLLECTIVE),
         slices,
         unpaired + lost,
         (int(ops.event_start_ps.min()), int(ops.event_end_ps.max())) if len(events.key) else (0, 0),
@@ -249,7 +249,7 @@ def _read_core(
 
 
 def _collectives(
-    table: OpTable, rows: Sequence[int], modules: HloModules, known: dict[tuple[int, str], Instruction]
+    table: OpTable, rows: Sequence[int], modules: HloModules, known: dict[tuple[int, str], CollectiveInstruction]
 ) -> tuple[list[Collective], Int64s, dict[int, str]]:
     """The collectives of some rows of a core's table, which one each row is of (-1), and each row's role.
 
@@ -257,7 +257,7 @@ def _collectives(
         known: ops that are read already, by program and name; others are put there.
     """
     programs = table.program_id.tolist()
-    read: dict[int, Instruction] = {}
+    read: dict[int, CollectiveInstruction] = {}
     for row in rows:
         op = programs[row], table.name[row]
         if op not in known:
@@ -287,7 +287,7 @@ def _collectives(
     return ours, of_row, roles
 
 
-def _collective(table: OpTable, row: int, read: Instruction, is_async: bool) -> Collective:
+def _collective(table: OpTable, row: int, read: CollectiveInstruction, is_async: bool) -> Collective:
     return Collective(
         int(table.program_id[row]),
         table.name[row],
@@ -301,13 +301,13 @@ def _collective(table: OpTable, row: int, read: Instruction, is_async: bool) -> 
     )
 
 
-def _with_result(start: Collective, first: Instruction, done: Instruction) -> Collective:
+def _with_result(start: Collective, first: CollectiveInstruction, done: CollectiveInstruction) -> Collective:
     """A collective of two ops: the second one has the result, and may be known better."""
     kind = first.kind if first.kind in KINDS else done.kind
     groups = first.groups or done.groups
-    whole = Instruction(kind, "", "", groups, done.result_bytes)
+    whole = CollectiveInstruction(kind, "", "", groups, done.result_bytes)
     return Collective(
-        start.program_id, start.name, ICI, kind, groups, start.of_pass, True, whole.payload, start.framework_op
+        start.program_id, start.name, ICI, kind, groups, start.pass_name, True, whole.payload, start.framework_op
     )
 
 
@@ -390,8 +390,8 @@ def _sums(
         outside += int((step < 0).sum())
         inside = core.transfers.take(step >= 0)
         cell = number[inside.op] * steps + step[step >= 0]
-        parts = parts_of(inside, core.work)
-        columns = (np.ones(len(inside), np.int64), parts.hidden_ps, parts.exposed_ps, parts.beside_ps)
+        parts = overlap_times(inside, core.work)
+        columns = (np.ones(len(inside), np.int64), parts.hidden_ps, parts.exposed_ps, parts.stalled_ps)
         by_cell = [sum_by_key(cell, column, count * steps).reshape(count, steps) for column in columns]
         exposed_by_core.append((by_cell[COUNT] > 0, by_cell[EXPOSED]))
         np.minimum(shortest, np.where(by_cell[COUNT] > 0, by_cell[EXPOSED], _LARGEST), out=shortest)
@@ -443,7 +443,7 @@ def _numbered(cores: Sequence[_Core]) -> tuple[tuple[Collective, ...], list[Int6
 
 def _with_axes(collectives: tuple[Collective, ...]) -> tuple[Collective, ...]:
     """Gives groups the names of the mesh axes that other collectives with the same groups have."""
-    named: dict[tuple[int, int, int | None], Groups] = {
+    named: dict[tuple[int, int, int | None], ReplicaGroups] = {
         (groups.count, groups.size, groups.distance): groups
         for each in collectives
         if (groups := each.groups) is not None and groups.axes and groups.distance is not None

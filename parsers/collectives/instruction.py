@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.collectives.bandwidth import payload_bytes
-from tpuprof.parsers.collectives.groups import ALL, Groups, groups_in, groups_of
+from tpuprof.parsers.collectives.groups import ALL, ReplicaGroups, groups_in, groups_of
 from tpuprof.parsers.formats.hlo.shapes import shape_text, shapes_in
 from tpuprof.parsers.ops.device import kind_by_name
 
@@ -35,7 +35,7 @@ _TRANSFER_TYPE = "_xla_megascale_transfer_type"
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class CollectiveInstruction:
     """A collective op as the compiler wrote it.
 
     Attributes:
@@ -49,7 +49,7 @@ class Instruction:
     kind: str
     role: str
     waits_for: str
-    groups: Groups | None
+    groups: ReplicaGroups | None
     result_bytes: int | None
 
     @property
@@ -60,7 +60,7 @@ class Instruction:
         return payload_bytes(self.kind, self.result_bytes, self.groups.size if self.groups else 0)
 
 
-def read_instruction(category: str, name: str, text: str, module: HloModule | None) -> Instruction:
+def read_instruction(category: str, name: str, text: str, module: HloModule | None) -> CollectiveInstruction:
     """Reads a collective op.
 
     Args:
@@ -98,7 +98,7 @@ def read_instruction(category: str, name: str, text: str, module: HloModule | No
         # an all-reduce of which each device keeps its part; it is carried out as a reduce-scatter
         size = groups.size if groups is not None and groups.count else 0
         kind, result = "reduce-scatter", result // size if result is not None and inner is not None and size else None
-    return Instruction(kind, role, waits_for, groups, result)
+    return CollectiveInstruction(kind, role, waits_for, groups, result)
 
 
 @lru_cache(maxsize=1024)

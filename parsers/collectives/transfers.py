@@ -59,7 +59,7 @@ class Transfers:
         return cls(*(np.concatenate([no_ints(), *(getattr(part, name) for part in parts)]) for name in names))
 
 
-class Doing:
+class InnermostOpTime:
     """How long a core did something up to an instant; at any time its innermost op decides what it does.
 
     Args:
@@ -129,25 +129,25 @@ def paired(
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class OverlapTimes:
     """How the time of some transfers overlaps with work: int64[n] each, in picoseconds; they add up to `span_ps`."""
 
     hidden_ps: Int64s
     exposed_ps: Int64s
-    beside_ps: Int64s
+    stalled_ps: Int64s
 
     @property
     def span_ps(self) -> Int64s:
         """The time of each."""
-        return self.hidden_ps + self.exposed_ps + self.beside_ps
+        return self.hidden_ps + self.exposed_ps + self.stalled_ps
 
 
-def parts_of(transfers: Transfers, work: TimeUntil) -> Parts:
+def overlap_times(transfers: Transfers, work: TimeUntil) -> OverlapTimes:
     """What the core did during each transfer; see the module's text."""
     span = np.maximum(transfers.end_ps - transfers.begin_ps, 0)
     hidden = np.clip(work.within(transfers.begin_ps, transfers.end_ps), 0, span)
     exposed = np.clip(transfers.own_ps, 0, span - hidden)
-    return Parts(hidden, exposed, span - hidden - exposed)
+    return OverlapTimes(hidden, exposed, span - hidden - exposed)
 
 
 def sum_in(windows: Intervals, spans: Intervals, until: TimeUntil | None) -> Int64s:

@@ -74,8 +74,8 @@ def expand_glob(
     return sorted((path or "." for path in current), key=natural_key), lines
 
 
-Kind = Literal["profile", "hlo", "cache", "trace", "events", "other"]
-KINDS: dict[Kind, str] = {
+FileKind = Literal["profile", "hlo", "cache", "trace", "events", "other"]
+KINDS: dict[FileKind, str] = {
     "hlo": "an HLO module saved beside a profile",
     "cache": "a file that XProf keeps for itself",
     "events": "a TensorBoard event file",
@@ -85,7 +85,7 @@ RIEGELI = ".xplane.riegeli"
 PACKED = (".gz", ".json", RIEGELI)
 """Ends of the names of files that must be unpacked, or translated."""
 # File names by their ends. The caches are what XProf 2.24 was seen to write into run folders, and what older ones did.
-_SUFFIXES: dict[Kind, tuple[str, ...]] = {
+_SUFFIXES: dict[FileKind, tuple[str, ...]] = {
     "profile": (".xplane.pb", ".xplane.pb.gz", RIEGELI),
     "hlo": (".hlo_proto.pb",),
     "cache": (
@@ -96,7 +96,7 @@ _SUFFIXES: dict[Kind, tuple[str, ...]] = {
 }
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> FileKind:
     """What a file is by its name; with a dot in front, so that a bare ``xplane.pb`` counts, as it does for XProf."""
     if name.startswith("._"):  # what macOS leaves beside every file on a foreign disk and in a tar
         return "other"
@@ -158,7 +158,7 @@ _BESIDE: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class FilesBeside:
+class SiblingFiles:
     """Files of one kind in a run's folder: what they are, in the plural, how many, and the name of one."""
 
     kind: str
@@ -166,12 +166,12 @@ class FilesBeside:
     example: str
 
 
-def kind_beside(name: str) -> str:
+def sibling_kind(name: str) -> str:
     """What a file beside profiles is by its name, in the plural; empty for what is none of them."""
     return next((kind for kind, suffixes in _BESIDE.items() if f".{name}".endswith(suffixes)), "")
 
 
-def files_beside(folder: str) -> tuple[FilesBeside, ...]:
+def sibling_files(folder: str) -> tuple[SiblingFiles, ...]:
     """The files in a run's folder that are known by their names and are no profiles, by kind.
 
     () for a single file that was opened alone, and for a folder that cannot be listed. At most `_MOST_BESIDE` names are
@@ -179,9 +179,9 @@ def files_beside(folder: str) -> tuple[FilesBeside, ...]:
     """
     by_kind: dict[str, list[str]] = {}
     for name in sorted(names_in(folder, _MOST_BESIDE)):
-        if kind := kind_beside(name):
+        if kind := sibling_kind(name):
             by_kind.setdefault(kind, []).append(name)
-    return tuple(FilesBeside(kind, len(names), names[0]) for kind, names in by_kind.items())
+    return tuple(SiblingFiles(kind, len(names), names[0]) for kind, names in by_kind.items())
 
 
 @dataclass(slots=True)
@@ -191,7 +191,7 @@ class Folder:
     path: str
     modified: float = 0.0
     subfolders: list[tuple[str, bool]] = field(default_factory=list)  # name, whether it is a symbolic link
-    files: dict[Kind, list[str]] = field(default_factory=lambda: defaultdict(list))
+    files: dict[FileKind, list[str]] = field(default_factory=lambda: defaultdict(list))
     refusal: OSError | None = None  # why it may not be listed, or not to its end
 
     def take(self, entry: os.DirEntry[str]) -> None:

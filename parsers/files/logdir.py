@@ -22,7 +22,7 @@ from functools import partial
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, natural_key, printable
-from tpuprof.parsers.base.urls import scheme_of, shown
+from tpuprof.parsers.base.urls import printable_url, scheme_of
 from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.folder_search import (
     DEFAULT_LIMITS,
@@ -37,8 +37,8 @@ from tpuprof.parsers.files.folder_search import (
 from tpuprof.parsers.files.places import (
     FIRST_BYTES,
     LAYOUT_HINT,
+    Filesystem,
     HostFile,
-    Place,
     is_archive,
     reason,
     unreadable,
@@ -200,14 +200,14 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
     """
     query = os.fspath(path)
     if is_remote(query):
-        from tpuprof.parsers.files.remote.folders import remote_limits, remote_place  # noqa: PLC0415 - for URLs alone
+        from tpuprof.parsers.files.remote.folders import remote_filesystem, remote_limits  # noqa: PLC0415 - for URLs alone
 
-        place, where, root = remote_place(query)
-        return _Search(shown(query), place, remote_limits(limits)).open(where, root)
+        place, where, root = remote_filesystem(query)
+        return _Search(printable_url(query), place, remote_limits(limits)).open(where, root)
     where = _usable_path(query)
     if is_archive(where):
         return _in_archive(query, where, limits)
-    return _Search(query, Place(), limits).open(where, "/" if where.startswith("/") else "")
+    return _Search(query, Filesystem(), limits).open(where, "/" if where.startswith("/") else "")
 
 
 def _in_archive(query: str, where: str, limits: SearchLimits) -> Logdir:
@@ -215,7 +215,7 @@ def _in_archive(query: str, where: str, limits: SearchLimits) -> Logdir:
     from tpuprof.parsers.files.archives import unpacked  # noqa: PLC0415 - for archives alone
 
     archive = unpacked(where)
-    logdir = _Search(query, Place(), limits).open(archive.folder, "")
+    logdir = _Search(query, Filesystem(), limits).open(archive.folder, "")
     line = f"{printable(where)} is an archive: unpacked {counted(archive.files, 'file')} of it into {archive.folder}"
     return replace(logdir, searched=(printable(line), *logdir.searched), problems=(*archive.problems, *logdir.problems))
 
@@ -268,7 +268,7 @@ class _Search:
     """One search in one place; `query` is the path as it was given, fit to print where it is a URL."""
 
     query: str
-    place: Place
+    place: Filesystem
     limits: SearchLimits
 
     def open(self, where: str, root: str) -> Logdir:

@@ -67,7 +67,7 @@ def only_shown(label: str) -> str:
     return f"only {label} is shown: what the host's threads did, and compiled modules, are the whole host's"
 
 
-class Place:
+class Filesystem:
     """Where files lie: the folders of this machine; `parsers.files.remote.folders` has the places that URLs lead to.
 
     Paths are absolute, relative, or URLs; their parts stand between slashes.

@@ -13,7 +13,7 @@ from typing import Literal
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.folder_search import BEGIN_BYTES, KINDS, kind_beside, kind_of
+from tpuprof.parsers.files.folder_search import BEGIN_BYTES, KINDS, kind_of, sibling_kind
 
 GZIP, ZIP = b"\x1f\x8b", (b"PK\x03\x04", b"PK\x05\x06")
 """How packed files begin."""
@@ -23,7 +23,7 @@ Reader = Literal["archive", "hlo", "log", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class NonProfile:
     """A file that is no profile.
 
     Attributes:
@@ -48,44 +48,51 @@ class Known:
 _PROFILE = "the profile of such a run is at LOGDIR/plugins/profile/RUN/HOST.xplane.pb"
 _UNPACK = "unpack it, and name what comes out: archives are read as .zip, .tar and .tar.gz"
 _LOGDIR = "name its folder: profiles in plugins/profile below it are found; jax.profiler.start_trace() writes some"
-_ARCHIVE = Known("an archive", "tpuprof-tui {} reads the profiles in it", "archive")
-_HLO = Known("a compiled HLO module", "tpuprof-tui {} opens its memory page", "hlo")
-_HLO_TEXT = Known("a text of an XLA dump", "tpuprof-tui {} opens its memory page, or that of its folder", "hlo")
-_LOG = Known("a text", "tpuprof-tui oom {} looks for out-of-memory errors in it", "log")
-_EVENTS = Known(KINDS["events"], _LOGDIR)
-_PERFETTO = Known(
+_ARCHIVE = NonProfile("an archive", "tpuprof-tui {} reads the profiles in it", "archive")
+_HLO = NonProfile("a compiled HLO module", "tpuprof-tui {} opens its memory page", "hlo")
+_HLO_TEXT = NonProfile("a text of an XLA dump", "tpuprof-tui {} opens its memory page, or that of its folder", "hlo")
+_LOG = NonProfile("a text", "tpuprof-tui oom {} looks for out-of-memory errors in it", "log")
+_EVENTS = NonProfile(KINDS["events"], _LOGDIR)
+_PERFETTO = NonProfile(
     "a trace in Perfetto's binary format", f"https://ui.perfetto.dev opens it; of a TPU's capture {_PROFILE}"
 )
-_USAGE_PROTO = Known("XLA's memory usage report as a proto", "its folder opens: tpuprof-tui FOLDER, with the buffers")
+_USAGE_PROTO = NonProfile(
+    "XLA's memory usage report as a proto", "its folder opens: tpuprof-tui FOLDER, with the buffers"
+)
 
 _BY_NAME = (
     ((".pftrace", ".perfetto-trace", ".perfetto_trace", ".perfetto-trace.gz"), _PERFETTO),
-    ((".nsys-rep", ".qdrep"), Known("a report of Nsight Systems", f"nsys opens it; of XLA's capture {_PROFILE}")),
+    ((".nsys-rep", ".qdrep"), NonProfile("a report of Nsight Systems", f"nsys opens it; of XLA's capture {_PROFILE}")),
     (("-memory-usage-report.pb",), _USAGE_PROTO),
-    ((".ncu-rep",), Known("a report of Nsight Compute", "ncu opens it")),
+    ((".ncu-rep",), NonProfile("a report of Nsight Compute", "ncu opens it")),
 )
-_BY_BEGIN: tuple[tuple[bytes, Known], ...] = (
+_BY_BEGIN: tuple[tuple[bytes, NonProfile], ...] = (
     (b"HloModule ", _HLO_TEXT),
     (b"BufferAssignment:", _HLO_TEXT),
     (b"HloLiveRange ", _HLO_TEXT),
-    (b"BZh", Known("a file packed with bzip2", _UNPACK)),
-    (b"\xfd7zXZ\0", Known("a file packed with xz", _UNPACK)),
-    (b"\x28\xb5\x2f\xfd", Known("a file packed with zstd", _UNPACK)),
-    (b"7z\xbc\xaf\x27\x1c", Known("a 7z archive", _UNPACK)),
-    (b"Rar!\x1a\x07", Known("a RAR archive", _UNPACK)),
-    (b"version https://git-lfs", Known("a pointer of Git LFS", "git lfs pull fetches the file")),
-    (b"SQLite format 3\0", Known("a SQLite database", f"if Nsight Systems exported it, nsys opens it; {_PROFILE}")),
-    (b"\x93NUMPY", Known("an array of NumPy", _PROFILE)),
-    (b"\x89HDF\r\n", Known("an HDF5 file", _PROFILE)),
-    (b"\x89PNG\r\n", Known("a picture", _PROFILE)),
-    (b"%PDF-", Known("a PDF", _PROFILE)),
-    (b"\x7fELF", Known("a program or library", _PROFILE)),
-    (b"PERFILE2", Known("data of Linux perf", "perf report opens it")),
+    (b"BZh", NonProfile("a file packed with bzip2", _UNPACK)),
+    (b"\xfd7zXZ\0", NonProfile("a file packed with xz", _UNPACK)),
+    (b"\x28\xb5\x2f\xfd", NonProfile("a file packed with zstd", _UNPACK)),
+    (b"7z\xbc\xaf\x27\x1c", NonProfile("a 7z archive", _UNPACK)),
+    (b"Rar!\x1a\x07", NonProfile("a RAR archive", _UNPACK)),
+    (b"version https://git-lfs", NonProfile("a pointer of Git LFS", "git lfs pull fetches the file")),
+    (
+        b"SQLite format 3\0",
+        NonProfile("a SQLite database", f"if Nsight Systems exported it, nsys opens it; {_PROFILE}"),
+    ),
+    (b"\x93NUMPY", NonProfile("an array of NumPy", _PROFILE)),
+    (b"\x89HDF\r\n", NonProfile("an HDF5 file", _PROFILE)),
+    (b"\x89PNG\r\n", NonProfile("a picture", _PROFILE)),
+    (b"%PDF-", NonProfile("a PDF", _PROFILE)),
+    (b"\x7fELF", NonProfile("a program or library", _PROFILE)),
+    (b"PERFILE2", NonProfile("data of Linux perf", "perf report opens it")),
 )
 _PAGES = (b"<!doctype html", b"<html")
-_PAGE = Known("a web page", "was it saved in place of the file that it links to? curl -L, or the raw file's address")
+_PAGE = NonProfile(
+    "a web page", "was it saved in place of the file that it links to? curl -L, or the raw file's address"
+)
 _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04\x95", b"\x80\x05\x95")
-_PICKLE = Known(
+_PICKLE = NonProfile(
     "a Python pickle, such as PyTorch's memory snapshots",
     "pickles may run programs and are never loaded here; https://pytorch.org/memory_viz shows snapshots",
 )
@@ -105,7 +112,7 @@ _WIRE_TYPES = (0, 1, 2, 5)
 _MOST_FIELD = 2000  # numbers of a packet's fields are below
 
 
-def recognised(path: str) -> Known | None:
+def recognised(path: str) -> NonProfile | None:
     """What a regular file on this machine is; None for what may be a profile, and for what can't be read."""
     name = os.path.basename(path)
     if kind_of(name) != "other":
@@ -130,7 +137,7 @@ def may_be_hlo(path: str) -> bool:
     return any(name.removesuffix(".gz").endswith(HLO_ENDINGS) or _LAST_STAGE.fullmatch(name) for name in names)
 
 
-def known(name: str, begin: bytes) -> Known | None:
+def known(name: str, begin: bytes) -> NonProfile | None:
     """What a file is by its name and its first `BEGIN_BYTES`; None for what may be a profile, and for nothing known."""
     for ends, found in _BY_NAME:
         if name.endswith(ends):
@@ -142,12 +149,12 @@ def known(name: str, begin: bytes) -> Known | None:
         return _ARCHIVE
     if b"brain.Event:" in content[:64]:
         return _EVENTS
-    if kind := kind_beside(name) if kind_of(name) == "other" and not name.endswith(".hlo.pb") else "":
-        return Known(f"one of the {kind}", "the HOST.xplane.pb of the same run has what it was computed from")
+    if kind := sibling_kind(name) if kind_of(name) == "other" and not name.endswith(".hlo.pb") else "":
+        return NonProfile(f"one of the {kind}", "the HOST.xplane.pb of the same run has what it was computed from")
     return next((found for magic, found in _BY_BEGIN if content.startswith(magic)), None) or _by_content(content)
 
 
-def _by_content(content: bytes) -> Known | None:
+def _by_content(content: bytes) -> NonProfile | None:
     if content.startswith(_PICKLES):
         return _PICKLE
     if _begins_like_hlo(content):

@@ -19,7 +19,7 @@ from dataclasses import replace
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key
-from tpuprof.parsers.base.urls import shown
+from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, MAGIC, Folder, SearchLimits, Walk, is_profile, is_trace
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, local_path, newest_first, open_logdir
@@ -373,7 +373,7 @@ def wait_for_run(
             return run
         waited = clock() - began
         if timeout is not None and waited >= timeout:
-            sentence = f"No new run in {shown(path)} within {timeout:.0f} s."
+            sentence = f"No new run in {printable_url(path)} within {timeout:.0f} s."
             raise ProfileError("not_found", sentence, "is the program capturing, and into this folder?", EXIT_NOT_FOUND)
         on_wait(waited)
         sleep(interval)

@@ -157,7 +157,7 @@ _PACKAGE = "tpuprof.parsers."
 
 
 def _class_name(of_class: type) -> str:
-    """``steps.grid:StepGrid``.
+    """``steps.aligned:AlignedSteps``.
 
     Raises:
         TypeError: it is no dataclass of `tpuprof.parsers`.

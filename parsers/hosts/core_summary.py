@@ -71,14 +71,14 @@ def summarise_core(
     info: DeviceInfo,
     steps: CoreSteps,
     runs: ModuleRuns,
-    is_crowded: bool,
+    shares_chip: bool,
     waits: Intervals,
     on_chunk: ChunkDone | None = None,
 ) -> CoreSummary:
     """Decodes one core's events and adds them up.
 
     Args:
-        is_crowded: whether its chip has other cores in this profile.
+        shares_chip: whether its chip has other cores in this profile.
         waits: disjoint intervals in order in which the host waited for input or sent it.
     """
     times = distinct(np.concatenate([steps.start_ps, steps.end_ps, runs.start_ps, runs.end_ps]))
@@ -91,7 +91,7 @@ def summarise_core(
         table=sums.table,
         op_events=sums.op_events,
         total_ps=total,
-        duty=core_duty(info.chip, sums, runs, is_crowded),
+        duty=core_duty(info.chip, sums, runs, shares_chip),
         step_times=core_step_times(steps, sums, waits if needs_busy else None),
         run_ps=device_durations(runs.start_ps, runs.end_ps, times, sums.device_times),
         gaps=_long_gaps(sums.busy if needs_busy or idle >= MUCH_IDLE * total else None, steps),

@@ -27,7 +27,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.parsers.hosts.pool import Task, over_executor
-from tpuprof.parsers.hosts.reduction import Part
+from tpuprof.parsers.hosts.reduction import Result
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -55,7 +55,7 @@ _HINT = "give its address as HOST:PORT, as it prints it when it starts (port 878
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class SchedulerAddress:
     """Where a scheduler listens.
 
     Attributes:
@@ -70,7 +70,7 @@ class Address:
     port: int
 
 
-def scheduler_address(text: str) -> Address:
+def scheduler_address(text: str) -> SchedulerAddress:
     """The parts of ``tcp://10.0.0.1:8786``, ``10.0.0.1:8786`` or ``tls://[::1]:8786``.
 
     Raises:
@@ -83,10 +83,10 @@ def scheduler_address(text: str) -> Address:
     if match is None or has_path or not 0 < int(match["port"]) < 1 << 16:
         sentence = f"{_name(text)[:100] or 'Nothing'} is no address of a Dask scheduler."
         raise ProfileError("usage", sentence, "HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT", EXIT_USAGE)
-    return Address(plain, match["scheme"] or "tcp", match["host"].strip("[]"), int(match["port"]))
+    return SchedulerAddress(plain, match["scheme"] or "tcp", match["host"].strip("[]"), int(match["port"]))
 
 
-def over_dask(task: Task[Part], address: str) -> Iterator[tuple[int, Part | ProfileError]]:
+def over_dask(task: Task[Result], address: str) -> Iterator[tuple[int, Result | ProfileError]]:
     """Yields each host's index and outcome as the workers of a Dask scheduler finish them.
 
     Args:
@@ -123,7 +123,7 @@ def _name(text: str) -> str:
     return printable(re.sub(r"\?.*", "?…", re.sub(r"(^|://).*@", r"\1…@", text)))
 
 
-def _knock(where: Address, poll: Callable[[], None]) -> None:
+def _knock(where: SchedulerAddress, poll: Callable[[], None]) -> None:
     """Checks whether a scheduler listens: a scheduler speaks first, and begins with a length.
 
     Where the connection is encrypted or wrapped, it only checks that the machine accepts it.
@@ -164,7 +164,7 @@ def _greeting(connection: socket.socket, poll: Callable[[], None]) -> bytes:
 
 
 @contextlib.contextmanager
-def _connected(client_class: Any, where: Address) -> Iterator[Any]:  # noqa: ANN401 - Dask has no types
+def _connected(client_class: Any, where: SchedulerAddress) -> Iterator[Any]:  # noqa: ANN401 - Dask has no types
     """Connects to a scheduler and closes the connection afterwards, also a failed one, which Dask leaves open."""
     client = client_class.__new__(client_class)
     try:
@@ -206,5 +206,5 @@ def _reason(error: BaseException) -> str:
     return printable(masked(text)[:200]).rstrip(". ")
 
 
-def _no_scheduler(where: Address, reason: str) -> ProfileError:
+def _no_scheduler(where: SchedulerAddress, reason: str) -> ProfileError:
     return ProfileError("scheduler", f"No Dask scheduler answers at {where.text}: {reason}.", _HINT, EXIT_NOT_FOUND)

@@ -13,7 +13,7 @@ from tpuprof.parsers.files.places import HostFile, only_shown
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.reduction import Reduction
-from tpuprof.parsers.ops.core.ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, hull, line_spans
+from tpuprof.parsers.ops.core.ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, line_spans, time_span
 from tpuprof.parsers.ops.core.sums import OpSums, op_sums
 from tpuprof.parsers.ops.device import (
     ENVIRONMENT_PLANE,
@@ -153,7 +153,7 @@ def _program_names(trace: Trace, streams: Sequence[StreamDevice]) -> Mapping[int
 def whole_time(plane: Plane, sums: OpSums) -> int:
     """See `CoreTotals.total_ps`."""
     ops = [] if sums.span is None else [as_interval(sums.span)]
-    first, last = hull([*ops, *line_spans(plane, STEPS_LINE, device=True)])
+    first, last = time_span([*ops, *line_spans(plane, STEPS_LINE, device=True)])
     return last - first
 
 

@@ -23,8 +23,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.hosts.progress import HostAtWork, OnProgress, Progress
-from tpuprof.parsers.hosts.reduction import Part
-from tpuprof.parsers.hosts.work import Board, Work, begin_worker, do_work
+from tpuprof.parsers.hosts.reduction import Result
+from tpuprof.parsers.hosts.work import SharedProgress, Work, begin_worker, do_work
 
 POLL_SECONDS = 0.05
 """How often it reports progress and looks whether the user wants to stop."""
@@ -32,12 +32,12 @@ POLL_SECONDS = 0.05
 GRACE_SECONDS = 0.2
 """How long workers may take to stop by themselves before they are ended."""
 
-Poll = Callable[["Board | None"], None]
+Poll = Callable[["SharedProgress | None"], None]
 """Called every `POLL_SECONDS`; raises `Cancelled` to stop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task(Generic[Part]):
+class Task(Generic[Result]):
     """Work on the hosts of a run.
 
     Attributes:
@@ -46,7 +46,7 @@ class Task(Generic[Part]):
         lost: the exceptions that mean that a worker has died.
     """
 
-    work: Work[Part]
+    work: Work[Result]
     files: Sequence[HostFile]
     poll: Poll
     given: Sequence[object] = ()
@@ -54,7 +54,7 @@ class Task(Generic[Part]):
     lost: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
 
 
-def over_executor(task: Task[Part], executor: Executor, window: int) -> Iterator[tuple[int, Part | ProfileError]]:
+def over_executor(task: Task[Result], executor: Executor, window: int) -> Iterator[tuple[int, Result | ProfileError]]:
     """Yields each host's index and outcome as an executor of the caller finishes them.
 
     A host whose worker dies is a failure. When the work stops early, workers still finish the hosts that they have.
@@ -73,8 +73,8 @@ def over_executor(task: Task[Part], executor: Executor, window: int) -> Iterator
 
 
 def over_processes(
-    task: Task[Part], workers: int, inline: Callable[[HostFile], Part | ProfileError]
-) -> Iterator[tuple[int, Part | ProfileError]]:
+    task: Task[Result], workers: int, inline: Callable[[HostFile], Result | ProfileError]
+) -> Iterator[tuple[int, Result | ProfileError]]:
     """The same over processes of this machine, which end with it, whatever happens.
 
     When a process dies, it tries the hosts that were at work once more, one at a time, as together they may have needed
@@ -87,28 +87,28 @@ def over_processes(
         Cancelled: `Task.poll` said so.
     """
     waiting, suspects = deque(range(len(task.files))), deque[int]()
-    board = None
+    shared = None
     with contextlib.suppress(OSError):  # processes cannot share memory
-        board = Board(len(task.files))
-    while board is not None and (waiting or suspects):
+        shared = SharedProgress(len(task.files))
+    while shared is not None and (waiting or suspects):
         is_retry = bool(suspects)
         batch, size = (suspects, 1) if is_retry else (waiting, workers)
-        executor = _processes(board, min(size, len(batch)))
+        executor = _processes(shared, min(size, len(batch)))
         if executor is None:
             break
         gone: list[int] = []
-        with _ended(executor, board, len(task.files)):
-            for index, outcome in _results(task, executor, batch, size + 1, board):
+        with _ended(executor, shared, len(task.files)):
+            for index, outcome in _results(task, executor, batch, size + 1, shared):
                 if outcome is None:
                     gone.append(index)
                 else:
                     yield index, outcome
-        blamed = [index for index in gone if board.process(index)]
+        blamed = [index for index in gone if shared.process(index)]
         batch.extendleft(index for index in reversed(gone) if index not in blamed)
         if batch and not blamed:
             break  # processes die before they begin: as well do without
         for index in blamed:
-            board.begin(index, 0)
+            shared.begin(index, 0)
             if is_retry:
                 yield index, _died(task.files[index])
             else:
@@ -128,13 +128,13 @@ def _died(file: HostFile) -> ProfileError:
 
 
 def _results(
-    task: Task[Part], executor: Executor, waiting: deque[int], window: int, board: Board | None
-) -> Iterator[tuple[int, Part | ProfileError | None]]:
+    task: Task[Result], executor: Executor, waiting: deque[int], window: int, shared: SharedProgress | None
+) -> Iterator[tuple[int, Result | ProfileError | None]]:
     """Hands out waiting hosts and yields their outcomes, None where the worker died.
 
     Hosts that a broken executor refuses stay in `waiting`.
     """
-    running: dict[Future[Part | ProfileError], int] = {}
+    running: dict[Future[Result | ProfileError], int] = {}
     is_broken = False
     try:
         while running or (waiting and not is_broken):
@@ -143,7 +143,7 @@ def _results(
                 is_broken = future is None
                 if future is not None:
                     running[future] = waiting.popleft()
-            task.poll(board)
+            task.poll(shared)
             done, _ = futures.wait(running, POLL_SECONDS, futures.FIRST_COMPLETED)
             for future in done:
                 index = running.pop(future)
@@ -152,13 +152,13 @@ def _results(
                 if error is not None and not isinstance(error, task.lost):
                     raise error
                 yield index, None if error is not None else future.result()
-        task.poll(board)  # the last reports
+        task.poll(shared)  # the last reports
     finally:
         for future in running:
             future.cancel()
 
 
-def _submitted(task: Task[Part], executor: Executor, index: int) -> Future[Part | ProfileError] | None:
+def _submitted(task: Task[Result], executor: Executor, index: int) -> Future[Result | ProfileError] | None:
     """Hands out a host; returns None where the executor takes no more or cannot start a process."""
     file, given = task.files[index], task.given[index] if task.given else None
     with _without_interrupts():  # a process keeps what is blocked when it starts: Ctrl+C is for this one alone
@@ -180,11 +180,11 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _processes(board: Board, workers: int) -> Executor | None:
+def _processes(shared: SharedProgress, workers: int) -> Executor | None:
     """Makes processes from scratch (a copy of this one would lack its threads); None where the system refuses."""
     try:
         _begin_tracking()
-        return futures.ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), begin_worker, (board,))
+        return futures.ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), begin_worker, (shared,))
     except (OSError, ImportError, NotImplementedError, ValueError):  # no semaphores here
         return None
 
@@ -205,15 +205,15 @@ def _number(stream: TextIO) -> int:
 
 
 @contextlib.contextmanager
-def _ended(executor: Executor, board: Board, hosts: int) -> Iterator[None]:
+def _ended(executor: Executor, shared: SharedProgress, hosts: int) -> Iterator[None]:
     """Ends the processes; where the work ends early, it asks the busy ones to stop and then ends them."""
     try:
         yield
     except BaseException:
-        board.cancel()
+        shared.cancel()
         raise
     finally:
-        at_work = {board.process(host) for host in range(hosts)} - {0}
+        at_work = {shared.process(host) for host in range(hosts)} - {0}
         executor.shutdown(wait=False, cancel_futures=True)
         until = time.monotonic() + GRACE_SECONDS
         children = [child for child in multiprocessing.active_children() if child.pid in at_work]
@@ -246,7 +246,7 @@ class PoolMeter:
         """The host at this place of the board is done."""
         self._known.add(self._todo[place])
 
-    def poll(self, board: Board | None) -> None:
+    def poll(self, shared: SharedProgress | None) -> None:
         """Reports what is new, from the board where there is one.
 
         Raises:
@@ -254,9 +254,9 @@ class PoolMeter:
         """
         if self._is_cancelled():
             raise Cancelled
-        if board is not None:
-            self._told = {index: board.so_far(place) for place, index in enumerate(self._todo)}
-        busy = [index for place, index in enumerate(self._todo) if board is not None and board.process(place)]
+        if shared is not None:
+            self._told = {index: shared.so_far(place) for place, index in enumerate(self._todo)}
+        busy = [index for place, index in enumerate(self._todo) if shared is not None and shared.process(place)]
         progress = self._progress([index for index in busy if index not in self._known])
         if progress != self._last:
             self._last = progress

@@ -46,7 +46,7 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-class Watch(Protocol):
+class ProgressReceiver(Protocol):
     """Receives the progress of the work on a host; its methods raise `Cancelled` to stop it."""
 
     def opened(self, needed: int) -> None:

@@ -18,7 +18,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.hosts.plan import available_cores, decoding_threads, worker_count
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
-from tpuprof.parsers.hosts.reduction import Given, Part, Reduced, Reduction, reduce_host
+from tpuprof.parsers.hosts.reduction import Given, Reduced, Reduction, Result, reduce_host
 
 if TYPE_CHECKING:  # multiprocessing, which one host does without
     from concurrent.futures import Executor
@@ -51,7 +51,7 @@ class Means:
     cache: HostCache | None = None
 
 
-class HostReader(Generic[Given, Part]):
+class HostReader(Generic[Given, Result]):
     """Reduces hosts and keeps their summaries.
 
     Args:
@@ -61,9 +61,9 @@ class HostReader(Generic[Given, Part]):
         summaries, failed: the outcome of each host, by path.
     """
 
-    def __init__(self, reduction: Reduction[Given, Part], means: Means, given: Callable[[HostFile], Given]) -> None:
+    def __init__(self, reduction: Reduction[Given, Result], means: Means, given: Callable[[HostFile], Given]) -> None:
         self.reduction = reduction
-        self.summaries: dict[str, Part] = {}
+        self.summaries: dict[str, Result] = {}
         self.failed: dict[str, ProfileError] = {}
         self._means = means
         self._given = given
@@ -74,14 +74,14 @@ class HostReader(Generic[Given, Part]):
         """Whether it has read a host, or tried to."""
         return file.path in self.summaries or file.path in self.failed
 
-    def so_far(self, files: Sequence[HostFile]) -> Reduced[Part]:
+    def so_far(self, files: Sequence[HostFile]) -> Reduced[Result]:
         """What it knows of some hosts."""
         return Reduced(
             tuple((file, self.summaries[file.path]) for file in files if file.path in self.summaries),
             tuple((file, self.failed[file.path]) for file in files if file.path in self.failed),
         )
 
-    def read(self, files: Sequence[HostFile], on_host: Callable[[int], None] = lambda _: None) -> Reduced[Part]:
+    def read(self, files: Sequence[HostFile], on_host: Callable[[int], None] = lambda _: None) -> Reduced[Result]:
         """Reads those of some hosts that have not been read yet; returns what it knows of all of these.
 
         Args:
@@ -119,7 +119,7 @@ class HostReader(Generic[Given, Part]):
         self.summaries[file.path] = self._sharing(summary)
         return True
 
-    def _outcomes(self, files: Sequence[HostFile], todo: Sequence[int]) -> Iterator[tuple[int, Part | ProfileError]]:
+    def _outcomes(self, files: Sequence[HostFile], todo: Sequence[int]) -> Iterator[tuple[int, Result | ProfileError]]:
         """Yields each host's index and outcome, in the order in which they are done."""
         chosen = [files[index] for index in todo]
         workers = worker_count(chosen)
@@ -139,7 +139,7 @@ class HostReader(Generic[Given, Part]):
 
     def _over_workers(
         self, files: Sequence[HostFile], workers: int, meter: PoolMeter
-    ) -> Iterator[tuple[int, Part | ProfileError]]:
+    ) -> Iterator[tuple[int, Result | ProfileError]]:
         from tpuprof.parsers.hosts.pool import Task, over_executor, over_processes  # noqa: PLC0415 - for several hosts
 
         task = Task(partial(reduce_host, self.reduction), files, meter.poll, [self._given(file) for file in files])
@@ -153,21 +153,21 @@ class HostReader(Generic[Given, Part]):
                 task, workers, lambda file: self._read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
             )
 
-    def _read(self, file: HostFile, meter: Meter) -> Part | ProfileError:
+    def _read(self, file: HostFile, meter: Meter) -> Result | ProfileError:
         """Reads a host in this process."""
         try:
             return reduce_host(self.reduction, file, self._given(file), meter, decoding_threads())
         except ProfileError as error:
             return error
 
-    def _sharing(self, summary: Part) -> Part:
+    def _sharing(self, summary: Result) -> Result:
         """Replaces the metadata of a summary's tables by equal metadata that is kept already."""
         tables: dict[str, OpTable] = {name: getattr(summary, name) for name in self.reduction.tables}
         shared = {
             name: replace(table, sources=tuple(map(self._known, table.sources))) for name, table in tables.items()
         }
         record = cast("Any", summary)  # a frozen dataclass, which a type variable can't say
-        changed: Part = replace(record, **shared) if shared else summary
+        changed: Result = replace(record, **shared) if shared else summary
         return changed
 
     def _known(self, source: OpSource) -> OpSource:
@@ -176,7 +176,7 @@ class HostReader(Generic[Given, Part]):
         return first if same else source
 
 
-def _over_dask(task: Task[Part], scheduler: str) -> Iterator[tuple[int, Part | ProfileError]]:
+def _over_dask(task: Task[Result], scheduler: str) -> Iterator[tuple[int, Result | ProfileError]]:
     from tpuprof.parsers.hosts.dask import over_dask  # noqa: PLC0415 - an extra
 
     files = [replace(file, path=_absolute(file.path)) for file in task.files]

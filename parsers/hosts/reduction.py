@@ -14,15 +14,15 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
-from tpuprof.parsers.hosts.progress import Watch
+from tpuprof.parsers.hosts.progress import ProgressReceiver
 from tpuprof.parsers.ops.device import open_host
 
 Given = TypeVar("Given")
-Part = TypeVar("Part")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reduction(Generic[Given, Part]):
+class Reduction(Generic[Given, Result]):
     """How one host's file becomes a small summary. Reductions of several hosts do not know of each other.
 
     Attributes:
@@ -37,14 +37,16 @@ class Reduction(Generic[Given, Part]):
     """
 
     name: str
-    kind: type[Part]
+    kind: type[Result]
     needed_bytes: Callable[[Trace], int]
-    reduce: Callable[[Trace, HostFile, Given, ChunkDone, int], Part]
+    reduce: Callable[[Trace, HostFile, Given, ChunkDone, int], Result]
     tables: tuple[str, ...] = ()
     includes: Reduction[Any, Any] | None = None
 
 
-def reduce_host(reduction: Reduction[Given, Part], file: HostFile, given: Given, watch: Watch, threads: int) -> Part:
+def reduce_host(
+    reduction: Reduction[Given, Result], file: HostFile, given: Given, watch: ProgressReceiver, threads: int
+) -> Result:
     """Reads one host's file, or one core of it; workers call this.
 
     Raises:
@@ -57,7 +59,7 @@ def reduce_host(reduction: Reduction[Given, Part], file: HostFile, given: Given,
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reduced(Generic[Part]):
+class Reduced(Generic[Result]):
     """What a reduction made of some hosts.
 
     Attributes:
@@ -65,10 +67,10 @@ class Reduced(Generic[Part]):
         failed: the others, and why.
     """
 
-    read: tuple[tuple[HostFile, Part], ...]
+    read: tuple[tuple[HostFile, Result], ...]
     failed: tuple[tuple[HostFile, ProfileError], ...]
 
-    def __iter__(self) -> Iterator[tuple[HostFile, Part]]:
+    def __iter__(self) -> Iterator[tuple[HostFile, Result]]:
         return iter(self.read)
 
     @property
@@ -77,7 +79,7 @@ class Reduced(Generic[Part]):
         return [file for file, _ in self.read]
 
     @property
-    def summaries(self) -> list[Part]:
+    def summaries(self) -> list[Result]:
         """Their summaries."""
         return [part for _, part in self.read]
 

@@ -21,25 +21,25 @@ from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.ops.core.times import CoreOpTimes, core_op_times
-from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, activities, compilations, flying, launches
+from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, activities, compilations, in_flight, launches
 from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
 from tpuprof.parsers.ops.host.memory_use import fullest_memory, memory_stats
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps import markers
-from tpuprof.parsers.steps.aligned import InputSource, StepGrid, align
+from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align
 from tpuprof.parsers.steps.duty import ChipDuty, chip_duty
 from tpuprof.parsers.steps.groups.groups import (
     GROUP_STATS,
-    Groups,
+    EventGroups,
     event_groups,
     grouping_line,
     has_step_numbers,
     is_grouped,
 )
 from tpuprof.parsers.steps.launches import ClockLead, Launches, annotated_steps, clock_lead
-from tpuprof.parsers.steps.markers import CoreSteps, HostSteps, ModuleRuns
+from tpuprof.parsers.steps.markers import CoreSteps, LaunchingSteps, ModuleRuns
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
 from tpuprof.parsers.steps.sparse_core import sparse_core_times
@@ -78,7 +78,7 @@ class HostSummary(OpSummary):
     """
 
     duty: tuple[ChipDuty, ...]
-    steps: StepGrid | None
+    steps: AlignedSteps | None
     step_note: str
     step_module: str | None
     host_ops: HostOps
@@ -135,9 +135,9 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     chips = Counter(info.chip for info in (*infos, *beside))
 
     def work(index: int) -> CoreSummary:
-        is_crowded = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
+        shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
-        return summarise_core(*core, is_crowded, waits, on_chunk)
+        return summarise_core(*core, shares_chip, waits, on_chunk)
 
     summaries = on_threads(work, range(len(cores)), workers)
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
@@ -290,7 +290,7 @@ def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None, more: Sequen
 
 
 def _find_steps(
-    cores: Sequence[Plane], runs: Sequence[ModuleRuns], groups: Groups | None, host: HostEvents | None
+    cores: Sequence[Plane], runs: Sequence[ModuleRuns], groups: EventGroups | None, host: HostEvents | None
 ) -> tuple[list[CoreSteps], StepSource, str, str | None]:
     """Each core's steps, where they come from, what to say about them, and the module whose periods they are."""
     host_steps = _host_steps(cores, groups)
@@ -310,7 +310,7 @@ def _find_steps(
     return [markers.inferred_steps(core, busiest) for core in runs], "modules", note, busiest
 
 
-def _numbered_steps(cores: Sequence[Plane], groups: Groups | None, host: HostEvents | None) -> list[CoreSteps]:
+def _numbered_steps(cores: Sequence[Plane], groups: EventGroups | None, host: HostEvents | None) -> list[CoreSteps]:
     """The steps that annotations of the host number: by what they lead to, else by when they launched it."""
     if host is None or not has_step_numbers(host):
         return []
@@ -320,7 +320,7 @@ def _numbered_steps(cores: Sequence[Plane], groups: Groups | None, host: HostEve
     return [markers.numbered_steps(plane, of) for plane, of in zip(cores, linked, strict=True) if of is not None]
 
 
-def _groups(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> Groups | None:
+def _groups(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> EventGroups | None:
     """Groups the events that belong together, where markers of steps or requests need it."""
     if host is None or not (any(map(_has_markers, cores)) or has_requests(host) or has_step_numbers(host)):
         return None
@@ -332,13 +332,13 @@ def _has_markers(plane: Plane) -> bool:
     return line is not None and line.name == STEPS_LINE
 
 
-def _host_steps(cores: Sequence[Plane], groups: Groups | None, marked: bool = True) -> list[HostSteps | None]:
+def _host_steps(cores: Sequence[Plane], groups: EventGroups | None, marked: bool = True) -> list[LaunchingSteps | None]:
     """For each core with markers (or without any), which host step launched each of them, or of its modules' runs."""
     if groups is None or groups.cores is None:
         return [None] * len(cores)
     numbers = {root.group: root.step_num for root in groups.roots if root.step_num is not None}
     return [
-        HostSteps(group, numbers) if _has_markers(plane) == marked else None
+        LaunchingSteps(group, numbers) if _has_markers(plane) == marked else None
         for plane, group in zip(cores, groups.cores, strict=True)
     ]
 
@@ -365,7 +365,7 @@ def _grid(
     summaries: Sequence[CoreSummary],
     source: StepSource,
     input_source: InputSource | None,
-) -> StepGrid | None:
+) -> AlignedSteps | None:
     grid = align([core.step_times for core in summaries], source, names, input_source)
     if grid is None:
         return None
@@ -401,7 +401,7 @@ def _idle_time(
         count=len(length),
         longest=(int(gaps[0][longest]), int(gaps[1][longest])),
         activities=activities(side.events, _shifted(gaps, shift_ps)) if side.events is not None else (),
-        flying=_flying(plane, gaps),
+        in_flight=_in_flight(plane, gaps),
     )
 
 
@@ -432,7 +432,7 @@ def _outside(gaps: Intervals, spans: Intervals) -> int:
     return int((gaps[1] - gaps[0] - inside).sum()) if len(spans[0]) else 0
 
 
-def _flying(plane: Plane, gaps: Intervals) -> dict[str, int]:
+def _in_flight(plane: Plane, gaps: Intervals) -> dict[str, int]:
     """Asynchronous ops under way during gaps."""
     times: dict[str, int] = {}
     for line in plane.lines:
@@ -443,7 +443,7 @@ def _flying(plane: Plane, gaps: Intervals) -> dict[str, int]:
         near = np.flatnonzero(covered(end, *gaps) > covered(start, *gaps))
         rows = plane.event_metadata.rows(events.metadata_id[near].astype(np.int64))
         names = [_op_name(plane, row) for row in rows.tolist()]
-        times |= flying(names, start[near], end[near], gaps)
+        times |= in_flight(names, start[near], end[near], gaps)
     return times
 
 

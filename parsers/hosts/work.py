@@ -19,10 +19,10 @@ from typing import Any
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.places import HostFile
-from tpuprof.parsers.hosts.progress import Watch
-from tpuprof.parsers.hosts.reduction import Part
+from tpuprof.parsers.hosts.progress import ProgressReceiver
+from tpuprof.parsers.hosts.reduction import Result
 
-Work = Callable[[HostFile, Any, Watch, int], Part]
+Work = Callable[[HostFile, Any, ProgressReceiver, int], Result]
 """File, what the work is given besides, watch and number of threads; other processes import it by its name.
 
 Raises `ProfileError` where the file cannot be read, and `Cancelled`.
@@ -33,7 +33,7 @@ _CANCELLED, _COLUMNS = 1, 4
 _PROCESS, _NEEDED, _BYTES, _EVENTS = range(_COLUMNS)
 
 
-class Board:
+class SharedProgress:
     """Numbers in shared memory: a flag to stop, and for each host its process, and its bytes and events so far.
 
     Only one process writes a host's numbers at a time; a reader may see one of them a moment before the others.
@@ -62,7 +62,7 @@ class Board:
         """The host is done; its numbers stay."""
         self._cells[_CANCELLED + _COLUMNS * host + _PROCESS] = 0
 
-    def tell(self, host: int, needed: int, size: int, events: int) -> None:
+    def report(self, host: int, needed: int, size: int, events: int) -> None:
         """Notes the bytes to decode, and the bytes and events so far."""
         self._write(host, (self.process(host), needed, size, events))
 
@@ -80,49 +80,49 @@ class Board:
         self._cells[first : first + _COLUMNS] = list(values)
 
 
-class _BoardWatch:
+class _SharedProgressWatch:
     """Reports one host's progress to the board, and stops the work when the board says so.
 
     Workers that share no memory with the process that asked have no board: they report nothing.
     """
 
-    def __init__(self, board: Board | None, host: int) -> None:
-        self._board = board
+    def __init__(self, shared: SharedProgress | None, host: int) -> None:
+        self._shared = shared
         self._host = host
         self._lock = threading.Lock()
         self._needed = self._bytes = self._events = 0
 
     def opened(self, needed: int) -> None:
-        """See `Watch.opened`."""
+        """See `ProgressReceiver.opened`."""
         self._needed = needed
         self.chunk(0, 0)
 
     def chunk(self, size: int, events: int) -> None:
-        """See `Watch.chunk`."""
-        if self._board is None:
+        """See `ProgressReceiver.chunk`."""
+        if self._shared is None:
             return
         with self._lock:
             self._bytes += size
             self._events += events
-            self._board.tell(self._host, self._needed, self._bytes, self._events)
-        if self._board.is_cancelled:
+            self._shared.report(self._host, self._needed, self._bytes, self._events)
+        if self._shared.is_cancelled:
             raise Cancelled
 
 
 class _Worker:
     """What a worker process knows. It gets the board when it starts, because a task cannot carry one."""
 
-    board: Board | None = None
+    shared: SharedProgress | None = None
 
 
-def begin_worker(board: Board) -> None:
+def begin_worker(shared: SharedProgress) -> None:
     """Prepares a worker process: it writes nothing, leaves Ctrl+C to its parent, and ends when the parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):  # the screen is the parent's
         os.dup2(nowhere, stream)
     os.close(nowhere)
-    _Worker.board = board
+    _Worker.shared = shared
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
@@ -133,24 +133,24 @@ def _end_with(sentinel: int) -> None:
     os._exit(1)  # the work is for nobody
 
 
-def do_work(work: Work[Part], file: HostFile, given: object, index: int, threads: int) -> Part | ProfileError:
+def do_work(work: Work[Result], file: HostFile, given: object, index: int, threads: int) -> Result | ProfileError:
     """Does the work on host number `index` of the run, in a worker; returns why that could not be done.
 
     Raises:
         Cancelled: the board said so.
     """
-    board = _Worker.board
-    if board is not None:
-        if board.is_cancelled:
+    shared = _Worker.shared
+    if shared is not None:
+        if shared.is_cancelled:
             raise Cancelled
-        board.begin(index, os.getpid())
+        shared.begin(index, os.getpid())
     try:
-        return work(file, given, _BoardWatch(board, index), threads)
+        return work(file, given, _SharedProgressWatch(shared, index), threads)
     except ProfileError as error:
         return error
     except MemoryError:
         sentence = f"{printable(file.host)} could not be read: this machine's memory was not enough for it."
         return ProfileError("memory", sentence, "close other programs, or look at one host at a time with --host")
     finally:
-        if board is not None:
-            board.end(index)
+        if shared is not None:
+            shared.end(index)

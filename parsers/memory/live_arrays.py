@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, natural_key, printable
-from tpuprof.parsers.base.urls import shown
+from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.formats.pprof.files import read_pprof
 from tpuprof.parsers.formats.pprof.messages import Frame, Pprof, Sample, SampleType
 
@@ -106,7 +106,7 @@ class LiveArrays:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AllocationGroup:
     """Allocations that have something in common.
 
     Attributes:
@@ -136,7 +136,7 @@ def read_live_arrays(path: str) -> LiveArrays:
         ProfileError: `not_memory` for a pprof profile of something else, such as CPU time; and what
             `parsers.formats.pprof.files.read_pprof` raises.
     """
-    return live_arrays(read_pprof(path), shown(os.path.basename(path.rstrip("/"))), path)
+    return live_arrays(read_pprof(path), printable_url(os.path.basename(path.rstrip("/"))), path)
 
 
 def live_arrays(profile: Pprof, name: str, path: str) -> LiveArrays:
@@ -227,7 +227,7 @@ def _own_frame(libraries: Sequence[Callable[[str], object]], stack: tuple[Frame,
 
 def groups(
     page: LiveArrays, by: By = "source", device: str | None = None, kind: str | None = None
-) -> tuple[Group, ...]:
+) -> tuple[AllocationGroup, ...]:
     """Allocations put together, the largest group first; buffers and executables never together.
 
     Args:
@@ -253,7 +253,7 @@ def _key(one: Allocation, by: By) -> Hashable:
     return common[by], one.kind
 
 
-def _group(page: LiveArrays, key: Hashable, by: By, members: tuple[int, ...]) -> Group:
+def _group(page: LiveArrays, key: Hashable, by: By, members: tuple[int, ...]) -> AllocationGroup:
     those = [page.allocations[index] for index in members]
     frames = dict.fromkeys(one.frame for one in those if one.frame is not None)
     places = list(dict.fromkeys(frame.place for frame in frames))
@@ -266,7 +266,7 @@ def _group(page: LiveArrays, key: Hashable, by: By, members: tuple[int, ...]) ->
         "function": function,
         "stack": " < ".join(frame.function or "?" for frame in those[0].stack[those[0].own :]),
     }
-    return Group(
+    return AllocationGroup(
         key,
         titles.get(by, source) or "",
         source,

@@ -85,7 +85,7 @@ class Buffer:
 
 
 class Buffers(Protocol):
-    """The buffers of a space, described one by one when asked for: a `Sequence[Buffer]` by row of `Stays`."""
+    """The buffers of a space, described one by one when asked for: a `Sequence[Buffer]` by row of `LiveRanges`."""
 
     def __len__(self) -> int: ...
 
@@ -93,7 +93,7 @@ class Buffers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stays:
+class LiveRanges:
     """Columns, a row for each stay of a buffer in memory; those that are there throughout come first.
 
     A buffer whose place is taken over by another one that shares it after it was freed has a row of its own.
@@ -181,7 +181,7 @@ class SpaceMemory:
         heap_bytes: int64[points], memory in use at each point, what is there throughout included.
         heap_unpadded_bytes: int64[points], elements alone; where a buffer's are unknown its size counts.
         instructions: name of the instruction of each event: `instructions[p - 1]` ran just before point p.
-        stays: the buffers' columns.
+        live_ranges: the buffers' columns.
         buffers: the same rows, described.
         warnings: what is wrong with the module's buffer assignment, a sentence each.
         unknown: attribute name to why it is None.
@@ -209,7 +209,7 @@ class SpaceMemory:
     heap_bytes: Int64s
     heap_unpadded_bytes: Int64s
     instructions: Sequence[str]
-    stays: Stays
+    live_ranges: LiveRanges
     buffers: Buffers
     warnings: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
@@ -232,7 +232,7 @@ class SpaceMemory:
 
     def at(self, point: int) -> Int64s:
         """Rows of the buffers in memory at a point, in program order."""
-        return self.stays.at(point)
+        return self.live_ranges.at(point)
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,11 +136,11 @@ def _table(plane: Plane, line: Line, runs: _Marked, parents: dict[_Key, str], wi
     inside = np.ones_like(known) if with_all else known
     parent = parent[inside]
     pairs, key = np.unique(np.stack([parent, ids[inside]]), axis=1, return_inverse=True)
-    figures = {
+    stat_sums = {
         name: (column.floats() if order is None else column.floats()[order])[inside]
         for name, column in events.stats.items()
         if name not in core_ops.DEVICE_SPAN and name != core_ops.ALL_REDUCE_ID and column.is_number.any()
     }
     own = self_times(start[inside], end[inside])
-    totals = core_ops.totals_of(key.reshape(-1), pairs[1], (end - start)[inside], own, figures)
+    totals = core_ops.totals_of(key.reshape(-1), pairs[1], (end - start)[inside], own, stat_sums)
     return core_ops.op_table(plane, totals, tuple(names[number] for number in pairs[0].tolist()))

@@ -8,7 +8,7 @@ from typing import Literal
 from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.device import DeviceInfo, merge_devices
 
-Place = Literal["core", "GPU", "host thread"]
+ExecutionUnit = Literal["core", "GPU", "host thread"]
 """What ops run on: their times are sums over all of these."""
 
 NO_DEVICE = "no device plane in this profile"
@@ -26,7 +26,7 @@ def why_no_ops(summaries: Sequence[OpSummary]) -> str:
     return NO_DEVICE
 
 
-def runs_on(summaries: Sequence[OpSummary]) -> Place:
+def runs_on(summaries: Sequence[OpSummary]) -> ExecutionUnit:
     """What ran the ops: TensorCores, else GPUs, else the host's threads; cores where nothing did."""
     if any(summary.core_count for summary in summaries):
         return "core"
@@ -35,7 +35,7 @@ def runs_on(summaries: Sequence[OpSummary]) -> Place:
     return "host thread" if any(summary.thread_count for summary in summaries) else "core"
 
 
-def place_count(summaries: Sequence[OpSummary]) -> int:
+def execution_unit_count(summaries: Sequence[OpSummary]) -> int:
     """How many of these there are."""
     count = {"core": "core_count", "GPU": "gpu_count", "host thread": "thread_count"}[runs_on(summaries)]
     return sum(getattr(summary, count) for summary in summaries)

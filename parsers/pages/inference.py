@@ -66,7 +66,7 @@ class Percentile:
 
 
 @dataclass(frozen=True, slots=True)
-class Launches:
+class LaunchLatency:
     """Latency from the start of a launch on the host to the end of the run.
 
     Attributes:
@@ -155,7 +155,7 @@ class InferencePage:
     maximum_ps: int | None = None
     percentiles: tuple[Percentile, ...] = ()
     histogram: tuple[Bin, ...] = ()
-    launches: Launches | None = None
+    launches: LaunchLatency | None = None
     sessions_per_second: float | None = None
     rows: tuple[LatencyRow, ...] = ()
     modules: tuple[LatencyRow, ...] = ()
@@ -311,7 +311,7 @@ def _module_note(rows: Sequence[LatencyRow], runs: Sequence[ModuleLatency], host
     return note
 
 
-def _launches(runs: Sequence[ModuleLatency]) -> Launches | None:
+def _launches(runs: Sequence[ModuleLatency]) -> LaunchLatency | None:
     """Latency from the launch: host time until the core could start, time behind earlier runs, and the run."""
     wait = np.concatenate([run.wait_ps for run in runs])
     if not len(wait):
@@ -319,7 +319,7 @@ def _launches(runs: Sequence[ModuleLatency]) -> Launches | None:
     queued = np.concatenate([run.queued_ps for run in runs])
     device = np.concatenate([run.duration_ps[run.launched] for run in runs])
     sessions = _Sessions(wait + device, wait - queued, device, None, queued)
-    return Launches(len(wait), sum(map(len, runs)), _latency(sessions, _mean), _percentiles(sessions))
+    return LaunchLatency(len(wait), sum(map(len, runs)), _latency(sessions, _mean), _percentiles(sessions))
 
 
 # --- figures -------------------------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def _page(
     rows: tuple[LatencyRow, ...],
     note: str,
     unknown: dict[str, str],
-    launches: Launches | None = None,
+    launches: LaunchLatency | None = None,
 ) -> InferencePage:
     """The figures of the page; `why_parts` say why a part of the latency is unknown: host, device, communication."""
     average, per_second = _latency(sessions, _mean), _per_second(spans)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.steps.aligned import StepGrid, join_hosts
+from tpuprof.parsers.steps.aligned import AlignedSteps, join_hosts
 from tpuprof.parsers.steps.model import StepSource, StepTime
 from tpuprof.parsers.steps.requests.module_latency import module_shares
 
@@ -22,7 +22,7 @@ class CommonSteps:
         remarks: sentences on steps that were left out.
     """
 
-    grid: StepGrid | None
+    grid: AlignedSteps | None
     note: str
     remarks: tuple[str, ...]
 
@@ -51,7 +51,7 @@ def _how_inferred(first: HostSummary, summaries: Sequence[HostSummary]) -> str:
     return f"{first.step_note}; {name} takes {100 * share:.1f}% of the modules' time, over all cores"
 
 
-def _remarks(grid: StepGrid) -> tuple[str, ...]:
+def _remarks(grid: AlignedSteps) -> tuple[str, ...]:
     if not grid.dropped:
         return grid.incomplete
     were, them = ("step was", "it") if grid.dropped == 1 else ("steps were", "them")

@@ -50,7 +50,7 @@ def _pprofs_in(folder: str) -> list[str]:
     return sorted(paths, key=lambda path: -os.path.getmtime(path))
 
 
-def arrays_beside(run_path: str) -> list[str]:
+def sibling_arrays(run_path: str) -> list[str]:
     """Device memory profiles in a run's folder and in its logdir, the newest of each first.
 
     Args:
@@ -71,7 +71,7 @@ def open_arrays(path: str) -> Logdir:
     where = local_path(path)
     found = [path]
     if os.path.isdir(where) or is_profile(os.path.basename(where)):
-        found = arrays_beside(where)
+        found = sibling_arrays(where)
         if not found:
             place = "in" if os.path.isdir(where) else "beside"
             sentence = f"There is no device memory profile (*.prof) {place} {printable(path)}."

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.record import dataclass
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.hosts.summary import HostSummary
-    from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+    from tpuprof.parsers.memory.allocators.model import DeviceModuleRuns, MemoryProfilePage
     from tpuprof.parsers.pages.collectives.model import CollectivesPage
     from tpuprof.parsers.pages.counters import CountersPage
     from tpuprof.parsers.pages.graph.programs import Programs
@@ -46,12 +46,12 @@ class PageKey(Generic[Page_co]):
     Attributes:
         maker: ``module:function`` in `parsers.session.makers`. The function takes the session and the host, None for
             all hosts, and returns the page.
-        stays: whether the session keeps the page once it is made.
+        live_ranges: whether the session keeps the page once it is made.
         is_kept: whether the user's cache keeps it too; such a page has `hosts`.
     """
 
     maker: str
-    stays: bool = False
+    live_ranges: bool = False
     is_kept: bool = False
 
 
@@ -62,18 +62,18 @@ def maker(name: str) -> Callable[..., Any]:
     return made
 
 
-OVERVIEW: PageKey[Overview] = PageKey("overview:overview", stays=True, is_kept=True)
+OVERVIEW: PageKey[Overview] = PageKey("overview:overview", live_ranges=True, is_kept=True)
 INPUT: PageKey[InputPipelinePage] = PageKey("input:input_pipeline")
 INFERENCE: PageKey[InferencePage] = PageKey("inference:inference")
 HOSTS: PageKey[HostsPage] = PageKey("hosts:hosts")
-OPS: PageKey[OpsPage] = PageKey("ops.ops:ops", stays=True, is_kept=True)
+OPS: PageKey[OpsPage] = PageKey("ops.ops:ops", live_ranges=True, is_kept=True)
 OP_PROFILE: PageKey[OpProfilePage] = PageKey("ops.op_profile:op_profile")
 FRAMEWORK_OPS: PageKey[FrameworkOpsPage] = PageKey("ops.framework_ops:framework_ops")
 ROOFLINE: PageKey[RooflinePage] = PageKey("ops.roofline:roofline")
 COLLECTIVES: PageKey[CollectivesPage] = PageKey("collectives:collectives")
-COUNTERS: PageKey[CountersPage] = PageKey("counters:counters", stays=True)
+COUNTERS: PageKey[CountersPage] = PageKey("counters:counters", live_ranges=True)
 SPARSE_CORE: PageKey[SparseCorePage] = PageKey("ops.sparse_core:sparse_core")
-MEMORY: PageKey[CompiledModules] = PageKey("memory.compiled:compiled_modules", stays=True)
+MEMORY: PageKey[CompiledModules] = PageKey("memory.compiled:compiled_modules", live_ranges=True)
 MEMORY_PROFILE: PageKey[MemoryProfilePage] = PageKey("memory.over_time:memory_profile")
 GRAPHS: PageKey[Programs] = PageKey("memory.graphs:graphs")
 
@@ -83,7 +83,7 @@ ROOFLINE_WITHOUT_INFEED: PageKey[RooflinePage] = PageKey("ops.roofline:without_i
 HAS_COUNTERS: PageKey[bool] = PageKey("counters:has_counters")
 HAS_SPARSE_CORES: PageKey[bool] = PageKey("ops.ops:has_sparse_cores")
 MODULES: PageKey[tuple[HloModules, ...]] = PageKey("ops.modules:modules")
-MODULE_RUNS: PageKey[tuple[ModuleRuns, ...]] = PageKey("memory.over_time:module_runs")
+MODULE_RUNS: PageKey[tuple[DeviceModuleRuns, ...]] = PageKey("memory.over_time:module_runs")
 SUMMARIES: PageKey[tuple[HostSummary, ...]] = PageKey("summaries:summaries")
 
 ONLY_HLO = (

@@ -28,7 +28,7 @@ from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, gpu_type, is_gpu, is_tensor_core, shortcoming
 from tpuprof.parsers.ops.host.events import HOST_PLANE
-from tpuprof.parsers.session.software import VERSIONS_NOT_TOLD, software
+from tpuprof.parsers.session.software import VERSIONS_NOT_RECORDED, software
 from tpuprof.parsers.steps.markers import (
     CoreSteps,
     ModuleRuns,
@@ -98,7 +98,7 @@ class RunFacts:
     unknown: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
-FIGURES = (
+METRICS = (
     "device_type",
     "core_count",
     "modules",
@@ -116,7 +116,7 @@ FIGURES = (
 
 def nothing_known(reason: str, problems: Sequence[Problem] = ()) -> RunFacts:
     """The facts of a run that cannot be read at all."""
-    return RunFacts(problems=tuple(problems), unknown=MappingProxyType(dict.fromkeys(FIGURES, reason)))
+    return RunFacts(problems=tuple(problems), unknown=MappingProxyType(dict.fromkeys(METRICS, reason)))
 
 
 def run_facts(run: Run, budget_bytes: int = BUDGET_BYTES, is_cancelled: Callable[[], bool] = lambda: False) -> RunFacts:
@@ -219,7 +219,7 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
         unknown["host_tracing"] = "the host's events have too many names to look at for this list"
     versions = _versions(trace, devices[:1], budget)
     if not versions:
-        unknown["versions"] = VERSIONS_NOT_TOLD
+        unknown["versions"] = VERSIONS_NOT_RECORDED
     return RunFacts(
         host=host,
         device_type=kind,

@@ -10,7 +10,7 @@ from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.files.places import only_shown
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
 from tpuprof.parsers.hosts.reader import HostReader, Means
-from tpuprof.parsers.hosts.reduction import Given, Part, Reduced, Reduction
+from tpuprof.parsers.hosts.reduction import Given, Reduced, Reduction, Result
 from tpuprof.parsers.session.files import nothing_to_read
 from tpuprof.parsers.session.pages import OVERVIEW, Page, PageKey, maker
 
@@ -133,7 +133,7 @@ class Session:
             page = self._kept(key, host, make) if key.is_kept else make()
         if key.is_kept and self._is_outdated(cast("_OfHosts", page), host):
             page = make()
-        if key.stays:
+        if key.live_ranges:
             self._pages[key, host] = page
         return page
 
@@ -164,10 +164,10 @@ class Session:
 
     def reduced(
         self,
-        reduction: Reduction[None, Part],
+        reduction: Reduction[None, Result],
         host: str | None = None,
         on_host: Callable[[int], None] = lambda _: None,
-    ) -> Reduced[Part]:
+    ) -> Reduced[Result]:
         """The summaries of one host or of all, at least one; the session keeps them.
 
         Args:
@@ -182,12 +182,12 @@ class Session:
             raise next((error for _, error in found.failed), nothing_to_read(self.run))
         return found
 
-    def reduced_so_far(self, reduction: Reduction[None, Part], host: str | None = None) -> Reduced[Part]:
+    def reduced_so_far(self, reduction: Reduction[None, Result], host: str | None = None) -> Reduced[Result]:
         """The summaries that are known by now."""
         files = self.run.files(host)
         return self._reader(reduction, files).so_far(files)
 
-    def reduced_with(self, reduction: Reduction[Given, Part], given: Mapping[HostFile, Given]) -> Reduced[Part]:
+    def reduced_with(self, reduction: Reduction[Given, Result], given: Mapping[HostFile, Given]) -> Reduced[Result]:
         """The summaries of some hosts' files for a reduction that is given something for each; none is kept here.
 
         Raises:
@@ -196,7 +196,7 @@ class Session:
         """
         return HostReader(reduction, self._means, given.__getitem__).read(tuple(given))
 
-    def _reader(self, reduction: Reduction[None, Part], files: Sequence[HostFile]) -> HostReader[None, Part]:
+    def _reader(self, reduction: Reduction[None, Result], files: Sequence[HostFile]) -> HostReader[None, Result]:
         """What reads hosts for a reduction: one that does more, where it has read all of some files already."""
         for known in self._readers.values():
             if known.reduction.includes is reduction and all(map(known.knows, files)):

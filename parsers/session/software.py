@@ -29,13 +29,13 @@ SettingKind = Literal["version", "flag", "profiler", "program", "other"]
 
 KINDS: tuple[SettingKind, ...] = ("version", "flag", "program", "profiler", "other")
 
-NOT_TOLD = (
+NOT_RECORDED = (
     "the profile names no version of JAX, libtpu or XLA, and no flag: neither the Task Environment plane nor the stats "
     "of another plane hold any"
 )
 """Why nothing is known of the software."""
 
-VERSIONS_NOT_TOLD = "the profile names no version of JAX, libtpu or XLA"
+VERSIONS_NOT_RECORDED = "the profile names no version of JAX, libtpu or XLA"
 
 _NO_SETTINGS = re.compile(r"time$|^time_|usage|^borg_|^task_bns$|^tpuprof_|_(?:id|snapshot)$")
 _BUILD_TIME = "build_time"

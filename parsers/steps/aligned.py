@@ -48,7 +48,7 @@ _LEAST_STEPS_TO_TELL = 4
 
 
 @dataclass(frozen=True, slots=True)
-class StepGrid:
+class AlignedSteps:
     """The steps that all cores share.
 
     Attributes:
@@ -103,7 +103,7 @@ class StepGrid:
         longest: Int64s = self.duration_ps.max(axis=0)
         return longest
 
-    def take(self, rows: NDArray[np.intp]) -> StepGrid:
+    def take(self, rows: NDArray[np.intp]) -> AlignedSteps:
         """Some of the steps, in their order."""
         if np.array_equal(rows, np.arange(len(self))):  # each of many hosts has them all
             return self
@@ -125,7 +125,7 @@ class StepGrid:
 
 def align(
     cores: Sequence[CoreStepTimes], source: StepSource, core_names: Sequence[str], input_source: InputSource | None
-) -> StepGrid | None:
+) -> AlignedSteps | None:
     """Matches the steps of a host's cores by name where each core's names are unique, else by time or in lock step.
 
     Returns:
@@ -151,7 +151,7 @@ def align(
     if input_source == "host":
         part_ps[:, :, INFEED] = np.stack([core.input_ps[rows] for core, rows in pairs])
     duration_ps = np.stack([core.steps.duration_ps[rows] for core, rows in pairs])
-    grid = StepGrid(
+    grid = AlignedSteps(
         names=names,
         source=source,
         start_ps=np.min([core.steps.start_ps[rows] for core, rows in pairs], axis=0),
@@ -204,7 +204,7 @@ def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
     return (f"cores {', '.join(names[:_MOST_NAMED])}{more} are left out of the steps: they ran nothing in them",)
 
 
-def _without_lost_ops(grid: StepGrid, op_count: Int64s) -> StepGrid:
+def _without_lost_ops(grid: AlignedSteps, op_count: Int64s) -> AlignedSteps:
     """Leaves out steps in which one core ran no op and another did, unless these are all steps."""
     lost = (op_count.min(axis=0) == 0) & (op_count.max(axis=0) > 0)
     count = int(lost.sum())
@@ -251,7 +251,7 @@ def _renumbered(
     return new[kept], ids[kept], duration[kept]
 
 
-def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> tuple[StepGrid, Int64s]:
+def _without_cut_steps(grid: AlignedSteps, op_count: Int64s) -> tuple[AlignedSteps, Int64s]:
     """Leaves out a first or last step that the capture cut into, which has fewer ops and less time than all others.
 
     It does so only where the other steps have nearly the same number of ops. Only marked steps can be cut.
@@ -279,14 +279,14 @@ def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> tuple[StepGrid, Int6
     return replace(grid.take(kept), incomplete=(*grid.incomplete, *sentences)), op_count[:, kept]
 
 
-def shared_steps(grids: Sequence[StepGrid]) -> list[StepGrid]:
+def shared_steps(grids: Sequence[AlignedSteps]) -> list[AlignedSteps]:
     """Of each host's steps those that `join_hosts` puts together, in the same order."""
     if len(grids) == 1:
         return list(grids)
     return [grid.take(position) for grid, position in zip(grids, _matched(grids)[1], strict=True)]
 
 
-def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
+def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
     """The steps that the cores of all hosts share.
 
     The caller leaves out hosts that have nothing in common with the first; here each host has a step.
@@ -300,7 +300,7 @@ def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
     taken = [grid.take(position) for grid, position in zip(grids, index, strict=True)]
     collectives = _by_collective([(grid.collective_names, grid.collective_ps) for grid in taken])
     sources = {grid.input_source for grid in grids}
-    return StepGrid(
+    return AlignedSteps(
         names=names,
         source=grids[0].source,
         start_ps=np.min([grid.start_ps for grid in taken], axis=0) if names else no_ints(),
@@ -323,7 +323,7 @@ def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
     )
 
 
-def _matched(grids: Sequence[StepGrid]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
+def _matched(grids: Sequence[AlignedSteps]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
     """The steps that belong together: their names, and where each host has them."""
     by_time = _by_time(grids)
     if not any(_repeats(grid.names) for grid in grids):
@@ -335,11 +335,11 @@ def _matched(grids: Sequence[StepGrid]) -> tuple[tuple[str, ...], list[NDArray[n
     return tuple(grids[0].names[row] for row in by_time[0].tolist()), by_time
 
 
-def _spans(grid: StepGrid) -> tuple[Int64s, Int64s]:
+def _spans(grid: AlignedSteps) -> tuple[Int64s, Int64s]:
     return grid.start_ps, grid.start_ps + grid.longest_ps
 
 
-def _overlap(grids: Sequence[StepGrid], index: Sequence[NDArray[np.intp]]) -> int:
+def _overlap(grids: Sequence[AlignedSteps], index: Sequence[NDArray[np.intp]]) -> int:
     """Time in which all hosts run the same step, over all steps."""
     if not len(index[0]):
         return 0
@@ -348,7 +348,7 @@ def _overlap(grids: Sequence[StepGrid], index: Sequence[NDArray[np.intp]]) -> in
     return int(np.maximum(common, 0).sum())
 
 
-def _by_time(grids: Sequence[StepGrid]) -> list[NDArray[np.intp]]:
+def _by_time(grids: Sequence[AlignedSteps]) -> list[NDArray[np.intp]]:
     """Where each host has the shared steps, by the offset to the shortest host with the most overlap."""
     whole = [int((_spans(grid)[1]).max() - grid.start_ps.min()) for grid in grids]
     chief = grids[int(np.argmin(whole))]
@@ -359,7 +359,7 @@ def _by_time(grids: Sequence[StepGrid]) -> list[NDArray[np.intp]]:
     return [steps - offset for offset in offsets]
 
 
-def _best_offset(chief: StepGrid, other: StepGrid) -> int:
+def _best_offset(chief: AlignedSteps, other: AlignedSteps) -> int:
     """A step's index in the chief minus its index in the other host."""
     if chief is other:
         return 0
@@ -374,7 +374,7 @@ def _best_offset(chief: StepGrid, other: StepGrid) -> int:
     return best if best < len(chief) else len(chief) - 1 - best
 
 
-def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
+def breakdowns(grid: AlignedSteps) -> tuple[StepBreakdown, ...]:
     """Where each step's time went over all cores.
 
     `active_ps` leaves out waiting for asynchronous ops and for a chip's other core, which compute includes. The rest
@@ -410,7 +410,7 @@ def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
     return tuple(map(StepBreakdown, *(column.tolist() for column in columns)))
 
 
-def all_reduce_times(grid: StepGrid) -> tuple[Floats, Floats]:
+def all_reduce_times(grid: AlignedSteps) -> tuple[Floats, Floats]:
     """Compute and synchronisation time of all-reduces in each step, on the core whose all-reduces take longest."""
     count, cores = len(grid), len(grid.all_reduce)
     core = np.repeat(np.arange(cores), [len(step) for step, _, _ in grid.all_reduce])

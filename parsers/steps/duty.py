@@ -10,7 +10,7 @@ from tpuprof.parsers.base.intervals import Intervals, no_ints, union, union_leng
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import subtract
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.ops.core.ops import SPARSE_MODULES_LINE, SPARSE_OPS_LINE, as_interval, hull, line_spans
+from tpuprof.parsers.ops.core.ops import SPARSE_MODULES_LINE, SPARSE_OPS_LINE, as_interval, line_spans, time_span
 from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.device import device_info, is_sparse_core
 from tpuprof.parsers.steps.markers import ModuleRuns
@@ -41,17 +41,17 @@ class ChipDuty:
     total_ps: int
 
 
-def core_duty(chip: str, sums: CoreSums, runs: ModuleRuns, is_crowded: bool) -> CoreDuty:
+def core_duty(chip: str, sums: CoreSums, runs: ModuleRuns, shares_chip: bool) -> CoreDuty:
     """What a core adds to its chip's duty cycle.
 
     Args:
-        is_crowded: whether the chip has several cores, and needs the union of their intervals and not just a sum.
+        shares_chip: whether the chip has several cores, and needs the union of their intervals and not just a sum.
     """
     ops = [] if sums.own_span is None else [as_interval(sums.own_span)]
-    first, last = hull([*ops, (runs.start_ps, runs.end_ps)])
+    first, last = time_span([*ops, (runs.start_ps, runs.end_ps)])
     active = on_duty(sums)
     length = int((active[1] - active[0]).sum())
-    return CoreDuty(chip, (first, last) if last > first else None, length, active if is_crowded else None)
+    return CoreDuty(chip, (first, last) if last > first else None, length, active if shares_chip else None)
 
 
 def on_duty(sums: CoreSums) -> Intervals:
@@ -102,5 +102,5 @@ def chip_duty(cores: Sequence[CoreDuty], trace: Trace, on_chunk: ChunkDone | Non
 def _sparse_activity(plane: Plane, on_chunk: ChunkDone | None) -> tuple[Intervals, tuple[int, int] | None]:
     """A SparseCore's active intervals and hull; all its ops count as work."""
     ops = line_spans(plane, SPARSE_OPS_LINE, on_chunk=on_chunk)
-    first, last = hull([*ops, *line_spans(plane, SPARSE_MODULES_LINE)])
+    first, last = time_span([*ops, *line_spans(plane, SPARSE_MODULES_LINE)])
     return union_of(ops), (first, last) if last > first else None

@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_ordinal
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 from tpuprof.parsers.steps.groups.links import RUN_ID_BITS
-from tpuprof.parsers.steps.markers import HostSteps
+from tpuprof.parsers.steps.markers import LaunchingSteps
 
 NEVER = np.int64(1 << 62)
 
@@ -70,12 +70,12 @@ def clock_lead(launches: Launches, cores: Sequence[Plane]) -> ClockLead | None:
     return ClockLead(least, None if most == NEVER else most)
 
 
-def annotated_steps(host: HostEvents, plane: Plane) -> HostSteps:
+def annotated_steps(host: HostEvents, plane: Plane) -> LaunchingSteps:
     """Which annotation with a step's number was open when the host launched each run of a core's modules.
 
     It takes the thread with most such annotations. For profiles whose events are not linked to each other.
     """
-    none = HostSteps(no_ints(), {})
+    none = LaunchingSteps(no_ints(), {})
     thread = max(host.threads, key=lambda thread: len(thread.stat("step_num").rows), default=None)
     if thread is None or not len(thread.stat("step_num").rows):
         return none
@@ -92,7 +92,7 @@ def annotated_steps(host: HostEvents, plane: Plane) -> HostSteps:
         at = np.searchsorted(start, launch, side="right") - 1
         inside = (launch != NEVER) & (at >= 0) & (launch < end[np.maximum(at, 0)])
         groups.append(np.where(inside, at, -1))
-    return HostSteps(np.concatenate(groups), dict(enumerate(number.tolist())))
+    return LaunchingSteps(np.concatenate(groups), dict(enumerate(number.tolist())))
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class ModuleRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class HostSteps:
+class LaunchingSteps:
     """Which host step launched each marker of a core.
 
     Attributes:
@@ -102,7 +102,7 @@ def _marks(plane: Plane, line_name: str, stats: Sequence[str] = ()) -> _Marks:
     return _Marks(names, start[order], end[order], device_start[order], device_end[order], order)
 
 
-def marked_steps(plane: Plane, host_steps: HostSteps | None = None, line_name: str = STEPS_LINE) -> CoreSteps:
+def marked_steps(plane: Plane, host_steps: LaunchingSteps | None = None, line_name: str = STEPS_LINE) -> CoreSteps:
     """The steps that a core's `Steps` line marks; none where it has no such line or it is empty.
 
     Args:
@@ -145,13 +145,13 @@ def _merged(group: Int64s, end: Int64s) -> tuple[NDArray[np.intp], NDArray[np.in
     return first[known], last[known]
 
 
-def _step_name(host_steps: HostSteps, group: int, marker: str) -> str:
+def _step_name(host_steps: LaunchingSteps, group: int, marker: str) -> str:
     """The number that the program gave the step, else the marker's name."""
     number = host_steps.step_numbers.get(group)
     return marker if number is None else str(number)
 
 
-def numbered_steps(plane: Plane, host_steps: HostSteps) -> CoreSteps:
+def numbered_steps(plane: Plane, host_steps: LaunchingSteps) -> CoreSteps:
     """The steps that the host's annotations number, on a core without markers.
 
     A step goes from the first run that one annotation launched to the first that another one did; the last has no end.

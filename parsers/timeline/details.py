@@ -195,7 +195,7 @@ def _lane_alone(track: Track, event: NDArray[np.intp]) -> range:
     return range(lane, lane + len(event))
 
 
-def event_beside(track: Track, lane: int, here: tuple[int, int], direction: int) -> tuple[int, int | None]:
+def adjacent_event(track: Track, lane: int, here: tuple[int, int], direction: int) -> tuple[int, int | None]:
     """The next event of a lane after (1) or before (-1) a place, in order of start and then lane."""
     part = track.lane(lane)
     instant, at_lane = here

@@ -62,7 +62,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class TimelinePart:
     """The part of a timeline that is asked for.
 
     Attributes:
@@ -80,7 +80,7 @@ class Part:
     counters: tuple[tuple[Section, CounterTrack], ...]
 
 
-def part_of(timeline: Timeline, interval: Interval) -> Part:
+def part_of(timeline: Timeline, interval: Interval) -> TimelinePart:
     """The part that is asked for.
 
     Raises:
@@ -98,7 +98,7 @@ def part_of(timeline: Timeline, interval: Interval) -> Part:
     counters = tuple((of, counter) for of in sections for counter in of.counters if matches(of, counter))
     if wanted and not (places or rates or counters):
         raise _no_such_track(timeline, interval.track)
-    return Part(timeline, start, end, places, rates, counters)
+    return TimelinePart(timeline, start, end, places, rates, counters)
 
 
 def _bounds(timeline: Timeline, interval: Interval) -> tuple[int, int]:
@@ -143,7 +143,7 @@ def _no_such_track(timeline: Timeline, wanted: str) -> ProfileError:
 # --- tracks, rates, counters
 
 
-class RateFigure(NamedTuple):
+class MeanRate(NamedTuple):
     """What the ops of a core ask for, on average.
 
     Attributes:
@@ -165,7 +165,7 @@ class RateFigure(NamedTuple):
         return self.per_second / self.peak if self.per_second is not None and self.peak else None
 
 
-class CounterFigure(NamedTuple):
+class CounterRange(NamedTuple):
     """What a counter said.
 
     Attributes:
@@ -187,11 +187,11 @@ class CounterFigure(NamedTuple):
     mean: float | None
 
 
-def rate_figures(part: Part) -> list[RateFigure]:
+def mean_rates(part: TimelinePart) -> list[MeanRate]:
     """The average rates."""
     takes_time = part.end_ps > part.start_ps
     return [
-        RateFigure(
+        MeanRate(
             *(section, rate.name, _RATE_UNITS.get(rate.name, "1/s")),
             mean_rate(rate, part.start_ps, part.end_ps) if takes_time else None,
             rate.peak or None,
@@ -200,16 +200,16 @@ def rate_figures(part: Part) -> list[RateFigure]:
     ]
 
 
-def counter_figures(part: Part) -> list[CounterFigure]:
+def counter_ranges(part: TimelinePart) -> list[CounterRange]:
     """Least, greatest and mean value of each counter."""
     return [_counter_figure(section, counter, part.start_ps, part.end_ps) for section, counter in part.counters]
 
 
-def _counter_figure(section: Section, counter: CounterTrack, start: int, end: int) -> CounterFigure:
+def _counter_figure(section: Section, counter: CounterTrack, start: int, end: int) -> CounterRange:
     first, last = (int(index) for index in np.searchsorted(counter.time_ps, [start, end], side="left"))
     taken = counter.time_ps[first:last][np.isfinite(counter.value[first:last])]
     value, _ = held_values(counter, start, end)
-    return CounterFigure(
+    return CounterRange(
         section=section,
         name=counter.name,
         unit=counter.unit,
@@ -253,7 +253,7 @@ def track_rows(timeline: Timeline, limit: int) -> list[TrackRow]:
     ]
 
 
-def summaries(part: Part) -> list[TrackRow]:
+def summaries(part: TimelinePart) -> list[TrackRow]:
     """What ran on each track of a part in its interval."""
     measured = measure(part.timeline, part.start_ps, part.end_ps, part.places)
     by_name: dict[TrackId, dict[str, MeasuredRow]] = {}
@@ -296,7 +296,7 @@ class Selection:
         return len(self.index)
 
 
-def select(part: Part) -> Selection:
+def select(part: TimelinePart) -> Selection:
     """The events that overlap the interval or, lasting no time, lie in it."""
     none = np.zeros(0, np.int64)
     pieces: list[tuple[int, int, range]] = []
@@ -326,7 +326,7 @@ class Content:
         warnings: what there is to warn of.
     """
 
-    part: Part
+    part: TimelinePart
     selection: Selection | None
     shown: int
     warnings: Sequence[str]

@@ -79,7 +79,7 @@ class Matches:
             direction: above 0 for the next match, below 0 for the previous one.
             event: an event at `time_ps` to search from; then it also finds other events that start there.
         """
-        candidates = [matches.beside(time_ps, direction, event) for matches in self._parts]
+        candidates = [matches.nearest(time_ps, direction, event) for matches in self._parts]
         hits = [candidate for candidate in candidates if candidate is not None]
         return (min if direction > 0 else max)(hits)[1] if hits else None
 
@@ -235,7 +235,9 @@ class _Few:
         order = np.lexsort((index, of, start))
         self._start, self._end, self._of, self._index = start[order], end[order], of[order], index[order]
 
-    def beside(self, time_ps: int, direction: int, event: EventId | None) -> tuple[tuple[int, EventId], EventId] | None:
+    def nearest(
+        self, time_ps: int, direction: int, event: EventId | None
+    ) -> tuple[tuple[int, EventId], EventId] | None:
         """The match before or behind an instant or event, with the key that orders it."""
         if event is None:
             index = int(np.searchsorted(self._start, time_ps, side="right" if direction > 0 else "left"))
@@ -317,8 +319,10 @@ class _Many:
             out[lane] = index
         return out
 
-    def beside(self, time_ps: int, direction: int, event: EventId | None) -> tuple[tuple[int, EventId], EventId] | None:
-        """See `_Few.beside`."""
+    def nearest(
+        self, time_ps: int, direction: int, event: EventId | None
+    ) -> tuple[tuple[int, EventId], EventId] | None:
+        """See `_Few.nearest`."""
         reached = self._counted(self._reached(time_ps, event, direction > 0))
         if direction > 0:
             numbers = reached[reached < self._counted(self._track.lanes[1:])]

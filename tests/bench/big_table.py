@@ -21,7 +21,7 @@ from tests.support.made.op_views import pages_of
 from tpuprof.parsers.ops.filter import parse_filter
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.pages.ops.card_cache import Shelf
+from tpuprof.tui.pages.ops.card_cache import CardCache
 from tpuprof.tui.pages.ops.table_views import TableView
 
 WIDTH, HEIGHT = 120, 36
@@ -40,10 +40,10 @@ def best(work: Callable[[], object]) -> float:
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     pages = pages_of(big_page(rows))
-    shelf = Shelf(lambda key: None)
+    card_cache = CardCache(lambda key: None)
 
     def opened() -> TableView:
-        view = TableView(pages, shelf)
+        view = TableView(pages, card_cache)
         view.lines(Pen(WIDTH, BLOCK), HEIGHT)
         return view
 
@@ -71,7 +71,7 @@ def main() -> None:
     print(f"filter '>1us cat:copy' {1e3 * best(lambda: filtered('>1us cat:copy')):.1f} ms")
 
     def found(text: str) -> None:
-        parse_filter(text).mask(TableView(pages, shelf).search_columns)
+        parse_filter(text).mask(TableView(pages, card_cache).search_columns)
 
     for text in ("hlo:fusion", "shape:bf16", "remat:yes", "side:device"):  # beside the screen, their columns read anew
         print(f"filter '{text}' {1e3 * best(partial(found, text)):.1f} ms, not on the screen's thread")

@@ -26,7 +26,7 @@ from tpuprof.parsers.pages.graph.neighbourhood import neighbourhood
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.draw.table import Listing
-from tpuprof.tui.pages.graph.drawing import View, compose, line_of
+from tpuprof.tui.pages.graph.drawing import GraphView, compose, line_of
 
 WIDTH, HEIGHT = 120, 38
 WALKS = 200
@@ -56,18 +56,18 @@ def main() -> None:
     rows = random.Random(1).sample(range(len(graph)), WALKS - 4)
     rows += [0, 1, int(graph.root[0]), int(graph.root[graph.entry])]  # those with the longest lists
 
-    def walked(row: int, view: View) -> float:
+    def walked(row: int, view: GraphView) -> float:
         begin = time.process_time()
         here = neighbourhood(program, row)
         compose(program, here, (), view, Pen(WIDTH, BLOCK), HEIGHT)
         return time.process_time() - begin
 
-    for title, view in (("walk", View()), ("walk, direct", View(is_direct=True))):
+    for title, view in (("walk", GraphView()), ("walk, direct", GraphView(is_direct=True))):
         times = sorted(walked(row, view) for row in rows)
         print(f"{title}: median {times[WALKS // 2] * 1e3:.2f} ms, worst {times[-1] * 1e3:.2f} ms")
     middle = len(graph) // 2
     here = neighbourhood(program, middle)
-    view = View(is_text=True, text=Listing(line_of(program, middle)))
+    view = GraphView(is_text=True, text=Listing(line_of(program, middle)))
     print(f"text redrawn {spent(lambda: compose(program, here, (), view, Pen(WIDTH, BLOCK), HEIGHT)) * 1e3:.2f} ms")
     for words in ("copy.5", "tanh", "a"):
         print(f"/{words}: {len(graph.find(words)):,} in {spent(partial(graph.find, words)) * 1e3:.2f} ms")

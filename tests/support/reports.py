@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tpuprof.parsers.files.logdir import Logdir, Run
-from tpuprof.tui.report.page import Asked, Format, Look, Report
+from tpuprof.tui.report.page import Format, Report, ReportRequest, TextLook
 
-LOOK = Look(width=100, ascii_only=False, color=False)
+LOOK = TextLook(width=100, ascii_only=False, color=False)
 
 
 def _no_session(run: Run) -> Any:
@@ -18,18 +18,18 @@ def _no_session(run: Run) -> Any:
 def asked_of(
     run: Run,
     form: Format,
-    look: Look = LOOK,
+    look: TextLook = LOOK,
     limit: int | None = None,
     host: str | None = None,
     session: Callable[[Run], Any] = _no_session,
     **options: Any,
-) -> Asked:
+) -> ReportRequest:
     """What a call of `report` for that run asks for."""
     logdir = Logdir("/logs", (run,), (), ())
-    return Asked(logdir, None, host, session, form, look, limit, options)
+    return ReportRequest(logdir, None, host, session, form, look, limit, options)
 
 
-def printed(report: Report[Any], content: Any, run: Run, form: Format, look: Look = LOOK, limit: int = 0) -> str:
+def printed(report: Report[Any], content: Any, run: Run, form: Format, look: TextLook = LOOK, limit: int = 0) -> str:
     """A page in a format."""
     made = report.writers[form](content, asked_of(run, form, look, limit))
     assert not callable(made)

@@ -6,11 +6,11 @@ from ast import literal_eval
 from collections.abc import Callable
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.pages import TABS, Tab
+from tpuprof.tui.pages import TABS, TabEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class ScreenState:
     """What the screen is at, as far as it decides what is possible.
 
     Attributes:
@@ -58,10 +58,10 @@ class Action:
     shown: str
     title: str
     short: str = ""
-    possible: Callable[[Situation], bool] = lambda _: True
+    possible: Callable[[ScreenState], bool] = lambda _: True
 
 
-def _tab(key: str, tab: Tab) -> Action:
+def _tab(key: str, tab: TabEntry) -> Action:
     name, title = f"show_tab('{tab.name}')", f"Show {tab.title}"
     return Action(name, (key,), key, title, possible=lambda now: now.tab != tab.name)
 
@@ -199,7 +199,7 @@ def by_name(name: str) -> Action:
     return next(action for action in ACTIONS if action.name == name or action.name.partition("(")[0] == name)
 
 
-def key_of(action: Action, situation: Situation) -> str:
+def key_of(action: Action, situation: ScreenState) -> str:
     """The key of an action as written for people: its first that does nothing else now."""
     earlier = ACTIONS[: ACTIONS.index(action)]
     taken = {key for other in earlier if other.possible(situation) for key in other.keys}
@@ -208,7 +208,7 @@ def key_of(action: Action, situation: Situation) -> str:
     return next((key for key in action.keys if key not in taken), action.shown)
 
 
-def possible(situation: Situation) -> list[Action]:
+def possible(situation: ScreenState) -> list[Action]:
     """The actions of the palette: what would do something now, and is not a matter of a single motion."""
     left_out = {"palette", "go_back", "next_tab(1)", "next_tab(-1)"}
     return [action for action in ACTIONS if action.name not in left_out and action.possible(situation)]

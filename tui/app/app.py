@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING
 
 from textual.geometry import Region
 
-from tpuprof.parsers.base.urls import shown
+from tpuprof.parsers.base.urls import printable_url
 from tpuprof.tui.app import actions
-from tpuprof.tui.app.actions import ACTIONS_BY_KEY, OF_THE_APP, Action, Situation, by_name, key_of
+from tpuprof.tui.app.actions import ACTIONS_BY_KEY, OF_THE_APP, Action, ScreenState, by_name, key_of
 from tpuprof.tui.app.capture import Captures
-from tpuprof.tui.app.context import N, Part, Report
-from tpuprof.tui.app.current_run import FIRST, Jumps, Shown
+from tpuprof.tui.app.context import AppPart, N, WorkerNews
+from tpuprof.tui.app.current_run import FIRST, CurrentRun, Jumps
 from tpuprof.tui.app.listings import header_lines, heading, help_lines, note_lines, sentences, tab_at
 from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, open_session
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.app.runs import Comparisons, Lists
-from tpuprof.tui.app.watch import Watch
+from tpuprof.tui.app.runs import Comparisons, ListPopups
+from tpuprof.tui.app.watch import RunWatcher
 from tpuprof.tui.draw.layout import gutter_lines
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import TAB_NAMES, TABS, load_above
 from tpuprof.tui.terminal.detect import Terminal, detect
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.choosing import Choice, Chooser
+from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
 from tpuprof.tui.widgets.chrome import KeyRow, footer, is_too_small, keys_line, message_line, progress_line
-from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
-from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Reader, meanings
+from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, TextPopup, meanings
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.states import Searching, state_lines
-from tpuprof.tui.widgets.tab import OpenPopup, OpenScreen, Pointed, Tab, Wanted
+from tpuprof.tui.widgets.tab import CursorMoved, OpenPopup, OpenScreen, PageWanted, Tab
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -92,7 +92,7 @@ class MainScreen(AppScreen):
         open_session: OpenSession,
         now: Callable[[], float],
     ) -> None:
-        look = Look.of(terminal)
+        look = ScreenLook.of(terminal)
         super().__init__(look, environ, id="_default")
         # What the tabs show with is imported when the first frame stands.
         self._searching = Tab(look, partial(self._draw_searching, path), classes="-shown")
@@ -101,13 +101,13 @@ class MainScreen(AppScreen):
         self.detail = LineCanvas(look, lambda width, _: [self.tab.detail_line(width)], id="detail")
         self.rule = LineCanvas(look, lambda _, height: gutter_lines(height, self.look.glyphs), id="rule")
         self.comparisons = Comparisons(self, options)
-        self.shown = Shown(self, path, options, find, open_session)
-        self.jumps = Jumps(self, self.shown)
-        self.captures = Captures(self, self.shown, options.demo, options.only_hlo)
-        self.lists = Lists(self, self.shown, None if options.only_hlo else self.comparisons.compare, now)
-        self.watcher = Watch(self, self.shown, options, self.captures, self.lists, now)
-        self.shown.loaded = self.watcher.begin  # what was asked for is there: time to look for what comes
-        self.shown.above = {"hosts": self.lists.show_hosts, "graph": self.jumps.show_graph}
+        self.current_run = CurrentRun(self, path, options, find, open_session)
+        self.jumps = Jumps(self, self.current_run)
+        self.captures = Captures(self, self.current_run, options.demo, options.only_hlo)
+        self.lists = ListPopups(self, self.current_run, None if options.only_hlo else self.comparisons.compare, now)
+        self.watcher = RunWatcher(self, self.current_run, options, self.captures, self.lists, now)
+        self.current_run.loaded = self.watcher.begin  # what was asked for is there: time to look for what comes
+        self.current_run.above = {"hosts": self.lists.show_hosts, "graph": self.jumps.show_graph}
         self._actions = self._named_actions()
         self._can_capture = not options.only_hlo
         self._is_filter = False
@@ -133,7 +133,7 @@ class MainScreen(AppScreen):
             self.tab.prepare(*size)
             self.tab.add_class("-shown")
             self.redraw()
-        self.shown.load_tab()
+        self.current_run.load_tab()
 
     def redraw(self) -> None:
         """Draws header, detail line, footer and what is open above the page again, where they changed."""
@@ -149,12 +149,12 @@ class MainScreen(AppScreen):
         """Does a job on a thread."""
         self.run_worker(job, group=group, description=group, exclusive=exclusive, thread=True)
 
-    def report(self, part: Part[N], news: N) -> None:
+    def post_news(self, part: AppPart[N], news: N) -> None:
         """Hands what a worker found to its part, on the screen's thread."""
         if self.is_running:
-            self.post_message(Report(part, news))
+            self.post_message(WorkerNews(part, news))
 
-    def on_report(self, message: Report) -> None:
+    def on_worker_news(self, message: WorkerNews) -> None:
         """A worker has told its part something; all that changes by it is painted at once."""
         with self.app.batch_update():
             message.part.take(message.news)
@@ -171,7 +171,7 @@ class MainScreen(AppScreen):
         self.call_after_refresh(self._begin)
 
     def _draw_searching(self, path: str, width: int, height: int) -> Sequence[AnyLine]:
-        return state_lines(Searching(shown(path)), Pen(width, self.look.glyphs), height)
+        return state_lines(Searching(printable_url(path)), Pen(width, self.look.glyphs), height)
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         """Paints, where a widget comes or goes, what that changes, and not the whole screen."""
@@ -187,11 +187,11 @@ class MainScreen(AppScreen):
         self.tab.prepare(*size)
         self.tab.add_class("-shown")
         self._searching.remove_class("-shown").remove()
-        self.call_after_refresh(self.shown.begin)
+        self.call_after_refresh(self.current_run.begin)
 
     def on_unmount(self) -> None:
         """Lets a decoding thread end at its next chunk, and a capture at once: leaving does not wait for them."""
-        for part in (self.shown, self.watcher, self.comparisons, self.lists, self.captures):
+        for part in (self.current_run, self.watcher, self.comparisons, self.lists, self.captures):
             part.end()
 
     def lay_out_page(self, width: int, height: int) -> None:
@@ -218,8 +218,8 @@ class MainScreen(AppScreen):
 
     def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
         """Where we are; and the tabs."""
-        shows = self.shown
-        path, new_run = shown(shows.path), self.watcher.new_run
+        shows = self.current_run
+        path, new_run = printable_url(shows.path), self.watcher.new_run
         keys, core = self.look.keys, shows.core
         words = heading(path, shows.logdir, shows.run, shows.host, shows.overview, new_run, core, keys)
         return header_lines(words, self.situation, Pen(width, self.look.glyphs), keys)
@@ -232,10 +232,10 @@ class MainScreen(AppScreen):
 
     def foot_line(self, width: int) -> AnyLine:
         """What is under way, else at most seven keys: the tab's own, then what is possible now, help and quit."""
-        glyphs, progress = self.look.glyphs, self.shown.progress
+        glyphs, progress = self.look.glyphs, self.current_run.progress
         if words := self.captures.words if self.captures.is_under_way else self.comparisons.words:
             return message_line(words, Pen(width, glyphs))
-        if self.shown.is_loading and progress is not None:
+        if self.current_run.is_loading and progress is not None:
             return progress_line(progress.progress, progress.seconds_left, Pen(width, glyphs))
         situation, names = self.situation, ("cancel_load", "next_match", "search", "runs", "reload", "yank")
         possible = [action for action in map(by_name, names) if action.possible(situation)]
@@ -248,10 +248,10 @@ class MainScreen(AppScreen):
     # --- what is possible
 
     @property
-    def situation(self) -> Situation:
+    def situation(self) -> ScreenState:
         """What the screen is at."""
-        shows = self.shown
-        return Situation(
+        shows = self.current_run
+        return ScreenState(
             tab=self.tab_name,
             loading=shows.is_loading,
             run_count=len(shows.logdir.runs) if shows.logdir else 0,
@@ -292,7 +292,7 @@ class MainScreen(AppScreen):
             "capture": self.captures.ask,
             "notes": partial(self._read, "Verdict and notes", self._note_lines, _ABOUT_NOTES),
             "reload": self.watcher.open,
-            "cancel_load": self.shown.cancel,
+            "cancel_load": self.current_run.cancel,
             "swap_background": self.swap_background,
             "help": partial(self._read, "Help", self._help_lines, ABOUT_HELP),
             "palette": self._open_palette,
@@ -316,7 +316,7 @@ class MainScreen(AppScreen):
         if self.tab.enter() == "details" and self.tab.details is not None:
             title, lines = self.tab.details
             jumps = self.tab_name == FIRST and "same_op" in self.tab.commands
-            self.open(Reader(self.look, title, lines, self.tab.card_help_lines, _JUMPS if jumps else ()))
+            self.open(TextPopup(self.look, title, lines, self.tab.card_help_lines, _JUMPS if jumps else ()))
 
     def _go_back(self) -> None:
         """Cancels what is under way, ends a search, or goes back to where a jump came from; never quits."""
@@ -324,14 +324,14 @@ class MainScreen(AppScreen):
             self.captures.stop()
         elif self.comparisons.words:
             self.comparisons.stop()
-        elif self.shown.is_loading:
-            self.shown.cancel()
+        elif self.current_run.is_loading:
+            self.current_run.cancel()
         elif self._search_words:
             self.end_search()
         elif not self.tab.back():
             self.jumps.back()
 
-    def on_pointed(self, message: Pointed) -> None:
+    def on_cursor_moved(self, message: CursorMoved) -> None:
         """A tab shows something else, not by a key."""
         if self.prompt is None:
             self.flash = message.said
@@ -339,9 +339,9 @@ class MainScreen(AppScreen):
             self.matches = message.said or self.matches
         self.redraw()
 
-    def on_wanted(self, _: Wanted) -> None:
+    def on_page_wanted(self, _: PageWanted) -> None:
         """A view of the shown tab is not read yet."""
-        self.shown.load_tab()
+        self.current_run.load_tab()
 
     def on_open_popup(self, message: OpenPopup) -> None:
         """A tab has something to open."""
@@ -352,14 +352,16 @@ class MainScreen(AppScreen):
         self.open_screen(message.name, message.content)
 
     def _read(self, title: str, lines: Lines, about: Lines) -> None:
-        self.open(Reader(self.look, title, lines, about))
+        self.open(TextPopup(self.look, title, lines, about))
 
     def _open_palette(self) -> None:
         now = self.situation
         shown = self.look.keys.shown
         choices = [Choice((action.title, shown(key_of(action, now))), action) for action in actions.possible(now)]
         title = "What can be done now"
-        self.open(Chooser(self.look, title, ("action", "key"), choices, self._run_chosen, _ABOUT_PALETTE, typing=True))
+        self.open(
+            ChoicePopup(self.look, title, ("action", "key"), choices, self._run_chosen, _ABOUT_PALETTE, typing=True)
+        )
 
     def _run_chosen(self, action: Action) -> None:
         self.call_later(self.app.run_action if action.name in OF_THE_APP else self.do, action.name)
@@ -414,7 +416,7 @@ class MainScreen(AppScreen):
         verdict = self.tab.verdict_lines(pen) or first.verdict_lines(pen)
         note = TABS[TAB_NAMES.index(self.tab_name)].short_title, self.tab.note
         unknown = first.unknown_lines(pen)
-        return note_lines(self.shown.overview, self.shown.problems, note, verdict, unknown, pen)
+        return note_lines(self.current_run.overview, self.current_run.problems, note, verdict, unknown, pen)
 
     def _help_lines(self, pen: Pen) -> list[Line]:
         return help_lines(self.situation, self.tab.keys, self.tab.meaning_lines(pen), pen)

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.base.urls import scheme_of, shown
+from tpuprof.parsers.base.urls import printable_url, scheme_of
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses
 from tpuprof.parsers.files.folder_search import Folder
-from tpuprof.tui.app.context import Stage
-from tpuprof.tui.app.current_run import Shown
+from tpuprof.tui.app.context import AppContext
+from tpuprof.tui.app.current_run import CurrentRun
 from tpuprof.tui.app.loader import Request
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.widgets.asking import Asker
-from tpuprof.tui.widgets.popup import Reader, meanings
+from tpuprof.tui.widgets.asking import PromptPopup
+from tpuprof.tui.widgets.popup import TextPopup, meanings
 
 if TYPE_CHECKING:
     from tpuprof.parsers.capture.model import CaptureProgress, CaptureResult
@@ -65,9 +65,9 @@ class CaptureEnded:
 class Captures:
     """Captures profiles, one at a time, beside what the tabs show, and opens them."""
 
-    def __init__(self, stage: Stage, shown: Shown, is_demo: bool, is_of_hlo: bool) -> None:
-        self._stage = stage
-        self._shown = shown
+    def __init__(self, context: AppContext, current_run: CurrentRun, is_demo: bool, is_of_hlo: bool) -> None:
+        self._context = context
+        self._current_run = current_run
         self._shows_demo = is_demo
         self._is_of_hlo = is_of_hlo
         self._stop: CaptureStop | None = None
@@ -87,19 +87,22 @@ class Captures:
 
         That is the logdir of the run that is shown, else the working folder.
         """
-        run = self._shown.run
-        path = self._shown.path if run is None else run.path
+        run = self._current_run.run
+        path = self._current_run.path if run is None else run.path
         if self._shows_demo:
             return os.curdir, ", in the working folder, and shows that folder instead of the demo"
         if scheme_of(path):
-            return os.curdir, f", in the working folder, and shows that folder: {shown(path)} is not a local one"
+            return (
+                os.curdir,
+                f", in the working folder, and shows that folder: {printable_url(path)} is not a local one",
+            )
         if run is None or self._is_of_hlo:
             return os.curdir, ", in the working folder"
         is_folder = os.path.isdir(path)
         folder = os.path.abspath(path if is_folder else os.path.dirname(path))
         if Folder(folder).is_run_folder():
             folder = os.path.dirname(os.path.dirname(os.path.dirname(folder)))
-        words = "" if is_folder else f", for {shown(os.path.basename(path))} lies there"
+        words = "" if is_folder else f", for {printable_url(os.path.basename(path))} lies there"
         return folder if os.path.isabs(path) else os.path.relpath(folder), words
 
     def ask(self) -> None:
@@ -107,8 +110,8 @@ class Captures:
         logdir, words = self.where_to_write
         folder = os.path.abspath(os.path.join(os.path.expanduser(logdir), "plugins", "profile"))
         where, answered = f"Writes to {_shortened(folder)}{words}.", partial(self.begin, logdir)
-        look = self._stage.look
-        self._stage.open(Asker(look, "Capture a profile", EXPLANATION, self._asked, answered, _ABOUT, where))
+        look = self._context.look
+        self._context.open(PromptPopup(look, "Capture a profile", EXPLANATION, self._asked, answered, _ABOUT, where))
 
     def begin(self, logdir: str, text: str) -> str:
         """Begins a capture; says what is wrong with the text.
@@ -131,8 +134,8 @@ class Captures:
             return f"{error.sentence} Try {error.hint}." if error.hint else error.sentence
         self._asked = text
         self._stop, self._captured, self._has_warned = CaptureStop(), {}, False
-        self._stage.work("capture", partial(self._capture, addresses, options, logdir, self._stop))
-        self._stage.redraw()
+        self._context.work("capture", partial(self._capture, addresses, options, logdir, self._stop))
+        self._context.redraw()
         return ""
 
     def warns(self, has_room: bool) -> bool:
@@ -140,8 +143,8 @@ class Captures:
         if self._stop is None or self._has_warned or not has_room:
             return False
         self._has_warned = True
-        self._stage.flash = "Capturing: `q` again leaves without it, Esc ends and keeps it"
-        self._stage.redraw()
+        self._context.flash = "Capturing: `q` again leaves without it, Esc ends and keeps it"
+        self._context.redraw()
         return True
 
     def _capture(self, addresses: list[str], options: CaptureOptions, logdir: str, stop: CaptureStop) -> None:
@@ -153,7 +156,7 @@ class Captures:
             stage, seconds = told.get(progress.address, ("", 0.0))
             if progress.stage != stage or time.monotonic() - seconds >= PROGRESS_SECONDS:
                 told[progress.address] = (progress.stage, time.monotonic())
-                self._stage.report(self, progress)
+                self._context.post_news(self, progress)
 
         result: CaptureResult | ProfileError | None
         try:
@@ -162,13 +165,13 @@ class Captures:
             result = error
         except Cancelled:
             result = None
-        self._stage.report(self, CaptureEnded(result, logdir))
+        self._context.post_news(self, CaptureEnded(result, logdir))
 
     def stop(self) -> None:
         """Ends the tracing and keeps what was traced; the second time gives up."""
         if self._stop is not None:
             self._stop.request()
-            self._stage.redraw()
+            self._context.redraw()
 
     def end(self) -> None:
         """Gives up at once."""
@@ -182,20 +185,20 @@ class Captures:
             self._open(news.result, news.logdir)
         elif self._stop is not None:
             self._captured[news.address] = news
-        self._stage.redraw()
+        self._context.redraw()
 
     def _open(self, result: CaptureResult | ProfileError | None, logdir: str) -> None:
         if result is None:
-            self._stage.flash = "The capture was given up"
+            self._context.flash = "The capture was given up"
         elif isinstance(result, ProfileError):
             lines = partial(_error_lines, result)
-            self._stage.open(Reader(self._stage.look, "Nothing was captured", lines, _ABOUT))
+            self._context.open(TextPopup(self._context.look, "Nothing was captured", lines, _ABOUT))
         else:
-            self._shown.path, self._shows_demo = logdir, False
-            self._shown.load(Request(logdir, os.path.basename(result.run_path)))
+            self._current_run.path, self._shows_demo = logdir, False
+            self._current_run.load(Request(logdir, os.path.basename(result.run_path)))
             failed = f"; {counted(len(result.failed), 'address', 'addresses')} gave none" if result.failed else ""
             captured = f"Captured {counted(len(result.written), 'host')}{failed}"
-            self._stage.flash = f"{captured} into {_shortened(result.run_path)}"
+            self._context.flash = f"{captured} into {_shortened(result.run_path)}"
 
     @property
     def words(self) -> str:
@@ -226,7 +229,7 @@ def _levels(words: list[str]) -> tuple[dict[str, Any], str]:
 def _shortened(path: str) -> str:
     """A path as people write it: with ``~`` for the home folder."""
     home = os.path.expanduser("~").rstrip("/")
-    return shown(f"~{path[len(home) :]}" if home and path.startswith(f"{home}/") else path)
+    return printable_url(f"~{path[len(home) :]}" if home and path.startswith(f"{home}/") else path)
 
 
 def _error_lines(error: ProfileError, pen: Pen) -> list[Line]:

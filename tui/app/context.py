@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from textual.message import Message
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import Popup
 from tpuprof.tui.widgets.tab import Tab
 
@@ -16,7 +16,7 @@ N = TypeVar("N")
 N_contra = TypeVar("N_contra", contravariant=True)
 
 
-class Part(Protocol[N_contra]):
+class AppPart(Protocol[N_contra]):
     """A part of the app with workers."""
 
     def take(self, news: N_contra) -> None:
@@ -24,17 +24,17 @@ class Part(Protocol[N_contra]):
 
 
 @dataclass()
-class Report(Message):
+class WorkerNews(Message):
     """What a worker tells its part."""
 
-    part: Part[Any]
+    part: AppPart[Any]
     news: object
 
 
-class Stage(Protocol):
+class AppContext(Protocol):
     """What parts act on: the main screen, or what a test puts in its place. The footer shows `flash` until a key."""
 
-    look: Look
+    look: ScreenLook
     flash: str
 
     @property
@@ -64,5 +64,5 @@ class Stage(Protocol):
     def work(self, group: str, job: Callable[[], object], *, exclusive: bool = True) -> None:
         """Does a job on a thread; where it is exclusive, instead of older ones of its group."""
 
-    def report(self, part: Part[N], news: N) -> None:
+    def post_news(self, part: AppPart[N], news: N) -> None:
         """Hands what a worker found to its part; to be called on any thread."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.base.urls import shown
+from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.session.pages import ONLY_HLO
 from tpuprof.tui.app import loader
-from tpuprof.tui.app.context import Stage
+from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.listings import problems_of
 from tpuprof.tui.app.loader import FindRuns, LoadFailed, LoadNews, LoadProgress, OpenSession, PageReady, Request
 from tpuprof.tui.app.options import AppOptions
@@ -32,7 +32,7 @@ _NO_LOGDIR = ("not_found", "unsupported_scheme", "unreadable", "driver_missing",
 """Codes of errors after which there are no runs to choose from."""
 
 
-class Shown:
+class CurrentRun:
     """Loads what the tabs show.
 
     Attributes:
@@ -43,7 +43,9 @@ class Shown:
         above: what shows a page that has no tab, by its name.
     """
 
-    def __init__(self, stage: Stage, path: str, options: AppOptions, find: FindRuns, open_session: OpenSession) -> None:
+    def __init__(
+        self, context: AppContext, path: str, options: AppOptions, find: FindRuns, open_session: OpenSession
+    ) -> None:
         self.path = path
         self.logdir: Logdir | None = None
         self.run: Run | None = None
@@ -52,12 +54,12 @@ class Shown:
         self.progress: LoadProgress | None = None
         self.loaded: Callable[[], object] = lambda: None
         self.above: Mapping[str, Callable[[Any], object]] = {}
-        self._stage = stage
+        self._context = context
         self._is_of_hlo = options.only_hlo
         self._overview: Overview | None = None
         first = ("memory",) if options.only_hlo else (FIRST,)
         self._asked = self._wanted = Request(path, options.run, options.host, pages=first, core=options.core)
-        self._loader = loader.Loader(find, open_session, partial(stage.report, self))
+        self._loader = loader.Loader(find, open_session, partial(context.post_news, self))
 
     # --- what is there
 
@@ -69,7 +71,7 @@ class Shown:
     @property
     def has_overview(self) -> bool:
         """Whether the first tab shows figures."""
-        return self._stage.tabs[FIRST].has_page
+        return self._context.tabs[FIRST].has_page
 
     @property
     def overview(self) -> Overview | None:
@@ -106,14 +108,14 @@ class Shown:
         self.progress, self._asked = None, request
         job = self._loader.begin(request)
         run = request.run_name if request.logdir else None
-        self._show(Decoding(printable(run)) if run else Searching(shown(self.path)), waiting=True)
-        self._stage.work("load", partial(self._loader.work, job))
-        self._stage.redraw()
+        self._show(Decoding(printable(run)) if run else Searching(printable_url(self.path)), waiting=True)
+        self._context.work("load", partial(self._loader.work, job))
+        self._context.redraw()
 
     def load_tab(self) -> None:
         """Loads what the shown tab needs, where it is not there yet and nothing else is being loaded."""
-        name = self._stage.tab_name
-        tab = self._stage.tabs[name]
+        name = self._context.tab_name
+        tab = self._context.tabs[name]
         wanted = tab.wanted if tab.is_whole else name
         if wanted and self.has_overview and not self.is_loading:
             self.load_page(wanted)
@@ -127,7 +129,7 @@ class Shown:
     def reload(self) -> None:
         """Looks for runs again and loads the wanted one."""
         self.load(replace(self._wanted, logdir=None))
-        self._show(Searching(shown(self.path)), late=True)
+        self._show(Searching(printable_url(self.path)), late=True)
 
     def open_run(self, run: Run) -> None:
         """Loads another run."""
@@ -149,12 +151,12 @@ class Shown:
         self._show(Stopped(name, progress), late=True, waiting=True)
         page, hosts = self.overview, len(self.run.hosts) if self.run else 0
         if page is not None and self.host is None and self.core is None and len(page.hosts) < hosts:
-            self._stage.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. `r` loads again."
+            self._context.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. `r` loads again."
         elif page is not None:
-            self._stage.flash = "Cancelled; this is what was shown before. `r` loads again."
+            self._context.flash = "Cancelled; this is what was shown before. `r` loads again."
         else:
-            self._stage.tabs[FIRST].show_state(Stopped(name, progress))
-        self._stage.redraw()
+            self._context.tabs[FIRST].show_state(Stopped(name, progress))
+        self._context.redraw()
 
     def end(self) -> None:
         """Lets a decoding thread end at its next chunk, without a word."""
@@ -186,13 +188,13 @@ class Shown:
                 self.load_tab()
             case LoadFailed():
                 self._take_failure(news)
-        self._stage.redraw()
+        self._context.redraw()
 
     def _show(self, state: State, *, late: bool = False, waiting: bool = False) -> None:
         """Shows a state in all tabs, in those that load when they are shown, or in those with nothing to show yet."""
         if waiting and not self._loads_tab:
             return
-        for name, tab in self._stage.tabs.items():
+        for name, tab in self._context.tabs.items():
             if not (late and name == FIRST) and not (waiting and tab.is_whole):
                 tab.show_state(state)
 
@@ -203,16 +205,16 @@ class Shown:
 
     def _take_page(self, news: PageReady) -> None:
         name = tab_of(news.page)
-        if name not in self._stage.tabs:
+        if name not in self._context.tabs:
             self.above[news.page](news.payload)
             return
         if news.page == FIRST:
             self._settle(news)
-        words = self._stage.tabs[name].show(news.part, news.payload)
+        words = self._context.tabs[name].show(news.part, news.payload)
         if words is not None:
-            self._stage.flash = words
+            self._context.flash = words
         if self._is_of_hlo:
-            for other, tab in self._stage.tabs.items():
+            for other, tab in self._context.tabs.items():
                 if other != name:
                     tab.show_state(Failed(ProfileError("only_hlo", *ONLY_HLO)))
 
@@ -228,18 +230,18 @@ class Shown:
         self._loader.settle()
         self.progress = None
         if not self._loads_tab:
-            self._stage.flash = news.error.sentence
+            self._context.flash = news.error.sentence
             return
         if news.error.code in _NO_LOGDIR:
             self.logdir = None
         searched = self.logdir.searched if self.logdir else ()
         failed = Failed(news.error, searched, len(self.logdir.runs) if self.logdir else 0)
-        tabs, name = self._stage.tabs, self._stage.tab_name
+        tabs, name = self._context.tabs, self._context.tab_name
         if name == FIRST or not self.has_overview:
             self._show(failed)
-            self._stage.show_tab(FIRST)
+            self._context.show_tab(FIRST)
         elif tabs[name].is_whole:
-            self._stage.flash = news.error.sentence
+            self._context.flash = news.error.sentence
             tabs[name].show_failure(tabs[name].wanted, news.error)
         else:
             tabs[name].show_state(failed)
@@ -248,25 +250,25 @@ class Shown:
 class Jumps:
     """Does what keys do on one tab alone, which may lead to where another one has more, and finds the way back."""
 
-    def __init__(self, stage: Stage, shown: Shown) -> None:
-        self._stage = stage
-        self._shown = shown
+    def __init__(self, context: AppContext, current_run: CurrentRun) -> None:
+        self._context = context
+        self._current_run = current_run
         self._came_from = FIRST
         self._wanted: Jump | None = None
         self._graphs: tuple[object, Programs] | None = None
 
     def command(self, name: str, by: int = 1) -> None:
         """Does a command of the shown tab."""
-        tab = self._stage.tabs[self._stage.tab_name]
+        tab = self._context.tabs[self._context.tab_name]
         jump = tab.jump(name)
         if jump is None:
-            self._stage.flash = tab.command(name, by)
+            self._context.flash = tab.command(name, by)
         else:
             self.follow(jump)
 
     def follow(self, jump: Jump) -> None:
         """Goes to where another tab, or the graph, has more."""
-        stage, before = self._stage, self._stage.tab_name
+        stage, before = self._context, self._context.tab_name
         if jump.tab == "graph":
             self._open_graph(jump)
             return
@@ -281,25 +283,25 @@ class Jumps:
         self._wanted = jump
         if self._graphs is not None and self._graphs[0] == self._of:
             self.show_graph(self._graphs[1])
-        elif self._shown.is_loading:
-            self._stage.flash = "The profile is still being read: ask again when it is"
+        elif self._current_run.is_loading:
+            self._context.flash = "The profile is still being read: ask again when it is"
         else:
-            self._shown.load_page("graph")
+            self._current_run.load_page("graph")
 
     @property
     def _of(self) -> object:
         """What the graphs are of: a run as it is, its host and core."""
-        return self._shown.run, self._shown.host, self._shown.core
+        return self._current_run.run, self._current_run.host, self._current_run.core
 
     def show_graph(self, programs: Programs) -> None:
         """Shows the graph that was asked for last."""
         self._graphs = (self._of, programs)
         if self._wanted is not None:
-            self._stage.open_screen("graph", (programs, self._wanted, self._shown.run, self._return))
+            self._context.open_screen("graph", (programs, self._wanted, self._current_run.run, self._return))
 
     def _return(self, jump: Jump) -> None:
         self.follow(jump)
-        self._stage.redraw()
+        self._context.redraw()
 
     def forget(self) -> None:
         """A tab was shown that no jump led to, or a jump begins."""
@@ -307,4 +309,4 @@ class Jumps:
 
     def back(self) -> None:
         """Back to where the last jump came from, else to the first tab."""
-        self._stage.show_tab(self._came_from)
+        self._context.show_tab(self._came_from)

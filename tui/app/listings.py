@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.app.actions import ACTIONS, Situation, by_name, key_of
+from tpuprof.tui.app.actions import ACTIONS, ScreenState, by_name, key_of
 from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.pen import Pen
@@ -148,7 +148,7 @@ def note_lines(
     return [*lines, *unknown]
 
 
-def help_lines(situation: Situation, own: Sequence[KeyRow], meaning: Sequence[Line], pen: Pen) -> list[Line]:
+def help_lines(situation: ScreenState, own: Sequence[KeyRow], meaning: Sequence[Line], pen: Pen) -> list[Line]:
     """The keys that do something now, and what the numbers of the tab mean."""
     rows = list(own) if situation.has_page else []
     if "graph" in situation.commands:  # which has a key of the first row
@@ -164,7 +164,7 @@ def help_lines(situation: Situation, own: Sequence[KeyRow], meaning: Sequence[Li
     return lines
 
 
-def header_lines(heading: Heading, situation: Situation, pen: Pen, keys: Keymap = AS_BUILT) -> list[AnyLine]:
+def header_lines(heading: Heading, situation: ScreenState, pen: Pen, keys: Keymap = AS_BUILT) -> list[AnyLine]:
     """The two lines on top: where we are; then the tabs and, at the right, what to be aware of."""
     notes_key = keys.shown(key_of(by_name("notes"), situation))
     return [_place(heading, pen), _tabs(heading.badge, situation, notes_key, pen.width)]
@@ -183,7 +183,7 @@ def _place(heading: Heading, pen: Pen) -> AnyLine:
     return pad(left, pen.width, "bar")
 
 
-def _tabs(warning: str, situation: Situation, notes_key: str, width: int) -> AnyLine:
+def _tabs(warning: str, situation: ScreenState, notes_key: str, width: int) -> AnyLine:
     left = [span for _, spans in _tab_spans(situation.tab, width) for span in spans]
     badge: list[AnySpan] = [(f" {warning} ", "badge"), (" ", "tab")] if warning else []
     long: list[AnySpan] = []

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.app.context import Stage
-from tpuprof.tui.app.current_run import Shown
+from tpuprof.tui.app.context import AppContext
+from tpuprof.tui.app.current_run import CurrentRun
 from tpuprof.tui.app.listings import host_choices
 from tpuprof.tui.app.loader import open_session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages import load_above
-from tpuprof.tui.widgets.choosing import Chooser
+from tpuprof.tui.widgets.choosing import ChoicePopup
 from tpuprof.tui.widgets.popup import meanings
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class FactsReader:
             self._tell()
 
 
-class Lists:
+class ListPopups:
     """Opens the lists.
 
     Args:
@@ -122,72 +122,83 @@ class Lists:
     """
 
     def __init__(
-        self, stage: Stage, shown: Shown, compare: Callable[[Run, Run], object] | None, now: Callable[[], float]
+        self,
+        context: AppContext,
+        current_run: CurrentRun,
+        compare: Callable[[Run, Run], object] | None,
+        now: Callable[[], float],
     ) -> None:
-        self._stage = stage
-        self._shown = shown
+        self._context = context
+        self._current_run = current_run
         self._compare = compare
         self._now = now
-        self._facts = FactsReader(lambda: stage.report(self, None))
+        self._facts = FactsReader(lambda: context.post_news(self, None))
         self._list: Any = None
 
     def open_runs(self, marked: Run | None = None) -> None:
         """Lists the runs, to open one or to compare two, of which one may be marked already."""
-        logdir = self._shown.logdir
+        logdir = self._current_run.logdir
         if logdir is None:
             return
-        look, title, shown, facts = self._stage.look, f"Runs in {printable(logdir.query)}", self._shown, self._facts
+        look, title, shown, facts = (
+            self._context.look,
+            f"Runs in {printable(logdir.query)}",
+            self._current_run,
+            self._facts,
+        )
         callbacks = facts.facts, shown.open_run, self._compare, self._now
         self._list = load_above("runs")(look, title, logdir.runs, *callbacks, shown.run, facts.cancel, marked)
-        self._stage.open(self._list)
+        self._context.open(self._list)
         self._read_facts(logdir.runs)
 
     def open_to_compare(self) -> None:
         """Lists the runs, to compare one with the run that is shown."""
-        self.open_runs(self._shown.run)
+        self.open_runs(self._current_run.run)
 
     def refresh(self) -> None:
         """Brings the list up to date where it is open."""
-        logdir = self._shown.logdir
+        logdir = self._current_run.logdir
         if logdir is not None and self._is_open:
             self._list.set_runs(logdir.runs)
-            self._stage.redraw()
+            self._context.redraw()
             self._read_facts(logdir.runs)
 
     @property
     def _is_open(self) -> bool:
-        return self._list is not None and self._stage.popup is self._list
+        return self._list is not None and self._context.popup is self._list
 
     def _read_facts(self, runs: Sequence[Run]) -> None:
-        self._stage.work("facts", partial(self._facts.work, self._facts.begin(runs)))
+        self._context.work("facts", partial(self._facts.work, self._facts.begin(runs)))
 
     def take(self, news: None) -> None:
         """Draws what is known of the runs by now."""
         if self._is_open:
-            self._stage.redraw()
+            self._context.redraw()
 
     def open_hosts(self) -> None:
         """Compares the hosts of the run and their cores, or lists the hosts where nothing is known of them yet."""
-        run = self._shown.run
+        run = self._current_run.run
         if run is None:
             return
-        if run.hosts and self._shown.has_overview and not self._shown.is_loading:
-            self._stage.flash = f"Comparing {counted(len(run.hosts), 'host')}" if len(run.hosts) > 1 else ""
-            self._shown.load_page("hosts", of_all_hosts=True)
+        if run.hosts and self._current_run.has_overview and not self._current_run.is_loading:
+            self._context.flash = f"Comparing {counted(len(run.hosts), 'host')}" if len(run.hosts) > 1 else ""
+            self._current_run.load_page("hosts", of_all_hosts=True)
             return
-        choices, chosen = host_choices(run), partial(self._shown.open_host, run)
-        start = next((row for row, choice in enumerate(choices) if choice.value == self._shown.host), 0)
+        choices, chosen = host_choices(run), partial(self._current_run.open_host, run)
+        start = next((row for row, choice in enumerate(choices) if choice.value == self._current_run.host), 0)
         title = f"Hosts of {printable(run.name)}"
-        self._stage.open(Chooser(self._stage.look, title, ("host", "size"), choices, chosen, _ABOUT_HOSTS, start))
+        self._context.open(
+            ChoicePopup(self._context.look, title, ("host", "size"), choices, chosen, _ABOUT_HOSTS, start)
+        )
 
     def show_hosts(self, page: HostsPage) -> None:
         """Shows the hosts compared."""
-        run = self._shown.run
+        run = self._current_run.run
         if run is not None:
-            self._stage.flash = ""
-            title, chosen = f"Hosts and cores of {printable(run.name)}", partial(self._shown.open_host, run)
-            shown = self._shown.core or self._shown.host
-            self._stage.open(load_above("hosts")(self._stage.look, title, page, chosen, shown))
+            self._context.flash = ""
+            title, chosen = f"Hosts and cores of {printable(run.name)}", partial(self._current_run.open_host, run)
+            shown = self._current_run.core or self._current_run.host
+            self._context.open(load_above("hosts")(self._context.look, title, page, chosen, shown))
 
     def end(self) -> None:
         """Lets the thread end that reads what is known of runs."""
@@ -195,7 +206,7 @@ class Lists:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonDone:
     """Two runs are compared, or can't be."""
 
     job: threading.Event
@@ -209,9 +220,9 @@ class Comparisons:
         words: what the footer says while runs are compared; empty while none are.
     """
 
-    def __init__(self, stage: Stage, options: AppOptions) -> None:
+    def __init__(self, context: AppContext, options: AppOptions) -> None:
         self.words = ""
-        self._stage = stage
+        self._context = context
         self._options = options
         self._job = threading.Event()
         """Set when the comparison is given up."""
@@ -221,16 +232,16 @@ class Comparisons:
         self.stop()
         self.words = f"Comparing {printable(before.name)} with {printable(after.name)}; Esc cancels"
         self._job = threading.Event()
-        self._stage.work("compare", partial(self._work, before, after, self._job), exclusive=False)
-        self._stage.redraw()
+        self._context.work("compare", partial(self._work, before, after, self._job), exclusive=False)
+        self._context.redraw()
 
     def stop(self) -> None:
         """Gives the comparison up."""
         self.end()
         if self.words:
             self.words = ""
-            self._stage.flash = "The comparison was given up"
-            self._stage.redraw()
+            self._context.flash = "The comparison was given up"
+            self._context.redraw()
 
     def end(self) -> None:
         """Lets the thread end, without a word."""
@@ -248,15 +259,15 @@ class Comparisons:
             diff = error
         except Cancelled:
             return
-        self._stage.report(self, Compared(job, diff))
+        self._context.post_news(self, ComparisonDone(job, diff))
 
-    def take(self, news: Compared) -> None:
+    def take(self, news: ComparisonDone) -> None:
         """Shows what changed, or why that can't be said."""
         if news.job.is_set():  # given up since
             return
         self.words = ""
         if isinstance(news.diff, ProfileError):
-            self._stage.flash = news.diff.sentence
+            self._context.flash = news.diff.sentence
         else:
-            self._stage.open_screen("diff", news.diff)
-        self._stage.redraw()
+            self._context.open_screen("diff", news.diff)
+        self._context.redraw()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.app.capture import Captures
-from tpuprof.tui.app.context import Stage
-from tpuprof.tui.app.current_run import Shown
+from tpuprof.tui.app.context import AppContext
+from tpuprof.tui.app.current_run import CurrentRun
 from tpuprof.tui.app.listings import changed_run_sentence, new_run_sentence
 from tpuprof.tui.app.loader import Request
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.app.runs import Lists
+from tpuprof.tui.app.runs import ListPopups
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
@@ -31,7 +31,7 @@ class RunsChanged:
     logdir: Logdir | None
 
 
-class Watch:
+class RunWatcher:
     """Looks for runs that come and says so, or opens them where the newest is to be followed.
 
     Args:
@@ -45,17 +45,17 @@ class Watch:
 
     def __init__(
         self,
-        stage: Stage,
-        shown: Shown,
+        context: AppContext,
+        current_run: CurrentRun,
         options: AppOptions,
         captures: Captures,
-        lists: Lists,
+        lists: ListPopups,
         now: Callable[[], float],
     ) -> None:
         self.new_run: Run | None = None
         self.logdir = ""
-        self._stage = stage
-        self._shown = shown
+        self._context = context
+        self._current_run = current_run
         self._is_needed = not options.only_hlo
         self._opens_newest = options.latest
         self._captures = captures
@@ -65,14 +65,14 @@ class Watch:
 
     def begin(self) -> None:
         """Begins to watch where the runs were found, once, and looks at what came while a run was being read."""
-        logdir = self._shown.logdir
+        logdir = self._current_run.logdir
         if logdir is not None and self.logdir != logdir.query and self._is_needed:
             self.logdir = logdir.query
             self._ended.set()  # the thread that watches another one ends
             self._ended = threading.Event()
             # no worker of Textual's: it waits for all of these to end, and this one does not
             threading.Thread(target=self._follow, args=(logdir, self._ended), name="watch", daemon=True).start()
-        if self.new_run is not None and self._shown.is_read(self.new_run):
+        if self.new_run is not None and self._current_run.is_read(self.new_run):
             self.new_run = None
         elif self.new_run is not None:
             self._announce(self.new_run)
@@ -91,42 +91,42 @@ class Watch:
 
         def tell(changes: Changes) -> None:
             if not ended.is_set():
-                self._stage.report(self, RunsChanged(changes, watched.logdir))
+                self._context.post_news(self, RunsChanged(changes, watched.logdir))
 
         follow(watched, tell, ended, WATCHED_EVERY_SECONDS)
 
     def take(self, news: RunsChanged) -> None:
         """Says that a run has come, or opens it where the newest is to be followed."""
         if news.logdir is not None:
-            self._shown.logdir = news.logdir
+            self._current_run.logdir = news.logdir
             self._lists.refresh()
-        run, changes = self._shown.run, news.changes
+        run, changes = self._current_run.run, news.changes
         newer = [new for new in changes.new_runs if run is None or new.modified >= run.modified]
         newer += [new for new in changes.changed_runs if run is not None and new.path == run.path]
         newest = max(newer, key=lambda new: new.time, default=None)
-        if newest is not None and not self._shown.is_read(newest):
+        if newest is not None and not self._current_run.is_read(newest):
             self._announce(newest)
-        self._stage.redraw()
+        self._context.redraw()
 
     def _announce(self, run: Run) -> None:
         """Opens a run that has come, where the newest is to be followed, or else says which key does."""
-        before, key = self._shown.run, self._stage.look.keys.shown("r")
+        before, key = self._current_run.run, self._context.look.keys.shown("r")
         self.new_run = run
-        if self._shown.is_loading or self._captures.is_under_way:
+        if self._current_run.is_loading or self._captures.is_under_way:
             return  # `begin` comes back to it
         if self._opens_newest:
             self.open()
         elif before is not None and before.path == run.path:
-            self._stage.flash = changed_run_sentence(run, len(before.hosts), key)
+            self._context.flash = changed_run_sentence(run, len(before.hosts), key)
         else:
-            self._stage.flash = new_run_sentence(run, self._now(), key)
+            self._context.flash = new_run_sentence(run, self._now(), key)
 
     def open(self) -> None:
         """Loads the run that was announced, else looks for runs again and loads the wanted one."""
         new, self.new_run = self.new_run, None
         if new is None:
-            self._shown.reload()
+            self._current_run.reload()
         else:
-            is_shown = self._shown.run is not None and self._shown.run.path == new.path
-            host, core = (self._shown.host, self._shown.core) if is_shown else (None, None)
-            self._shown.load(Request(self._shown.path, new.name, host, core=core))
+            is_shown = self._current_run.run is not None and self._current_run.run.path == new.path
+            host, core = (self._current_run.host, self._current_run.core) if is_shown else (None, None)
+            self._current_run.load(Request(self._current_run.path, new.name, host, core=core))

@@ -12,7 +12,7 @@ from tpuprof.tui.cli.arguments.options import STREAM
 from tpuprof.tui.cli.common import columns
 from tpuprof.tui.report import output
 from tpuprof.tui.report.output import Produce
-from tpuprof.tui.report.page import Look
+from tpuprof.tui.report.page import TextLook
 from tpuprof.tui.terminal.detect import detect
 
 PIPE_WIDTH = 110
@@ -42,10 +42,10 @@ def check_output(args: argparse.Namespace, *logdirs: Logdir) -> None:
         output.check_output(file or "", logdir)
 
 
-def report_look(args: argparse.Namespace) -> Look:
+def report_look(args: argparse.Namespace) -> TextLook:
     """Width, characters and colours of a text report: as asked for, else by what standard output is."""
     shown = output_file(args) is None and sys.stdout.isatty()
     terminal = detect(os.environ, color=args.color, ascii_only=args.ascii, is_tty=shown)
     color = args.color != "never" if args.color != "auto" else not terminal.obstacle and terminal.color != "mono"
     width = args.width or (columns(PIPE_WIDTH) if args.format in (None, "text") else PIPE_WIDTH)
-    return Look(width, not terminal.unicode, color)
+    return TextLook(width, not terminal.unicode, color)

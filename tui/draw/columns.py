@@ -28,7 +28,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class ComposedGraph:
     """A page in lines; where its graph begins and ends and its ops begin, -1 for what is not shown."""
 
     lines: tuple[Line, ...]
@@ -66,7 +66,7 @@ def step_time_card(time: StepTime | None, pen: Pen) -> list[list[Span]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class GraphColumns:
     """Which steps the columns of a graph stand for.
 
     Attributes:
@@ -94,7 +94,7 @@ class Columns:
         return pitch if pitch < 3 else pitch - 1
 
 
-def columns_of(sizes: Sequence[float], width: int, cursor: int | None) -> Columns:
+def columns_of(sizes: Sequence[float], width: int, cursor: int | None) -> GraphColumns:
     """One column a step where they fit; else those around the cursor, or without one the largest of each group.
 
     Args:
@@ -103,17 +103,17 @@ def columns_of(sizes: Sequence[float], width: int, cursor: int | None) -> Column
     room = max(1, width - AXIS)
     count = len(sizes)
     if count <= room:
-        return Columns(tuple(range(count)), 1, 0)
+        return GraphColumns(tuple(range(count)), 1, 0)
     if cursor is not None:
         first = min(max(0, cursor - room // 2), count - room)
-        return Columns(tuple(range(first, first + room)), 1, first)
+        return GraphColumns(tuple(range(first, first + room)), 1, first)
     group = -(-count // room)
     starts = range(0, count, group)
     largest = tuple(max(range(a, min(a + group, count)), key=lambda index: sizes[index]) for a in starts)
-    return Columns(largest, group, 0)
+    return GraphColumns(largest, group, 0)
 
 
-def graph_lines(columns: Columns, height: int, top: str, cell: Callable[[int, int], Span], pen: Pen) -> list[Line]:
+def graph_lines(columns: GraphColumns, height: int, top: str, cell: Callable[[int, int], Span], pen: Pen) -> list[Line]:
     """The rows of a graph, from the top down.
 
     Args:
@@ -132,7 +132,7 @@ def graph_lines(columns: Columns, height: int, top: str, cell: Callable[[int, in
     return lines
 
 
-def names_line(names: Sequence[str], columns: Columns, wanted: Sequence[tuple[int, StyleKey]], pen: Pen) -> Line:
+def names_line(names: Sequence[str], columns: GraphColumns, wanted: Sequence[tuple[int, StyleKey]], pen: Pen) -> Line:
     """Names below the columns, as far as they fit: those wanted, and the first and the last.
 
     Args:
@@ -153,7 +153,7 @@ def names_line(names: Sequence[str], columns: Columns, wanted: Sequence[tuple[in
     return pen.fit([*_label(len(names), columns, pen.glyphs), *zip(row.cells[0], row.keys[0], strict=True)])
 
 
-def _label(count: int, columns: Columns, glyphs: Glyphs) -> list[Span]:
+def _label(count: int, columns: GraphColumns, glyphs: Glyphs) -> list[Span]:
     """What the names are, or which part of so many steps the graph shows."""
     words = f"{columns.first}{glyphs.dash}{columns.first + len(columns.shown) - 1}"
     words = f"max of {columns.group}" if columns.group > 1 else words

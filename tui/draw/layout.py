@@ -123,7 +123,7 @@ def shown_top(row: int, top: int, rows: int, entries: int) -> int:
     return max(0, min(max(top, row - rows + 1), row, max(0, entries - rows)))
 
 
-def beside(blocks: Sequence[Sequence[Line]], widths: Sequence[int]) -> list[Line]:
+def hstack(blocks: Sequence[Sequence[Line]], widths: Sequence[int]) -> list[Line]:
     """Blocks side by side; shorter ones are filled with blank lines."""
     height = max(map(len, blocks), default=0)
     whole = (filled(block, width, height) for block, width in zip(blocks, widths, strict=True))

@@ -153,7 +153,7 @@ class TabView:
 
 
 @dataclass(frozen=True)
-class Tab:
+class TabEntry:
     """A page's tab on the screen.
 
     Attributes:
@@ -183,12 +183,12 @@ _OF_OPS = (
     TabView("sparse-core", "SparseCore", "sparse_core.view:SparseCoreView", "sparse_core.load"),
     TabView("counters", "Units", "counters.view:UnitsView", "counters.load"),
 )
-TABS: tuple[Tab, ...] = (
-    Tab("overview", "Overview", "Overview", "overview.view:OverviewTab", "overview.load"),
-    Tab("input", "Input pipeline", "Input", "input.view:InputPipelineTab", "input.load"),
-    Tab("op-profile", "Op profile", "Ops", "ops.view:OpsTab", "ops.load", _OF_OPS),
-    Tab("timeline", "Timeline", "Timeline", "timeline.view:TimelineTab", "timeline.load"),
-    Tab("memory", "Memory", "Memory", "memory.view:MemoryTab", "memory.load"),
+TABS: tuple[TabEntry, ...] = (
+    TabEntry("overview", "Overview", "Overview", "overview.view:OverviewTab", "overview.load"),
+    TabEntry("input", "Input pipeline", "Input", "input.view:InputPipelineTab", "input.load"),
+    TabEntry("op-profile", "Op profile", "Ops", "ops.view:OpsTab", "ops.load", _OF_OPS),
+    TabEntry("timeline", "Timeline", "Timeline", "timeline.view:TimelineTab", "timeline.load"),
+    TabEntry("memory", "Memory", "Memory", "memory.view:MemoryTab", "memory.load"),
 )
 """All tabs, in the order of their number keys; the first one is loaded with a run, the others when they are shown."""
 
@@ -212,10 +212,10 @@ _LOADS = {
     "graph": "graph.load",
 }
 
-Tell = Callable[[str, object], object]
+Publish = Callable[[str, object], object]
 """Takes a part of a page, by the name that its view knows it by."""
 
-Load = Callable[["Pages", "Run", str | None, Tell], None]
+Load = Callable[["Pages", "Run", str | None, Publish], None]
 """Reads what a view shows of a run, of one host or (None) of all, and tells each part as soon as it is there."""
 
 

@@ -17,16 +17,16 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.report import json, markdown
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import (
-    Figure,
+    Metric,
     Source,
     Table,
-    figure_reasons,
-    figure_values,
     first,
+    metric_reasons,
+    metric_values,
     reasons,
     table_records,
 )
-from tpuprof.tui.report.page import Asked, Content, Report
+from tpuprof.tui.report.page import Content, Report, ReportRequest
 from tpuprof.tui.report.text import covered, heading, page_text
 
 if TYPE_CHECKING:
@@ -81,14 +81,14 @@ class Values:
 
 @dataclass(frozen=True)
 class Figures(Generic[Source]):
-    """Figures of JSON; `Declared.figures` has those that Markdown shows."""
+    """Figures of JSON; `Declared.metrics` has those that Markdown shows."""
 
-    figures: Sequence[Figure[Source]]
+    metrics: Sequence[Metric[Source]]
     source: Source
 
     def json(self) -> Values:
         """Their values."""
-        return Values(figure_values(self.figures, self.source), figure_reasons(self.figures))
+        return Values(metric_values(self.metrics, self.source), metric_reasons(self.metrics))
 
     def markdown(self) -> Sequence[str]:
         """Nothing."""
@@ -167,7 +167,7 @@ class Declared:
         csv: what CSV holds.
         text: draws the page below its title line, in so many cells.
         statement: the page in a sentence.
-        figures: headings and figures as Markdown shows them.
+        metrics: headings and figures as Markdown shows them.
         notes: what a reader should know of the figures.
         unknown: why something is unknown, by key, as Markdown says it.
         reasons: the same by the dotted keys of JSON, where these are others.
@@ -178,7 +178,7 @@ class Declared:
     csv: Section[Any] | Block
     text: Callable[[Pen], Sequence[Line]]
     statement: str = ""
-    figures: Sequence[tuple[str, str]] = ()
+    metrics: Sequence[tuple[str, str]] = ()
     notes: Sequence[str] = ()
     unknown: Mapping[str, str] | None = None
     reasons: Mapping[str, str] | None = None
@@ -186,10 +186,10 @@ class Declared:
 
 def declared(
     name: str,
-    read: Callable[[Asked], Content],
-    declare: Callable[[Content, Asked], Declared],
+    read: Callable[[ReportRequest], Content],
+    declare: Callable[[Content, ReportRequest], Declared],
     tables: tuple[Table[Any], ...],
-    figures: tuple[Figure[Any], ...] = (),
+    metrics: tuple[Metric[Any], ...] = (),
     csv_table: Table[Any] | None = None,
     warnings: Callable[[Content], Sequence[str]] = lambda page: page.warnings,  # type: ignore[attr-defined]
 ) -> Report[Content]:
@@ -199,7 +199,7 @@ def declared(
         name: of the page, in the schema of its JSON.
         read: reads it from a run.
         declare: says what it holds.
-        tables, figures, csv_table, warnings: as of a `Report`.
+        tables, metrics, csv_table, warnings: as of a `Report`.
     """
     writers = {
         "json": lambda content, asked: _json(name, declare(content, asked)),
@@ -207,7 +207,7 @@ def declared(
         "md": lambda content, asked: _markdown(declare(content, asked)),
         "text": lambda content, asked: _text(declare(content, asked), asked),
     }
-    return Report(read, writers, tables, figures, warnings, csv_table or tables[0])
+    return Report(read, writers, tables, metrics, warnings, csv_table or tables[0])
 
 
 def _json(name: str, page: Declared) -> str:
@@ -222,19 +222,19 @@ def _json(name: str, page: Declared) -> str:
 def _markdown(page: Declared) -> str:
     lines = page.head.markdown()
     lines += ["", markdown.escaped(page.statement)] if page.statement else []
-    lines += markdown.figures_table(page.figures) if page.figures else []
+    lines += markdown.metrics_table(page.metrics) if page.metrics else []
     for part in page.parts:
         lines += part.markdown()
     lines += markdown.notes_block(page.notes)
     return markdown.joined([*lines, *markdown.unknown_block(page.unknown or {})])
 
 
-def _text(page: Declared, asked: Asked) -> str:
-    head, glyphs = page.head, asked.look.glyphs
+def _text(page: Declared, request: ReportRequest) -> str:
+    head, glyphs = page.head, request.look.glyphs
 
     def lines(pen: Pen) -> list[Line]:
         log_line = [pen.fit([(clean(head.log_line, glyphs.is_ascii), "strong")])] if head.log_line else []
         title = heading(head.title, head.covers or covered(head.hosts), pen)
         return [*log_line, title, *page.text(pen)]
 
-    return page_text(lines, asked.look)
+    return page_text(lines, request.look)

@@ -17,8 +17,8 @@ from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.layout import clean, cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
-from tpuprof.tui.report.fields import NO_REASON, Field, Figure
-from tpuprof.tui.report.page import Look, Report
+from tpuprof.tui.report.fields import NO_REASON, Field, Metric
+from tpuprof.tui.report.page import Report, TextLook
 from tpuprof.tui.report.text import page_text
 from tpuprof.tui.report.units import TEXT
 
@@ -44,11 +44,11 @@ class Described:
     csv_column: str | None = None
 
 
-def _head(key: str, meaning: str) -> Figure[Any]:
-    return Figure(key, TEXT, lambda _: None, meaning)
+def _head(key: str, meaning: str) -> Metric[Any]:
+    return Metric(key, TEXT, lambda _: None, meaning)
 
 
-HEAD: tuple[Figure[Any], ...] = (
+HEAD: tuple[Metric[Any], ...] = (
     _head("schema", "the format's name and version; keys may be added to a version, none is renamed"),
     _head("run.name", "the run's name"),
     _head("run.path", "where the run lies"),
@@ -63,13 +63,13 @@ HEAD: tuple[Figure[Any], ...] = (
 def described(report: Report[Any]) -> list[Described]:
     """Every key of a page, in the order of JSON: figures, then table by table."""
     tables = {table.key for table in report.tables}
-    figures = (quantity for quantity in report.figures if quantity.key and quantity.key not in tables)
-    return [*_figures((*HEAD[:-1], *figures)), *_fields(report), *_figures(HEAD[-1:])]
+    metrics = (quantity for quantity in report.metrics if quantity.key and quantity.key not in tables)
+    return [*_figures((*HEAD[:-1], *metrics)), *_fields(report), *_figures(HEAD[-1:])]
 
 
-def _figures(figures: Iterable[Figure[Any] | Field[Any]], prefix: str = "", null: str = "") -> Iterator[Described]:
+def _figures(metrics: Iterable[Metric[Any] | Field[Any]], prefix: str = "", null: str = "") -> Iterator[Described]:
     """Figures, and instead of objects what is within them, null where these are."""
-    for quantity in figures:
+    for quantity in metrics:
         key, why = prefix + quantity.key, quantity.null or null
         if quantity.unit.parts:
             yield from _figures(quantity.unit.parts, f"{key}{'[]' * quantity.unit.is_list}.", why)
@@ -99,7 +99,7 @@ def describe_json(page: str, report: Report[Any]) -> str:
     return f'{{\n  "schema": "tpuprof.describe/1",\n  "page": {json.dumps(page)},\n  "keys": [\n    {rows}\n  ]\n}}\n'
 
 
-def describe_text(page: str, report: Report[Any], look: Look) -> str:
+def describe_text(page: str, report: Report[Any], look: TextLook) -> str:
     """The description as text: a key and its unit, and below it what it means."""
 
     def lines(pen: Pen) -> list[Line]:
@@ -121,20 +121,20 @@ def _key_lines(keys: Sequence[Described], pen: Pen) -> list[Line]:
     return lines
 
 
-Section = tuple[str, "Iterable[tuple[Figure[Any], Any]]"]
+Section = tuple[str, "Iterable[tuple[Metric[Any], Any]]"]
 """A title, and figures with what each is read from."""
 
 
-def figure_lines(sections: Iterable[Section], unknown: Mapping[str, str], pen: Pen) -> list[Line]:
+def metric_lines(sections: Iterable[Section], unknown: Mapping[str, str], pen: Pen) -> list[Line]:
     """All figures of a page: what each is called, its value with its unit, what it means, and why it is unknown.
 
     Args:
         unknown: why figures are, by their keys in JSON.
     """
     lines: list[Line] = []
-    for title, figures in sections:
+    for title, metrics in sections:
         lines += [*([pen.fit([])] if lines else []), pen.fit([(title, "title")])]
-        for figure, source in figures:
+        for figure, source in metrics:
             value = figure.read(source)
             words = (
                 UNKNOWN if value is None else clean(figure.unit.words(value, pen.glyphs.is_ascii), pen.glyphs.is_ascii)

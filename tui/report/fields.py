@@ -47,7 +47,7 @@ def _plain_style(_: object) -> Key:
 
 
 @dataclass(frozen=True)
-class OnScreen(Generic[Source]):
+class ColumnSpec(Generic[Source]):
     """How a field looks as a column on the screen.
 
     Attributes:
@@ -99,7 +99,7 @@ class Field(Generic[Source]):
     meaning: str
     null: str = ""
     heading: str = ""
-    screen: OnScreen[Source] | None = None
+    screen: ColumnSpec[Source] | None = None
     sort: Callable[[Source], Sequence[Any] | NDArray[Any]] | None = None
     filter: tuple[str, ...] = ()
     filter_unknown: str = ""
@@ -145,7 +145,7 @@ class Table(Generic[Source]):
 
 
 @dataclass(frozen=True)
-class Figure(Generic[Source]):
+class Metric(Generic[Source]):
     """A quantity of which a page has one.
 
     Attributes:
@@ -184,13 +184,13 @@ def attribute(
     short: str = "",
     name: str = "",
     words: Callable[[Any], str | None] | None = None,
-) -> Figure[Any]:
+) -> Metric[Any]:
     """A figure that is an attribute of its source, with the dotted name `name`, else with that of its key.
 
     What has ``_ms`` in its key is stored in ``_ps``, an object of several such figures without either.
     """
     stored = key.removesuffix("_ms") if unit.parts else f"{key[:-2]}ps" if key.endswith("_ms") else key
-    return Figure(key, unit, attrgetter(name or stored), meaning, null, heading, short, words)
+    return Metric(key, unit, attrgetter(name or stored), meaning, null, heading, short, words)
 
 
 def column(name: str, index: int | None = None) -> Reader[Any]:
@@ -198,10 +198,10 @@ def column(name: str, index: int | None = None) -> Reader[Any]:
     whole = attrgetter(name)
     if index is not None:
         return lambda source, rows: whole(source)[rows, index]
-    return lambda source, rows: picked(whole(source), rows)
+    return lambda source, rows: take(whole(source), rows)
 
 
-def picked(values: Sequence[Any] | NDArray[Any], rows: Rows) -> Sequence[Any] | NDArray[Any]:
+def take(values: Sequence[Any] | NDArray[Any], rows: Rows) -> Sequence[Any] | NDArray[Any]:
     """Some entries of a column, in the order of the rows; the column itself where these are all rows."""
     if isinstance(rows, range) and rows == range(len(values)):
         return values
@@ -215,41 +215,41 @@ def in_order(*keys: str | Sequence[str]) -> tuple[str, ...]:
 
 def object_table(
     key: str,
-    figures: Iterable[Figure[Item]],
-    others: Iterable[Figure[Item] | Field[Sequence[Item]]] = (),
+    metrics: Iterable[Metric[Item]],
+    others: Iterable[Metric[Item] | Field[Sequence[Item]]] = (),
     csv: tuple[str, ...] = (),
     markdown: tuple[str, ...] = (),
 ) -> Table[Sequence[Item]]:
     """A table whose source is a sequence, an object a row.
 
     Args:
-        figures: of a row's object; JSON has them all.
+        metrics: of a row's object; JSON has them all.
         others: what only CSV and Markdown have.
     """
 
-    def field(figure: Figure[Item]) -> Field[Sequence[Item]]:
+    def field(figure: Metric[Item]) -> Field[Sequence[Item]]:
         def read(items: Sequence[Item], rows: Rows) -> list[Any]:
             return [figure.read(items[row]) for row in rows]
 
         return Field(figure.key, figure.unit, read, figure.meaning, figure.null, figure.heading)
 
-    fields = tuple(map(field, figures))
-    more = (field(quantity) if isinstance(quantity, Figure) else quantity for quantity in others)
+    fields = tuple(map(field, metrics))
+    more = (field(quantity) if isinstance(quantity, Metric) else quantity for quantity in others)
     return Table(key, (*fields, *more), len, tuple(quantity.key for quantity in fields), csv, markdown)
 
 
-def nested(figures: Sequence[Figure[Any]], *others: tuple[type, Sequence[Figure[Any]]]) -> Unit:
+def nested(metrics: Sequence[Metric[Any]], *others: tuple[type, Sequence[Metric[Any]]]) -> Unit:
     """The unit of an object within an object of JSON; null where there is none.
 
     Args:
-        figures: that it has.
+        metrics: that it has.
         others: figures of objects of other types.
     """
     by_type = dict(others)
-    parts = (*figures, *(figure for more in by_type.values() for figure in more))
+    parts = (*metrics, *(figure for more in by_type.values() for figure in more))
 
     def machine(values: Sequence[Any] | NDArray[Any]) -> list[Any]:
-        return [None if value is None else figure_values(by_type.get(type(value), figures), value) for value in values]
+        return [None if value is None else metric_values(by_type.get(type(value), metrics), value) for value in values]
 
     return Unit("object", machine, lambda value, _: str(value), parts=parts)
 
@@ -301,10 +301,10 @@ def table_records(
     return records(columns(table, source, rows, keys))
 
 
-def figure_values(figures: Sequence[Figure[Source]], source: Source) -> dict[str, object]:
+def metric_values(metrics: Sequence[Metric[Source]], source: Source) -> dict[str, object]:
     """Figures by key, as JSON holds them, objects within objects by the dots of the keys."""
     values: dict[str, object] = {}
-    for figure in figures:
+    for figure in metrics:
         *groups, name = figure.key.split(".")
         inner = values
         for group in groups:
@@ -329,21 +329,21 @@ def reasons(fields: Iterable[Field[Any]], prefix: str, unknown: Mapping[str, str
     }
 
 
-def figure_reasons(figures: Iterable[Figure[Any] | Field[Any]]) -> dict[str, str]:
+def metric_reasons(metrics: Iterable[Metric[Any] | Field[Any]]) -> dict[str, str]:
     """Why figures are null, by dotted key, and those of objects and lists within them."""
-    return {key: figure.null for key, figure in _with_parts(figures) if figure.null}
+    return {key: figure.null for key, figure in _with_parts(metrics) if figure.null}
 
 
-def short_names(figures: Iterable[Figure[Any] | Field[Any]]) -> dict[str, str]:
+def short_names(metrics: Iterable[Metric[Any] | Field[Any]]) -> dict[str, str]:
     """How the notes of a screen call figures, by dotted key."""
-    return {key: figure.short for key, figure in _with_parts(figures) if isinstance(figure, Figure) and figure.short}
+    return {key: figure.short for key, figure in _with_parts(metrics) if isinstance(figure, Metric) and figure.short}
 
 
 def _with_parts(
-    figures: Iterable[Figure[Any] | Field[Any]], prefix: str = ""
-) -> Iterator[tuple[str, Figure[Any] | Field[Any]]]:
+    metrics: Iterable[Metric[Any] | Field[Any]], prefix: str = ""
+) -> Iterator[tuple[str, Metric[Any] | Field[Any]]]:
     """Figures that JSON has with their dotted keys, and what is within them; ``[]`` is any index."""
-    for figure in figures:
+    for figure in metrics:
         if figure.key:
             key = prefix + figure.key
             yield key, figure
@@ -368,10 +368,10 @@ def _words(quantity: Field[Source], source: Source, rows: Rows, ascii_only: bool
     return [quantity.unit.words(value, ascii_only) for value in _values(quantity, source, rows)]
 
 
-def figure_rows(figures: Iterable[Figure[Source]], source: Source) -> list[tuple[str, str]]:
+def metric_rows(metrics: Iterable[Metric[Source]], source: Source) -> list[tuple[str, str]]:
     """Headings and figures as people read them."""
     rows = []
-    for figure in figures:
+    for figure in metrics:
         if figure.heading:
             words = figure.words(source) if figure.words else figure.unit.words(figure.read(source), False)
             rows += [(figure.heading, words)] if words is not None else []
@@ -384,7 +384,7 @@ def screen_columns(
     """The columns of a table on the screen, the most important first.
 
     Args:
-        looks: keys of the fields to show in place of the table's own, each with what of its `OnScreen` is other here,
+        looks: keys of the fields to show in place of the table's own, each with what of its `ColumnSpec` is other here,
             such as a width that depends on that of the screen.
     """
     drawn = []
@@ -400,7 +400,7 @@ def screen_columns(
 
 
 def _cells(
-    quantity: Field[Source], look: OnScreen[Source], source: Source, glyphs: Glyphs, rows: Sequence[int]
+    quantity: Field[Source], look: ColumnSpec[Source], source: Source, glyphs: Glyphs, rows: Sequence[int]
 ) -> list[Span]:
     ascii_only = glyphs.is_ascii
     words, style = look.words or quantity.unit.words, look.style

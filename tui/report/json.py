@@ -39,15 +39,15 @@ def head(page: str, run: Run, hosts: Sequence[str], warnings: Sequence[str]) -> 
 
 def document(head: Mapping[str, object], body: Mapping[str, object], reasons: Mapping[str, str]) -> str:
     """Both together as text, and at the end `unknown`, with the reasons of what is null."""
-    return laid_out(told({**head, **body}, reasons))
+    return laid_out(with_unknown({**head, **body}, reasons))
 
 
 def line(body: Mapping[str, object], reasons: Mapping[str, str]) -> str:
     """The same as one line, for a stream of them."""
-    return json.dumps(told(body, reasons), ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(with_unknown(body, reasons), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def told(body: Mapping[str, object], reasons: Mapping[str, str]) -> dict[str, object]:
+def with_unknown(body: Mapping[str, object], reasons: Mapping[str, str]) -> dict[str, object]:
     """Values fit for JSON, and at the end `unknown`, with the reasons of what is null."""
     unknown: dict[str, str] = {}
     fit = {key: safe(value, key, reasons, unknown) for key, value in body.items()}

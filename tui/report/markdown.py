@@ -32,7 +32,7 @@ def page_head(
     return [*lines, *(f"- warning: {escaped(warning)}" for warning in warnings)]
 
 
-def figures_table(rows: Iterable[tuple[str, str]]) -> list[str]:
+def metrics_table(rows: Iterable[tuple[str, str]]) -> list[str]:
     """The section of figures."""
     return ["", "## Figures", "", *table(("figure", "value"), "lr", rows)]
 

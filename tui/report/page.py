@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.session.session import Session
     from tpuprof.tui.draw.spans import Glyphs
-    from tpuprof.tui.report.fields import Figure, Table
+    from tpuprof.tui.report.fields import Metric, Table
     from tpuprof.tui.report.output import Produce
 
 Format = Literal["text", "json", "csv", "md", "perfetto", "dot", "hlo", "proto"]
@@ -31,7 +31,7 @@ Content = TypeVar("Content")
 
 
 @dataclass(frozen=True)
-class Look:
+class TextLook:
     """How a text report looks: its width in cells, its characters, and whether it has ANSI colours."""
 
     width: int
@@ -45,7 +45,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReportRequest:
     """What a call of `report` asks for.
 
     Attributes:
@@ -66,7 +66,7 @@ class Asked:
     host: str | None
     session: Callable[[Run], Session]
     form: Format
-    look: Look
+    look: TextLook
     limit: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     only_hlo: bool = False
@@ -88,7 +88,7 @@ class Asked:
         return self.limit or 0
 
 
-Writer = Callable[[Content, Asked], "str | Iterable[str] | Produce"]
+Writer = Callable[[Content, ReportRequest], "str | Iterable[str] | Produce"]
 """Prints a page: as a text, as its pieces one after the other, or as a function that writes it."""
 
 
@@ -99,17 +99,17 @@ class Report(Generic[Content]):
     Attributes:
         read: reads it from a run.
         writers: prints it, a function a format.
-        tables, figures: what it holds, for `--describe`.
+        tables, metrics: what it holds, for `--describe`.
         warnings: what the formats that hold rows or events alone leave to standard error.
         csv_table: the table that CSV holds.
         check: sees, before any work, that the page's own options, the format and the limit go together; raises
             `ProfileError`.
     """
 
-    read: Callable[[Asked], Content]
+    read: Callable[[ReportRequest], Content]
     writers: Mapping[str, Writer[Content]]
     tables: tuple[Table[Any], ...] = ()
-    figures: tuple[Figure[Any], ...] = ()
+    metrics: tuple[Metric[Any], ...] = ()
     warnings: Callable[[Content], Sequence[str]] = lambda _: ()
     csv_table: Table[Any] | None = None
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None
@@ -122,10 +122,10 @@ class CommandReport(Generic[Content]):
     Attributes:
         read: makes what is printed of what the command has read.
         writers: prints it, a function a format, given how text looks and the most rows, 0 for all.
-        tables, figures: as of a `Report`.
+        tables, metrics: as of a `Report`.
     """
 
     read: Callable[..., Content]
-    writers: Mapping[str, Callable[[Content, Look, int], str]]
+    writers: Mapping[str, Callable[[Content, TextLook, int], str]]
     tables: tuple[Table[Any], ...] = ()
-    figures: tuple[Figure[Any], ...] = ()
+    metrics: tuple[Metric[Any], ...] = ()

@@ -11,7 +11,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ClassStyle, Glyphs, Key, Line, OnClassStyle, StyleKey, plain
 
 if TYPE_CHECKING:
-    from tpuprof.tui.report.page import Look
+    from tpuprof.tui.report.page import TextLook
 
 LEAST_WIDTH = 60
 """Narrower than this no table makes sense; lines are left to the terminal to wrap."""
@@ -37,7 +37,7 @@ _SGR: dict[StyleKey, str] = {
 }
 
 
-def page_text(lines: Callable[[Pen], Sequence[Line]], look: Look) -> str:
+def page_text(lines: Callable[[Pen], Sequence[Line]], look: TextLook) -> str:
     """A page as text; `lines` draws it."""
     return render(lines(Pen(max(look.width, LEAST_WIDTH), look.glyphs)), look.color)
 
@@ -52,7 +52,7 @@ def covered(hosts: Sequence[str]) -> str:
     return counted(len(hosts), "host") if len(hosts) > 3 else ", ".join(hosts)
 
 
-def titled_text(title: str, right: str, draw: Callable[[Pen], Sequence[Line]], look: Look) -> str:
+def titled_text(title: str, right: str, draw: Callable[[Pen], Sequence[Line]], look: TextLook) -> str:
     """A page as text under a heading; `draw` draws it."""
     return page_text(lambda pen: [heading(title, right, pen), *draw(pen)], look)
 

@@ -52,13 +52,13 @@ def plain(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
         return list(values)
     import numpy  # noqa: PLC0415 - there is an array, so it is loaded
 
-    figures: list[Value] = values.tolist()
+    metrics: list[Value] = values.tolist()
     if values.dtype.kind != "f":
-        return figures
+        return metrics
     known = numpy.isfinite(values)
     if known.all():
-        return figures
-    return [value if is_known else None for value, is_known in zip(figures, known.tolist(), strict=True)]
+        return metrics
+    return [value if is_known else None for value, is_known in zip(metrics, known.tolist(), strict=True)]
 
 
 def divided(by: float) -> Callable[[Sequence[Any] | NDArray[Any]], list[Value]]:

@@ -102,7 +102,7 @@ class Config:
         custom: theme, keys and columns.
         cache, cache_bytes: whether what was read of profiles is kept, and how much at most; None for as much as usual.
         remote_bytes: how much copies of remote profiles may take; None where the file does not say.
-        told: what the file sets, as names and words.
+        settings: what the file sets, as names and words.
     """
 
     path: str
@@ -111,7 +111,7 @@ class Config:
     cache: bool = True
     cache_bytes: int | None = None
     remote_bytes: int | None = None
-    told: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 def config_path(environ: Mapping[str, str]) -> str:

@@ -15,7 +15,7 @@ from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import KeyRow
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import BACK, Lines, Popup, on_panel
 
 LONGEST = 4000
@@ -67,7 +67,7 @@ class LineEditor:
         self.cursor = first + len(text)
 
 
-class Asker(Popup):
+class PromptPopup(Popup):
     """Asks for a line of text.
 
     Args:
@@ -85,7 +85,7 @@ class Asker(Popup):
 
     def __init__(
         self,
-        look: Look,
+        look: ScreenLook,
         title: str,
         explanation: Sequence[str],
         text: str,

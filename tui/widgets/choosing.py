@@ -13,7 +13,7 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.asking import LineEditor
 from tpuprof.tui.widgets.chrome import KeyRow, act_of, pad
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import BACK, Lines, Popup, centred_top
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class FilteredPopup(ListPopup):
     FILTERS: ClassVar[str] = "Only rows with these words"
     """What a filter leaves, for help."""
 
-    def __init__(self, look: Look, title: str, about: Lines, typing: bool = False) -> None:
+    def __init__(self, look: ScreenLook, title: str, about: Lines, typing: bool = False) -> None:
         super().__init__(look, title, about)
         self._editor = LineEditor(moves=False)
         self.is_typing = self._types_at_once = typing
@@ -149,7 +149,7 @@ class FilteredPopup(ListPopup):
             super().press(key, character)
 
 
-class Chooser(FilteredPopup, Generic[T]):
+class ChoicePopup(FilteredPopup, Generic[T]):
     """A list to choose from, with a filter.
 
     Args:
@@ -161,7 +161,7 @@ class Chooser(FilteredPopup, Generic[T]):
 
     def __init__(
         self,
-        look: Look,
+        look: ScreenLook,
         title: str,
         columns: tuple[str, ...],
         choices: Sequence[Choice[T]],

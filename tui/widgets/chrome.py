@@ -150,17 +150,17 @@ def progress_line(progress: Progress, seconds_left: float | None, pen: Pen) -> A
     done, total = progress.bytes_done, progress.bytes_total
     host = f"host {progress.host_index + 1}/{progress.host_count} "
     sizes = f"  {size(done)} of {size(total)}"
-    figures = f"{sizes}  {events(progress.events_done)} events"
+    metrics = f"{sizes}  {events(progress.events_done)} events"
     left = "" if seconds_left is None else f"  {wait(seconds_left)} left"
     tail: list[AnySpan] = [("  Esc", "bar.key"), (" cancels ", "bar.dim")]
-    room = pen.width - len(host) - len(figures) - len(left) - cells(tail) - 1
+    room = pen.width - len(host) - len(metrics) - len(left) - cells(tail) - 1
     if room < 0:
-        figures, room = sizes, room + len(figures) - len(sizes)
+        metrics, room = sizes, room + len(metrics) - len(sizes)
     each = _hosts_at_work(progress, room - _LEAST_BAR, pen.glyphs)
     bar = max(0, min(30, room - len(each)))
     full, rest = progress_bar(done, total, bar, pen.glyphs)
     spans: list[AnySpan] = [(f" {host}", "bar"), (full, "bar.key"), (rest, "bar.dim")]
-    spans += [(figures, "bar"), (left, "bar.strong"), (each, "bar.dim"), *tail]
+    spans += [(metrics, "bar"), (left, "bar.strong"), (each, "bar.dim"), *tail]
     return pad(spans, pen.width, "bar")
 
 

@@ -27,7 +27,7 @@ from tpuprof.tui.terminal.theme import AnyKey, AnyLine, Palette, family_of, pale
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ScreenLook:
     """What everything is drawn with.
 
     Attributes:
@@ -39,7 +39,7 @@ class Look:
     custom: Custom = Custom()
 
     @classmethod
-    def of(cls, terminal: Terminal) -> Look:
+    def of(cls, terminal: Terminal) -> ScreenLook:
         """The look that suits a terminal."""
         glyphs = (PLAIN if terminal.color == "mono" else BLOCK) if terminal.unicode else ASCII
         custom = terminal.custom
@@ -79,7 +79,7 @@ class LineCanvas(ScrollView, inherit_bindings=False):
 
     def __init__(
         self,
-        look: Look,
+        look: ScreenLook,
         drawing: Drawing | None = None,
         clicked: Callable[[int, int], None] | None = None,
         scrolled: Callable[[int], None] | None = None,
@@ -140,7 +140,7 @@ class LineCanvas(ScrollView, inherit_bindings=False):
             self._drawn_width = width
             self._strips.clear()
 
-    def set_look(self, look: Look) -> None:
+    def set_look(self, look: ScreenLook) -> None:
         """Changes palette or glyphs and paints everything anew."""
         self.look = look
         self.lines = ()

@@ -12,8 +12,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer, key_lines, keys_line
-from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
-from tpuprof.tui.widgets.popup import ABOUT_HELP, MOVES, Reader
+from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
+from tpuprof.tui.widgets.popup import ABOUT_HELP, MOVES, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class PageScreen(AppScreen, Generic[_Row]):
     PageScreen > #body { height: 1fr; }
     """
 
-    def __init__(self, look: Look, environ: Mapping[str, str] | None, note: str, is_alone: bool) -> None:
+    def __init__(self, look: ScreenLook, environ: Mapping[str, str] | None, note: str, is_alone: bool) -> None:
         super().__init__(look, environ, note)
         self._is_alone = is_alone
         self.composed: Composed | None = None
@@ -198,7 +198,7 @@ class PageScreen(AppScreen, Generic[_Row]):
         return True
 
     def _help(self) -> None:
-        self.open(Reader(self.look, "Help", self.help_lines, ABOUT_HELP))
+        self.open(TextPopup(self.look, "Help", self.help_lines, ABOUT_HELP))
 
     def help_lines(self, pen: Pen) -> list[Line]:
         """The keys that do something here, and what the figures mean."""

@@ -1,4 +1,4 @@
-"""What opens above a page: a framed panel, as a text to read (`Reader`).
+"""What opens above a page: a framed panel, as a text to read (`TextPopup`).
 
 Every popup names its keys for the footer, and says what it shows; ``?`` opens a text of both above it.
 """
@@ -16,7 +16,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, act_of, key_lines
-from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
+from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 
 Lines = Callable[[Pen], list[Line]]
 """Draws a text for so many cells."""
@@ -63,7 +63,7 @@ def meanings(*rows: tuple[str, str]) -> Lines:
     return lines
 
 
-def with_keys(line: Line, look: Look, width: int) -> Line:
+def with_keys(line: Line, look: ScreenLook, width: int) -> Line:
     """A line of a text with the user's keys, in their own columns as far as they fit."""
     shown = look.keys.shown
     if not look.keys.moved:
@@ -112,7 +112,7 @@ class Popup:
     moves: ClassVar[tuple[str, str]] = ("Next, previous row", "One screen down, up; first, last")
     """What the keys of motion do, for help."""
 
-    def __init__(self, look: Look, title: str, about: Lines | None = None, passes: Sequence[KeyRow] = ()) -> None:
+    def __init__(self, look: ScreenLook, title: str, about: Lines | None = None, passes: Sequence[KeyRow] = ()) -> None:
         self.look = look
         self.title = title
         self.about = about
@@ -218,7 +218,7 @@ class PopupLayer(LineCanvas):
     PopupLayer { layer: above; position: absolute; width: 1; height: 1; offset: 0 -1; }
     """
 
-    def __init__(self, look: Look, turned: Callable[[], object] = lambda: None, *, id: str) -> None:
+    def __init__(self, look: ScreenLook, turned: Callable[[], object] = lambda: None, *, id: str) -> None:
         super().__init__(look, clicked=self._click, scrolled=self._wheel, background="panel", id=id)
         self._turned = turned
         self.popup: Popup | None = None
@@ -253,7 +253,7 @@ class PopupLayer(LineCanvas):
             return
         if key == "question_mark" and popup.about is not None:
             self.below = popup
-            self._show(Reader(popup.look, f"Help: {popup.title}", popup.help_lines, None), popup.screen_size)
+            self._show(TextPopup(popup.look, f"Help: {popup.title}", popup.help_lines, None), popup.screen_size)
             return
         popup.press(key, character)
         self._after(popup)
@@ -301,13 +301,13 @@ MOVES: dict[str, tuple[int, float]] = {
 """Keys and by how many lines and screens they move."""
 
 
-class Reader(Popup):
+class TextPopup(Popup):
     """A text to read, which `lines` draws for a width."""
 
     moves = ("Scroll by a line", "One screen down, up; begin, end")
 
     def __init__(
-        self, look: Look, title: str, lines: Lines, about: Lines | None, passes: tuple[KeyRow, ...] = ()
+        self, look: ScreenLook, title: str, lines: Lines, about: Lines | None, passes: tuple[KeyRow, ...] = ()
     ) -> None:
         super().__init__(look, title, about, passes)
         self._make = lines

@@ -25,7 +25,7 @@ LIST_KEYS = (KeyRow("s", "sort"), KeyRow("Enter", "details"), KeyRow("/", "searc
 """What the footer says of keys that the app hands to any list; its table of keys has their sentences."""
 
 
-class Filtering:
+class Filterable:
     """A view that takes a filter.
 
     Attributes:
@@ -71,7 +71,7 @@ class Filtering:
         return str(error)
 
 
-class RowsView(Filtering):
+class RowsView(Filterable):
     """A table, one thing a row. Only indices are held: a million rows cost eight megabytes.
 
     A page that is a view of another page's tab derives from it, gets what its `load` told, and says by `table` what the

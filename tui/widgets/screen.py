@@ -31,9 +31,9 @@ from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.ending import GRACE_SECONDS, ended_by_signals
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
-from tpuprof.tui.widgets.asking import Asker, LineEditor
+from tpuprof.tui.widgets.asking import LineEditor, PromptPopup
 from tpuprof.tui.widgets.chrome import footer
-from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
+from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.popup import Popup, PopupLayer
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ScreenApp(App[Any]):
     def __init__(self, terminal: Terminal, environ: Mapping[str, str] | None = None) -> None:
         # Native colours: what the palette says goes to the terminal as it is.
         super().__init__(ansi_color=True)
-        self.look = Look.of(terminal)
+        self.look = ScreenLook.of(terminal)
         self.environ = os.environ if environ is None else environ
         self._loop_there: Future[asyncio.AbstractEventLoop] = Future()
 
@@ -130,7 +130,7 @@ class AppScreen(Screen[None]):
     """
 
     def __init__(
-        self, look: Look, environ: Mapping[str, str] | None, flash: str = "", *, id: str | None = None
+        self, look: ScreenLook, environ: Mapping[str, str] | None, flash: str = "", *, id: str | None = None
     ) -> None:
         super().__init__(id=id)
         self.look = look
@@ -295,7 +295,7 @@ class AppScreen(Screen[None]):
     def on_paste(self, event: Paste) -> None:
         """Puts a text of the clipboard into the line that is open, if one is."""
         popup = self.popups.popup
-        if isinstance(popup, Asker):
+        if isinstance(popup, PromptPopup):
             popup.editor.paste(event.text)
             self.popups.redraw()
 

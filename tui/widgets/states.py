@@ -98,7 +98,7 @@ def _progress(progress: Progress | None, seconds_left: float | None, pen: Pen) -
     if progress is None:
         return [blank, pen.fit([(pen.glyphs.light * bar, "rule")]), blank]
     done, total = progress.bytes_done, progress.bytes_total
-    figures: list[Span] = [
+    metrics: list[Span] = [
         (f"host {progress.host_index + 1} of {progress.host_count}", "text"),
         (f"   {size(done)}", "strong"),
         (f" of {size(total)}", "dim"),
@@ -106,10 +106,10 @@ def _progress(progress: Progress | None, seconds_left: float | None, pen: Pen) -
         (" events", "dim"),
     ]
     if seconds_left is not None:
-        figures += [(f"   {wait(seconds_left)}", "strong"), (" left", "dim")]
+        metrics += [(f"   {wait(seconds_left)}", "strong"), (" left", "dim")]
     full, rest = progress_bar(done, total, bar, pen.glyphs)
     drawn: list[Span] = [(full, "key"), (rest, "rule")]
-    return [*pen.wrap(progress.host, "dim"), pen.fit(drawn), pen.fit(figures)]
+    return [*pen.wrap(progress.host, "dim"), pen.fit(drawn), pen.fit(metrics)]
 
 
 def _why(error: ProfileError, searched: Sequence[str], pen: Pen) -> list[Line]:

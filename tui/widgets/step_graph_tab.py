@@ -9,14 +9,14 @@ from textual.events import Resize
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
-from tpuprof.tui.draw.columns import Cursor, Frame
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
-from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.popup import TextPopup
 from tpuprof.tui.widgets.states import Searching, State, state_lines
 from tpuprof.tui.widgets.tab import OpenPopup, Tab
 
@@ -27,14 +27,14 @@ Panel = Literal["findings", "ops", "steps"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PanelItem:
     """A finding, an op or a step of a page, by index."""
 
     panel: Panel
     index: int
 
 
-class Named(Protocol):
+class NamedStep(Protocol):
     """A step of any page."""
 
     @property
@@ -42,11 +42,11 @@ class Named(Protocol):
         """Its name."""
 
 
-class GraphPage(Protocol):
+class StepGraphPage(Protocol):
     """A page with steps."""
 
     @property
-    def steps(self) -> Sequence[Named]:
+    def steps(self) -> Sequence[NamedStep]:
         """In order of time."""
 
     @property
@@ -54,17 +54,17 @@ class GraphPage(Protocol):
         """Why figures are unknown, by their keys in JSON."""
 
 
-P = TypeVar("P", bound=GraphPage)
+P = TypeVar("P", bound=StepGraphPage)
 """A page."""
 
 
-class GraphTab(Tab, Generic[P]):
+class StepGraphTab(Tab, Generic[P]):
     """A tab with a cursor over steps and another one over what is listed below."""
 
     TITLES: ClassVar[Mapping[Panel, str]] = {}
     """What a finding, op or step is called where it is shown in full."""
 
-    def __init__(self, look: Look, *, id: str) -> None:
+    def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self._page: P | None = None
         self._state: State = Searching("")
@@ -75,12 +75,12 @@ class GraphTab(Tab, Generic[P]):
         self._first_op_line = -1
         self._first_step_line = -1
         self._last_step_line = -1
-        self.matches: tuple[Place, ...] = ()
+        self.matches: tuple[PanelItem, ...] = ()
         self._match = -1
 
     # --- what a page has of its own
 
-    def _composed(self, page: P, width: int, height: int, cursor: Cursor) -> Frame:
+    def _composed(self, page: P, width: int, height: int, cursor: Cursor) -> ComposedGraph:
         """The page in lines."""
         raise NotImplementedError
 
@@ -92,7 +92,7 @@ class GraphTab(Tab, Generic[P]):
         """The words of what is listed that a search looks at."""
         raise NotImplementedError
 
-    def _steps(self, page: P) -> Sequence[Named]:
+    def _steps(self, page: P) -> Sequence[NamedStep]:
         """The steps that its graph shows."""
         return page.steps
 
@@ -104,11 +104,11 @@ class GraphTab(Tab, Generic[P]):
         """Index of the step that the cursor goes to first."""
         raise NotImplementedError
 
-    def _line_on(self, page: P, place: Place, pen: Pen) -> Line:
+    def _line_on(self, page: P, place: PanelItem, pen: Pen) -> Line:
         """One line on what is at a place."""
         raise NotImplementedError
 
-    def _lines_on(self, page: P, place: Place, pen: Pen) -> list[Line]:
+    def _lines_on(self, page: P, place: PanelItem, pen: Pen) -> list[Line]:
         """All there is to say about what is at a place."""
         raise NotImplementedError
 
@@ -131,11 +131,11 @@ class GraphTab(Tab, Generic[P]):
         return page.lines
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> PanelItem | None:
         """Where the cursor is."""
         page, panel = self._page, self._panel
         index = self._cursor_in(panel)
-        return Place(panel, index) if page is not None and index is not None and self._count(page, panel) else None
+        return PanelItem(panel, index) if page is not None and index is not None and self._count(page, panel) else None
 
     def _cursor_in(self, panel: Panel) -> int | None:
         """Where the cursor of a panel is; None where it has none."""
@@ -200,12 +200,12 @@ class GraphTab(Tab, Generic[P]):
         """Opens all figures with what they mean."""
         page = self._page
         if name == "figures" and page is not None:
-            from tpuprof.tui.report.describe import figure_lines  # noqa: PLC0415 - not at start
+            from tpuprof.tui.report.describe import metric_lines  # noqa: PLC0415 - not at start
 
             def lines(pen: Pen) -> list[Line]:
-                return figure_lines(self._sections(page), page.unknown, pen)
+                return metric_lines(self._sections(page), page.unknown, pen)
 
-            self.post_message(OpenPopup(Reader(self.look, "All figures", lines, self.meaning_lines)))
+            self.post_message(OpenPopup(TextPopup(self.look, "All figures", lines, self.meaning_lines)))
         return ""
 
     def _keep_cursors(self, old: P | None, new: P) -> None:
@@ -226,17 +226,17 @@ class GraphTab(Tab, Generic[P]):
         """Moves to the step of that name, where there is one."""
         index = step_at(self._page.steps, name) if self._page is not None else None
         if index is not None:
-            self._go(Place("steps", index))
+            self._go(PanelItem("steps", index))
         return ""
 
-    def _go(self, place: Place) -> None:
+    def _go(self, place: PanelItem) -> None:
         page = self._page
         if page is None:
             return
         self._panel = place.panel
         self._list = self._list if place.panel == "steps" else place.panel
         self._lists[place.panel] = Listing().at(place.index, self._count(page, place.panel))
-        self._show_place(place, is_first=self.place == Place(self._first_panel(page), 0))
+        self._show_place(place, is_first=self.place == PanelItem(self._first_panel(page), 0))
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead of a page."""
@@ -251,22 +251,22 @@ class GraphTab(Tab, Generic[P]):
             return
         if across and self._steps(page):
             at = self._cursor_in("steps")
-            self._go(Place("steps", self._first_step(page) if at is None else at + across))
+            self._go(PanelItem("steps", self._first_step(page) if at is None else at + across))
         elif down and any(self._listed(page).values()):
             self._go(self._below(page, down))
         elif down:
             super().move(across, down)
 
-    def _below(self, page: P, down: int) -> Place:
+    def _below(self, page: P, down: int) -> PanelItem:
         """The place so many rows down: findings stand above the ops, and the cursor goes from one to the other."""
         findings, ops = self._count(page, "findings"), self._count(page, "ops")
         if self._list == "findings":
             index = self._lists["findings"].cursor + down
-            return Place("findings", index) if index < findings or not ops else Place("ops", 0)
+            return PanelItem("findings", index) if index < findings or not ops else PanelItem("ops", 0)
         index = self._lists["ops"].cursor + down
         if index < 0 and findings:
-            return Place("findings", findings - 1)
-        return Place("ops", index) if ops else Place("findings", 0)
+            return PanelItem("findings", findings - 1)
+        return PanelItem("ops", index) if ops else PanelItem("findings", 0)
 
     def ends(self, direction: int) -> None:
         """First or last of what the cursor moves over: of the steps, or of findings and ops."""
@@ -275,13 +275,13 @@ class GraphTab(Tab, Generic[P]):
             return
         ops = self._count(page, "ops")
         if self._panel == "steps" and self._steps(page):
-            self._go(Place("steps", 0 if direction < 0 else len(page.steps) - 1))
+            self._go(PanelItem("steps", 0 if direction < 0 else len(page.steps) - 1))
         elif direction < 0:
-            self._go(Place(self._first_panel(page), 0))
+            self._go(PanelItem(self._first_panel(page), 0))
         elif ops:
-            self._go(Place("ops", ops - 1))
+            self._go(PanelItem("ops", ops - 1))
 
-    def _show_place(self, place: Place, is_first: bool) -> None:
+    def _show_place(self, place: PanelItem, is_first: bool) -> None:
         """Draws again with a place in sight; with the first one all that stands above it."""
         self.redraw()
         if is_first:
@@ -313,14 +313,14 @@ class GraphTab(Tab, Generic[P]):
             self.next_match(1)
         return found(self.matches)
 
-    def _find(self, text: str) -> tuple[Place, ...]:
+    def _find(self, text: str) -> tuple[PanelItem, ...]:
         """Places whose words hold every word of a text, in the order of the panels; case does not matter."""
         page, is_wanted = self._page, has_words(text)
         if page is None:
             return ()
         words = {**self._searched(page), "steps": [step.name for step in self._steps(page)]}
         return tuple(
-            Place(panel, index)
+            PanelItem(panel, index)
             for panel in get_args(Panel)
             for index, entry in enumerate(words.get(panel, ()))
             if is_wanted(entry.casefold())
@@ -335,12 +335,12 @@ class GraphTab(Tab, Generic[P]):
         return f"match {self._match + 1} of {len(self.matches)}"
 
 
-def found(matches: Sequence[Place]) -> str:
+def found(matches: Sequence[PanelItem]) -> str:
     """``3 ops, 1 step``."""
     counts = [(sum(match.panel == panel for match in matches), panel[:-1]) for panel in get_args(Panel)]
     return ", ".join(counted(number, word) for number, word in counts if number) or "no match"
 
 
-def step_at(steps: Sequence[Named], name: str) -> int | None:
+def step_at(steps: Sequence[NamedStep], name: str) -> int | None:
     """Index of the step of that name; None where there is none."""
     return next((position for position, step in enumerate(steps) if step.name == name), None)

@@ -209,12 +209,12 @@ class OpenScreen(Message):
 
 
 @dataclass()
-class Wanted(Message):
+class PageWanted(Message):
     """What a tab shows now is not read yet (`Tab.wanted`)."""
 
 
 @dataclass()
-class Pointed(Message):
+class CursorMoved(Message):
     """Something else than a key has moved the cursor, or has brought another page; `said` is what to say of it."""
 
     said: str = ""

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.base.urls import request_url, shown
+from tpuprof.parsers.base.urls import printable_url, request_url
 from tpuprof.parsers.files.places import reason
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.files import Facts, RemoteFiles, size_of, version_of
@@ -106,7 +106,7 @@ class _Fetch:
     """One wish for one file."""
 
     def __init__(self, url: str, on_bytes: OnBytes, is_cancelled: Callable[[], bool]) -> None:
-        self.url, self._shown, self._key = url, shown(url), url_key(url)
+        self.url, self._shown, self._key = url, printable_url(url), url_key(url)
         self.store = Store()
         self._on_bytes = on_bytes
         self._is_cancelled = is_cancelled

@@ -20,7 +20,7 @@ from typing import Protocol
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.base.urls import is_http, masked, request_url, scheme_of, shown
+from tpuprof.parsers.base.urls import is_http, masked, printable_url, request_url, scheme_of
 
 Facts = Mapping[str, object]
 """What a driver says of a file: ``type``, ``size``, ``name``, and under names of its own when it changed."""
@@ -212,7 +212,7 @@ def is_missing(error: BaseException) -> bool:
 
 def trouble(url: str, error: BaseException) -> ProfileError:
     """An error of a driver in plain words."""
-    name = shown(url)
+    name = printable_url(url)
     status = status_of(error)
     if is_missing(error):
         return ProfileError("not_found", f"{name} does not exist.", "check the address", EXIT_NOT_FOUND)
@@ -248,7 +248,7 @@ def _driver_missing(url: str, package: str) -> ProfileError:
     packages = f"'tpuprof-tui[{'gcs' if driver == 'gcsfs' else 'remote'}]'"
     packages += f" {driver}" if driver in _NO_EXTRA else ""
     sentence = f"{scheme}:// paths need {package or 'a package that'}{', which' if package else ''} is not installed."
-    source = shown(url).rstrip("/")
+    source = printable_url(url).rstrip("/")
     local = shlex.quote(f"./{os.path.basename(source)}")
     copies = {
         "gs": f", or: gcloud storage cp -r {shlex.quote(source)} . && tpuprof-tui {local}",
@@ -259,6 +259,6 @@ def _driver_missing(url: str, package: str) -> ProfileError:
 
 
 def _unsupported(url: str, scheme: str) -> ProfileError:
-    sentence = f"{shown(url)} can't be opened: {scheme}:// paths are not read."
+    sentence = f"{printable_url(url)} can't be opened: {scheme}:// paths are not read."
     hint = "gs://, s3://, http://, https:// and what else fsspec has a driver for; or copy it to a local folder first"
     return ProfileError("unsupported_scheme", sentence, hint, EXIT_NOT_FOUND)

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urljoin
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
-from tpuprof.parsers.base.urls import is_http, request_url, shown, split, without_login
+from tpuprof.parsers.base.urls import is_http, printable_url, request_url, split, without_login
 from tpuprof.parsers.files.folder_search import (
     BEGIN_BYTES,
     MAGIC,
@@ -34,7 +34,7 @@ from tpuprof.parsers.files.folder_search import (
     host_name,
     kind_of,
 )
-from tpuprof.parsers.files.places import LAYOUT_HINT, HostFile, Place, empty, nearest
+from tpuprof.parsers.files.places import LAYOUT_HINT, Filesystem, HostFile, empty, nearest
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
 from tpuprof.parsers.files.remote.files import Facts, failures, modified_of, open_stream, size_of
@@ -56,7 +56,7 @@ def remote_limits(limits: SearchLimits) -> SearchLimits:
     return replace(limits, max_entries=entries, max_folders=folders)
 
 
-def remote_place(url: str) -> tuple[RemotePlace, str, str]:
+def remote_filesystem(url: str) -> tuple[RemoteFilesystem, str, str]:
     """Where a URL leads to: the place, the path there without slashes at its end, and the beginning of all its paths.
 
     Raises:
@@ -68,12 +68,14 @@ def remote_place(url: str) -> tuple[RemotePlace, str, str]:
     except UnicodeEncodeError:
         usable = False
     if not usable or (not path.strip("/") and begin.endswith("://") and not begin.startswith("memory")):
-        raise ProfileError("not_found", f"{shown(url)} names no bucket and no server.", LAYOUT_HINT, EXIT_NOT_FOUND)
-    place = RemotePlace(url)
+        raise ProfileError(
+            "not_found", f"{printable_url(url)} names no bucket and no server.", LAYOUT_HINT, EXIT_NOT_FOUND
+        )
+    place = RemoteFilesystem(url)
     return place, place.asked, without_login(begin)
 
 
-class RemotePlace(Place):
+class RemoteFilesystem(Filesystem):
     """Where a URL leads; lives for one search, and remembers what it has listed."""
 
     def __init__(self, url: str) -> None:
@@ -91,11 +93,11 @@ class RemotePlace(Place):
         return self._begin + path[len(self._shown_begin) :] + (self._query if path == self.asked else "")
 
     def walk(self, limits: SearchLimits) -> Walk:
-        """See `Place.walk`."""
+        """See `Filesystem.walk`."""
         return _RemoteWalk(limits, self)
 
     def exists(self, path: str) -> bool:
-        """See `Place.exists`.
+        """See `Filesystem.exists`.
 
         Raises:
             ProfileError: `no_permission` or `connection`.
@@ -109,19 +111,19 @@ class RemotePlace(Place):
         return True
 
     def is_folder(self, path: str) -> bool:
-        """See `Place.is_folder`."""
+        """See `Filesystem.is_folder`."""
         try:
             return self._known(path).get("type") == "directory"
         except failures():
             return False
 
     def name(self, path: str) -> str:
-        """See `Place.name`."""
+        """See `Filesystem.name`."""
         name = path.rstrip("/").rpartition("/")[2]
         return unquote(name, errors="surrogateescape") if self._is_http else name
 
     def prepare(self, paths: Sequence[str]) -> None:
-        """See `Place.prepare`: asks a web server for the sizes of so many files; elsewhere the listing has them
+        """See `Filesystem.prepare`: asks a web server for the sizes of so many files; elsewhere the listing has them
         already.
         """
         if not self._is_http:
@@ -135,7 +137,7 @@ class RemotePlace(Place):
                 list(pool.map(self._ask_quietly, asked))
 
     def inspect(self, path: str) -> HostFile | Problem:
-        """See `Place.inspect`."""
+        """See `Filesystem.inspect`."""
         name = self.name(path)
         text = printable(path)
         try:
@@ -153,11 +155,11 @@ class RemotePlace(Place):
         return HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(PACKED))
 
     def modified(self, path: str) -> float:
-        """See `Place.modified`."""
+        """See `Filesystem.modified`."""
         return modified_of(self._facts.get(path, {}))
 
     def begin(self, path: str) -> bytes | None:
-        """See `Place.begin`."""
+        """See `Filesystem.begin`."""
         try:
             stream, _ = open_stream(self._files, self.url(path))
             with contextlib.closing(stream):
@@ -166,7 +168,7 @@ class RemotePlace(Place):
             return None
 
     def missing(self, path: str) -> ProfileError:
-        """See `Place.missing`; of the folders above only the next is looked into."""
+        """See `Filesystem.missing`; of the folders above only the next is looked into."""
         parent, _, name = path.rpartition("/")
         names: list[str] = []
         if len(parent) >= len(self._shown_begin):
@@ -275,7 +277,7 @@ class _Links(HTMLParser):
 class _RemoteWalk(Walk):
     """A search through the folders of a remote place."""
 
-    def __init__(self, limits: SearchLimits, place: RemotePlace) -> None:
+    def __init__(self, limits: SearchLimits, place: RemoteFilesystem) -> None:
         super().__init__(limits)
         self._place = place
         self._listed: set[str] = set()

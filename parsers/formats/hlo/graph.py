@@ -33,7 +33,7 @@ _DEEPEST = 64  # calls within calls; a chain that returns to itself ends here
 
 
 @dataclass(frozen=True, slots=True)
-class Lists:
+class Adjacency:
     """A list of rows for each row.
 
     Attributes:
@@ -48,13 +48,13 @@ class Lists:
         return self.rows[self.begin[row] : self.begin[row + 1]]
 
     @classmethod
-    def of(cls, counts: Sequence[int], rows: Sequence[int]) -> Lists:
+    def of(cls, counts: Sequence[int], rows: Sequence[int]) -> Adjacency:
         """Lists of rows, `counts` of them each."""
         begin = np.zeros(len(counts) + 1, np.int32)
         np.cumsum(counts, out=begin[1:])
         return cls(begin, np.asarray(rows, np.int32))
 
-    def turned(self, count: int) -> Lists:
+    def transposed(self, count: int) -> Adjacency:
         """For each of `count` targets the rows whose lists name it, ascending and each once; missing ones left out."""
         origin = np.repeat(np.arange(len(self.begin) - 1, dtype=np.int64), np.diff(self.begin))
         known = self.rows >= 0
@@ -62,7 +62,7 @@ class Lists:
         pairs = np.unique(self.rows[known].astype(np.int64) * size + origin[known])
         target, origin = np.divmod(pairs, size)
         begin = np.searchsorted(target, np.arange(count + 1)).astype(np.int32)
-        return Lists(begin, origin.astype(np.int32))
+        return Adjacency(begin, origin.astype(np.int32))
 
 
 class HloGraph:
@@ -119,12 +119,12 @@ class HloGraph:
                 everywhere.setdefault(key, place)
             self.first[at + 1] = row
             self.root[at] = own.get(computation.root_id, row - 1 if own else MISSING)
-        self.operands = Lists.of(counts["operands"], ids["operands"])
-        self.controls = Lists.of(counts["controls"], ids["controls"])
-        self.called = Lists.of(counts["called"], [number.get(each, MISSING) for each in ids["called"]])
-        self.users = self.operands.turned(row)
-        self.controlled = self.controls.turned(row)
-        self.callers = self.called.turned(len(self._computations))
+        self.operands = Adjacency.of(counts["operands"], ids["operands"])
+        self.controls = Adjacency.of(counts["controls"], ids["controls"])
+        self.called = Adjacency.of(counts["called"], [number.get(each, MISSING) for each in ids["called"]])
+        self.users = self.operands.transposed(row)
+        self.controlled = self.controls.transposed(row)
+        self.callers = self.called.transposed(len(self._computations))
         self.entry = number.get(proto.entry_computation_id, len(self._computations) - 1)
         self._row_of = dict(zip(reversed(names), range(row - 1, -1, -1), strict=True))
         self._names, self._opcodes, self._elements = names, opcodes, elements

@@ -11,7 +11,7 @@ from itertools import chain
 from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.base.urls import shown
+from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.folder_search import is_pprof_name
 from tpuprof.parsers.files.logdir import is_remote, local_path
 from tpuprof.parsers.formats.pprof.messages import Pprof, begins_like_pprof, read_messages
@@ -46,7 +46,7 @@ def read_pprof(path: str) -> Pprof:
             URL also what `parsers.files.remote.cache.open_remote` raises.
     """
     is_far = is_remote(path)
-    name = shown(path) if is_far else printable(os.path.basename(path))
+    name = printable_url(path) if is_far else printable(os.path.basename(path))
     out, notes = bytearray(), []
     with _opened(path if is_far else local_path(path), is_far) as descriptor:
         size = os.fstat(descriptor).st_size

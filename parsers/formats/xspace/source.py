@@ -11,7 +11,7 @@ import os
 from typing import Protocol
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.base.urls import scheme_of, shown
+from tpuprof.parsers.base.urls import printable_url, scheme_of
 
 GZIP_MAGIC = b"\x1f\x8b"
 RIEGELI_MAGIC = b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"
@@ -127,7 +127,7 @@ def open_source(path: str) -> FileSource:
     if scheme_of(path) and not os.path.lexists(path):
         from tpuprof.parsers.files.remote.cache import open_remote  # noqa: PLC0415 - for URLs alone
 
-        return _source(open_remote(path), shown(path))
+        return _source(open_remote(path), printable_url(path))
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:

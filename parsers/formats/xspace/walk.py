@@ -20,7 +20,7 @@ FIXED64 = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class FieldWindow:
     """Fields of one stretch of a message; positions are offsets in the file.
 
     Attributes:
@@ -48,7 +48,7 @@ class Window:
         return self.data[int(self.begin[index]) - self.base : int(self.end[index]) - self.base]
 
 
-def windows(source: ByteSource, begin: int, end: int) -> Iterator[Window]:
+def windows(source: ByteSource, begin: int, end: int) -> Iterator[FieldWindow]:
     """Yields the fields of the message body at `[begin, end)` of the source.
 
     It jumps over a payload that reaches past its window. The walk ends with the body or the source, or at the first
@@ -69,7 +69,7 @@ def windows(source: ByteSource, begin: int, end: int) -> Iterator[Window]:
         following = offset + fields.next
         at_end = offset + len(data) >= stop
         broken = fields.status == MALFORMED or (fields.status == INCOMPLETE and at_end)
-        yield Window(
+        yield FieldWindow(
             data=data,
             base=offset,
             number=fields.number,

@@ -114,7 +114,7 @@ class MemoryProfilePage:
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleRuns:
+class DeviceModuleRuns:
     """All runs of compiled modules on the devices of a host: columns over n runs, by start.
 
     Attributes:

@@ -26,7 +26,7 @@ from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.memory.allocators.at_peak import in_use_at
 from tpuprof.parsers.memory.allocators.events import AllocatorEvents, allocator_events, host_plane
-from tpuprof.parsers.memory.allocators.model import AllocatorProfile, ModuleRuns
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, event_spans
 
 TPU_PLANES = "/device:TPU:"
@@ -66,7 +66,7 @@ class HostMemory:
 
     host: str
     allocators: tuple[AllocatorProfile, ...]
-    runs: ModuleRuns
+    runs: DeviceModuleRuns
     why_empty: str | None
 
 
@@ -190,7 +190,7 @@ def why_empty(trace: Trace) -> str:
     )
 
 
-def module_runs(trace: Trace, host: str = "", on_chunk: ChunkDone | None = None) -> ModuleRuns:
+def module_runs(trace: Trace, host: str = "", on_chunk: ChunkDone | None = None) -> DeviceModuleRuns:
     """The runs of compiled modules on the TPUs of a host, by start, with arguments as of `memory_profile_of`."""
     names: dict[str, int] = {}
     devices: dict[str, int] = {}
@@ -208,7 +208,7 @@ def module_runs(trace: Trace, host: str = "", on_chunk: ChunkDone | None = None)
             parts.append((np.array(index, np.int32)[which], device, np.array(start), end))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(columns[2], kind="stable")
-    return ModuleRuns(host, tuple(names), tuple(devices), *(column[order] for column in columns))
+    return DeviceModuleRuns(host, tuple(names), tuple(devices), *(column[order] for column in columns))
 
 
 def _event_name(plane: Plane, number: int) -> str:

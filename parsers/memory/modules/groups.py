@@ -26,12 +26,12 @@ _MOST_WRAPPERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class BufferGroup:
     """Buffers that belong together.
 
     Attributes:
         name: a source line, a scope, or a category.
-        rows: int64, their rows of `SpaceMemory.stays`, ascending.
+        rows: int64, their rows of `SpaceMemory.live_ranges`, ascending.
         size_bytes: all of them together.
         padding_bytes: what they take beyond their elements, of those whose elements are known.
     """
@@ -42,10 +42,10 @@ class Group:
     padding_bytes: int
 
 
-def group_rows(page: SpaceMemory, rows: Int64s, by: GroupBy) -> tuple[Group, ...]:
+def group_rows(page: SpaceMemory, rows: Int64s, by: GroupBy) -> tuple[BufferGroup, ...]:
     """Groups of these rows, the largest first; each row's buffer is described, but for groups by category."""
     if by == "category":
-        names = [CATEGORIES[code] for code in page.stays.category[rows].tolist()]
+        names = [CATEGORIES[code] for code in page.live_ranges.category[rows].tolist()]
     elif by == "source":
         names = [page.buffers[row].source or NO_SOURCE for row in rows.tolist()]
     else:
@@ -58,13 +58,13 @@ def group_rows(page: SpaceMemory, rows: Int64s, by: GroupBy) -> tuple[Group, ...
     for name, number in numbers.items():
         members = rows[order[bounds[number] : bounds[number + 1]]]
         padding = np.maximum(padding_of(page, members), 0)
-        groups.append(Group(name, members, int(page.stays.size_bytes[members].sum()), int(padding.sum())))
+        groups.append(BufferGroup(name, members, int(page.live_ranges.size_bytes[members].sum()), int(padding.sum())))
     return tuple(sorted(groups, key=lambda group: (-group.size_bytes, group.name)))
 
 
 def padding_of(page: SpaceMemory, rows: Int64s) -> Int64s:
     """int64[rows]: bytes beyond the elements, -1 where the elements are unknown."""
-    size, elements = page.stays.size_bytes[rows], page.stays.unpadded_bytes[rows]
+    size, elements = page.live_ranges.size_bytes[rows], page.live_ranges.unpadded_bytes[rows]
     return np.where(elements < 0, -1, np.maximum(size - elements, 0))
 
 

@@ -24,7 +24,7 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.memory.model import CATEGORIES, Stays, space_name
+from tpuprof.parsers.memory.model import CATEGORIES, LiveRanges, space_name
 from tpuprof.parsers.memory.modules.assignment import Assignment
 
 ALLOCATE, FREE, SHARE = range(3)
@@ -42,13 +42,13 @@ class SpaceHeap:
     """What lies in one memory space of a module, at each point of its heap trace.
 
     Attributes:
-        stays: what is there throughout, then what the trace shows, in program order.
+        live_ranges: what is there throughout, then what the trace shows, in program order.
         heap_bytes, heap_unpadded_bytes: int64[points], see `SpaceMemory`.
         trace: that was run; None where the space has none.
         warnings: what is odd, a sentence each.
     """
 
-    stays: Stays
+    live_ranges: LiveRanges
     heap_bytes: Int64s
     heap_unpadded_bytes: Int64s
     trace: hlo_pb2.HeapSimulatorTrace | None
@@ -64,13 +64,13 @@ def space_heap(assignment: Assignment, space: int) -> SpaceHeap:
     whole program, and two traces have no clock in common by which their heaps could be added up.
     """
     ran = _Ran.of(assignment, space)
-    stays, heap = _stays(assignment, ran), ran.run.heap_bytes
-    elements = np.where(stays.unpadded_bytes < 0, stays.size_bytes, stays.unpadded_bytes)
+    live_ranges, heap = _live_ranges(assignment, ran), ran.run.heap_bytes
+    elements = np.where(live_ranges.unpadded_bytes < 0, live_ranges.size_bytes, live_ranges.unpadded_bytes)
     steps = np.zeros(len(heap) + 1, np.int64)
-    np.add.at(steps, stays.born, elements)
-    np.subtract.at(steps, stays.dies, elements)
+    np.add.at(steps, live_ranges.born, elements)
+    np.subtract.at(steps, live_ranges.dies, elements)
     unpadded = np.cumsum(steps)[: len(heap)]
-    return SpaceHeap(stays, heap, unpadded, ran.trace, tuple(_sentences(assignment, space, ran)))
+    return SpaceHeap(live_ranges, heap, unpadded, ran.trace, tuple(_sentences(assignment, space, ran)))
 
 
 def peak_bytes(assignment: Assignment, space: int) -> int:
@@ -105,16 +105,16 @@ class _Ran:
     """A memory space with its trace run.
 
     Attributes:
-        told: int64, rows of the allocations that the trace covers.
-        untold: int64, rows of the temporary allocations that it does not cover.
+        traced: int64, rows of the allocations that the trace covers.
+        untraced: int64, rows of the temporary allocations that it does not cover.
         fixed: int64, rows of the allocations that are there throughout, these among them.
         fixed_bytes: int64, what each counts.
         odd: what is odd about events, those that were not run included, to how many it is.
     """
 
     trace: hlo_pb2.HeapSimulatorTrace | None
-    told: Int64s
-    untold: Int64s
+    traced: Int64s
+    untraced: Int64s
     fixed: Int64s
     fixed_bytes: Int64s
     run: HeapRun
@@ -136,12 +136,12 @@ class _Ran:
             "about a buffer in no temporary allocation": throughout,
         }
         is_run = ~np.any(list(left_out.values()), axis=0)
-        told = np.unique(owner[is_run & (owner >= 0)])
+        traced = np.unique(owner[is_run & (owner >= 0)])
         here = allocations.space == space
-        is_untold = here & allocations.is_temporary & (allocations.size_bytes > 0)
-        is_untold[told] = False
-        untold = np.flatnonzero(is_untold)
-        fixed = np.concatenate([np.flatnonzero(here & allocations.is_lasting), untold])
+        is_untraced = here & allocations.is_temporary & (allocations.size_bytes > 0)
+        is_untraced[traced] = False
+        untraced = np.flatnonzero(is_untraced)
+        fixed = np.concatenate([np.flatnonzero(here & allocations.is_lasting), untraced])
         sizes = allocations.size_bytes[fixed]
         sizes = np.where(np.cumsum(sizes, dtype=np.float64) <= MOST_BYTES / 2, sizes, 0)
         run = run_heap(
@@ -152,10 +152,10 @@ class _Ran:
             int(sizes.sum()),
         )
         odd = Counter({what: int(mask.sum()) for what, mask in left_out.items()}) + run.odd
-        return cls(trace, told, untold, fixed, sizes, run, odd)
+        return cls(trace, traced, untraced, fixed, sizes, run, odd)
 
 
-def _stays(assignment: Assignment, ran: _Ran) -> Stays:
+def _live_ranges(assignment: Assignment, ran: _Ran) -> LiveRanges:
     """A row for each allocation that is there throughout, and for each stay that the trace shows."""
     allocations, buffers, run = assignment.allocations, assignment.buffers, ran.run
     shown = allocations.largest[ran.fixed]
@@ -163,7 +163,7 @@ def _stays(assignment: Assignment, ran: _Ran) -> Stays:
     shown = np.where(allocations.is_temporary[ran.fixed] & ~whole, -1, shown)  # of many, none stands for the rest
     root, none = np.concatenate([shown, run.root]), np.zeros(len(ran.fixed), np.int64)
     temporary = np.full(len(run.root), CATEGORIES.index("temporary"), np.int64)
-    return Stays(
+    return LiveRanges(
         logical_buffer=_at(buffers.ids, np.concatenate([shown, run.buffer]), -1),
         category=np.concatenate([allocations.category[ran.fixed], temporary]),
         size_bytes=np.concatenate([ran.fixed_bytes, buffers.size_bytes[run.root]]),
@@ -178,14 +178,14 @@ def _stays(assignment: Assignment, ran: _Ran) -> Stays:
 def _sentences(assignment: Assignment, space: int, ran: _Ran) -> Iterator[str]:
     """What is odd about a space: allocations without a trace, a trace that does not fit, events that can't be true."""
     sizes, name, events = assignment.allocations.size_bytes, space_name(space), len(ran.run.heap_bytes) - 1
-    untold, told = sizes[ran.untold].tolist(), sizes[ran.told].tolist()
-    if untold:
-        what = f"{counted(len(untold), 'temporary allocation')} ({sum(untold):,} bytes)"
+    untraced, traced = sizes[ran.untraced].tolist(), sizes[ran.traced].tolist()
+    if untraced:
+        what = f"{counted(len(untraced), 'temporary allocation')} ({sum(untraced):,} bytes)"
         why = "the heap trace tells nothing of" if ran.trace is not None else "there is no heap trace of"
         yield f"{name}: {why} {what}; all of that counts as in memory throughout."
     most = int(ran.run.heap_bytes.max() - ran.run.heap_bytes[0])
-    if told and most > sum(told):
-        yield f"{name}: the heap trace comes to {most:,} bytes in allocations of {sum(told):,} bytes."
+    if traced and most > sum(traced):
+        yield f"{name}: the heap trace comes to {most:,} bytes in allocations of {sum(traced):,} bytes."
     for what, count in ran.odd.items():
         yield f"Heap trace of {name}, odd events: {count:,} of {events:,} ({what})."
 
@@ -365,7 +365,7 @@ class _Taken:
     def __init__(self) -> None:
         self._begins: list[int] = []
         self._ends: list[int] = []
-        self._stays: list[int] = []
+        self._live_ranges: list[int] = []
 
     def take(self, begin: int, end: int, stay: int) -> list[int]:
         """Puts a stay in a range, and returns those that lie in it, which are taken out.
@@ -373,13 +373,13 @@ class _Taken:
         Where another one reaches beyond the range, that is no work in place: nothing changes.
         """
         first, last = bisect_right(self._ends, begin), bisect_left(self._begins, end)
-        covered = self._stays[first:last]
+        covered = self._live_ranges[first:last]
         if not covered:
             self._begins.insert(first, begin)
             self._ends.insert(first, end)
-            self._stays.insert(first, stay)
+            self._live_ranges.insert(first, stay)
         elif self._begins[first] >= begin and self._ends[last - 1] <= end:
-            self._begins[first:last], self._ends[first:last], self._stays[first:last] = [begin], [end], [stay]
+            self._begins[first:last], self._ends[first:last], self._live_ranges[first:last] = [begin], [end], [stay]
         else:
             return []
         return covered
@@ -387,5 +387,5 @@ class _Taken:
     def leave(self, begin: int, stay: int) -> None:
         """Takes a stay out if it is there."""
         place = bisect_left(self._begins, begin)
-        if place < len(self._stays) and self._stays[place] == stay:
-            del self._begins[place], self._ends[place], self._stays[place]
+        if place < len(self._live_ranges) and self._live_ranges[place] == stay:
+            del self._begins[place], self._ends[place], self._live_ranges[place]

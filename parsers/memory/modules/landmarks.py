@@ -66,10 +66,10 @@ def next_peak(heap_bytes: Int64s, point: int, direction: int) -> int | None:
     return int(beyond[0]) if len(beyond) else None
 
 
-def stays_of(space: SpaceMemory, instruction: str) -> Int64s:
+def live_ranges_of(space: SpaceMemory, instruction: str) -> Int64s:
     """Rows of the buffers that an instruction defines, the largest first; by name, its tuple's elements included."""
-    rows = [row for row in range(len(space.stays)) if space.buffers[row].name.partition("{")[0] == instruction]
-    return np.array(sorted(rows, key=lambda row: -int(space.stays.size_bytes[row])), np.int64)
+    rows = [row for row in range(len(space.live_ranges)) if space.buffers[row].name.partition("{")[0] == instruction]
+    return np.array(sorted(rows, key=lambda row: -int(space.live_ranges.size_bytes[row])), np.int64)
 
 
 def backward_from(page: SpaceMemory) -> int | None:
@@ -78,7 +78,7 @@ def backward_from(page: SpaceMemory) -> int | None:
     A buffer is of the backward pass where its op is under ``transpose(…)``, else of the forward pass where it is under
     ``jvp(…)``. Others, such as the optimizer's, say nothing.
     """
-    born = page.stays.born
+    born = page.live_ranges.born
     rows = np.flatnonzero(born > 0)
     rows = rows[np.argsort(born[rows], kind="stable")]
     rows = rows[:: max(1, -(-len(rows) // SAMPLED))]

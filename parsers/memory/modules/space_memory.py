@@ -16,7 +16,15 @@ from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.memory import model
-from tpuprof.parsers.memory.model import CATEGORIES, Buffer, ModuleLabel, ModulePeaks, SpaceMemory, Stays, space_name
+from tpuprof.parsers.memory.model import (
+    CATEGORIES,
+    Buffer,
+    LiveRanges,
+    ModuleLabel,
+    ModulePeaks,
+    SpaceMemory,
+    space_name,
+)
 from tpuprof.parsers.memory.modules.assignment import LARGEST_BYTES, Assignment, read_assignment
 from tpuprof.parsers.memory.modules.heap import peak_bytes, space_heap
 
@@ -41,7 +49,7 @@ def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: model
     heap = space_heap(assignment, space)
     peak = int(np.argmax(heap.heap_bytes))
     most = int(heap.heap_bytes[peak])
-    known = bool((heap.stays.unpadded_bytes[heap.stays.at(peak)] >= 0).all())
+    known = bool((heap.live_ranges.unpadded_bytes[heap.live_ranges.at(peak)] >= 0).all())
     unpadded = int(heap.heap_unpadded_bytes[peak]) if known else None
     names, (scoped_bytes, scoped_instruction) = _names(heap.trace), _scoped(hlo, space)
     columns = assignment.allocations
@@ -73,8 +81,8 @@ def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: model
         heap_bytes=heap.heap_bytes,
         heap_unpadded_bytes=heap.heap_unpadded_bytes,
         instructions=names,
-        stays=heap.stays,
-        buffers=_Described(assignment, heap.stays, peak),
+        live_ranges=heap.live_ranges,
+        buffers=_Described(assignment, heap.live_ranges, peak),
         warnings=assignment.warnings + heap.warnings,
     )
     return replace(result, unknown=_reasons(result))
@@ -121,22 +129,28 @@ class _Described:
     """The rows of a space, described when asked for."""
 
     assignment: Assignment
-    stays: Stays
+    live_ranges: LiveRanges
     peak: int
 
     def __len__(self) -> int:
-        return len(self.stays)
+        return len(self.live_ranges)
 
     def __getitem__(self, row: int, /) -> Buffer:
-        stays = self.stays
-        columns = (stays.unpadded_bytes, stays.offset_bytes, stays.logical_buffer, stays.born, stays.dies)
+        live_ranges = self.live_ranges
+        columns = (
+            live_ranges.unpadded_bytes,
+            live_ranges.offset_bytes,
+            live_ranges.logical_buffer,
+            live_ranges.born,
+            live_ranges.dies,
+        )
         unpadded, offset, buffer, born, dies = (int(column[row]) for column in columns)
-        category = CATEGORIES[stays.category[row]]
+        category = CATEGORIES[live_ranges.category[row]]
         known = self.assignment.buffers.rows.get(buffer, -1) if buffer >= 0 else -1
         stay = Buffer(
-            name=f"allocation {stays.allocation[row]}",
+            name=f"allocation {live_ranges.allocation[row]}",
             category=category,
-            size_bytes=int(stays.size_bytes[row]),
+            size_bytes=int(live_ranges.size_bytes[row]),
             unpadded_bytes=None if unpadded < 0 else unpadded,
             allocation_type="HLO temp" if category == "temporary" else category,
             offset_bytes=None if offset < 0 else offset,

@@ -178,7 +178,7 @@ class Toggle:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class WhatIfEstimate:
     """What the chosen toggles would come to: arithmetic on the listed buffers.
 
     Attributes:

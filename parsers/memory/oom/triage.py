@@ -15,15 +15,15 @@ import numpy as np
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, SPACE_NAMES, Category, SpaceMemory, space_name
 from tpuprof.parsers.memory.oom.advice.advice import advise, saved_alone, toggles, what_if
-from tpuprof.parsers.memory.oom.model import Advice, Estimate, Need, OomKind, OomReport, Toggle
+from tpuprof.parsers.memory.oom.model import Advice, Need, OomKind, OomReport, Toggle, WhatIfEstimate
 
-PartName = (
+NeedPartName = (
     Literal["reserved", "arguments", "outputs", "program", "temporaries", "scoped", "global", "overlays", "constants"]
     | Literal["TensorCore", "SparseCore", "request", "other", "all"]
 )
-_Sizes = dict[PartName, int | None]
+_Sizes = dict[NeedPartName, int | None]
 
-_PART_OF: Mapping[Category, tuple[PartName, ...]] = {
+_PART_OF: Mapping[Category, tuple[NeedPartName, ...]] = {
     "parameter": ("arguments",),
     "output": ("outputs", "arguments", "temporaries", "program"),
     "thread-local": ("temporaries", "program"),
@@ -45,10 +45,10 @@ _TEMPORARY = tuple(CATEGORIES.index(name) for name in ("temporary", "scoped"))
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NeedPart:
     """A part of what is needed, in bytes."""
 
-    name: PartName
+    name: NeedPartName
     size_bytes: int
 
 
@@ -77,7 +77,7 @@ class Triage:
     where: str
     sentence: str
     need: Need
-    parts: tuple[Part, ...]
+    parts: tuple[NeedPart, ...]
     padding_bytes: int | None
     reserved_bytes: int | None = None
     requested_bytes: int | None = None
@@ -137,7 +137,7 @@ class Trial:
     """
 
     chosen: frozenset[str]
-    estimate: Estimate
+    estimate: WhatIfEstimate
     alone: Mapping[str, int]
 
 
@@ -234,7 +234,7 @@ def trial(triage: Triage, chosen: Collection[str]) -> Trial:
     return Trial(frozenset(chosen), what_if(triage.need, tuple(chosen)), saved_alone(triage.need, keys))
 
 
-def parts_of_report(report: OomReport) -> tuple[tuple[Part, ...], int | None]:
+def parts_of_report(report: OomReport) -> tuple[tuple[NeedPart, ...], int | None]:
     """Parts that add up to what is in use, and what is reserved beside it.
 
     Newer compilers count what the system reserves neither in the use nor in the capacity, older ones in both; the sum
@@ -243,7 +243,7 @@ def parts_of_report(report: OomReport) -> tuple[tuple[Part, ...], int | None]:
     used, reserved = report.used_bytes, report.reserved_bytes
     cores: _Sizes = {"TensorCore": report.tensor_core_bytes, "SparseCore": report.sparse_core_bytes}
     if used is None:
-        return () if report.requested_bytes is None else (Part("request", report.requested_bytes),), reserved
+        return () if report.requested_bytes is None else (NeedPart("request", report.requested_bytes),), reserved
     if any(size is not None for size in cores.values()):
         return _adding_up(cores, used), reserved
     arguments, program = report.arguments_bytes or 0, report.program_bytes
@@ -260,18 +260,18 @@ def parts_of_report(report: OomReport) -> tuple[tuple[Part, ...], int | None]:
     return _adding_up(sizes, used), None if is_part else reserved
 
 
-def part_of(category: Category, parts: Collection[Part]) -> PartName | None:
+def part_of(category: Category, parts: Collection[NeedPart]) -> NeedPartName | None:
     """The part that buffers of a category are counted in, None where there is none."""
     there = {part.name for part in parts}
     return next((name for name in _PART_OF[category] if name in there), None)
 
 
-def _adding_up(sizes: _Sizes, total: int) -> tuple[Part, ...]:
+def _adding_up(sizes: _Sizes, total: int) -> tuple[NeedPart, ...]:
     """What is there of the parts, and what they leave of the total where that is more than rounding (1 %)."""
-    parts = [Part(name, size) for name, size in sizes.items() if size is not None and size > 0]
+    parts = [NeedPart(name, size) for name, size in sizes.items() if size is not None and size > 0]
     rest = total - sum(part.size_bytes for part in parts)
     if rest > 0 and (rest > total / 100 or not parts):
-        parts.append(Part("other" if parts else "all", rest))
+        parts.append(NeedPart("other" if parts else "all", rest))
     return tuple(parts)
 
 
@@ -311,9 +311,9 @@ def need_of_memory(page: SpaceMemory, point: int | None = None) -> Need:
     """
     position = min(max(page.peak_position if point is None else point, 0), page.points - 1)
     rows = page.at(position)
-    sizes = page.stays.size_bytes[rows]
+    sizes = page.live_ranges.size_bytes[rows]
     largest = rows[np.argsort(-sizes, kind="stable")[:MOST_BUFFERS]]
-    temporary = np.isin(page.stays.category[rows], _TEMPORARY)
+    temporary = np.isin(page.live_ranges.category[rows], _TEMPORARY)
     return Need(
         memory_space=space_name(page.space).lower(),
         used_bytes=int(page.heap_bytes[position]),

@@ -142,7 +142,7 @@ def line_spans(plane: Plane, name: str, device: bool = False, on_chunk: ChunkDon
     return spans
 
 
-def hull(spans: Sequence[Intervals]) -> tuple[int, int]:
+def time_span(spans: Sequence[Intervals]) -> tuple[int, int]:
     """From the first start to the last end; zeros without any event."""
     filled = [(start, end) for start, end in spans if len(start)]
     if not filled:
@@ -160,7 +160,7 @@ class _LineOps:
     """The sorted events of one op line; see `OpEvents` and `CoreOps`.
 
     Attributes:
-        figures: stats of single events that the line has, by name, NaN where an event has none: float64[n].
+        stat_sums: stats of single events that the line has, by name, NaN where an event has none: float64[n].
     """
 
     metadata_id: Keys
@@ -171,7 +171,7 @@ class _LineOps:
     self_ps: Int64s
     all_reduce: Int64s
     all_reduce_id: Int64s
-    figures: Mapping[str, Floats]
+    stat_sums: Mapping[str, Floats]
 
 
 def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
@@ -216,9 +216,9 @@ def _join(lines: Sequence[_LineOps]) -> _LineOps:
             [line.all_reduce + first for line, first in zip(lines, shift.tolist(), strict=False)]
         ),
         all_reduce_id=np.concatenate([line.all_reduce_id for line in lines]),
-        figures={
-            name: np.concatenate([line.figures.get(name, np.full(len(line.start_ps), np.nan)) for line in lines])
-            for name in dict.fromkeys(name for line in lines for name in line.figures)
+        stat_sums={
+            name: np.concatenate([line.stat_sums.get(name, np.full(len(line.start_ps), np.nan)) for line in lines])
+            for name in dict.fromkeys(name for line in lines for name in line.stat_sums)
         },
     )
 
@@ -233,12 +233,12 @@ def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None) -> _
         ids, start, end = ids[order], start[order], end[order]
         own_start, own_end = own_start[order], own_end[order]
     reduced, reduced_ids = _all_reduces(events.stats.get(ALL_REDUCE_ID), order)
-    figures = {
+    stat_sums = {
         name: column.floats() if order is None else column.floats()[order]
         for name, column in events.stats.items()
         if name in (TIME_SCALE, DMA_STALL, ENERGY, *COUNTS) and column.is_number.any()
     }
-    return _LineOps(ids, start, end, own_start, own_end, self_times(start, end), reduced, reduced_ids, figures)
+    return _LineOps(ids, start, end, own_start, own_end, self_times(start, end), reduced, reduced_ids, stat_sums)
 
 
 def _all_reduces(column: StatColumn | None, order: NDArray[np.intp] | None) -> tuple[Int64s, Int64s]:
@@ -278,7 +278,7 @@ _OP_STATS = (
 
 
 @dataclass(frozen=True, slots=True)
-class FigureSum:
+class StatSum:
     """A stat of single events by op: `count` (int64[n]) events have it, and it adds up to `total` (float64[n])."""
 
     count: Int64s
@@ -293,7 +293,7 @@ class OpTotals:
         ids: int64[n], ascending; the ops' metadata ids.
         occurrences, total_ps, self_ps, minimum_ps: int64[n], as in `OpTable`.
         normalized_ps: float64[n], total time at the nominal clock; None where no event records it.
-        figures: sums of stats of single events, by name, without those that no event has.
+        stat_sums: sums of stats of single events, by name, without those that no event has.
     """
 
     ids: Int64s
@@ -302,14 +302,14 @@ class OpTotals:
     self_ps: Int64s
     minimum_ps: Int64s
     normalized_ps: Floats | None
-    figures: Mapping[str, FigureSum]
+    stat_sums: Mapping[str, StatSum]
 
 
-def figure_sum(key: NDArray[np.integer], values: Floats, n: int) -> FigureSum:
+def stat_sum(key: NDArray[np.integer], values: Floats, n: int) -> StatSum:
     """Sums the events' values that are counts (see `is_count`) by key in [0, n)."""
     known = is_count(values)
     key = key[known]
-    return FigureSum(
+    return StatSum(
         np.bincount(key, minlength=n).astype(np.int64), np.bincount(key, values[known], minlength=n).astype(np.float64)
     )
 
@@ -322,21 +322,21 @@ def scaled(duration: Int64s, scale: Floats) -> Floats:
 
 def _totals(key: Keys, metadata_ids: Int64s, ops: _LineOps) -> OpTotals:
     """Sums the events by their row."""
-    return totals_of(key, metadata_ids, ops.end_ps - ops.start_ps, ops.self_ps, ops.figures)
+    return totals_of(key, metadata_ids, ops.end_ps - ops.start_ps, ops.self_ps, ops.stat_sums)
 
 
 def totals_of(
-    key: Keys, metadata_ids: Int64s, duration: Int64s, self_ps: Int64s, figures: Mapping[str, Floats]
+    key: Keys, metadata_ids: Int64s, duration: Int64s, self_ps: Int64s, stat_sums: Mapping[str, Floats]
 ) -> OpTotals:
     """Sums of events by their row.
 
     Args:
         key: the row of each event; metadata_ids: of each row.
         duration, self_ps: int64[events].
-        figures: stats of single events by name, NaN where an event has none: float64[events].
+        stat_sums: stats of single events by name, NaN where an event has none: float64[events].
     """
     n = len(metadata_ids)
-    scale = figures.get(TIME_SCALE)
+    scale = stat_sums.get(TIME_SCALE)
     return OpTotals(
         ids=metadata_ids,
         occurrences=np.bincount(key, minlength=n).astype(np.int64),
@@ -344,7 +344,7 @@ def totals_of(
         self_ps=sum_by_key(key, self_ps, n),
         minimum_ps=min_by_key(key, duration, n),
         normalized_ps=None if scale is None else np.bincount(key, scaled(duration, scale), n).astype(np.float64),
-        figures={name: figure_sum(key, values, n) for name, values in figures.items()},
+        stat_sums={name: stat_sum(key, values, n) for name, values in stat_sums.items()},
     )
 
 
@@ -358,14 +358,14 @@ def op_table(plane: Plane, totals: OpTotals, parent: tuple[str, ...] | None = No
     rows = metadata.rows(totals.ids)
     source = OpSource(metadata, plane.stat_metadata)
     columns = MetadataStats(source, rows, _OP_STATS)
-    occurrences, figures = totals.occurrences, totals.figures
+    occurrences, stat_sums = totals.occurrences, totals.stat_sums
     category = tuple(value or None for value in columns.texts(CATEGORY))
     names = tuple(op_name(metadata, int(row), int(mid)) for row, mid in zip(rows, totals.ids, strict=True))
     program, has_program = columns.unsigned("program_id")
     symbol, has_symbol = columns.unsigned("symbol_id")
     is_call = np.array([value == CUSTOM_CALL for value in category], np.bool_)
     flops, model_flops, bytes_accessed = (
-        _counted(columns.number(name), occurrences, is_call, figures.get(name)) for name in COUNTS
+        _counted(columns.number(name), occurrences, is_call, stat_sums.get(name)) for name in COUNTS
     )
     traffic = columns.memory_access() * occurrences.astype(np.float64)[:, None]
     # a kernel that nobody counted has the counts 0 (Pallas without a cost estimate); that is no work of none
@@ -388,13 +388,13 @@ def op_table(plane: Plane, totals: OpTotals, parent: tuple[str, ...] | None = No
         self_ps=totals.self_ps,
         minimum_ps=totals.minimum_ps,
         normalized_ps=totals.total_ps.astype(np.float64) if totals.normalized_ps is None else totals.normalized_ps,
-        dma_stall_ps=_of_events(figures.get(DMA_STALL), len(rows)),
+        dma_stall_ps=_of_events(stat_sums.get(DMA_STALL), len(rows)),
         flops=flops,
         # XProf's rule: model FLOPs are the FLOPs where the profile gives none of their own
         model_flops=np.where(np.nan_to_num(model_flops) > 0, model_flops, flops),
         bytes_accessed=bytes_accessed,
         traffic=traffic,
-        energy_j=_of_events(figures.get(ENERGY), len(rows)),
+        energy_j=_of_events(stat_sums.get(ENERGY), len(rows)),
         parent=("",) * len(rows) if parent is None else parent,
         source=np.where(rows >= 0, 0, -1).astype(np.int64),
         metadata_row=rows,
@@ -403,7 +403,7 @@ def op_table(plane: Plane, totals: OpTotals, parent: tuple[str, ...] | None = No
     )
 
 
-def _counted(of_one: Floats, occurrences: Int64s, is_call: Bools, of_events: FigureSum | None) -> Floats:
+def _counted(of_one: Floats, occurrences: Int64s, is_call: Bools, of_events: StatSum | None) -> Floats:
     """Work over all occurrences: the metadata's count for each, or the event's own count where a custom call has one.
 
     Recent versions of XProf add up both; 2.24.2 does not know counts of events.
@@ -415,7 +415,7 @@ def _counted(of_one: Floats, occurrences: Int64s, is_call: Bools, of_events: Fig
     return np.where(is_call & (of_events.count > 0), of_events.total + np.nan_to_num(rest), work)
 
 
-def _of_events(figure: FigureSum | None, count: int) -> Floats:
+def _of_events(figure: StatSum | None, count: int) -> Floats:
     """float64[count]: what a stat of the events adds up to, NaN where none has it."""
     return np.full(count, np.nan) if figure is None else np.where(figure.count > 0, figure.total, np.nan)
 

@@ -191,15 +191,15 @@ def _in_one_pass(
         known.index(name) if name in known else -1 for name in (*core_ops.DEVICE_SPAN, core_ops.ALL_REDUCE_ID)
     )
     others = {name: row for row, name in enumerate(known) if row not in (offset, duration, reduce)}
-    figures: dict[str, core_ops.FigureSum] = {}
+    stat_sums: dict[str, core_ops.StatSum] = {}
     normalized = np.zeros(ids, np.float64)
     shift = core_ops.line_start(line)
     for block in line.blocks(names, on_chunk):
         is_taken = sums.take(block.columns, block.count, shift, (offset, duration, reduce))
         if block.seen & HAS_OCCURRENCES or not is_taken:
             return None
-        _take_figures(block, others, sums.device_duration, figures, normalized)
-    return (sums, _totals_of(sums, figures, normalized)) if sums.end() else None
+        _take_figures(block, others, sums.device_duration, stat_sums, normalized)
+    return (sums, _totals_of(sums, stat_sums, normalized)) if sums.end() else None
 
 
 def _off_duty(plane: Plane, ids: int) -> Bools:
@@ -215,7 +215,7 @@ def _take_figures(
     room: ColumnRoom,
     rows: Mapping[str, int],
     duration: Int64s,
-    figures: dict[str, core_ops.FigureSum],
+    stat_sums: dict[str, core_ops.StatSum],
     normalized: Floats,
 ) -> None:
     """Adds the stats of a block's events that few profiles have, and the compiled core leaves to numpy.
@@ -223,7 +223,7 @@ def _take_figures(
     Args:
         rows: which rows of the columns hold the stats.
         duration: how long the events took by the device's clock.
-        figures: sums by metadata id of the stats that some event had; updated.
+        stat_sums: sums by metadata id of the stats that some event had; updated.
         normalized: float64[ids], time at the device's nominal clock, where the plane has that stat; updated.
     """
     n, columns = room.count, room.columns
@@ -232,17 +232,17 @@ def _take_figures(
     for name, row in rows.items():
         column = StatColumn(columns.kind[row, :n], columns.value[row, :n], np.zeros(0, np.uint32))
         if column.is_number.any():
-            part = core_ops.figure_sum(ids, column.floats(), len(normalized))
-            so_far = figures.get(name)
-            figures[name] = (
-                part if so_far is None else core_ops.FigureSum(so_far.count + part.count, so_far.total + part.total)
+            part = core_ops.stat_sum(ids, column.floats(), len(normalized))
+            so_far = stat_sums.get(name)
+            stat_sums[name] = (
+                part if so_far is None else core_ops.StatSum(so_far.count + part.count, so_far.total + part.total)
             )
             nominal = core_ops.scaled(duration[:n], column.floats()) if name == core_ops.TIME_SCALE else nominal
     if core_ops.TIME_SCALE in rows:
         normalized += np.bincount(ids, nominal, minlength=len(normalized))
 
 
-def _totals_of(sums: OpPass, figures: Mapping[str, core_ops.FigureSum], normalized: Floats) -> core_ops.OpTotals:
+def _totals_of(sums: OpPass, stat_sums: Mapping[str, core_ops.StatSum], normalized: Floats) -> core_ops.OpTotals:
     """The sums of the metadata ids that have events."""
     ids = np.flatnonzero(sums.occurrences).astype(np.int64)
     return core_ops.OpTotals(
@@ -251,8 +251,8 @@ def _totals_of(sums: OpPass, figures: Mapping[str, core_ops.FigureSum], normaliz
         total_ps=sums.total_ps[ids],
         self_ps=sums.self_ps[ids],
         minimum_ps=sums.minimum_ps[ids],
-        normalized_ps=normalized[ids] if core_ops.TIME_SCALE in figures else None,
-        figures={name: core_ops.FigureSum(figure.count[ids], figure.total[ids]) for name, figure in figures.items()},
+        normalized_ps=normalized[ids] if core_ops.TIME_SCALE in stat_sums else None,
+        stat_sums={name: core_ops.StatSum(figure.count[ids], figure.total[ids]) for name, figure in stat_sums.items()},
     )
 
 

@@ -38,7 +38,7 @@ _TILES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class HardwareUnit:
     """A figure that counters make.
 
     Attributes:
@@ -75,7 +75,7 @@ class Node:
     core: Core
     number: int
     registers: Mapping[str, tuple[int, ...]]
-    units: tuple[Unit, ...]
+    units: tuple[HardwareUnit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def register_names(chip: Chip | None) -> dict[int, str]:
     return names
 
 
-def tensor_units(chip: Chip) -> tuple[Unit, ...]:
+def tensor_units(chip: Chip) -> tuple[HardwareUnit, ...]:
     """The units of a TensorCore that its own registers measure, without those of memory."""
     first = next(node for node in chip.nodes if node.core == "TensorCore")
     return tuple(unit for unit in first.units if unit.group not in ("memory", "clock"))
@@ -130,14 +130,16 @@ def _numbered(name: str, count: int) -> list[str]:
     return [f"{name}_{number}" for number in range(count)]
 
 
-def _parallel(kind: str, group: Group, name: str, clock: str) -> list[Unit]:
+def _parallel(kind: str, group: Group, name: str, clock: str) -> list[HardwareUnit]:
     """How many of the two units of a kind were busy: none, one, both, and on average."""
     words = {"MXU": "matrix units", "XLU": "cross-lane units"}[kind]
     busy = _numbered(f"{kind}_BUSY", 3)
     both = f"2 {kind}{name} Busy"
     return [
-        Unit(f"No {kind} Busy", group, "cycles", _of(busy[:1]), 1, clock, f"cycles in which both {words} idled", True),
-        Unit(
+        HardwareUnit(
+            f"No {kind} Busy", group, "cycles", _of(busy[:1]), 1, clock, f"cycles in which both {words} idled", True
+        ),
+        HardwareUnit(
             f"1 {kind} Busy",
             group,
             "cycles",
@@ -147,8 +149,8 @@ def _parallel(kind: str, group: Group, name: str, clock: str) -> list[Unit]:
             f"cycles in which one of the {words} worked",
             True,
         ),
-        Unit(both, group, "cycles", _of(busy[2:]), 1, clock, f"cycles in which both {words} worked", True),
-        Unit(
+        HardwareUnit(both, group, "cycles", _of(busy[2:]), 1, clock, f"cycles in which both {words} worked", True),
+        HardwareUnit(
             f"Avg {kind} Busy",
             group,
             "cycles",
@@ -177,7 +179,7 @@ def _products(kinds: Iterable[str], units: Iterable[int]) -> tuple[tuple[str, fl
     return tuple((f"MATMUL_{kind}_MXU_{unit}", float(_MATRIX_CYCLES[kind])) for unit in units for kind in kinds)
 
 
-def _tensor_core(clock: str, kinds: Mapping[str, tuple[str, ...]], cross_lane: int) -> tuple[Unit, ...]:
+def _tensor_core(clock: str, kinds: Mapping[str, tuple[str, ...]], cross_lane: int) -> tuple[HardwareUnit, ...]:
     """The units of a TensorCore.
 
     Args:
@@ -192,8 +194,8 @@ def _tensor_core(clock: str, kinds: Mapping[str, tuple[str, ...]], cross_lane: i
 
     def unit(
         name: str, group: Group, measure: Measure, terms: tuple[tuple[str, float], ...], most: float, said: str
-    ) -> Unit:
-        return Unit(name, group, measure, terms, most, clock, said)
+    ) -> HardwareUnit:
+        return HardwareUnit(name, group, measure, terms, most, clock, said)
 
     return (
         unit(
@@ -277,11 +279,11 @@ def _tensor_core(clock: str, kinds: Mapping[str, tuple[str, ...]], cross_lane: i
     )
 
 
-def _memory(per_cycle: float) -> tuple[Unit, ...]:
+def _memory(per_cycle: float) -> tuple[HardwareUnit, ...]:
     """HBM's bandwidth, and what of the traffic is reads and writes; `per_cycle` in bytes."""
     reads, writes = ("HBM_READ", float(_HBM_BEAT)), ("HBM_WRITE", float(_HBM_BEAT))
     return (
-        Unit(
+        HardwareUnit(
             "HBM Rd+Wr",
             "memory",
             "bytes",
@@ -290,15 +292,15 @@ def _memory(per_cycle: float) -> tuple[Unit, ...]:
             CYCLES,
             "bytes read from HBM and written to it, of its bandwidth",
         ),
-        Unit("HBM Read Ratio", "memory", "bytes", (reads,), 0, "", "reads, of the traffic with HBM", True),
-        Unit("HBM Write Ratio", "memory", "bytes", (writes,), 0, "", "writes, of the traffic with HBM", True),
+        HardwareUnit("HBM Read Ratio", "memory", "bytes", (reads,), 0, "", "reads, of the traffic with HBM", True),
+        HardwareUnit("HBM Write Ratio", "memory", "bytes", (writes,), 0, "", "writes, of the traffic with HBM", True),
     )
 
 
-def _links(clock: str) -> tuple[Unit, ...]:
+def _links(clock: str) -> tuple[HardwareUnit, ...]:
     """Traffic over the interconnect of the chip."""
     return tuple(
-        Unit(
+        HardwareUnit(
             f"ICI ({way})",
             "interconnect",
             "bytes",
@@ -315,13 +317,13 @@ _SLOTS = {"V0": "V0", "V1": "V1", "V2": "V2", "VLD": "VLD", "VST": "VST", "VEX":
 _CLOCKS = ("SCT_CYCLES", "SCS_CYCLES")
 
 
-def _sparse_core() -> tuple[Unit, ...]:
+def _sparse_core() -> tuple[HardwareUnit, ...]:
     """The units of a SparseCore: scalar and vector slots of its tiles, and its sequencer."""
     tiles, sequencer = _CLOCKS
 
-    def unit(name: str, register: str, clock: str, said: str) -> Unit:
+    def unit(name: str, register: str, clock: str, said: str) -> HardwareUnit:
         per_cycle = _TILES if clock == tiles else 1
-        return Unit(name, "sparse", "instructions", ((register, 1.0),), per_cycle, clock, said)
+        return HardwareUnit(name, "sparse", "instructions", ((register, 1.0),), per_cycle, clock, said)
 
     each = "of one a cycle and tile"
     return (
@@ -472,7 +474,7 @@ def _v7x() -> Chip:
     frequency, clock = 1.9e9, "CYCLE_COUNT"
     kinds = {"BF16": ("LMR_BF16", "VREG_BF16", "VREG_F32"), "E4M3 + E5M2": ("VREG_F8",)}
     skipped = tuple(
-        Unit(name, "clock", "cycles", ((register, 1.0),), 1, clock, said, True)
+        HardwareUnit(name, "clock", "cycles", ((register, 1.0),), 1, clock, said, True)
         for name, register, said in (
             ("Clocks Skipped", "CLOCKS_SKIPPED", "cycles that the core's clock left out"),
             (

@@ -8,7 +8,7 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.counters.samples import Reading, Sampled, event_name, register_name
+from tpuprof.parsers.ops.counters.samples import RegisterReading, Sampled, event_name, register_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +54,28 @@ def sampled_counters(plane: Plane, tracks: Iterable[Sampled]) -> Iterator[Counte
         value, (_, sampled) = track.value, track.weights()
         last = float(value[-1])
         span = int(track.start_ps[0]), int(track.end_ps.max())
-        figures = float(value.min()), track.mean(), float(value.max())
+        stat_sums = float(value.min()), track.mean(), float(value.max())
         number = int(last) if last.is_integer() and abs(last) < 2**53 else last
         of_name = ("", None, register_name(track.event) or "", track.unit, "", "")
-        yield Counter(plane.name, track.label, *of_name, number, len(value), *span, *figures, sampled or None, False)
+        yield Counter(plane.name, track.label, *of_name, number, len(value), *span, *stat_sums, sampled or None, False)
 
 
-def read_counters(plane: Plane, readings: Sequence[Reading], names: Mapping[int, str]) -> Iterator[Counter]:
+def read_counters(plane: Plane, readings: Sequence[RegisterReading], names: Mapping[int, str]) -> Iterator[Counter]:
     """The registers, those of all readings of one kernel together.
 
     Args:
         names: of the registers that are known, by number.
     """
-    kernels: dict[str, list[Reading]] = {}
+    kernels: dict[str, list[RegisterReading]] = {}
     for reading in readings:
         kernels.setdefault(reading.kernel, []).append(reading)
     for kernel, of_kernel in kernels.items():
         yield from _registers(plane, kernel, of_kernel, names)
 
 
-def _registers(plane: Plane, kernel: str, readings: Sequence[Reading], names: Mapping[int, str]) -> Iterator[Counter]:
+def _registers(
+    plane: Plane, kernel: str, readings: Sequence[RegisterReading], names: Mapping[int, str]
+) -> Iterator[Counter]:
     ids, start, value = (
         np.concatenate([getattr(reading, name) for reading in readings])
         for name in ("metadata_id", "start_ps", "value")

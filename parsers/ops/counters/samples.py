@@ -98,7 +98,7 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class RegisterReading:
     """One reading of a device's registers: the events of a line ``counters_…``.
 
     Attributes:
@@ -147,7 +147,7 @@ def sampled(plane: Plane) -> Iterator[Sampled]:
             yield from _sampled(plane, line)
 
 
-def readings(plane: Plane) -> Iterator[Reading]:
+def readings(plane: Plane) -> Iterator[RegisterReading]:
     """The readings of a plane's registers, in the order of the file."""
     for line in plane.lines:
         if line.name.startswith(_READING):
@@ -208,7 +208,7 @@ def _value_stats(plane: Plane, events: Events) -> list[str]:
     return [name for name in names if name not in _NO_VALUES and not name.startswith("_")]
 
 
-def _reading(plane: Plane, line: Line) -> Reading:
+def _reading(plane: Plane, line: Line) -> RegisterReading:
     """A line's registers; what an event does not say of its counter, its metadata may."""
     events = line.events((_VALUE, _NUMBER, *_TEXTS), places=False)
     ids = events.metadata_id.astype(np.int64)
@@ -229,7 +229,7 @@ def _reading(plane: Plane, line: Line) -> Reading:
     number = np.where(number == 0, ids.view(np.uint64), number)
     texts = zip(*(_texts(plane, events, name, metadata, first) for name in _TEXTS), strict=True)
     kept = np.isfinite(value)
-    return Reading(
+    return RegisterReading(
         line.name,
         line.header.id,
         ids[kept],

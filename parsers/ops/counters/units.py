@@ -1,6 +1,7 @@
 """How each unit was used while it was sampled: what it achieved against its peak.
 
-There are three sources. A reading of the registers (`samples.Reading`) has one value for the whole time that was
+There are three sources. A reading of the registers (`samples.RegisterReading`) has one value for the whole time that
+was
 sampled: the cycles that it counts itself. Registers that the profiler reads now and then show it by how much they grow.
 And ``% util`` of custom calls is what the compiler counted of each unit's instructions, laid over measured time.
 """
@@ -14,8 +15,8 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, positions
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.ops.counters.chips import CYCLES, Chip, Core, Group, Measure, Node, Unit, tensor_units
-from tpuprof.parsers.ops.counters.samples import UTILIZATION, Reading, Sampled, register_name
+from tpuprof.parsers.ops.counters.chips import CYCLES, Chip, Core, Group, HardwareUnit, Measure, Node, tensor_units
+from tpuprof.parsers.ops.counters.samples import UTILIZATION, RegisterReading, Sampled, register_name
 
 Source = Literal["reading", "periodic", "LLO"]
 """How it is known: one reading of the registers, registers read now and then, or the compiler's count."""
@@ -42,7 +43,7 @@ class UnitUse:
         plane: name of the device plane.
         core, number: which core of its chip; for the compiler's counts and registers read now and then 0.
         source: how it is known; sample: the id of the reading; kernel: what it is of, empty for the whole capture.
-        name, group, measure, meaning, is_share: see `chips.Unit`.
+        name, group, measure, meaning, is_share: see `chips.HardwareUnit`.
         achieved, peak: in `measure` (ps: of time); None where no counter of it was sampled.
         sampled_ps: for how long it was sampled; None where no clock was.
     """
@@ -68,7 +69,7 @@ class UnitUse:
         return self.achieved / self.peak if self.achieved is not None and self.peak else None
 
 
-def of_readings(plane: str, chip: Chip, readings: Iterable[Reading]) -> Iterator[UnitUse]:
+def of_readings(plane: str, chip: Chip, readings: Iterable[RegisterReading]) -> Iterator[UnitUse]:
     """The units of a chip by each reading of its registers."""
     wanted = np.array(sorted({at for node in chip.nodes for ids in node.registers.values() for at in ids}), np.int64)
     places = [{name: positions(np.array(ids), wanted) for name, ids in node.registers.items()} for node in chip.nodes]
@@ -87,7 +88,7 @@ def _sum(values: Floats) -> float | None:
 
 
 def _of_node(
-    plane: str, chip: Chip, node: Node, reading: Reading, registers: Mapping[str, float | None]
+    plane: str, chip: Chip, node: Node, reading: RegisterReading, registers: Mapping[str, float | None]
 ) -> Iterator[UnitUse]:
     """The units of a core; nothing where none of its counters was sampled."""
     if all(value is None for name, value in registers.items() if not name.endswith((CYCLES, "CYCLE_COUNT"))):
@@ -102,7 +103,7 @@ def _of_node(
         yield UnitUse(*where, *said, achieved, peak, sampled)  # type: ignore[arg-type]
 
 
-def _achieved(unit: Unit, registers: Mapping[str, float | None]) -> float | None:
+def _achieved(unit: HardwareUnit, registers: Mapping[str, float | None]) -> float | None:
     """What the sampled ones of a unit's counters add up to; None where none was."""
     known = [(value, weight) for name, weight in unit.terms if (value := registers.get(name)) is not None]
     return sum(value * weight for value, weight in known) if known else None
@@ -114,7 +115,7 @@ def _achieved_of_all(node: Node, registers: Mapping[str, float | None]) -> float
     return _achieved(whole, registers)
 
 
-def _peak(unit: Unit, cycles: float | None) -> float | None:
+def _peak(unit: HardwareUnit, cycles: float | None) -> float | None:
     """What the unit can do in some cycles; whole instructions and cycles, as XProf counts them."""
     if not cycles:
         return None

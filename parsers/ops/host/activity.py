@@ -74,7 +74,7 @@ class IdleTime:
         count: how many gaps there are.
         longest: start and end of the longest gap.
         activities: what the host's threads did, by time.
-        flying: asynchronous ops and for how much of the gaps they were under way, by time.
+        in_flight: asynchronous ops and for how much of the gaps they were under way, by time.
         core: the core's ordinal.
         between_ps: the part of `gap_ps` that lies between steps, in none of them.
         unlaunched_ps: the part of `gap_ps` in which no module ran.
@@ -84,7 +84,7 @@ class IdleTime:
     count: int = 0
     longest: tuple[int, int] = (0, 0)
     activities: tuple[Activity, ...] = ()
-    flying: Mapping[str, int] = field(default_factory=dict)
+    in_flight: Mapping[str, int] = field(default_factory=dict)
     core: int = 0
     between_ps: int = 0
     unlaunched_ps: int = 0
@@ -140,7 +140,7 @@ def launches(host: HostEvents) -> int:
     return max(counts)
 
 
-def flying(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Intervals) -> dict[str, int]:
+def in_flight(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Intervals) -> dict[str, int]:
     """How long each asynchronous op was under way during the gaps, by name, longest first.
 
     Args:

@@ -61,7 +61,7 @@ def stream_sums(streams: Sequence[HostThread], attribution: Attribution, *, nest
         self_ps=sum_by_key(key, own, count),
         minimum_ps=min_by_key(key, end - start, count),
         normalized_ps=None,
-        figures={},
+        stat_sums={},
     )
     table = op_table(_described([attribution.ops[place] for place in used.tolist()]), totals)
     idle = int(end.max()) - int(start.min()) - union_length(start, end) if len(start) else 0

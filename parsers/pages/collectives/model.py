@@ -29,13 +29,13 @@ class Rows:
 
     Attributes:
         name: of the op, or kind of the group.
-        kind, axis, groups, of_pass, network: as of `Collective`; empty where unknown or where a group's differ.
+        kind, axis, groups, pass_name, network: as of `Collective`; empty where unknown or where a group's differ.
         collectives: how many collectives the row sums.
         members: which of the page's groups, or -1 for single collectives.
         count: float64[n], occurrences.
         payload: float64[n], bytes; NaN where unknown.
         sent: float64[n], bytes that a core sends at least (`bandwidth.bus_factor`); NaN where unknown.
-        hidden_ps, exposed_ps, beside_ps: float64[n], the parts of the time in transfers.
+        hidden_ps, exposed_ps, stalled_ps: float64[n], the parts of the time in transfers.
         waiting_ps: float64[n], the part of `exposed_ps` in which cores wait for the last one.
         late_core: index of the core that comes last in most steps, -1 where none does.
         late_ps: float64[n], how much longer the others' median is in the collectives' own ops; NaN without such a core.
@@ -47,7 +47,7 @@ class Rows:
     kind: tuple[str, ...]
     axis: tuple[str, ...]
     groups: tuple[str, ...]
-    of_pass: tuple[str, ...]
+    pass_name: tuple[str, ...]
     network: tuple[str, ...]
     is_async: tuple[bool, ...]
     collectives: Int64s
@@ -57,7 +57,7 @@ class Rows:
     sent: Floats
     hidden_ps: Floats
     exposed_ps: Floats
-    beside_ps: Floats
+    stalled_ps: Floats
     waiting_ps: Floats
     late_core: Int64s
     late_ps: Floats
@@ -71,7 +71,7 @@ class Rows:
     @property
     def span_ps(self) -> Floats:
         """float64[n], the time in transfers."""
-        return self.hidden_ps + self.exposed_ps + self.beside_ps
+        return self.hidden_ps + self.exposed_ps + self.stalled_ps
 
     @property
     def hidden_share(self) -> Floats:
@@ -153,7 +153,7 @@ class CollectivesPage:
         return self._mean(1)
 
     @property
-    def beside_ps(self) -> float | None:
+    def stalled_ps(self) -> float | None:
         """Time a step in which transfers are under way and the core neither works nor communicates."""
         return self._mean(2)
 
@@ -165,7 +165,7 @@ class CollectivesPage:
     @property
     def hidden_share(self) -> float | None:
         """The hidden part of the time in which transfers are under way."""
-        known = [self.hidden_ps, self.exposed_ps, self.beside_ps]
+        known = [self.hidden_ps, self.exposed_ps, self.stalled_ps]
         whole = sum(value or 0.0 for value in known)
         return (known[0] or 0.0) / whole if whole else None
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, medians
 from tpuprof.parsers.collectives.bandwidth import NO_DCN_PEAK, NO_GROUPS, NO_PEAK, NO_SIZE, bus_factor
-from tpuprof.parsers.collectives.host import BESIDE, COUNT, DCN, EXPOSED, HIDDEN, ICI, WAITING, Collective
+from tpuprof.parsers.collectives.host import COUNT, DCN, EXPOSED, HIDDEN, ICI, STALLED, WAITING, Collective
 from tpuprof.parsers.pages.collectives.model import CollectivesPage, Rows
 
 By = Literal["all", "kind", "axis", "pass"]
@@ -54,7 +54,7 @@ def rows_by(page: CollectivesPage, by: By, step: int | None = None) -> Rows:
         sent=np.array([sent[of].sum() for of in of_members]),
         hidden_ps=mean[HIDDEN],
         exposed_ps=mean[EXPOSED],
-        beside_ps=mean[BESIDE],
+        stalled_ps=mean[STALLED],
         waiting_ps=mean[WAITING],
         late_core=late[0],
         late_ps=late[1],
@@ -89,7 +89,7 @@ def single(page: CollectivesPage, members: Sequence[int] | None = None) -> Rows:
         kind=of_group([one.kind for one in page.groups]),
         axis=of_group([one.group[2] for one in page.groups]),
         groups=of_group([one.group[3] for one in page.groups]),
-        of_pass=of_group([one.of_pass for one in page.groups]),
+        pass_name=of_group([one.pass_name for one in page.groups]),
         network=of_group([one.network for one in page.groups]),
         is_async=tuple([one.is_async for one in each]),
         collectives=np.ones(number, np.int64),
@@ -99,7 +99,7 @@ def single(page: CollectivesPage, members: Sequence[int] | None = None) -> Rows:
         sent=payload * np.array([_factor(page, one) for one in page.groups], np.float64)[group],
         hidden_ps=mean[HIDDEN],
         exposed_ps=mean[EXPOSED],
-        beside_ps=mean[BESIDE],
+        stalled_ps=mean[STALLED],
         waiting_ps=mean[WAITING],
         late_core=np.full(number, -1, np.int64),
         late_ps=np.full(number, np.nan),
@@ -115,7 +115,7 @@ def longest(page: CollectivesPage, members: Sequence[int]) -> Collective | None:
     if not len(chosen):
         return None
     exposed = page.of_collective[EXPOSED, chosen]
-    times = exposed if exposed.any() else page.of_collective[HIDDEN : BESIDE + 1, chosen].sum(axis=0)
+    times = exposed if exposed.any() else page.of_collective[HIDDEN : STALLED + 1, chosen].sum(axis=0)
     return page.collectives[int(chosen[times.argmax()])]
 
 
@@ -134,7 +134,7 @@ def _described(page: CollectivesPage, members: Sequence[Sequence[int]]) -> Rows:
         kind=tuple(name or "several kinds" for name in kind),
         axis=shared({at: each.group[2] for at, each in enumerate(groups)}),
         groups=shared({at: each.group[3] for at, each in enumerate(groups)}),
-        of_pass=shared({at: each.of_pass for at, each in enumerate(groups)}),
+        pass_name=shared({at: each.pass_name for at, each in enumerate(groups)}),
         network=shared({at: each.network for at, each in enumerate(groups)}),
         is_async=tuple(any(groups[at].is_async for at in of) for of in members),
         collectives=none,
@@ -144,7 +144,7 @@ def _described(page: CollectivesPage, members: Sequence[Sequence[int]]) -> Rows:
         sent=nothing,
         hidden_ps=nothing,
         exposed_ps=nothing,
-        beside_ps=nothing,
+        stalled_ps=nothing,
         waiting_ps=nothing,
         late_core=none,
         late_ps=nothing,
@@ -183,7 +183,7 @@ def _late(sums: Int64s, mean: Floats) -> tuple[Int64s, Floats, Int64s]:
         last, count = Counter(exposed.argmin(axis=0).tolist()).most_common(1)[0]
         others = medians(np.delete(exposed, last, axis=0).astype(np.float64))
         late = float(np.mean(others - exposed[last]))
-        span = float(mean[HIDDEN, row] + mean[EXPOSED, row] + mean[BESIDE, row]) * cores / len(taking)
+        span = float(mean[HIDDEN, row] + mean[EXPOSED, row] + mean[STALLED, row]) * cores / len(taking)
         if count >= _MOST_STEPS * steps and late > 0 and late >= LATE * span:
             who[row], by[row], times[row] = taking[last], late, count
     return who, by, times

@@ -17,8 +17,16 @@ from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import sentence_name, share, tail, time
-from tpuprof.parsers.pages.findings.finding import ADVICE, NEVER_SEEN, UNSEEN, Evidence, Finding, Kind, Place
-from tpuprof.parsers.steps.aligned import StepGrid
+from tpuprof.parsers.pages.findings.finding import (
+    ADVICE,
+    NEVER_SEEN,
+    UNSEEN,
+    Evidence,
+    Finding,
+    FindingKind,
+    JumpTarget,
+)
+from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
 
 Rows = NDArray[np.intp]
@@ -42,7 +50,7 @@ class StepTimes:
         host_transfer_ps: float64[cores, steps], time in ops that send to the host or receive from it.
     """
 
-    grid: StepGrid
+    grid: AlignedSteps
     longest_ps: Floats
     class_ps: Floats
     input_ps: Floats
@@ -129,12 +137,12 @@ class Budget:
 
     def finding(
         self,
-        kind: Kind,
+        kind: FindingKind,
         title: str,
         worth_ps: float,
         basis: str,
         evidence: Sequence[str],
-        place: Place,
+        place: JumpTarget,
         is_estimate: bool = False,
         advice: str = "",
     ) -> Finding | None:
@@ -196,7 +204,7 @@ def budget(evidence: Evidence) -> Budget | None:
     return Budget(evidence, whole, classes_ps, steps, rows, scale, between)
 
 
-def _step_times(grid: StepGrid) -> StepTimes | None:
+def _step_times(grid: AlignedSteps) -> StepTimes | None:
     if not len(grid) or not len(grid.duration_ps):
         return None
     duration = np.maximum(grid.duration_ps.astype(np.float64), 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.base.words import share, size
-from tpuprof.parsers.pages.findings.finding import ADVICE, Evidence, Finding, Place
+from tpuprof.parsers.pages.findings.finding import ADVICE, Evidence, Finding, JumpTarget
 
 NEARLY_FULL = 0.95
 """From this share of HBM on, a little more fails: fragmentation and the next program's temporaries need some."""
@@ -25,7 +25,7 @@ def no_device_events(evidence: Evidence) -> Finding | None:
         "Without device events nothing tells what the device did.",
         tuple(sentences),
         ADVICE["no-device"],
-        Place("timeline"),
+        JumpTarget("timeline"),
     )
 
 
@@ -70,5 +70,5 @@ def memory_nearly_full(evidence: Evidence) -> Finding | None:
         "It costs no time by itself; what the program would need to grow is not known.",
         (f"Buffers and programs take {size(memory[0])} of {size(memory[1])} at the peak, by the allocator's events.",),
         ADVICE["memory-full"],
-        Place("memory"),
+        JumpTarget("memory"),
     )

@@ -13,9 +13,9 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.aligned import StepGrid
+from tpuprof.parsers.steps.aligned import AlignedSteps
 
-Kind = Literal[
+FindingKind = Literal[
     "no-device",
     "memory-full",
     "uncounted",
@@ -49,10 +49,10 @@ Kind = Literal[
     "memory-bound",
 ]
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 """All kinds; of findings that are worth the same the one whose kind comes first here comes first."""
 
-ADVICE: Mapping[Kind, str] = {
+ADVICE: Mapping[FindingKind, str] = {
     "no-device": "Capture again while the device works: tpuprof-tui capture HOST:PORT --ms 2000 --device-tracer-level "
     "1; in JAX jax.profiler.ProfileOptions().device_tracer_level = 1.",
     "memory-full": "Less fits beside it: shard or offload state, or recompute activations, before batches grow.",
@@ -92,7 +92,7 @@ ADVICE: Mapping[Kind, str] = {
 }
 """What to try, by kind."""
 
-UNSEEN: frozenset[Kind] = frozenset(("debug-print", "sparse-core"))
+UNSEEN: frozenset[FindingKind] = frozenset(("debug-print", "sparse-core"))
 """Kinds that were found in composed profiles alone: no profile of hardware that has them was at hand."""
 
 NEVER_SEEN = "Never seen on hardware: such ops are recognised as in XProf's source."
@@ -101,7 +101,7 @@ Tab = Literal["overview", "input", "op-profile", "timeline", "memory"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JumpTarget:
     """Where to look: a tab, and the HLO op or step to jump to there by name; None for the tab itself."""
 
     tab: Tab
@@ -129,7 +129,7 @@ class Finding:
         place: where to look.
     """
 
-    kind: Kind
+    kind: FindingKind
     title: str
     worth_ps: float | None
     per: Literal["step", "capture"]
@@ -139,7 +139,7 @@ class Finding:
     basis: str
     evidence: tuple[str, ...]
     advice: str
-    place: Place
+    place: JumpTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Evidence:
         no_device: why there are no device events; empty where there are.
     """
 
-    grid: StepGrid | None
+    grid: AlignedSteps | None
     table: OpTable
     rates: Rates
     peaks: Peaks

@@ -18,10 +18,10 @@ from tpuprof.parsers.pages.findings.cores.collectives import (
 )
 from tpuprof.parsers.pages.findings.cores.late import at_barriers, late_host, straggling
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
-from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, Kind
+from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, FindingKind
 from tpuprof.parsers.pages.findings.idle.waiting import compiling, idle_gaps, waiting_for_input
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound, unfused
-from tpuprof.parsers.pages.findings.ops.groups import Told
+from tpuprof.parsers.pages.findings.ops.groups import OpFinding
 from tpuprof.parsers.pages.findings.ops.kernels import LEADS, slow_kernels, uncounted_kernels
 from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
 from tpuprof.parsers.pages.findings.ops.moving import (
@@ -85,7 +85,7 @@ def _of_ops(whole: Budget) -> Iterator[Finding | None]:
     carried += float(whole.op_ps(printed[is_among(printed, whole.rows["host"])], "host").sum())
     yield host_offload(whole.without(np.concatenate([rows, printed])), offloaded, carried)
     products = products_of(whole)
-    looks: list[Callable[[Budget], Told]] = [lambda rest: copy_waits(rest, offloaded), tiny_loops, recomputation]
+    looks: list[Callable[[Budget], OpFinding]] = [lambda rest: copy_waits(rest, offloaded), tiny_loops, recomputation]
     if products is not None:
         looks.append(lambda rest: needless_precision(rest, products))
         looks.append(lambda rest: padded_products(rest, products))
@@ -99,13 +99,13 @@ def _of_ops(whole: Budget) -> Iterator[Finding | None]:
             yield finding
 
 
-_BY_STEP: tuple[Kind, ...] = ("straggler", "slow-core", "imbalance", "pipeline", "slow-step", "compilation")
-_BY_CORES: tuple[Kind, ...] = ("straggler", "slow-core", "barrier", "imbalance", "pipeline", "dcn")
-_BY_HLO: tuple[Kind, ...] = ("precision", "padding", "tiny-loop", "vector-work", "unfused")
-_BY_PEAKS: tuple[Kind, ...] = ("slow-kernel", "latency-bound", "vector-work", "unfused", "memory-bound")
+_BY_STEP: tuple[FindingKind, ...] = ("straggler", "slow-core", "imbalance", "pipeline", "slow-step", "compilation")
+_BY_CORES: tuple[FindingKind, ...] = ("straggler", "slow-core", "barrier", "imbalance", "pipeline", "dcn")
+_BY_HLO: tuple[FindingKind, ...] = ("precision", "padding", "tiny-loop", "vector-work", "unfused")
+_BY_PEAKS: tuple[FindingKind, ...] = ("slow-kernel", "latency-bound", "vector-work", "unfused", "memory-bound")
 
 
-def untold(evidence: Evidence) -> dict[str, str]:
+def undetectable(evidence: Evidence) -> dict[str, str]:
     """The kinds of findings that cannot be detected in this profile, and why."""
     out: dict[str, str] = {}
     if not len(evidence.table):

@@ -77,7 +77,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CalledComputation:
     """A computation that an instruction calls.
 
     Attributes:
@@ -142,7 +142,7 @@ class Neighbourhood:
     operand_controls: tuple[int, ...]
     users: tuple[int, ...]
     user_controls: tuple[int, ...]
-    called: tuple[Called, ...]
+    called: tuple[CalledComputation, ...]
     path: tuple[PathStep, ...]
     answers: tuple[str, ...]
     why_not_fused: tuple[str, ...]

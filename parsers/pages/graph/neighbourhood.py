@@ -13,7 +13,7 @@ from tpuprof.parsers.pages.graph.answers import answers, why_not_fused
 from tpuprof.parsers.pages.graph.model import (
     MOST_INSIDE,
     NO_SIZE,
-    Called,
+    CalledComputation,
     Neighbour,
     Neighbourhood,
     PathStep,
@@ -94,7 +94,7 @@ def _neighbour(program: Program, row: int, places: tuple[int, ...], of: int | No
     return Neighbour(node, places, names[:_MOST_BEHIND], found.is_all and len(names) <= _MOST_BEHIND, not places)
 
 
-def _called(graph: HloGraph, row: int) -> Iterator[Called]:
+def _called(graph: HloGraph, row: int) -> Iterator[CalledComputation]:
     for place, number in enumerate(graph.called[row].tolist()):
         if number < 0:
             continue
@@ -103,7 +103,7 @@ def _called(graph: HloGraph, row: int) -> Iterator[Called]:
         last = (each for each in reversed(rows) if graph.opcode(each) not in _UNTOLD)
         names = tuple(graph.name(each) for each in islice(last, MOST_INSIDE))
         root = int(graph.root[number])
-        yield Called(
+        yield CalledComputation(
             number,
             graph.computation_name(number),
             role(graph, row, place),
@@ -134,7 +134,7 @@ def _path(graph: HloGraph, chain: Sequence[tuple[int, int | None]]) -> Iterator[
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class Subgraph:
     """The instructions within some steps of one, and the edges between them.
 
     Attributes:
@@ -150,7 +150,7 @@ class Around:
     is_all: bool
 
 
-def around(graph: HloGraph, row: int, steps: int, most: int = MOST_AROUND) -> Around:
+def around(graph: HloGraph, row: int, steps: int, most: int = MOST_AROUND) -> Subgraph:
     """The instructions within `steps` steps, and what leads from one to another."""
     distance, waiting, is_all = {row: 0}, deque([row]), True
     while waiting:
@@ -173,4 +173,4 @@ def around(graph: HloGraph, row: int, steps: int, most: int = MOST_AROUND) -> Ar
         for each in dict.fromkeys(lists[to].tolist())
         if each in distance
     ]
-    return Around(tuple(rows), tuple(distance[each] for each in rows), tuple(edges), is_all)
+    return Subgraph(tuple(rows), tuple(distance[each] for each in rows), tuple(edges), is_all)

@@ -11,7 +11,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
-from tpuprof.parsers.formats.hlo.graph import HloGraph, Lists
+from tpuprof.parsers.formats.hlo.graph import Adjacency, HloGraph
 from tpuprof.parsers.formats.hlo.shapes import Shape, shape_of_proto, shape_text
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.memory.model import ModuleLabel, space_name
@@ -127,7 +127,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundInstruction:
     """An instruction of a module."""
 
     program: Program
@@ -176,7 +176,7 @@ class Programs:
                 known = self._known[label] = Program(label, graph, self.times)
             return known
 
-    def find(self, name: str | None, program_id: int | None = None, module: str | None = None) -> Found:
+    def find(self, name: str | None, program_id: int | None = None, module: str | None = None) -> FoundInstruction:
         """Finds an instruction.
 
         Args:
@@ -206,7 +206,7 @@ class Programs:
                 continue
             row = program.graph.row(instruction)
             if row is not None:
-                return Found(program, row)
+                return FoundInstruction(program, row)
         if problems and len(problems) == len(chosen):
             raise problems[0]
         raise ProfileError("unknown_op", *self._why_no_op(chosen, name), EXIT_NOT_FOUND)
@@ -218,7 +218,7 @@ class Programs:
             yield from ((label, instruction) for label in labels if label.program_id == number)
         yield from ((label, name) for label in labels)
 
-    def _first(self, labels: list[ModuleLabel]) -> Found:
+    def _first(self, labels: list[ModuleLabel]) -> FoundInstruction:
         page = self.times.page
         by_id = {label.program_id: label for label in labels if label.program_id is not None}
         for row in range(len(page.table) if page is not None else 0):
@@ -227,9 +227,9 @@ class Programs:
                 program = self.program(label)
                 there = program.graph.row(page.table.name[row])
                 if there is not None:
-                    return Found(program, there)
+                    return FoundInstruction(program, there)
         program = self.program(labels[0])
-        return Found(program, max(0, int(program.graph.root[program.graph.entry])))
+        return FoundInstruction(program, max(0, int(program.graph.root[program.graph.entry])))
 
     def _why_no_op(self, labels: list[ModuleLabel], name: str) -> tuple[str, str]:
         where = f"{printable(str(labels[0]))} has" if len(labels) == 1 else f"None of the {len(labels)} modules has"
@@ -314,7 +314,7 @@ def partner(graph: HloGraph, row: int) -> str:
     return ""
 
 
-def _half(graph: HloGraph, row: int, lists: Lists, ends: tuple[str, ...]) -> str:
+def _half(graph: HloGraph, row: int, lists: Adjacency, ends: tuple[str, ...]) -> str:
     known: set[int] = set()
     while row not in known:
         known.add(row)

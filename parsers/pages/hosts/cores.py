@@ -18,9 +18,9 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import percent_of, share, time
 from tpuprof.parsers.hosts.core_summary import CoreBusy
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostSteps, Part
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps, StepPartName
 from tpuprof.parsers.pages.steps import step_time
-from tpuprof.parsers.steps.aligned import StepGrid
+from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, OUTFEED
 
@@ -30,12 +30,12 @@ LEAST_COST = 0.01
 """A straggler costs at least this share of a step; steps vary by less anyway."""
 
 
-def parts_of(grid: StepGrid) -> Int64s:
+def parts_of(grid: AlignedSteps) -> Int64s:
     """int64[cores, steps, len(PARTS)]: the parts of each core's steps, cut to what fits into the step."""
     collective, idle = (grid.class_ps[:, :, OP_CLASSES.index(name)] for name in ("collective", "idle"))
     waits_on_host = grid.part_ps[:, :, INFEED] if grid.input_source == "host" else np.zeros_like(idle)
     least = _least_taking_part(collective)
-    wanted: Mapping[Part, Int64s] = {
+    wanted: Mapping[StepPartName, Int64s] = {
         "wait": collective - np.minimum(collective, least),
         "collective": np.minimum(collective, least),
         "input": grid.part_ps[:, :, INFEED],
@@ -60,7 +60,7 @@ def _least_taking_part(collective: Int64s) -> Int64s:
     return np.where(least == most, 0, least)
 
 
-def part_percent(parts: Floats | None, *names: Part) -> float | None:
+def part_percent(parts: Floats | None, *names: StepPartName) -> float | None:
     """The share of some parts of a mean step; None without one."""
     if parts is None:
         return None
@@ -79,7 +79,7 @@ class _Times:
     source: StepSource
 
 
-def core_rows(summaries: Sequence[HostSummary], rows: Sequence[HostRow], steps: HostSteps | None) -> list[HostRow]:
+def core_rows(summaries: Sequence[HostSummary], rows: Sequence[HostRow], steps: SharedSteps | None) -> list[HostRow]:
     """A row for each core or GPU.
 
     Args:
@@ -99,7 +99,7 @@ def core_rows(summaries: Sequence[HostSummary], rows: Sequence[HostRow], steps: 
     return [_compared(row, own[number[row.label]], first, second) if row.label in number else row for row in cores]
 
 
-def own_times(steps: HostSteps) -> Int64s:
+def own_times(steps: SharedSteps) -> Int64s:
     """int64[cores, steps]: the time of each core's steps that it does not wait in collectives."""
     own: Int64s = steps.parts_ps.sum(axis=2) - steps.parts_ps[:, :, WAIT]
     return own
@@ -111,7 +111,7 @@ def _gpus(summary: HostSummary) -> list[CoreBusy]:
 
 
 def _times(
-    name: str, index: int, summary: HostSummary, steps: HostSteps | None, number: Mapping[str, int]
+    name: str, index: int, summary: HostSummary, steps: SharedSteps | None, number: Mapping[str, int]
 ) -> _Times | None:
     """The steps of a core: those that the hosts share, or its host's own where that takes no part.
 
@@ -176,7 +176,7 @@ def _compared(row: HostRow, own: Int64s, first: Int64s, second: Int64s) -> HostR
     )
 
 
-def judged_cores(cores: Sequence[HostRow], steps: HostSteps | None, note: str) -> tuple[int | None, str]:
+def judged_cores(cores: Sequence[HostRow], steps: SharedSteps | None, note: str) -> tuple[int | None, str]:
     """The core that is slowest, as an index, and a sentence; no core where several are, and where it is unknown."""
     having = [index for index, row in enumerate(cores) if row.slowest_in is not None and row.own_ps is not None]
     if steps is None or len(having) < 2:

@@ -3,7 +3,7 @@
 Hosts that work on one program meet in collectives, so their steps all take as long as the slowest host's. A core's own
 time distinguishes them: its step without the time that it waits in collectives. The core that comes last spends the
 least time in collectives; every other core waits there by as much as it spends longer. (XProf's pod viewer shows the
-bare times of each step and core, which `HostSteps.parts_ps` holds.)
+bare times of each step and core, which `SharedSteps.parts_ps` holds.)
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tpuprof.parsers.files.folder_search import host_name
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.common import NO_DEVICE, complaints, warnings_of, why_no_ops
 from tpuprof.parsers.pages.hosts.cores import LEAST_COST, WAIT, core_rows, judged_cores, part_percent, parts_of
-from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
 from tpuprof.parsers.pages.steps import common_steps, step_time
-from tpuprof.parsers.steps.aligned import StepGrid
+from tpuprof.parsers.steps.aligned import AlignedSteps
 
 _NO_HOST = frozenset(("empty_file", "unreadable", "not_a_file", "dangling_link"))
 """Codes of a run's problems that stand for a host whose file cannot be read."""
@@ -129,7 +129,7 @@ def _is_apart(hosts: Sequence[str], why: str) -> str:
 # --- the shared steps ----------------------------------------------------------------------------------------------
 
 
-def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: StepGrid) -> HostSteps:
+def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: AlignedSteps) -> SharedSteps:
     sources = [(index, summaries[index].steps) for index in among]
     having = [index for index, steps in sources if steps is not None and steps.source == grid.source]
     taking, core_hosts = np.unique(grid.hosts, return_inverse=True)
@@ -138,7 +138,7 @@ def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: St
         np.stack([values[core_hosts == host].max(axis=0) for host in range(len(taking))])
         for values in (grid.duration_ps - parts[:, :, WAIT], grid.duration_ps)
     )
-    return HostSteps(
+    return SharedSteps(
         names=grid.names,
         rows=tuple(having[index] for index in taking.tolist()),
         core_names=grid.core_names,
@@ -153,7 +153,7 @@ def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: St
 # --- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _row(summary: HostSummary, index: int, steps: HostSteps | None, not_compared: str) -> HostRow:
+def _row(summary: HostSummary, index: int, steps: SharedSteps | None, not_compared: str) -> HostRow:
     grid = summary.steps
     own_ps = slowest_in = cost_ps = parts = None
     if steps is not None and index in steps.rows:
@@ -195,7 +195,7 @@ def _row(summary: HostSummary, index: int, steps: HostSteps | None, not_compared
 
 
 def verdict_of(
-    rows: Sequence[HostRow], steps: HostSteps | None, note: str, left_out: int
+    rows: Sequence[HostRow], steps: SharedSteps | None, note: str, left_out: int
 ) -> tuple[Verdict, str, int | None]:
     """Judges whether one host holds up the others; returns the verdict, its sentence, and that host's row."""
     if steps is None:
@@ -251,7 +251,7 @@ def _why_alone(rows: Sequence[HostRow], shown: HostRow, left_out: int) -> str:
     return f"There is nothing to compare {shown.host} with: {why}."
 
 
-_PART_WORDS: Mapping[Part, str] = {
+_PART_WORDS: Mapping[StepPartName, str] = {
     "input": "waiting for input",
     "transfer": "transfers from and to its host",
     "collective": "collectives",
@@ -259,7 +259,7 @@ _PART_WORDS: Mapping[Part, str] = {
 }
 
 
-def _reason(rows: Sequence[HostRow], steps: HostSteps, host: int) -> str:
+def _reason(rows: Sequence[HostRow], steps: SharedSteps, host: int) -> str:
     """A sentence on what a host spends most time on beyond the others' median.
 
     Only some hosts record their waiting for input; for the others it is part of idle time. So it compares both only

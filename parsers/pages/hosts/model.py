@@ -10,7 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.steps.model import StepTime
 
-Part = Literal["compute", "input", "output", "transfer", "collective", "wait", "idle"]
+StepPartName = Literal["compute", "input", "output", "transfer", "collective", "wait", "idle"]
 """What a core does in a step.
 
 compute: ops, all that is not listed here. input: in infeed ops, or idle while the host waits for input. output: in
@@ -18,7 +18,7 @@ outfeed ops. transfer: in ops that send to the host or receive from it. collecti
 between cores too), as long as the core that is least in them. wait: in collectives, longer than that. idle: no op.
 """
 
-PARTS: tuple[Part, ...] = get_args(Part)
+PARTS: tuple[StepPartName, ...] = get_args(StepPartName)
 """All parts; they add up to the step."""
 
 Verdict = Literal["straggler", "even", "uneven", "unknown"]
@@ -102,7 +102,7 @@ class HostRow:
 
 
 @dataclass(frozen=True, slots=True)
-class HostSteps:
+class SharedSteps:
     """The steps that all hosts share, in picoseconds.
 
     Attributes:
@@ -158,7 +158,7 @@ class HostsPage:
     cores: tuple[HostRow, ...]
     slowest_core: int | None
     cores_statement: str
-    steps: HostSteps | None
+    steps: SharedSteps | None
     verdict: Verdict
     statement: str
     straggler: int | None

@@ -27,7 +27,7 @@ from tpuprof.parsers.pages.input import model
 from tpuprof.parsers.pages.input.advice import advice_of
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.steps import common_steps, spread
-from tpuprof.parsers.steps.aligned import StepGrid
+from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.parsers.steps.times import INFEED
 
@@ -55,7 +55,9 @@ def input_pipeline_page(summaries: Sequence[HostSummary], overview: Overview) ->
     )
 
 
-def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: InputRows) -> model.InputPipelinePage:
+def page_of(
+    overview: Overview, grid: AlignedSteps | None, host_ops: HostOps, rows: InputRows
+) -> model.InputPipelinePage:
     """The page from what the hosts add up to.
 
     Args:
@@ -107,7 +109,7 @@ def _generic_steps(overview: Overview) -> tuple[model.StepWait, ...]:
     return tuple(waits_of_steps)
 
 
-def _steps(grid: StepGrid, is_known: bool) -> tuple[model.StepWait, ...]:
+def _steps(grid: AlignedSteps, is_known: bool) -> tuple[model.StepWait, ...]:
     """How the steps of TensorCores wait."""
     durations = grid.longest_ps.tolist()
     if not is_known:
@@ -139,7 +141,7 @@ def _feed_ops(rows: InputRows) -> list[model.InputOp]:
 _Row = tuple[str, model.Category, int, int, int, int]
 
 
-def _ops(group: model.OpGroup, rows: Sequence[_Row]) -> list[model.InputOp]:
+def _ops(group: model.InputOpGroup, rows: Sequence[_Row]) -> list[model.InputOp]:
     """Rows of name, category, stage, occurrences, total and self time, with their shares of the group's self time."""
     everything = sum(own for *_, own in rows)
     ops = []
@@ -169,7 +171,7 @@ def _breakdown(ops: Sequence[model.InputOp], enqueue_ratio: float | None) -> mod
 # --- stages --------------------------------------------------------------------------------------------------------
 
 
-def stages_of(ops: Sequence[model.InputOp]) -> tuple[model.Stage, ...]:
+def stages_of(ops: Sequence[model.InputOp]) -> tuple[model.PipelineStage, ...]:
     """The rows as a forest, ``Iterator::A::B`` below ``Iterator::A``, or below the nearest stage that is a row.
 
     Parents come before what is inside them. Siblings, and rows without a parent, come by total time, XProf's ops before
@@ -179,13 +181,13 @@ def stages_of(ops: Sequence[model.InputOp]) -> tuple[model.Stage, ...]:
     children: dict[int, list[int]] = {}
     for row, op in sorted(enumerate(ops), key=lambda item: (item[1].group != "input_op", -item[1].total_ps, item[0])):
         children.setdefault(_parent(op, row_of), []).append(row)
-    stages: list[model.Stage] = []
+    stages: list[model.PipelineStage] = []
     waiting = [(row, -1) for row in reversed(children.get(-1, []))]
     while waiting:
         row, parent = waiting.pop()
         around = stages[parent] if parent >= 0 else None
         label = ops[row].name if around is None else ops[row].name[len(ops[around.op].name) + 2 :]
-        stages.append(model.Stage(row, label, 0 if around is None else around.depth + 1, parent))
+        stages.append(model.PipelineStage(row, label, 0 if around is None else around.depth + 1, parent))
         waiting += [(child, len(stages) - 1) for child in reversed(children.get(row, []))]
     return tuple(stages)
 

@@ -19,7 +19,7 @@ NO_CORE_WAITS = "no core waited for input in these steps"
 
 Category = XprofCategory | InputCategory
 
-OpGroup = Literal["input_op", "device_feed"]
+InputOpGroup = Literal["input_op", "device_feed"]
 """input_op: an op as XProf lists them. device_feed: an event that hands input to the device, known by its name."""
 
 
@@ -73,7 +73,7 @@ class InputOp:
 
     name: str
     category: Category
-    group: OpGroup
+    group: InputOpGroup
     stage_id: int
     occurrences: int
     total_ps: int
@@ -83,7 +83,7 @@ class InputOp:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PipelineStage:
     """A row of the op table in its place in the pipeline.
 
     Attributes:
@@ -140,7 +140,7 @@ class InputPipelinePage:
     steps: tuple[StepWait, ...]
     breakdown: InputBreakdown | None
     ops: tuple[InputOp, ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[PipelineStage, ...]
     bottleneck: Bottleneck
     next_steps: tuple[str, ...]
     unknown: Mapping[str, str]

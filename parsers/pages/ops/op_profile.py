@@ -168,17 +168,17 @@ def op_profile_page(ops: OpsPage, with_idle: bool = True) -> OpProfilePage:
     )
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """A place in code; line is None where the profile gives a file alone."""
 
     file: str
     line: int | None
 
 
-def place_of(source: str) -> Place:
+def source_location(source: str) -> SourceLocation:
     """The place that a text such as ``model.py:62`` names; a column behind the line is left out."""
     found = _PLACE.fullmatch(source)
-    return Place(source, None) if found is None else Place(found[1], int(found[2]))
+    return SourceLocation(source, None) if found is None else SourceLocation(found[1], int(found[2]))
 
 
 _PLACE = re.compile(r"(.+?):(\d{1,9})(?::\d{1,9})?", re.DOTALL)
@@ -283,7 +283,7 @@ def op_tree(ops: OpsPage, by: Grouping, duplicates: Sequence[str], with_idle: bo
     category = [name or NO_CATEGORY for name in table.category]
     if by == "source":
         sources = [source or NO_SOURCE for source in table.texts("source")]
-        files = [place_of(source).file for source in sources]
+        files = [source_location(source).file for source in sources]
         named = np.flatnonzero([source != NO_SOURCE for source in sources])
         builder.level("file", _codes(files), files.__getitem__, named)
         builder.level("line", _codes(sources), sources.__getitem__)

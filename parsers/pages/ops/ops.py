@@ -21,7 +21,14 @@ from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import Rates, table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable, appended, merge_tables
-from tpuprof.parsers.pages.common import Place, device_of, place_count, runs_on, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import (
+    ExecutionUnit,
+    device_of,
+    execution_unit_count,
+    runs_on,
+    warnings_of,
+    why_no_ops,
+)
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.kernels import Kernel
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 NO_PEAK_FLOPS = "the device plane gives no peak FLOPS"
 NO_PEAK_HBM = "the device plane gives no peak HBM bandwidth"
 NO_TIME_SCALE = "no op event has a Time Scale Multiplier"
-NO_COUNTS: Mapping[Place, str] = {
+NO_COUNTS: Mapping[ExecutionUnit, str] = {
     "GPU": "events of GPUs tell no FLOPs or bytes; XProf estimates them from the HLO with XLA's cost model",
     "host thread": "events of the host's CPU tell no FLOPs or bytes",
 }
@@ -83,7 +90,7 @@ class OpsPage:
     simulated: bool
     unknown: Mapping[str, str]
     warnings: tuple[str, ...]
-    runs_on: Place = "core"
+    runs_on: ExecutionUnit = "core"
     kernels: tuple[Kernel, ...] = ()
 
     def __len__(self) -> int:
@@ -121,7 +128,7 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
     return OpsPage(
         hosts=tuple(summary.host for summary in summaries),
         device_type=device.device_type if device is not None else None,
-        core_count=place_count(summaries),
+        core_count=execution_unit_count(summaries),
         peaks=peaks,
         table=table,
         offloaded=offloaded.take(by_self_time(offloaded)),

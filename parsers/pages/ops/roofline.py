@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, feeds, rates, work_o
 from tpuprof.parsers.pages.common import why_no_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.steps import common_steps
-from tpuprof.parsers.steps.aligned import StepGrid
+from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import INFEED, OUTFEED
 
@@ -111,7 +111,7 @@ def _points(names: tuple[str, ...], times: Int64s, work: Floats, ops: OpsPage) -
     return RooflinePoints(names, times, work, rates(work, total, total * scale, ops.peaks))
 
 
-def _steps(grid: StepGrid, with_infeed: bool) -> tuple[Int64s, Floats]:
+def _steps(grid: AlignedSteps, with_infeed: bool) -> tuple[Int64s, Floats]:
     """Time and work of each step over all cores.
 
     An op counts for the step in which it begins. So where infeed does not count and an infeed reaches into the next

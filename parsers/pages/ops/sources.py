@@ -19,7 +19,7 @@ from tpuprof.parsers.base.words import share, tail
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.roofline import Rates, rates, summed_rows, work_of
 from tpuprof.parsers.pages.ops.details import call_stack
-from tpuprof.parsers.pages.ops.op_profile import OpTree, op_tree, place_of, provenance_parts
+from tpuprof.parsers.pages.ops.op_profile import OpTree, op_tree, provenance_parts, source_location
 from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
 
 HALF = 0.5
@@ -230,8 +230,8 @@ def _headline(ops: OpsPage, source: Sequence[str], fraction: Floats) -> str:
     if not named:
         return f"N{NO_SOURCES[1:]}."
     first, shares = named[0], np.nan_to_num(fraction[named])
-    file, line = place_of(source[first])
-    name = short_names([place_of(source[at]).file for at in named])[file]
+    file, line = source_location(source[first])
+    name = short_names([source_location(source[at]).file for at in named])[file]
     words = f"{tail(name)}{'' if line is None else f':{line}'} costs {share(float(shares[0]))} of the op time"
     sums = np.cumsum(shares)
     half = int(np.searchsorted(sums, HALF)) + 1

@@ -89,7 +89,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         steps=steps,
         step_parts=step_parts(steps),
         findings=(),
-        untold=dict.fromkeys(KINDS, NOT_OF_CPU if is_cpu else NOT_OF_GPUS),
+        undetectable=dict.fromkeys(KINDS, NOT_OF_CPU if is_cpu else NOT_OF_GPUS),
         top_ops=top_ops_of(table),
         bottleneck=_bottleneck(steps, unknown, NO_STEPS_ON_CPU if is_cpu else NO_STEPS, is_cpu),
         inference=None,

@@ -162,7 +162,7 @@ class Overview:
         shares: one per class with time, in `OP_CLASSES` order, adding up to 1; empty without device ops.
         steps: in order of time.
         findings: why it is slow: what to know first, then what is worth most; the overview itself shows the first.
-        untold: kinds of findings that cannot be detected in this profile, and why.
+        undetectable: kinds of findings that cannot be detected in this profile, and why.
         top_ops: at most ten, most self time first.
         inference: latencies of requests or runs of modules; `None` without any.
         op_count: distinct HLO ops seen; op_event_count: events they come from.
@@ -186,7 +186,7 @@ class Overview:
     op_event_count: int
     unknown: Mapping[str, str]
     warnings: tuple[str, ...]
-    untold: Mapping[str, str] = field(default_factory=dict)
+    undetectable: Mapping[str, str] = field(default_factory=dict)
     step_parts: tuple[StepPart, ...] = ()
     infers: bool = True
 

@@ -34,7 +34,7 @@ from tpuprof.parsers.ops.table import OpTable, merge_tables
 from tpuprof.parsers.pages.common import NO_DEVICE, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence
-from tpuprof.parsers.pages.findings.why_slow import findings, untold
+from tpuprof.parsers.pages.findings.why_slow import findings, undetectable
 from tpuprof.parsers.pages.inference import inference
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
@@ -42,7 +42,7 @@ from tpuprof.parsers.pages.overview.generic_overview import generic_overview
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
 from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
 from tpuprof.parsers.pages.steps import common_steps
-from tpuprof.parsers.steps.aligned import StepGrid, breakdowns
+from tpuprof.parsers.steps.aligned import AlignedSteps, breakdowns
 from tpuprof.parsers.steps.model import SparseCoreTime
 from tpuprof.parsers.steps.requests.serving import answers_requests
 
@@ -62,7 +62,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         if page.shares or page.environment.device_core_count:
             return page
         evidence = evidence_of(summaries, merge_tables([]), None, modules)  # a device may be there, but was not traced
-        return replace(page, findings=findings(evidence), untold=untold(evidence))
+        return replace(page, findings=findings(evidence), undetectable=undetectable(evidence))
     table = merge_tables([summary.table for summary in summaries])
     common = common_steps(summaries)
     unknown: dict[str, str] = {}
@@ -81,7 +81,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         steps=steps,
         step_parts=step_parts(steps),
         findings=findings(evidence),
-        untold=untold(evidence),
+        undetectable=undetectable(evidence),
         top_ops=top_ops,
         bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
         inference=_latencies(summaries, environment.is_training, modules),
@@ -138,7 +138,7 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
     )
 
 
-def _steps(grid: StepGrid | None) -> tuple[Step, ...]:
+def _steps(grid: AlignedSteps | None) -> tuple[Step, ...]:
     if grid is None:
         return ()
     columns = zip(grid.names, grid.start_ps.tolist(), grid.longest_ps.tolist(), breakdowns(grid), strict=True)
@@ -155,7 +155,7 @@ def _steps(grid: StepGrid | None) -> tuple[Step, ...]:
 def evidence_of(
     summaries: Sequence[HostSummary],
     table: OpTable,
-    grid: StepGrid | None,
+    grid: AlignedSteps | None,
     modules: Sequence[HloModules],
     serves: bool = False,
 ) -> Evidence:

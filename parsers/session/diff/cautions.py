@@ -10,8 +10,8 @@ import numpy as np
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
-from tpuprof.parsers.session.diff.match import Pair
-from tpuprof.parsers.session.diff.measure import Measured, Op
+from tpuprof.parsers.session.diff.match import OpPair
+from tpuprof.parsers.session.diff.measure import BatchedTimes, Op
 from tpuprof.parsers.session.diff.model import Basis, Side
 from tpuprof.parsers.session.diff.noise import FEW_STEPS
 
@@ -25,7 +25,7 @@ _NO_NAME = frozenset({UNKNOWN_PROGRAM, "program"})
 """What programs are called whose names the profile does not record."""
 
 
-def cautions(sides: Sequence[Side], basis: Basis, pairs: Sequence[Pair], different: bool) -> tuple[str, ...]:
+def cautions(sides: Sequence[Side], basis: Basis, pairs: Sequence[OpPair], different: bool) -> tuple[str, ...]:
     """Sentences on devices, cores, steps and programs that differ between A and B.
 
     Args:
@@ -68,7 +68,7 @@ def _about_units(sides: Sequence[Side], basis: Basis) -> list[str]:
     return sentences
 
 
-def _about_programs(sides: Sequence[Side], pairs: Sequence[Pair], different: bool) -> list[str]:
+def _about_programs(sides: Sequence[Side], pairs: Sequence[OpPair], different: bool) -> list[str]:
     names = [{module_name(program) for program in side.programs} - {UNKNOWN_PROGRAM} for side in sides]
     if not all(len(side.table) for side in sides):
         return []
@@ -81,7 +81,7 @@ def _about_programs(sides: Sequence[Side], pairs: Sequence[Pair], different: boo
     return []
 
 
-def different_programs(before: Measured, after: Measured, pairs: Sequence[Pair]) -> str:
+def different_programs(before: BatchedTimes, after: BatchedTimes, pairs: Sequence[OpPair]) -> str:
     """Why A and B are no runs of one program, as a sentence without its end; empty where they may be.
 
     They are different where in *both* runs less than `LEAST_AKIN` of the time of the ops that can be compared is akin
@@ -113,7 +113,7 @@ def different_programs(before: Measured, after: Measured, pairs: Sequence[Pair])
     return f"these are different programs: A ran mostly {names[0]}, B mostly {names[1]}, and {most}"
 
 
-def _akin(run: Measured, other: Measured, matched: set[int | None]) -> float:
+def _akin(run: BatchedTimes, other: BatchedTimes, matched: set[int | None]) -> float:
     """The share of a run's time in ops that are akin to ops of the other run."""
     if _share(other, [op.program in _NO_NAME for op in other.ops]) >= LEAST_AKIN:
         return 1.0
@@ -135,13 +135,13 @@ def _key(op: Op, by_origin: bool) -> Hashable | None:
     return (op.framework_op.partition("/")[2] or op.framework_op) if op.framework_op else None
 
 
-def _share(run: Measured, rows: Sequence[bool]) -> float:
+def _share(run: BatchedTimes, rows: Sequence[bool]) -> float:
     """The share of a run's time in some of its ops."""
     means = run.means
     return float(means[np.array(rows, np.bool_)].sum() / means.sum())
 
 
-def _main_program(run: Measured) -> str:
+def _main_program(run: BatchedTimes) -> str:
     """The program with the most time."""
     times: defaultdict[str, float] = defaultdict(float)
     for op, mean in zip(run.ops, run.means.tolist(), strict=True):

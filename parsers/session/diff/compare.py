@@ -24,7 +24,7 @@ from tpuprof.parsers.session.diff import model, noise
 from tpuprof.parsers.session.diff.cautions import cautions, different_programs
 from tpuprof.parsers.session.diff.groups import categories, classes, kinds, op_changes, op_groups
 from tpuprof.parsers.session.diff.match import matched
-from tpuprof.parsers.session.diff.measure import Measured, measure_steps, measure_whole
+from tpuprof.parsers.session.diff.measure import BatchedTimes, measure_steps, measure_whole
 from tpuprof.parsers.session.diff.memory import modules_memory
 from tpuprof.parsers.session.diff.model import (
     UNKNOWN_CHANGE,
@@ -39,9 +39,9 @@ from tpuprof.parsers.session.diff.phases import PhaseSide, phases
 from tpuprof.parsers.session.diff.settings import about_settings, setting_changes, settings_of
 from tpuprof.parsers.session.pages import MEMORY, OPS, OVERVIEW, SUMMARIES
 from tpuprof.parsers.session.session import Session
-from tpuprof.parsers.session.software import NOT_TOLD
+from tpuprof.parsers.session.software import NOT_RECORDED
 
-FIGURES: tuple[tuple[str, str], ...] = (
+METRICS: tuple[tuple[str, str], ...] = (
     ("device_duty_cycle_percent", "device duty cycle"),
     ("flops_utilization_percent", "FLOPS utilization"),
     ("memory_bandwidth_utilization_percent", "HBM bandwidth"),
@@ -139,7 +139,7 @@ def _basis(runs: Sequence[_Run]) -> Basis:
 
 def _measured(
     run: _Run, basis: Basis, bounds: Bounds | None, on_progress: OnProgress, is_cancelled: Callable[[], bool]
-) -> Measured:
+) -> BatchedTimes:
     if bounds is None:
         return measure_whole(run.ops, run.summaries, run.runs if basis == "module run" else 1)
     hosts = [run.files[summary.host] for summary in run.summaries if summary.steps is not None]
@@ -154,7 +154,7 @@ def _diff(
     runs: Sequence[_Run],
     basis: Basis,
     bounds: tuple[Bounds | None, Bounds | None],
-    times: Sequence[Measured],
+    times: Sequence[BatchedTimes],
     host: str | None,
 ) -> Diff:
     unknown: dict[str, str] = {}
@@ -204,7 +204,7 @@ def _diff(
 
 
 def _settings(
-    runs: Sequence[_Run], times: Sequence[Measured], host: str | None, unknown: dict[str, str]
+    runs: Sequence[_Run], times: Sequence[BatchedTimes], host: str | None, unknown: dict[str, str]
 ) -> tuple[model.SettingChange, ...]:
     found = [
         settings_of(run.files, run.summaries, run.session.page(MEMORY, host), of.runs)
@@ -212,8 +212,8 @@ def _settings(
     ]
     told = [any(one.kind in ("version", "flag") for one in part) for part in found]
     if not all(told):
-        each = _of_both(["" if is_told else NOT_TOLD for is_told in told])
-        unknown["settings"] = each if any(told) else f"in both runs, {NOT_TOLD}"
+        each = _of_both(["" if is_told else NOT_RECORDED for is_told in told])
+        unknown["settings"] = each if any(told) else f"in both runs, {NOT_RECORDED}"
     return setting_changes(*found)
 
 
@@ -260,14 +260,14 @@ def _side(run: _Run, name: str, basis: Basis, bounds: Bounds | None) -> model.Si
     )
 
 
-def _steps(runs: Sequence[_Run], bounds: Sequence[Bounds | None]) -> model.Steps | None:
+def _steps(runs: Sequence[_Run], bounds: Sequence[Bounds | None]) -> model.StepTimeChanges | None:
     values = [run.step_ps for run in runs]
     usual = [part[within(part, of)] for part, of in zip(values, bounds, strict=True) if of is not None]
     if not usual:
         return None
     typical = change_of(noise.estimate_steps(usual[0]), noise.estimate_steps(usual[1]))
     mean = change_of(noise.estimate_steps(values[0]), noise.estimate_steps(values[1]))
-    return model.Steps(
+    return model.StepTimeChanges(
         typical=typical,
         mean=mean,
         median=change_of(noise.estimate_median(values[0]), noise.estimate_median(values[1])),
@@ -284,10 +284,10 @@ def _less(whole: Change, part: Change) -> Change:
     return change(whole.before - part.before, whole.after - part.after, whole.noise)
 
 
-def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyFigure, ...]:
+def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyMetric, ...]:
     """The figures that at least one run has."""
     figures = []
-    for key, label in FIGURES:
+    for key, label in METRICS:
         values: list[float | None] = [getattr(run.page.performance, key) for run in runs]
         if values == [None, None]:
             continue
@@ -296,12 +296,12 @@ def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyFi
                 dotted = f"compute_precision.{key}" if key.startswith("bits") else key
                 reason = run.page.unknown.get(f"performance.{dotted}", "the profile does not tell")
                 unknown[f"figures.{key}.{side}"] = reason
-        figures.append(model.KeyFigure(key, label, change(*values)))
+        figures.append(model.KeyMetric(key, label, change(*values)))
     return tuple(figures)
 
 
 def _modules(
-    runs: Sequence[_Run], before: Measured, after: Measured, host: str | None, unknown: dict[str, str]
+    runs: Sequence[_Run], before: BatchedTimes, after: BatchedTimes, host: str | None, unknown: dict[str, str]
 ) -> tuple[model.ModuleMemory, ...]:
     compiled = runs[0].session.page(MEMORY, host), runs[1].session.page(MEMORY, host)
     memories = modules_memory(before, after, compiled, (runs[0].ops.program, runs[1].ops.program))

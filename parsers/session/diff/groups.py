@@ -13,14 +13,14 @@ import numpy as np
 
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.table import OpTable, clone_keys
-from tpuprof.parsers.session.diff.match import Pair
-from tpuprof.parsers.session.diff.measure import Measured, Op
+from tpuprof.parsers.session.diff.match import OpPair
+from tpuprof.parsers.session.diff.measure import BatchedTimes, Op
 from tpuprof.parsers.session.diff.model import (
     KindChange,
     KindOf,
     NamedChange,
     OpChange,
-    OpGroup,
+    OpGroupChange,
     change_of,
     change_of_either,
     plain_change,
@@ -31,13 +31,13 @@ _TARGET = re.compile(r'custom_call_target="([^"]+)"')
 _LEAST_KNOWN = 0.9
 """Share of each run's time in ops whose kind is known for a kind to be new or gone, and not unknown in one of them."""
 
-Compared = tuple[OpChange, Pair]
+Compared = tuple[OpChange, OpPair]
 """An op's change, and the ops of both runs that it is of."""
 
 
 def op_groups(
-    ops: Sequence[Compared], before: Measured, after: Measured, tables: tuple[OpTable, OpTable]
-) -> tuple[OpGroup, ...]:
+    ops: Sequence[Compared], before: BatchedTimes, after: BatchedTimes, tables: tuple[OpTable, OpTable]
+) -> tuple[OpGroupChange, ...]:
     """Groups the changes of ops with those of their clones in one program, the largest change first.
 
     The noise of a group is that of its ops' times added up, as one of as many comparisons as there are ops: a group
@@ -62,14 +62,14 @@ def op_groups(
     return tuple(sorted(groups, key=lambda group: (-abs(group.change.time.delta or 0.0), group.members)))
 
 
-def _keys(run: Measured, table: OpTable) -> list[tuple[str, ...]]:
+def _keys(run: BatchedTimes, table: OpTable) -> list[tuple[str, ...]]:
     return clone_keys(table, np.array([op.row for op in run.ops], np.intp))
 
 
-def _group(ops: Sequence[Compared], members: list[int], before: Measured, after: Measured) -> OpGroup:
+def _group(ops: Sequence[Compared], members: list[int], before: BatchedTimes, after: BatchedTimes) -> OpGroupChange:
     """The changes of some ops added up; names and texts are those of the op with the most time."""
     if len(members) == 1:
-        return OpGroup(ops[members[0]][0], tuple(members))
+        return OpGroupChange(ops[members[0]][0], tuple(members))
     changes, pairs = [ops[number][0] for number in members], [ops[number][1] for number in members]
     main = max(changes, key=lambda op: max(op.time.before or 0.0, op.time.after or 0.0))
     old = [pair.before for pair in pairs if pair.before is not None]
@@ -87,17 +87,17 @@ def _group(ops: Sequence[Compared], members: list[int], before: Measured, after:
         count=count,
         text_changed=any(op.text_changed for op in changes),
     )
-    return OpGroup(change, tuple(members))
+    return OpGroupChange(change, tuple(members))
 
 
-def op_changes(pairs: Sequence[Pair], before: Measured, after: Measured) -> list[Compared]:
+def op_changes(pairs: Sequence[OpPair], before: BatchedTimes, after: BatchedTimes) -> list[Compared]:
     """The changes of ops, the largest first."""
     ops = [(_op_change(pair, before, after, len(pairs)), pair) for pair in pairs]
     ops.sort(key=lambda item: (-abs(item[0].time.delta or 0.0), item[0].program, item[0].name))
     return ops
 
 
-def _op_change(pair: Pair, before: Measured, after: Measured, comparisons: int) -> OpChange:
+def _op_change(pair: OpPair, before: BatchedTimes, after: BatchedTimes, comparisons: int) -> OpChange:
     old = before.ops[pair.before] if pair.before is not None else None
     new = after.ops[pair.after] if pair.after is not None else None
     shown = new or old
@@ -130,7 +130,7 @@ def _rows_by(ops: Sequence[Op], key: Callable[[Op], str]) -> dict[str, list[int]
     return rows
 
 
-def categories(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
+def categories(before: BatchedTimes, after: BatchedTimes) -> tuple[NamedChange, ...]:
     """The changes of HLO categories, the largest first."""
     parts = [_rows_by(run.ops, lambda op: op.category or "unknown") for run in (before, after)]
     names = sorted({*parts[0], *parts[1]})
@@ -144,7 +144,7 @@ def categories(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
     return tuple(sorted(changes, key=lambda item: (-abs(item.time.delta or 0.0), item.name)))
 
 
-def classes(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
+def classes(before: BatchedTimes, after: BatchedTimes) -> tuple[NamedChange, ...]:
     """The changes of the classes that either run has, and of idle time."""
     parts = [_rows_by(run.ops, lambda op: op.op_class) for run in (before, after)]
     changes: list[NamedChange] = []
@@ -159,7 +159,7 @@ def classes(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
     return tuple(changes)
 
 
-def kinds(before: Measured, after: Measured, tables: tuple[OpTable, OpTable]) -> tuple[KindChange, ...]:
+def kinds(before: BatchedTimes, after: BatchedTimes, tables: tuple[OpTable, OpTable]) -> tuple[KindChange, ...]:
     """The kinds of ops that take time in typical steps of one run and are not in the other, the largest first.
 
     An opcode is left out where the category of its ops has the same name, and ``custom-call`` where its target is
@@ -186,13 +186,13 @@ def kinds(before: Measured, after: Measured, tables: tuple[OpTable, OpTable]) ->
     return tuple(sorted(changes, key=lambda change: -abs(change.time.delta or 0.0)))
 
 
-def _knows(run: Measured, names: Sequence[str]) -> bool:
+def _knows(run: BatchedTimes, names: Sequence[str]) -> bool:
     """Whether a run records the kind of nearly all ops, by their time."""
     known = run.means[[bool(name) for name in names]].sum() if names else 0.0
     return bool(known >= _LEAST_KNOWN * run.means.sum() > 0)
 
 
-def _kind(of: KindOf, name: str, run: Measured, names: Sequence[str], mark: str) -> KindChange:
+def _kind(of: KindOf, name: str, run: BatchedTimes, names: Sequence[str], mark: str) -> KindChange:
     rows = [row for row, other in enumerate(names) if other == name]
     main = run.ops[max(rows, key=run.means.__getitem__)]
     time = run.time(rows)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.live_arrays import By, Group, LiveArrays, groups
+from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, LiveArrays, groups
 
 Mark = Literal["more", "less", "same", "new", "gone"]
 
@@ -19,11 +19,11 @@ class GroupChange:
         before, after: the group in both; None where it is in one only.
     """
 
-    before: Group | None
-    after: Group | None
+    before: AllocationGroup | None
+    after: AllocationGroup | None
 
     @property
-    def group(self) -> Group:
+    def group(self) -> AllocationGroup:
         """The group after, or before where it is gone."""
         group = self.after or self.before
         assert group is not None
@@ -96,9 +96,9 @@ def changes(
     return tuple(sorted(made, key=lambda one: (-one.size_change, -one.count_change, -one.group.total.size_bytes)))
 
 
-def _by_kin(page: LiveArrays, those: Iterable[Group]) -> dict[Hashable, list[Group]]:
+def _by_kin(page: LiveArrays, those: Iterable[AllocationGroup]) -> dict[Hashable, list[AllocationGroup]]:
     """Groups by what stays when lines move: functions and files of the stack, how many there are and of which size."""
-    kin: dict[Hashable, list[Group]] = {}
+    kin: dict[Hashable, list[AllocationGroup]] = {}
     for group in those:
         stack = page.allocations[group.members[0]].stack
         if stack:

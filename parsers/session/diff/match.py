@@ -34,7 +34,7 @@ _LONGEST = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class OpPair:
     """Op number `before` of A and `after` of B, one of them None where the other run has no such op."""
 
     before: int | None
@@ -52,20 +52,22 @@ class _Described:
     shape: tuple[str, ...]
 
 
-def matched(before: Sequence[Op], after: Sequence[Op], table_before: OpTable, table_after: OpTable) -> tuple[Pair, ...]:
+def matched(
+    before: Sequence[Op], after: Sequence[Op], table_before: OpTable, table_after: OpTable
+) -> tuple[OpPair, ...]:
     """Matches the ops; returns every op of both runs once, the pairs first."""
     a, b = _described(before, table_before), _described(after, table_after)
     left = set(range(len(a.ops))), set(range(len(b.ops)))
-    pairs: list[Pair] = []
+    pairs: list[OpPair] = []
     for number, (by, key) in enumerate(_PASSES, 1):
         for old, new in _pass(a, b, left, number, key):
             left[0].discard(old)
             left[1].discard(new)
-            pairs.append(Pair(old, new, by, bool(a.text[old] and b.text[new]) and a.text[old] != b.text[new]))
+            pairs.append(OpPair(old, new, by, bool(a.text[old] and b.text[new]) and a.text[old] != b.text[new]))
         if not left[0] or not left[1]:
             break
-    pairs += [Pair(op, None, "none") for op in sorted(left[0])]
-    return (*pairs, *(Pair(None, op, "none") for op in sorted(left[1])))
+    pairs += [OpPair(op, None, "none") for op in sorted(left[0])]
+    return (*pairs, *(OpPair(None, op, "none") for op in sorted(left[1])))
 
 
 def normalised(expression: str) -> str:

@@ -29,9 +29,9 @@ from tpuprof.parsers.ops.core.ops import OPS_LINE, core_ops
 from tpuprof.parsers.ops.device import device_ordinal, is_tensor_core
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.parsers.session.diff.noise import MOST_BATCHES, Bounds, Estimate, estimate, within
+from tpuprof.parsers.session.diff.noise import MOST_BATCHES, Bounds, MeanEstimate, estimate, within
 from tpuprof.parsers.session.files import opened
-from tpuprof.parsers.steps.aligned import StepGrid
+from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
 
 OpKey = tuple[int, int, str]
@@ -56,7 +56,7 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class BatchedTimes:
     """Times of one run, added up by batch of its units.
 
     Attributes:
@@ -76,9 +76,9 @@ class Measured:
     whole_ps: Floats
     units: Floats
     runs: Mapping[str, tuple[Floats, Floats]]
-    every: Measured | None = None
+    every: BatchedTimes | None = None
 
-    def time(self, rows: Sequence[int]) -> Estimate:
+    def time(self, rows: Sequence[int]) -> MeanEstimate:
         """Self time of some ops together."""
         return estimate(self.time_ps[list(rows)].sum(axis=0), self.units)
 
@@ -89,17 +89,17 @@ class Measured:
         return means
 
     @property
-    def whole(self) -> Estimate:
+    def whole(self) -> MeanEstimate:
         """The whole time."""
         return estimate(self.whole_ps, self.units)
 
     @property
-    def idle(self) -> Estimate:
+    def idle(self) -> MeanEstimate:
         """The whole time without that of the ops; slightly below 0 where an op outlasts its step."""
         return estimate(self.whole_ps - self.time_ps.sum(axis=0), self.units)
 
 
-def of_program(run: Measured, program: str) -> Measured | None:
+def of_program(run: BatchedTimes, program: str) -> BatchedTimes | None:
     """The ops of one program by its own runs, in the steps that it ran in; None where it ran in none."""
     run = run.every or run
     runs, run_ps = run.runs.get(program, (np.zeros(0), np.zeros(0)))
@@ -108,7 +108,9 @@ def of_program(run: Measured, program: str) -> Measured | None:
         return None
     rows = [row for row, op in enumerate(run.ops) if op.program == program]
     count = run.count[rows] * (run.units.sum() / runs.sum())
-    return Measured(tuple(run.ops[row] for row in rows), run.time_ps[rows][:, ran], count, run_ps[ran], runs[ran], {})
+    return BatchedTimes(
+        tuple(run.ops[row] for row in rows), run.time_ps[rows][:, ran], count, run_ps[ran], runs[ran], {}
+    )
 
 
 def listed_ops(page: OpsPage) -> tuple[tuple[Op, ...], Int64s]:
@@ -126,7 +128,7 @@ def listed_ops(page: OpsPage) -> tuple[tuple[Op, ...], Int64s]:
     return tuple(ops), of_row
 
 
-def measure_whole(page: OpsPage, summaries: Sequence[HostSummary], units: int) -> Measured:
+def measure_whole(page: OpsPage, summaries: Sequence[HostSummary], units: int) -> BatchedTimes:
     """The times of a whole capture, divided by the number of units."""
     ops, of_row = listed_ops(page)
     share = float(max(1, units * page.core_count))
@@ -135,7 +137,7 @@ def measure_whole(page: OpsPage, summaries: Sequence[HostSummary], units: int) -
     runs: dict[str, tuple[Floats, Floats]] = {}
     for summary in summaries:
         _add_runs(runs, summary, lambda middle: np.zeros(len(middle), np.int64), 1)
-    return Measured(ops, time, count, np.array([float(page.total_ps)]), np.array([share]), runs)
+    return BatchedTimes(ops, time, count, np.array([float(page.total_ps)]), np.array([share]), runs)
 
 
 def _add_runs(
@@ -162,7 +164,7 @@ def measure_steps(
     meter: Meter,
     workers: int = 1,
     cache: HostCache | None = None,
-) -> Measured:
+) -> BatchedTimes:
     """The times of a run by typical step.
 
     Args:
@@ -199,11 +201,11 @@ def measure_steps(
     if cache is not None:
         cache.trim()
 
-    def measured(batches: slice, every: Measured | None) -> Measured:
+    def measured(batches: slice, every: BatchedTimes | None) -> BatchedTimes:
         each = count[:, batches].sum(axis=1) / max(1.0, float(units[batches].sum()))
         by_program = {program: (number[batches], taken[batches]) for program, (number, taken) in runs.items()}
         least = np.maximum(units[batches], 1.0)
-        return Measured(ops, time[:, batches], each, whole[batches], least, by_program, every)
+        return BatchedTimes(ops, time[:, batches], each, whole[batches], least, by_program, every)
 
     return measured(slice(number), measured(slice(wide), None))
 
@@ -217,7 +219,7 @@ def _batches(count: int, typical: Int64s, number: int) -> Int64s:
     return batch
 
 
-def _batch_of(grid: StepGrid, batch: Int64s, moments: Int64s) -> Int64s:
+def _batch_of(grid: AlignedSteps, batch: Int64s, moments: Int64s) -> Int64s:
     """int64[n]: the batch of the step that each moment is in; -1 for one in no step."""
     of_step = np.append(batch, -1)  # the last one for moments in no step
     end = grid.start_ps + grid.longest_ps
@@ -245,7 +247,7 @@ _CoreTimes = tuple[tuple[OpKey, ...], Int64s, Int64s]
 
 
 def _kept_cores(
-    file: HostFile, grid: StepGrid, parts: _Parts, meter: Meter, workers: int, cache: HostCache | None
+    file: HostFile, grid: AlignedSteps, parts: _Parts, meter: Meter, workers: int, cache: HostCache | None
 ) -> Sequence[_CoreTimes]:
     """`_cores`, from the cache where it has them for these steps and batches."""
     if cache is None:
@@ -259,7 +261,7 @@ def _kept_cores(
     return times
 
 
-def _cores(file: HostFile, grid: StepGrid, parts: _Parts, meter: Meter, workers: int) -> list[_CoreTimes]:
+def _cores(file: HostFile, grid: AlignedSteps, parts: _Parts, meter: Meter, workers: int) -> list[_CoreTimes]:
     """For each core of a host's steps its ops, and their time and occurrences by batch, int64[ops, batches]."""
     ordinals = {int(name.rpartition(":")[2]): index for index, name in enumerate(grid.core_names)}
     with closing(opened(file)) as trace:
@@ -285,7 +287,7 @@ def _core_times(plane: Plane, begin: Int64s, end: Int64s, parts: _Parts, on_chun
     return _keys(ops.table), time, np.bincount(cell, minlength=rows * number).astype(np.int64).reshape(rows, number)
 
 
-def _marks(cores: Sequence[Plane], grid: StepGrid) -> list[CoreSteps]:
+def _marks(cores: Sequence[Plane], grid: AlignedSteps) -> list[CoreSteps]:
     """The steps of each core as marked or inferred, without the host's grouping that `summary` applies."""
     if grid.source == "steps":
         return [marked_steps(plane) for plane in cores]
@@ -294,7 +296,7 @@ def _marks(cores: Sequence[Plane], grid: StepGrid) -> list[CoreSteps]:
     return [inferred_steps(core, busiest or "") for core in runs]
 
 
-def _edges(grid: StepGrid, core: int, marks: CoreSteps) -> tuple[Int64s, Int64s]:
+def _edges(grid: AlignedSteps, core: int, marks: CoreSteps) -> tuple[Int64s, Int64s]:
     """Where the steps of a grid begin and end on one of its cores, int64[steps], on the trace's clock.
 
     A step begins with the core's mark of its name; where names repeat, or the host's grouping has named it otherwise,

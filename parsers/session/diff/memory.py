@@ -8,7 +8,7 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.memory.model import HBM, SpaceMemory
 from tpuprof.parsers.pages.memory import CompiledModules
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
-from tpuprof.parsers.session.diff.measure import Measured
+from tpuprof.parsers.session.diff.measure import BatchedTimes
 from tpuprof.parsers.session.diff.model import ModuleMemory, plain_change
 
 MOST_MODULES = 4
@@ -17,8 +17,8 @@ _LEAST_SHARE = 0.005
 
 
 def modules_memory(
-    before: Measured,
-    after: Measured,
+    before: BatchedTimes,
+    after: BatchedTimes,
     modules: tuple[CompiledModules, CompiledModules],
     labels: tuple[Sequence[str], Sequence[str]],
 ) -> tuple[ModuleMemory, ...]:
@@ -46,7 +46,7 @@ def modules_memory(
     return tuple(compared)
 
 
-def _main_programs(before: Measured, after: Measured) -> list[str]:
+def _main_programs(before: BatchedTimes, after: BatchedTimes) -> list[str]:
     times: dict[str, float] = {}
     for run in (before, after):
         whole = run.whole.mean

@@ -5,7 +5,7 @@ one of the profiles does not provide is `None`, and `Diff.unknown` says why unde
 
 Accounting, exact but for rounding:
 
-- mean step time = typical step + odd steps (`Steps.odd`)
+- mean step time = typical step + odd steps (`StepTimeChanges.odd`)
 - typical step on the slowest core = the classes' times, idle among them, on the mean core + `Diff.between_cores`
 - the time of a class other than idle = the sum over its ops; so is that of a category
 """
@@ -18,7 +18,7 @@ from typing import Literal
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.session.diff.noise import Estimate, noise_floor
+from tpuprof.parsers.session.diff.noise import MeanEstimate, noise_floor
 from tpuprof.parsers.steps.model import StepTime
 
 Basis = Literal["step", "module run", "capture"]
@@ -86,19 +86,19 @@ def change(before: float | None, after: float | None, noise: float | None = None
     return Change(before, after, noise, mark)
 
 
-def change_of(before: Estimate, after: Estimate, comparisons: int = 1) -> Change:
+def change_of(before: MeanEstimate, after: MeanEstimate, comparisons: int = 1) -> Change:
     """The change of a time that both runs have."""
     return change(before.mean, after.mean, noise_floor(before, after, comparisons))
 
 
-def change_of_either(before: Estimate | None, after: Estimate | None, comparisons: int = 1) -> Change:
+def change_of_either(before: MeanEstimate | None, after: MeanEstimate | None, comparisons: int = 1) -> Change:
     """The change of a time that may be in one run only; it is no change where there is no time in typical steps."""
     if before is not None and after is not None:
         return change_of(before, after, comparisons)
     there = before or after
     if there is None:
         return UNKNOWN_CHANGE
-    nothing = Estimate(0.0, None if there.error is None else 0.0, max(1, there.freedom))
+    nothing = MeanEstimate(0.0, None if there.error is None else 0.0, max(1, there.freedom))
     mark: Mark = "same" if not there.mean else "gone" if after is None else "new"
     means = (there.mean, None) if after is None else (None, there.mean)
     return Change(means[0], means[1], noise_floor(there, nothing, comparisons), mark)
@@ -152,7 +152,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepTimeChanges:
     """Step times of both, on each step's slowest core.
 
     Attributes:
@@ -200,7 +200,7 @@ class OpChange:
 
 
 @dataclass(frozen=True, slots=True)
-class OpGroup:
+class OpGroupChange:
     """An op with its clones: copies of it, and the same op of other layers (`parsers.ops.table.clone_keys`).
 
     Attributes:
@@ -281,7 +281,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyFigure:
+class KeyMetric:
     """A figure of the overview, in percent; its noise is not known."""
 
     key: str
@@ -333,17 +333,17 @@ class Diff:
     before: Side
     after: Side
     basis: Basis
-    steps: Steps | None
+    steps: StepTimeChanges | None
     between_cores: Change
     ops: tuple[OpChange, ...]
-    groups: tuple[OpGroup, ...]
+    groups: tuple[OpGroupChange, ...]
     categories: tuple[NamedChange, ...]
     classes: tuple[NamedChange, ...]
     kinds: tuple[KindChange, ...]
     total: Change
     phases: tuple[Phase, ...]
     settings: tuple[SettingChange, ...]
-    figures: tuple[KeyFigure, ...]
+    figures: tuple[KeyMetric, ...]
     modules: tuple[ModuleMemory, ...]
     unknown: Mapping[str, str]
     warnings: tuple[str, ...]

@@ -48,7 +48,7 @@ _MOST_ODD = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MeanEstimate:
     """A mean over steps, in picoseconds.
 
     Attributes:
@@ -68,7 +68,7 @@ def batches(count: int) -> Int64s:
     return np.arange(count, dtype=np.int64) * number // max(count, 1)
 
 
-def estimate(sums: Floats, units: Floats) -> Estimate:
+def estimate(sums: Floats, units: Floats) -> MeanEstimate:
     """The mean over all units; formulas in the module's text.
 
     Args:
@@ -78,31 +78,31 @@ def estimate(sums: Floats, units: Floats) -> Estimate:
     everything = float(units.sum())
     mean = float(sums.sum()) / everything
     if len(sums) < 2:
-        return Estimate(mean)
+        return MeanEstimate(mean)
     error = math.sqrt(float(units @ (sums / units - mean) ** 2) / everything / (len(sums) - 1))
-    return Estimate(mean, error, len(sums) - 1)
+    return MeanEstimate(mean, error, len(sums) - 1)
 
 
-def estimate_steps(values: Floats) -> Estimate:
+def estimate_steps(values: Floats) -> MeanEstimate:
     """The mean over single steps, float64[steps], at least one."""
     batch = batches(len(values))
     sums: Floats = np.bincount(batch, values).astype(np.float64)
     return estimate(sums, np.bincount(batch).astype(np.float64))
 
 
-def estimate_median(values: Floats) -> Estimate:
+def estimate_median(values: Floats) -> MeanEstimate:
     """The median of at least one step, its error by the median absolute deviation s: 1.2533 · 1.4826 s / sqrt(n).
 
     Few steps in a majority that are all alike have no deviation; then the error is 0.
     """
     middle = median(values)
     if len(values) < 2:
-        return Estimate(middle)
+        return MeanEstimate(middle)
     spread = MAD_TO_SIGMA * median(np.abs(values - middle))
-    return Estimate(middle, MEDIAN_TO_MEAN * spread / math.sqrt(len(values)), len(values) - 1)
+    return MeanEstimate(middle, MEDIAN_TO_MEAN * spread / math.sqrt(len(values)), len(values) - 1)
 
 
-def noise_floor(before: Estimate, after: Estimate, comparisons: int = 1) -> float | None:
+def noise_floor(before: MeanEstimate, after: MeanEstimate, comparisons: int = 1) -> float | None:
     """Half the width of the interval around no difference that two equal runs stay in, in picoseconds.
 
     Args:

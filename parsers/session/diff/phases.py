@@ -19,8 +19,8 @@ from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.session.diff.groups import categories, classes, op_changes, op_groups
-from tpuprof.parsers.session.diff.match import Pair
-from tpuprof.parsers.session.diff.measure import Measured, of_program
+from tpuprof.parsers.session.diff.match import OpPair
+from tpuprof.parsers.session.diff.measure import BatchedTimes, of_program
 from tpuprof.parsers.session.diff.model import (
     UNKNOWN_CHANGE,
     Diff,
@@ -30,7 +30,7 @@ from tpuprof.parsers.session.diff.model import (
     change_of_either,
     plain_change,
 )
-from tpuprof.parsers.session.diff.noise import Estimate, estimate_steps, typical_bounds, within
+from tpuprof.parsers.session.diff.noise import MeanEstimate, estimate_steps, typical_bounds, within
 
 MOST_PHASES = 8
 _LEAST_SHARE = 0.005
@@ -39,7 +39,7 @@ _LEAST_SHARE = 0.005
 _LEAST_MATCHED = 0.2
 """Share of a program's time in ops of a program of another name for the two to be counterparts."""
 
-_NOTHING = Measured((), np.zeros((0, 1)), np.zeros(0), np.zeros(1), np.ones(1), {})
+_NOTHING = BatchedTimes((), np.zeros((0, 1)), np.zeros(0), np.zeros(1), np.ones(1), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class PhaseSide:
         summaries: its hosts; table: what the rows of its ops refer to.
     """
 
-    steps: Measured
-    whole: Callable[[], Measured]
+    steps: BatchedTimes
+    whole: Callable[[], BatchedTimes]
     summaries: Sequence[HostSummary]
     table: OpTable
 
@@ -73,7 +73,7 @@ class PhaseSide:
         return np.concatenate(found).astype(np.float64) if found else np.zeros(0)
 
 
-def phases(sides: tuple[PhaseSide, PhaseSide], pairs: Sequence[Pair], diff: Diff) -> tuple[Phase, ...]:
+def phases(sides: tuple[PhaseSide, PhaseSide], pairs: Sequence[OpPair], diff: Diff) -> tuple[Phase, ...]:
     """The main programs of both, the one with the most time first.
 
     Args:
@@ -93,7 +93,7 @@ def phases(sides: tuple[PhaseSide, PhaseSide], pairs: Sequence[Pair], diff: Diff
 
 
 def _renamed(
-    sides: tuple[PhaseSide, PhaseSide], pairs: Sequence[Pair], left: Sequence[set[str]]
+    sides: tuple[PhaseSide, PhaseSide], pairs: Sequence[OpPair], left: Sequence[set[str]]
 ) -> list[tuple[str, str]]:
     """Programs of A and B without a namesake that share most ops, by time."""
     before, after = (side.whole() for side in sides)
@@ -114,7 +114,7 @@ def _renamed(
 
 def _phase(
     sides: tuple[PhaseSide, PhaseSide],
-    pairs: Sequence[Pair],
+    pairs: Sequence[OpPair],
     diff: Diff,
     old: str | None,
     new: str | None,
@@ -123,7 +123,7 @@ def _phase(
     names = (old, new)
     runs = [np.zeros(0) if name is None else side.run_ps(name) for side, name in zip(sides, names, strict=True)]
     bounds = typical_bounds(*runs) if all(map(len, runs)) else None
-    times: list[Estimate | None] = []
+    times: list[MeanEstimate | None] = []
     for index, values in enumerate(runs):
         usual = values if bounds is None else values[within(values, bounds[index])]
         times.append(estimate_steps(usual) if len(usual) else None)
@@ -148,7 +148,7 @@ def _phase(
 
 def _ops(
     sides: tuple[PhaseSide, PhaseSide],
-    pairs: Sequence[Pair],
+    pairs: Sequence[OpPair],
     diff: Diff,
     names: tuple[str | None, str | None],
     counts: tuple[int, int],
@@ -197,16 +197,16 @@ def _ops(
     )
 
 
-def _inside(pair: Pair, place: Sequence[dict[int, int]]) -> Pair | None:
+def _inside(pair: OpPair, place: Sequence[dict[int, int]]) -> OpPair | None:
     """A pair by the numbers of ops within the phase; None for ops of other programs."""
     before = None if pair.before is None else place[0].get(pair.before)
     after = None if pair.after is None else place[1].get(pair.after)
     if before is None and after is None:
         return None
     by = pair.by if before is not None and after is not None else "none"
-    return Pair(before, after, by, pair.text_changed and by != "none")
+    return OpPair(before, after, by, pair.text_changed and by != "none")
 
 
-def _has(pair: Pair, before: Measured, after: Measured) -> bool:
+def _has(pair: OpPair, before: BatchedTimes, after: BatchedTimes) -> bool:
     """Whether a run of the phase is there for each op of the pair."""
     return (pair.before is None or bool(before.ops)) and (pair.after is None or bool(after.ops))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.places import HostFile
     from tpuprof.parsers.hosts.summary import HostSummary
     from tpuprof.parsers.session.session import Session
-    from tpuprof.parsers.steps.aligned import StepGrid
+    from tpuprof.parsers.steps.aligned import AlignedSteps
 
 _WHOLE = ("profile",)
 
@@ -74,8 +74,8 @@ def _count(part: HostCollectives) -> int:
 
 
 def _grids(
-    files: Sequence[HostFile], summaries: Sequence[HostSummary], joined: StepGrid | None
-) -> dict[HostFile, StepGrid]:
+    files: Sequence[HostFile], summaries: Sequence[HostSummary], joined: AlignedSteps | None
+) -> dict[HostFile, AlignedSteps]:
     """The steps of each host that all hosts share."""
     if joined is None:
         return {}

@@ -19,16 +19,16 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.host.events import HostEvents
 from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
 from tpuprof.parsers.steps.generic.step_events import (
+    EventType,
     GenericSummary,
-    Kind,
-    Moments,
+    StepEvents,
     during,
     generic_steps,
-    host_moments,
+    host_step_events,
     is_marker,
     without_ends,
 )
-from tpuprof.parsers.steps.groups.groups import Groups, event_groups, is_grouped
+from tpuprof.parsers.steps.groups.groups import EventGroups, event_groups, is_grouped
 from tpuprof.parsers.steps.requests.spans import Spans
 
 
@@ -48,18 +48,18 @@ def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits:
     longest = markers.take(np.lexsort((markers.end - markers.start, markers.group)))
     last = np.searchsorted(longest.group, numbers, side="right") - 1
     begin, stop = longest.start[last], longest.end[last]
-    of_host = host_moments(host, groups, launches=False)
-    moments = [
+    of_host = host_step_events(host, groups, launches=False)
+    step_events = [
         of_host.take(is_among(of_host.group, numbers)),
-        during(waits, numbers, begin, stop, Kind.WAIT_INPUT),
-        during(_ran([] if cpu is None else [cpu]), numbers, begin, stop, Kind.HOST_OPS),
+        during(waits, numbers, begin, stop, EventType.WAIT_INPUT),
+        during(_ran([] if cpu is None else [cpu]), numbers, begin, stop, EventType.HOST_OPS),
     ]
-    steps, _ = generic_steps(Moments.joined(moments), begin, stop, numbers, groups.roots)
+    steps, _ = generic_steps(StepEvents.joined(step_events), begin, stop, numbers, groups.roots)
     kept = without_ends(steps)
     return GenericSummary(0, CPU, kept, len(steps) - len(kept), 0, 0, None)
 
 
-def _markers(host: HostEvents, groups: Groups) -> Spans:
+def _markers(host: HostEvents, groups: EventGroups) -> Spans:
     """What steps begin with: the roots of groups, and events whose names mark steps."""
     named = host.ids_named(is_marker)
     spans = [

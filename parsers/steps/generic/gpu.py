@@ -26,29 +26,29 @@ from tpuprof.parsers.ops.host.ops import IS_EAGER
 from tpuprof.parsers.ops.streams.attribution import copy_kind
 from tpuprof.parsers.ops.streams.devices import StreamDevice
 from tpuprof.parsers.steps.generic.step_events import (
+    EventType,
     GenericStep,
     GenericSummary,
     GpuBusy,
-    Kind,
-    Moments,
+    StepEvents,
     during,
     generic_steps,
-    host_moments,
+    host_step_events,
     without_ends,
 )
-from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, event_groups, is_grouped, recorded_groups
+from tpuprof.parsers.steps.groups.groups import GROUP_STATS, EventGroups, event_groups, is_grouped, recorded_groups
 from tpuprof.parsers.steps.requests.spans import Spans
 
 STREAM_STATS = (*GROUP_STATS, IS_EAGER, "shape")
 """Stats to read of the streams' events, besides those that name their ops."""
 
 _COPIES = {
-    "memcpy host to device": Kind.FROM_HOST,
-    "memcpy device to host": Kind.TO_HOST,
-    "memcpy device to device": Kind.BETWEEN,
-    "memcpy peer to peer": Kind.BETWEEN,
-    "memcpy": Kind.BETWEEN,
-    "nccl": Kind.COLLECTIVE,
+    "memcpy host to device": EventType.FROM_HOST,
+    "memcpy device to host": EventType.TO_HOST,
+    "memcpy device to device": EventType.BETWEEN,
+    "memcpy peer to peer": EventType.BETWEEN,
+    "memcpy": EventType.BETWEEN,
+    "nccl": EventType.COLLECTIVE,
 }
 
 _STEPS_LINE = 0xDEADBEEF
@@ -71,18 +71,20 @@ def gpu_summary(
         return None
     every = [stream for gpu in gpus for stream in gpu.streams]
     grouped = is_grouped(trace)
-    groups = Groups((), (), None, recorded_groups(every)) if host is None else event_groups(host, (), every, grouped)
+    groups = (
+        EventGroups((), (), None, recorded_groups(every)) if host is None else event_groups(host, (), every, grouped)
+    )
     of_events = iter([line.of_events() for line in groups.streams])
     parts = [_gpu(gpu.plane, gpu.streams, [next(of_events) for _ in gpu.streams], not grouped) for gpu in gpus]
-    moments, spans = Moments.joined([part for part, _ in parts]), Spans.joined([part for _, part in parts])
-    numbers = distinct(moments.group)
+    step_events, spans = StepEvents.joined([part for part, _ in parts]), Spans.joined([part for _, part in parts])
+    numbers = distinct(step_events.group)
     begin, stop = _longest(spans, numbers)
-    beside = [during(waits, numbers, begin, stop, Kind.WAIT_INPUT)]
+    beside = [during(waits, numbers, begin, stop, EventType.WAIT_INPUT)]
     if host is not None:
-        of_host = host_moments(host, groups, launches=True)
+        of_host = host_step_events(host, groups, launches=True)
         beside.append(of_host.take(is_among(of_host.group, numbers)))
-    steps, whole = generic_steps(Moments.joined([moments, *beside]), begin, stop, numbers, groups.roots)
-    computing = moments.group[(moments.kind >= Kind.COMPUTE_32) & (moments.end > moments.start)]
+    steps, whole = generic_steps(StepEvents.joined([step_events, *beside]), begin, stop, numbers, groups.roots)
+    computing = step_events.group[(step_events.kind >= EventType.COMPUTE_32) & (step_events.end > step_events.start)]
     steps = tuple(
         step for step, computes in zip(steps, is_among(_groups_of(steps), computing), strict=True) if computes
     )
@@ -92,8 +94,8 @@ def gpu_summary(
         device_type=gpus[0].info.device_type or "GPU",
         steps=kept,
         dropped=len(steps) - len(kept),
-        compute_16bit_ps=int(whole[Kind.COMPUTE_16]),
-        compute_32bit_ps=int(whole[Kind.COMPUTE_32]),
+        compute_16bit_ps=int(whole[EventType.COMPUTE_16]),
+        compute_32bit_ps=int(whole[EventType.COMPUTE_32]),
         eager_ps=_eager(gpus),
         busy=tuple(map(_busy, gpus)),
     )
@@ -120,7 +122,9 @@ def _eager(gpus: Sequence[StreamDevice]) -> int | None:
     return sum(int(time.sum()) for time in times) if known else None
 
 
-def _gpu(plane: Plane, streams: Sequence[HostThread], groups: Sequence[Int64s], derives: bool) -> tuple[Moments, Spans]:
+def _gpu(
+    plane: Plane, streams: Sequence[HostThread], groups: Sequence[Int64s], derives: bool
+) -> tuple[StepEvents, Spans]:
     """Reads what one GPU did for steps: its events that count for steps, and its steps' spans.
 
     Args:
@@ -140,7 +144,7 @@ def _gpu(plane: Plane, streams: Sequence[HostThread], groups: Sequence[Int64s], 
         number, has = stream.stat("correlation_id").integers_at(np.arange(len(stream)))
         launched.append(has & (number >= 0))
         kinds.append(_kinds(plane, stream))
-    events = Moments(group, every.start, every.end, np.concatenate(kinds))
+    events = StepEvents(group, every.start, every.end, np.concatenate(kinds))
     events = events.take(np.concatenate(launched) & (group >= 0) & np.isin(group, spans.group))
     return events, spans.take(np.isin(spans.group, events.group))
 
@@ -177,7 +181,7 @@ def _kinds(plane: Plane, stream: HostThread) -> Int64s:
     rows = table.rows(ids.astype(np.int64)).tolist()
     kind = np.array([_kind_of(table.name(row) if row >= 0 else "") for row in rows], np.int64)[which]
     stat = stream.stat("shape")
-    computes = np.flatnonzero(kind[stat.rows] >= Kind.COMPUTE_32)
+    computes = np.flatnonzero(kind[stat.rows] >= EventType.COMPUTE_32)
     column = stat.values.take(computes)
     filled, half = np.zeros(len(computes), np.bool_), np.zeros(len(computes), np.bool_)
     is_ref = np.flatnonzero(column.kind == KIND_REF)
@@ -188,13 +192,13 @@ def _kinds(plane: Plane, stream: HostThread) -> Int64s:
     is_text = np.flatnonzero((column.kind == KIND_STR) & (column.length > 0 if len(column.length) else False))
     filled[is_text] = True
     half[is_text] = _holding(plane.source, b"half", column.value[is_text], column.length[is_text].astype(np.int64))
-    kind[stat.rows[computes[filled]]] = np.where(half[filled], Kind.COMPUTE_16, Kind.COMPUTE_32)
+    kind[stat.rows[computes[filled]]] = np.where(half[filled], EventType.COMPUTE_16, EventType.COMPUTE_32)
     return kind
 
 
 def _kind_of(name: str) -> int:
     """What an event of this name is; compute with 16 bits where the name says so."""
-    computes = Kind.COMPUTE_16 if "half" in name or "fp16" in name else Kind.COMPUTE_32
+    computes = EventType.COMPUTE_16 if "half" in name or "fp16" in name else EventType.COMPUTE_32
     return _COPIES.get(copy_kind(name), computes)
 
 

@@ -1,4 +1,4 @@
-"""Where the time of a step went, moment by moment: each counts for the most important thing that goes on (`Kind`).
+"""Where the time of a step went, moment by moment: each counts for the most important thing that goes on (`EventType`).
 
 The order is XProf's (`event_span.h`) for what GPUs do: compute with 16 bits, with 32 bits, copies to the host, copies
 on and between devices, collectives, copies from the host. XProf counts nothing of the host where there are GPUs: its
@@ -24,7 +24,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.host.activity import is_compilation
 from tpuprof.parsers.ops.host.events import HostEvents
-from tpuprof.parsers.steps.groups.groups import Groups, Root
+from tpuprof.parsers.steps.groups.groups import EventGroups, Root
 from tpuprof.parsers.steps.groups.links import PROCESS
 from tpuprof.parsers.steps.model import GenericBreakdown
 
@@ -32,7 +32,7 @@ FEW = 5
 """Of more steps the first and the last are left out, as the profile may hold only a part of them."""
 
 
-class Kind(IntEnum):
+class EventType(IntEnum):
     """What an event of a step is, by importance: where several go on at a time, the most important one counts."""
 
     HOST_COMPUTE = 0
@@ -49,8 +49,8 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moments(Columns):
-    """Events that count for steps, by group: int64[n] each; `kind` is a `Kind`."""
+class StepEvents(Columns):
+    """Events that count for steps, by group: int64[n] each; `kind` is a `EventType`."""
 
     group: Int64s
     start: Int64s
@@ -118,7 +118,7 @@ def is_marker(name: str) -> bool:
     return name.startswith(_MARKERS) and "/" not in name
 
 
-def host_moments(host: HostEvents, groups: Groups, *, launches: bool) -> Moments:
+def host_step_events(host: HostEvents, groups: EventGroups, *, launches: bool) -> StepEvents:
     """What the host did in groups, but for waiting for input: launching, compiling, computing (`ClassifyCpuEvent`).
 
     Args:
@@ -131,16 +131,16 @@ def host_moments(host: HostEvents, groups: Groups, *, launches: bool) -> Moments
         group = line.of_events()
         counts = (group >= 0) & (thread.end_ps > thread.start_ps) & ~is_among(thread.metadata_id, skipped)
         counts[thread.stat("_r").rows] = False
-        kind = np.full(len(thread), Kind.HOST_COMPUTE, np.int64)
-        kind[is_among(thread.metadata_id, compiles)] = Kind.COMPILE
+        kind = np.full(len(thread), EventType.HOST_COMPUTE, np.int64)
+        kind[is_among(thread.metadata_id, compiles)] = EventType.COMPILE
         if launches:
             launched = thread.integers("correlation_id", -1) >= 0
-            kind[launched | is_among(thread.metadata_id, processes)] = Kind.LAUNCH
-        parts.append(Moments(group, thread.start_ps, thread.end_ps, kind).take(counts))
-    return Moments.joined(parts)
+            kind[launched | is_among(thread.metadata_id, processes)] = EventType.LAUNCH
+        parts.append(StepEvents(group, thread.start_ps, thread.end_ps, kind).take(counts))
+    return StepEvents.joined(parts)
 
 
-def during(spans: Intervals, group: Int64s, begin: Int64s, stop: Int64s, kind: Kind) -> Moments:
+def during(spans: Intervals, group: Int64s, begin: Int64s, stop: Int64s, kind: EventType) -> StepEvents:
     """What goes on at some times, whatever group it is of, in the steps that these times fall in.
 
     Args:
@@ -151,11 +151,11 @@ def during(spans: Intervals, group: Int64s, begin: Int64s, stop: Int64s, kind: K
     last = np.searchsorted(spans[0], stop, side="left")
     step, place = ranges(first, last)
     start, end = np.maximum(spans[0][place], begin[step]), np.minimum(spans[1][place], stop[step])
-    return Moments(group[step], start, end, np.full(len(step), kind, np.int64))
+    return StepEvents(group[step], start, end, np.full(len(step), kind, np.int64))
 
 
 def generic_steps(
-    moments: Moments, begin: Int64s, stop: Int64s, groups: Int64s, roots: Sequence[Root]
+    step_events: StepEvents, begin: Int64s, stop: Int64s, groups: Int64s, roots: Sequence[Root]
 ) -> tuple[tuple[GenericStep, ...], Int64s]:
     """Steps with where their time went, and the time of each kind in all groups, outside of steps too.
 
@@ -163,8 +163,8 @@ def generic_steps(
         groups, begin, stop: number, ascending, and span of each step.
         roots: of all groups.
     """
-    of = np.searchsorted(groups, moments.group)
-    inside, whole = sweep(of, moments.start, moments.end, moments.kind, begin, stop)
+    of = np.searchsorted(groups, step_events.group)
+    inside, whole = sweep(of, step_events.start, step_events.end, step_events.kind, begin, stop)
     steps = []
     for number, start, end, spent in zip(groups.tolist(), begin.tolist(), stop.tolist(), inside.tolist(), strict=True):
         if end > start:
@@ -173,19 +173,19 @@ def generic_steps(
 
 
 def _breakdown(duration: int, spent: Sequence[int]) -> GenericBreakdown:
-    times = dict(zip(Kind, map(float, spent), strict=True))
+    times = dict(zip(EventType, map(float, spent), strict=True))
     return GenericBreakdown(
-        device_compute_ps=times[Kind.COMPUTE_16] + times[Kind.COMPUTE_32],
-        device_to_device_ps=times[Kind.BETWEEN],
-        device_collectives_ps=times[Kind.COLLECTIVE],
-        input_ps=times[Kind.FROM_HOST] + times[Kind.WAIT_INPUT],
-        output_ps=times[Kind.TO_HOST],
+        device_compute_ps=times[EventType.COMPUTE_16] + times[EventType.COMPUTE_32],
+        device_to_device_ps=times[EventType.BETWEEN],
+        device_collectives_ps=times[EventType.COLLECTIVE],
+        input_ps=times[EventType.FROM_HOST] + times[EventType.WAIT_INPUT],
+        output_ps=times[EventType.TO_HOST],
         all_other_ps=float(max(0, duration - sum(spent))),
-        device_compute_16bit_ps=times[Kind.COMPUTE_16],
-        host_ops_ps=times[Kind.HOST_OPS],
-        host_compute_ps=times[Kind.HOST_COMPUTE],
-        kernel_launch_ps=times[Kind.LAUNCH],
-        compile_ps=times[Kind.COMPILE],
+        device_compute_16bit_ps=times[EventType.COMPUTE_16],
+        host_ops_ps=times[EventType.HOST_OPS],
+        host_compute_ps=times[EventType.HOST_COMPUTE],
+        kernel_launch_ps=times[EventType.LAUNCH],
+        compile_ps=times[EventType.COMPILE],
     )
 
 
@@ -211,7 +211,7 @@ def sweep(step: Int64s, start: Int64s, end: Int64s, kind: Int64s, begin: Int64s,
     Returns:
         int64[steps, len(Kind)], what lies within the steps, and int64[len(Kind)], with what lies outside of them.
     """
-    kinds = len(Kind)
+    kinds = len(EventType)
     times = np.concatenate([start, end])
     steps, which = np.tile(step, 2), np.tile(kind, 2)
     change = np.repeat(np.array([1, -1], np.int32), len(step))

@@ -9,9 +9,9 @@ A root also takes everything behind an event that it takes. So an event's group 
 it: roots pass on their numbers to all that they lead to, and the smallest number counts.
 
 This module leaves out what nothing needs in practice: other planes than the host's, the cores' and the GPUs', and host
-events behind cores' events that are numbered in lock step (see `Groups.cores`). Where links and nesting cross again and
-again it does not follow them to their end (`graph.MOST_ROUNDS`). Where roots have more than `MOST_LEVELS` levels, the
-lowest count as one.
+events behind cores' events that are numbered in lock step (see `EventGroups.cores`). Where links and nesting cross
+again and again it does not follow them to their end (`graph.MOST_ROUNDS`). Where roots have more than `MOST_LEVELS`
+levels, the lowest count as one.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class LineGroups:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class EventGroups:
     """The groups of one host's trace.
 
     Attributes:
@@ -149,7 +149,7 @@ def has_step_numbers(host: HostEvents) -> bool:
 
 def event_groups(
     host: HostEvents, cores: Sequence[Plane], streams: Sequence[HostThread] = (), grouped: bool = False
-) -> Groups:
+) -> EventGroups:
     """Groups the events of a host, its cores and its GPUs.
 
     Args:
@@ -165,13 +165,13 @@ def event_groups(
     starts = _starts(host, lines, names)
     if not len(starts.keys) or links.has_loop_ops(names) or grouped:
         packed = recorded_groups(threads)
-        return Groups((), packed[:count], _own_groups(cores) if grouped else None, packed[count:])
+        return EventGroups((), packed[:count], _own_groups(cores) if grouped else None, packed[count:])
     on_cores = [_of_core(plane) for plane in cores]
     graph = graph_of(lines, on_cores, starts.keys, *_other_ends(host, streams, lines, names, starts))
     roots, group = _taken(graph, starts)
     packed = tuple(_packed(thread, layout, group) for thread, layout in zip(threads, graph.layouts, strict=True))
     table = _root_table(host, lines, starts.keys[roots])
-    return Groups(table, packed[:count], _of_cores(cores, on_cores, graph, group), packed[count:])
+    return EventGroups(table, packed[:count], _of_cores(cores, on_cores, graph, group), packed[count:])
 
 
 def recorded_groups(threads: Sequence[HostThread]) -> tuple[LineGroups, ...]:

@@ -30,7 +30,7 @@ from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import FAR_PS
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
-from tpuprof.parsers.steps.groups.groups import Groups
+from tpuprof.parsers.steps.groups.groups import EventGroups
 from tpuprof.parsers.steps.launches import Launches
 from tpuprof.parsers.steps.requests import spans
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_latencies
@@ -90,7 +90,7 @@ class HostRequests:
 
 def host_requests(
     host: HostEvents | None,
-    groups: Groups | None,
+    groups: EventGroups | None,
     cores: Sequence[Plane],
     durations: Sequence[Int64s] | None = None,
     lead_ps: int = 0,
@@ -174,7 +174,7 @@ def _request_rows(thread: HostThread, names: _Names) -> Int64s:
 # --- requests with groups ------------------------------------------------------------------------------------------
 
 
-def _find(host: HostEvents, names: _Names, groups: Groups) -> Int64s:
+def _find(host: HostEvents, names: _Names, groups: EventGroups) -> Int64s:
     """int64[n], ascending: the groups that are requests. A batch is no request."""
     groups_of_requests, batches = [no_ints()], [no_ints()]
     for thread, group in spans.grouped_threads(host, groups):
@@ -183,7 +183,9 @@ def _find(host: HostEvents, names: _Names, groups: Groups) -> Int64s:
     return without(np.concatenate(groups_of_requests), np.append(np.concatenate(batches), -1))
 
 
-def _grouped(host: HostEvents, names: _Names, groups: Groups, cores: Sequence[Plane], requests: Int64s) -> HostRequests:
+def _grouped(
+    host: HostEvents, names: _Names, groups: EventGroups, cores: Sequence[Plane], requests: Int64s
+) -> HostRequests:
     """The requests that are the groups `requests`."""
     start, end, batch = _hulls(host, names, groups, requests)
     members = spans.membership(host, groups, requests)
@@ -211,7 +213,9 @@ def _grouped(host: HostEvents, names: _Names, groups: Groups, cores: Sequence[Pl
     )
 
 
-def _hulls(host: HostEvents, names: _Names, groups: Groups, requests: Int64s) -> tuple[Int64s, Int64s, spans.Spans]:
+def _hulls(
+    host: HostEvents, names: _Names, groups: EventGroups, requests: Int64s
+) -> tuple[Int64s, Int64s, spans.Spans]:
     """First start and last end of each request's host events; and the processed batches, by group."""
     start, end = np.full(len(requests), FAR_PS, np.int64), np.full(len(requests), -FAR_PS, np.int64)
     batches = []
@@ -225,7 +229,7 @@ def _hulls(host: HostEvents, names: _Names, groups: Groups, requests: Int64s) ->
     return start, end, spans.Spans.joined(batches)
 
 
-def _models(host: HostEvents, groups: Groups, members: spans.Membership) -> tuple[tuple[str, ...], Int64s]:
+def _models(host: HostEvents, groups: EventGroups, members: spans.Membership) -> tuple[tuple[str, ...], Int64s]:
     """The models' names, and which of them each request asked, by its own events or else by its batch's."""
     names: dict[str, int] = {}
     owners = distinct(np.concatenate([members.found, members.child]))

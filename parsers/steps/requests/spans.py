@@ -33,7 +33,7 @@ from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, event_spans
 from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread
 from tpuprof.parsers.steps.groups.graph import MOST_OF_BOTH
-from tpuprof.parsers.steps.groups.groups import Groups, grouping_line
+from tpuprof.parsers.steps.groups.groups import EventGroups, grouping_line
 
 Way = Literal["To", "From"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -86,7 +86,7 @@ class Membership:
         return Spans.joined([Spans(own[mine], spans.start[mine], spans.end[mine]), shared])
 
 
-def grouped_threads(host: HostEvents, groups: Groups) -> Iterator[tuple[HostThread, Int64s]]:
+def grouped_threads(host: HostEvents, groups: EventGroups) -> Iterator[tuple[HostThread, Int64s]]:
     """Each thread with the groups of its events, unpacked one at a time."""
     for thread, packed in zip(host.threads, groups.threads, strict=False):
         yield thread, packed.of_events()
@@ -104,7 +104,7 @@ def ids_named(host: HostEvents, names: Sequence[str], prefix: str = "") -> Int64
 # --- what requests lead to -----------------------------------------------------------------------------------------
 
 
-def membership(host: HostEvents, groups: Groups, requests: Int64s) -> Membership:
+def membership(host: HostEvents, groups: EventGroups, requests: Int64s) -> Membership:
     """Which other groups requests lead to: an event of theirs starts one of such a group, or holds it on its thread.
 
     Args:
@@ -153,7 +153,7 @@ def _held(thread: HostThread, request: Int64s, group: Int64s) -> tuple[Int64s, I
 # --- runs and transfers --------------------------------------------------------------------------------------------
 
 
-def run_spans(groups: Groups, cores: Sequence[Plane]) -> Spans:
+def run_spans(groups: EventGroups, cores: Sequence[Plane]) -> Spans:
     """Module runs of all cores with their groups: their own, or that of the step in which they begin."""
     out = []
     for plane, group in zip(cores, groups.cores or (), strict=False):
@@ -179,7 +179,7 @@ def _within_steps(plane: Plane, steps: Spans) -> Spans:
     return Spans.joined(out)
 
 
-def transfer_spans(host: HostEvents, groups: Groups, way: Way) -> Spans:
+def transfer_spans(host: HostEvents, groups: EventGroups, way: Way) -> Spans:
     """Transfers to the device or from it, with their groups."""
     issue = f"tpu::System::Transfer{way}Device=>IssueEvent"
     ids, issued, done = (ids_named(host, names) for names in (_TRANSFERS[way], (issue,), (f"{issue}=>Done",)))

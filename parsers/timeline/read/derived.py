@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, is_sorted, nesting_order, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import by_lane, in_order, lane_bounds, lanes, runs, self_sums
-from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LaidEvents, Runs
+from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LanedEvents, Runs
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
@@ -99,9 +99,9 @@ def derived_tracks(ops: Track, grouping: Track | None, lane: NDArray[np.int32] |
     labels = _labels(source, len(ops.names))
     events = KeyedSpans(ops.start_ps, ops.end_ps, ops.key)
     if lane is not None:
-        laid = in_order(LaidEvents(*events, lane, ops.lanes))
+        laid = in_order(LanedEvents(*events, lane, ops.lanes))
     else:
-        laid = LaidEvents(*_nesting(events), np.zeros(0, np.int32), np.array([0, len(ops)], np.int64))
+        laid = LanedEvents(*_nesting(events), np.zeros(0, np.int32), np.array([0, len(ops)], np.int64))
     groups = _groups(grouping)
     spent = partial(_spent, ops.names.classes, self_sums(laid, len(ops.names)))
     op_classes = _most(spent(labels.op, len(labels.op_names)))

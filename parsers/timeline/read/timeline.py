@@ -140,12 +140,12 @@ def read_timeline(
                 if on_part is not None and number < len(planes):
                     yet = (other.unread() for other in planes[number:])
                     lost = tuple(dict.fromkeys(_losses(trace, 0)))
-                    on_part(made((*sections, *yet), *_hull(sections), lost=lost))
+                    on_part(made((*sections, *yet), *_time_span(sections), lost=lost))
     finally:
         pool.shutdown(cancel_futures=True)
     malformed, aggregated = (sum(getattr(read, name) for read in planes) for name in ("malformed", "aggregated"))
     lost = tuple(dict.fromkeys((*_losses(trace, malformed), *_dropped(sections))))
-    return made(tuple(sections), *_hull(sections), lost=lost, warnings=tuple(_remarks(trace, aggregated)))
+    return made(tuple(sections), *_time_span(sections), lost=lost, warnings=tuple(_remarks(trace, aggregated)))
 
 
 class _PlaneRead:
@@ -321,7 +321,7 @@ def _rates(plane: Plane, ops: Track) -> tuple[RateTrack, ...]:
     return tuple(RateTrack(name, ops, np.nan_to_num(work), peak) for name, work, peak in uses if work is not None)
 
 
-def _hull(sections: Sequence[Section]) -> tuple[int, int]:
+def _time_span(sections: Sequence[Section]) -> tuple[int, int]:
     """From the first event or counter value to the last."""
     spans = [track.span for section in sections for track in section.tracks if len(track)]
     times = [track.time_ps for section in sections for track in section.counters if len(track.time_ps)]

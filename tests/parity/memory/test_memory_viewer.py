@@ -62,25 +62,31 @@ def differences(theirs: Fields, memory: SpaceMemory, hlo: HloModule, point: int)
     if trace is None:
         return result | _untraced(theirs, memory, hlo)
     plain = plain_stays(hlo.proto, trace)
-    stays = merged(plain)
-    if stays == plain:
-        return result | _spans(theirs, stays, PLACE_IN_USE)
-    sums = curve(stays, len(trace.events) + 1)
+    live_ranges = merged(plain)
+    if live_ranges == plain:
+        return result | _spans(theirs, live_ranges, PLACE_IN_USE)
+    sums = curve(live_ranges, len(trace.events) + 1)
     lasting = round(theirs["indefiniteBufferAllocationMib"] * MIB)  # type: ignore[operator]
     expected: Fields = {f"heapSizes/{at}": (size + lasting) / MIB for at, size in enumerate(sums)}
     expected["peakHeapMib"] = (max(sums) + lasting) / MIB
     expected["peakHeapSizePosition"] = sums.index(max(sums)) - 1
-    unpadded = {row.logical_buffer: row.unpadded_bytes for row in (memory.buffers[at] for at in range(len(stays)))}
-    elements = curve([Stay(stay.buffer, unpadded[stay.buffer] or 0, stay.start, stay.end) for stay in stays], len(sums))
+    unpadded = {
+        row.logical_buffer: row.unpadded_bytes for row in (memory.buffers[at] for at in range(len(live_ranges)))
+    }
+    elements = curve(
+        [Stay(stay.buffer, unpadded[stay.buffer] or 0, stay.start, stay.end) for stay in live_ranges], len(sums)
+    )
     expected |= {f"unpaddedHeapSizes/{at}": (size + lasting) / MIB for at, size in enumerate(elements)}
     expected["peakUnpaddedHeapMib"] = (elements[sums.index(max(sums))] + lasting) / MIB
-    there = {stay.buffer for stay in stays if stay.start < point <= stay.end}
-    heap = our_heap([memory.buffers[at] for at in range(len(stays)) if memory.buffers[at].logical_buffer in there])
+    there = {stay.buffer for stay in live_ranges if stay.start < point <= stay.end}
+    heap = our_heap(
+        [memory.buffers[at] for at in range(len(live_ranges)) if memory.buffers[at].logical_buffer in there]
+    )
     expected |= {name: heap.get(name) for name in theirs if name.startswith(("buffer/", "bySize/", "small"))}
     changed = {name: value for name, value in expected.items() if name in theirs and not _alike(theirs[name], value)}
     return (
         result
-        | _spans(theirs, stays, IN_PLACE)
+        | _spans(theirs, live_ranges, IN_PLACE)
         | {name: Difference(value, IN_PLACE) for name, value in changed.items()}
     )
 
@@ -89,11 +95,11 @@ def _alike(theirs: Any, ours: Any) -> bool:
     return not compare({"field": theirs}, {"field": ours}, {}).unexplained
 
 
-def _spans(theirs: Fields, stays: list[Stay], why: str) -> dict[str, Difference]:
+def _spans(theirs: Fields, live_ranges: list[Stay], why: str) -> dict[str, Difference]:
     """Ends of stays that are not XProf's."""
     result: dict[str, Difference] = {}
     seen: set[int] = set()
-    for stay in stays:
+    for stay in live_ranges:
         if stay.buffer not in seen:
             for name in (f"span/{stay.buffer}/limit", f"block/{stay.buffer}/endStep"):
                 if name in theirs and theirs[name] != stay.end:

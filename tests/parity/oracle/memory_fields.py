@@ -104,7 +104,7 @@ def _their_block(block: Any) -> Fields:
 
 def our_fields(memory: SpaceMemory, point: int) -> Fields:
     """The same of ours; the buffers are those in memory at a point."""
-    rows = [memory.buffers[row] for row in range(len(memory.stays))]
+    rows = [memory.buffers[row] for row in range(len(memory.live_ranges))]
     lasting = [buffer for buffer in rows if buffer.category != "temporary"]
     padding = sum(buffer.padding_bytes or 0 for buffer in lasting)  # which XProf counts as elements
     events = len(memory.instructions)
@@ -132,7 +132,7 @@ def our_fields(memory: SpaceMemory, point: int) -> Fields:
     fields |= our_heap([memory.buffers[row] for row in memory.at(point).tolist()])
     for row, buffer in enumerate(rows):
         if buffer.category != "temporary":
-            fields |= _our_allocation(int(memory.stays.allocation[row]), buffer)
+            fields |= _our_allocation(int(memory.live_ranges.allocation[row]), buffer)
         elif f"span/{buffer.logical_buffer}/start" not in fields:
             fields |= _our_span(buffer, events)
     return fields

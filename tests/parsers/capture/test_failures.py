@@ -23,7 +23,7 @@ from tests.support.servers.profiler_server import (
 )
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, ProfileError
 from tpuprof.parsers.capture import client
-from tpuprof.parsers.capture.client import look_at, read_answer
+from tpuprof.parsers.capture.client import read_answer, read_headers
 from tpuprof.parsers.capture.errors import refused, unreachable
 from tpuprof.parsers.capture.files import RunFolder, safe_name
 from tpuprof.parsers.capture.model import (
@@ -419,7 +419,7 @@ def test_no_answer_breaks_the_reader(response: bytes) -> None:
     assert answer is None or len(answer.profile) <= len(response)
     if answer is not None and answer.profile:
         assert bytes(answer.profile) in response
-    look_at(response)
+    read_headers(response)
 
 
 @given(st.binary(min_size=1, max_size=50), st.booleans(), st.binary(max_size=60))

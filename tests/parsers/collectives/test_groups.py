@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tpuprof.parsers.collectives.bandwidth import bus_factor, ici_peak, payload_bytes
-from tpuprof.parsers.collectives.groups import ALL, Groups, groups_in, groups_of
+from tpuprof.parsers.collectives.groups import ALL, ReplicaGroups, groups_in, groups_of
 from tpuprof.parsers.formats.proto import hlo_pb2
 
 
@@ -72,12 +72,12 @@ def test_protos_say_the_same_as_texts() -> None:
     assert groups_of(mesh) is None
     pairs = hlo_pb2.HloInstructionProto()
     pairs.source_target_pairs.add(source=0, target=4)
-    assert groups_of(pairs) == Groups(1, 2, 4, are_pairs=True)
+    assert groups_of(pairs) == ReplicaGroups(1, 2, 4, are_pairs=True)
     assert groups_of(hlo_pb2.HloInstructionProto()) is None
 
 
 def test_bytes_on_the_bus() -> None:
-    eight = Groups(4, 8, 1)
+    eight = ReplicaGroups(4, 8, 1)
     assert bus_factor("all-reduce", eight, 32) == pytest.approx(2 * 7 / 8)
     assert bus_factor("all-gather", eight, 32) == pytest.approx(7 / 8)
     assert bus_factor("all-gather", ALL, 32) == pytest.approx(31 / 32)

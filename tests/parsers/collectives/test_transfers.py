@@ -12,10 +12,10 @@ from tpuprof.parsers.collectives.transfers import (
     COLLECTIVE,
     OTHER,
     WORK,
-    Doing,
+    InnermostOpTime,
     Transfers,
+    overlap_times,
     paired,
-    parts_of,
     shares,
     sum_in,
 )
@@ -65,7 +65,7 @@ spans = st.lists(st.tuples(st.integers(0, LONG), st.integers(0, 20)), max_size=8
 @given(nested_ops(), spans)
 def test_time_by_what_the_innermost_op_does(ops: list[tuple[int, int, int]], asked: list[tuple[int, int]]) -> None:
     start, end, code = columns(ops)
-    doing, what = Doing(start, end, code), painted(ops)
+    doing, what = InnermostOpTime(start, end, code), painted(ops)
     begins = np.array([begin for begin, _ in asked], np.int64)
     ends = np.minimum(begins + np.array([length for _, length in asked], np.int64), LONG)
     for kind in (WORK, COLLECTIVE):
@@ -80,10 +80,10 @@ def test_parts_add_up_and_none_counts_twice(ops: list[tuple[int, int, int]]) -> 
     own = self_times(start, end)
     chosen = np.flatnonzero(code == COLLECTIVE)
     transfers = Transfers(np.arange(len(chosen)), start[chosen], end[chosen], own[chosen], start[chosen])
-    doing = Doing(start, end, code)
-    parts = parts_of(transfers, doing.until(WORK))
+    doing = InnermostOpTime(start, end, code)
+    parts = overlap_times(transfers, doing.until(WORK))
     assert (parts.span_ps == transfers.end_ps - transfers.begin_ps).all()
-    assert min(part.min(initial=0) for part in (parts.hidden_ps, parts.exposed_ps, parts.beside_ps)) >= 0
+    assert min(part.min(initial=0) for part in (parts.hidden_ps, parts.exposed_ps, parts.stalled_ps)) >= 0
     what = painted(ops)
     assert parts.exposed_ps.sum() == what.count(COLLECTIVE)
     for at, (begin, stop) in enumerate(zip(transfers.begin_ps.tolist(), transfers.end_ps.tolist(), strict=True)):
@@ -98,7 +98,7 @@ def test_parts_add_up_and_none_counts_twice(ops: list[tuple[int, int, int]]) -> 
 def test_times_of_weeks_do_not_overflow() -> None:
     week = 7 * 24 * 3600 * 10**12
     start = week + np.arange(0, 4_000_000, 10, dtype=np.int64)
-    doing = Doing(start, start + 10, np.full(len(start), WORK))
+    doing = InnermostOpTime(start, start + 10, np.full(len(start), WORK))
     assert doing.until(WORK).within(start[:1], start[-1:] + 10).tolist() == [4_000_000]
 
 

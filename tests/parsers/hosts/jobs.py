@@ -7,10 +7,10 @@ import signal
 import time
 
 from tpuprof.parsers.files.places import HostFile
-from tpuprof.parsers.hosts.progress import Watch
+from tpuprof.parsers.hosts.progress import ProgressReceiver
 
 
-def ends_itself(file: HostFile, given: None, watch: Watch, threads: int) -> int:
+def ends_itself(file: HostFile, given: None, watch: ProgressReceiver, threads: int) -> int:
     """Work whose process is killed on one host, and that has no memory for another."""
     if file.host == "host1":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -21,11 +21,11 @@ def ends_itself(file: HostFile, given: None, watch: Watch, threads: int) -> int:
     return threads
 
 
-def never_begins(file: HostFile, given: None, watch: Watch, threads: int) -> int:
+def never_begins(file: HostFile, given: None, watch: ProgressReceiver, threads: int) -> int:
     raise AssertionError
 
 
-def takes_forever(file: HostFile, given: None, watch: Watch, threads: int) -> int:
+def takes_forever(file: HostFile, given: None, watch: ProgressReceiver, threads: int) -> int:
     """Work that never looks up."""
     watch.opened(1000)
     watch.chunk(100, 7)
@@ -33,7 +33,7 @@ def takes_forever(file: HostFile, given: None, watch: Watch, threads: int) -> in
     return 0
 
 
-def looks_up(file: HostFile, given: None, watch: Watch, threads: int) -> int:
+def looks_up(file: HostFile, given: None, watch: ProgressReceiver, threads: int) -> int:
     """Work that never ends, and asks now and then whether it should."""
     watch.opened(1000)
     while True:

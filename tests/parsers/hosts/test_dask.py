@@ -17,11 +17,11 @@ from tests.parsers.hosts.test_pool import files, logdir, opened
 from tests.support.servers.listening import accepting
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.hosts import dask as host_dask
-from tpuprof.parsers.hosts.dask import Address, over_dask, scheduler_address
+from tpuprof.parsers.hosts.dask import SchedulerAddress, over_dask, scheduler_address
 from tpuprof.parsers.hosts.pool import Task
 from tpuprof.parsers.hosts.reduction import reduce_host
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST
-from tpuprof.parsers.hosts.work import Board
+from tpuprof.parsers.hosts.work import SharedProgress
 from tpuprof.parsers.session.pages import OVERVIEW
 
 
@@ -75,7 +75,7 @@ def test_a_scheduler_that_is_not_there_is_a_plain_error(tmp_path: Path, monkeypa
 )
 def test_the_form_of_a_schedulers_address(text: str, expected: tuple[str, str, str, int] | None) -> None:
     if expected is not None:
-        assert scheduler_address(text) == Address(*expected)
+        assert scheduler_address(text) == SchedulerAddress(*expected)
         return
     with pytest.raises(ProfileError) as caught:
         scheduler_address(text)
@@ -134,8 +134,8 @@ def test_waiting_for_a_scheduler_can_be_cancelled(tmp_path: Path, listener: tupl
     pytest.importorskip("distributed", reason="Dask is an extra: pip install distributed")
     polled: list[object] = []
 
-    def poll(board: Board | None) -> None:
-        polled.append(board)
+    def poll(shared: SharedProgress | None) -> None:
+        polled.append(shared)
         if len(polled) > 1:
             raise Cancelled
 

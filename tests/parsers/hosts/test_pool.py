@@ -27,10 +27,10 @@ from tpuprof.parsers.hosts import plan as host_plan
 from tpuprof.parsers.hosts import pool as host_pool
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, worker_count
 from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
-from tpuprof.parsers.hosts.progress import Meter, Progress, Watch
+from tpuprof.parsers.hosts.progress import Meter, Progress, ProgressReceiver
 from tpuprof.parsers.hosts.reduction import reduce_host
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, summarise
-from tpuprof.parsers.hosts.work import Board, do_work
+from tpuprof.parsers.hosts.work import SharedProgress, do_work
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session import partials
 from tpuprof.parsers.session.pages import HOSTS, OPS, OVERVIEW, SUMMARIES
@@ -96,7 +96,9 @@ def test_a_run_of_broken_hosts_is_the_first_ones_error(tmp_path: Path, two_worke
     assert caught.value.exit_code == EXIT_UNREADABLE and "one.xplane.pb" in caught.value.sentence
 
 
-def outcomes(folder: Path, work: Callable[[HostFile, None, Watch, int], int]) -> dict[str, int | ProfileError]:
+def outcomes(
+    folder: Path, work: Callable[[HostFile, None, ProgressReceiver, int], int]
+) -> dict[str, int | ProfileError]:
     """What comes of some work over two processes."""
     found = files(folder)
     meter = PoolMeter(found, range(len(found)), lambda _: None, lambda: False)
@@ -117,11 +119,11 @@ def test_without_processes_the_work_is_done_here(
     tmp_path: Path, two_workers: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = logdir(tmp_path)
-    monkeypatch.setattr(host_pool, "_processes", lambda board, workers: None)
+    monkeypatch.setattr(host_pool, "_processes", lambda shared, workers: None)
     assert outcomes(folder, never_begins) == {f"host{at}": -1 for at in range(4)}
     assert opened(folder).page(OVERVIEW).hosts == ("host0", "host1", "host2", "host3")
 
-    def broken(board: Board, workers: int) -> ProcessPoolExecutor:
+    def broken(shared: SharedProgress, workers: int) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), os._exit, (3,))
 
     monkeypatch.setattr(host_pool, "_processes", broken)
@@ -130,7 +132,7 @@ def test_without_processes_the_work_is_done_here(
 
 @pytest.mark.parametrize("work", [takes_forever, looks_up])
 def test_cancelling_ends_the_workers(
-    tmp_path: Path, two_workers: None, work: Callable[[HostFile, None, Watch, int], int]
+    tmp_path: Path, two_workers: None, work: Callable[[HostFile, None, ProgressReceiver, int], int]
 ) -> None:
     found = files(logdir(tmp_path))
     seen: list[Progress] = []
@@ -243,13 +245,13 @@ def test_an_executor_that_takes_no_work_fails_every_host(tmp_path: Path) -> None
     assert caught.value.code == "worker_died"
 
 
-def fails(file: HostFile, given: None, watch: Watch, threads: int) -> int:
+def fails(file: HostFile, given: None, watch: ProgressReceiver, threads: int) -> int:
     raise ZeroDivisionError
 
 
 def test_what_is_no_fault_of_the_file_is_no_failed_host(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as executor, pytest.raises(ZeroDivisionError):
-        list(over_executor(Task(fails, files(logdir(tmp_path)), lambda board: None), executor, 2))
+        list(over_executor(Task(fails, files(logdir(tmp_path)), lambda shared: None), executor, 2))
 
 
 # --- partial pages -------------------------------------------------------------------------------------------------

@@ -136,8 +136,11 @@ def test_idle_time_is_that_of_the_core_that_is_idle_most_without_input_waits() -
         ("log", 50),
         ("PjitFunction(f)", 10),
     ]
-    assert {name: time // US for name, time in idle.flying.items()} == {"all-gather-start.2": 150, "copy-start.1": 20}
-    assert list(idle.flying) == ["all-gather-start.2", "copy-start.1"]
+    assert {name: time // US for name, time in idle.in_flight.items()} == {
+        "all-gather-start.2": 150,
+        "copy-start.1": 20,
+    }
+    assert list(idle.in_flight) == ["all-gather-start.2", "copy-start.1"]
 
 
 def test_cores_that_only_wait_for_input_have_no_idle_time() -> None:

@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.common import NO_DEVICE, NO_OPS, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.steps import common_steps, step_time
-from tpuprof.parsers.steps.aligned import StepGrid
+from tpuprof.parsers.steps.aligned import AlignedSteps
 
 
 def host_alone(host: str = "idle") -> HostSummary:
@@ -27,11 +27,11 @@ def host_alone(host: str = "idle") -> HostSummary:
     return summary_of(space, host)
 
 
-def with_steps(steps: StepGrid | None, host: str, note: str = "") -> HostSummary:
+def with_steps(steps: AlignedSteps | None, host: str, note: str = "") -> HostSummary:
     return replace(host_alone(host), steps=steps, step_note=note)
 
 
-def steps_of(first: int, count: int, host: str, **fields: object) -> StepGrid:
+def steps_of(first: int, count: int, host: str, **fields: object) -> AlignedSteps:
     """Steps of 100 µs, numbered from `first` on and begun as much later."""
     one = grid({"compute": 100}, cores=1, steps=count)
     return replace(

@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.files.pprof import written
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.files.folder_search import files_beside
+from tpuprof.parsers.files.folder_search import sibling_files
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.session.live_arrays import arrays_beside, leads_to_arrays, open_arrays
+from tpuprof.parsers.session.live_arrays import leads_to_arrays, open_arrays, sibling_arrays
 from tpuprof.tui.demo import demo_path
 
 
@@ -47,13 +47,13 @@ def test_elsewhere(tmp_path: Path) -> None:
 
 def test_beside_a_run_and_in_its_logdir(tmp_path: Path) -> None:
     run = logdir(tmp_path)
-    assert arrays_beside(str(run)) == []
+    assert sibling_arrays(str(run)) == []
     above, beside = written(tmp_path), written(run)
     (run / "notes.prof").write_text("{}")  # of another profiler
-    assert arrays_beside(str(run)) == [str(beside), str(above)]
-    assert arrays_beside(str(next(run.glob("*.xplane.pb.gz")))) == [str(beside), str(above)]
+    assert sibling_arrays(str(run)) == [str(beside), str(above)]
+    assert sibling_arrays(str(next(run.glob("*.xplane.pb.gz")))) == [str(beside), str(above)]
     assert open_arrays(str(run)).runs[0].path == str(beside)
-    assert [(files.kind, files.count) for files in files_beside(str(run))] == [
+    assert [(files.kind, files.count) for files in sibling_files(str(run))] == [
         ("files named like device memory profiles", 2)
     ]
 

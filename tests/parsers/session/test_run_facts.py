@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, tpu_plane
 from tpuprof.parsers.base.errors import Cancelled
-from tpuprof.parsers.files.folder_search import files_beside
+from tpuprof.parsers.files.folder_search import sibling_files
 from tpuprof.parsers.files.logdir import HostFile, Run, open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Line, Trace
 from tpuprof.parsers.session import run_facts as module
 from tpuprof.parsers.session.pages import FRAMEWORK_OPS, INPUT, MEMORY_PROFILE, OPS, OVERVIEW
-from tpuprof.parsers.session.run_facts import FIGURES, HOSTS_TRIED, RunFacts, nothing_known, run_facts
+from tpuprof.parsers.session.run_facts import HOSTS_TRIED, METRICS, RunFacts, nothing_known, run_facts
 from tpuprof.parsers.session.session import Session
-from tpuprof.parsers.session.software import VERSIONS_NOT_TOLD
+from tpuprof.parsers.session.software import VERSIONS_NOT_RECORDED
 from tpuprof.tui.demo import demo_path
 
 MS = 10**9
@@ -67,7 +67,7 @@ def written(path: Path, **files: XSpace | bytes) -> Run:
 
 def check(facts: RunFacts) -> RunFacts:
     """What is unknown says why, and what is known does not."""
-    for name in FIGURES:
+    for name in METRICS:
         assert (getattr(facts, name) is None) == (name in facts.unknown), name
         assert facts.unknown.get(name, "reason")
     return facts
@@ -94,7 +94,7 @@ def test_a_training_run(tmp_path: Path) -> None:
         duration_ps=2000 * MS,
         has_hlo=True,
         host_tracing="annotations",
-        unknown={"versions": VERSIONS_NOT_TOLD},
+        unknown={"versions": VERSIONS_NOT_RECORDED},
     )
 
 
@@ -348,7 +348,7 @@ def test_old_run_folders_are_listed(tmp_path: Path, space: XSpace) -> None:
     facts = check(run_facts(run))
     assert facts.device_type in ("GPU", "TPU test") and facts.core_count == 1
     assert facts.unknown["duration_ps"] == "the profile does not record its start and stop"
-    beside = {files.kind: (files.count, files.example) for files in files_beside(run.path)}
+    beside = {files.kind: (files.count, files.example) for files in sibling_files(run.path)}
     assert beside == {
         "pages that TensorFlow computed": (5, "worker0.input_pipeline.pb"),
         "traces for a viewer": (1, "worker0.trace.json.gz"),
@@ -380,8 +380,8 @@ def test_old_hlo_is_found(tmp_path: Path) -> None:
 
 def test_files_beside_a_file_or_nothing(tmp_path: Path) -> None:
     run = old_folder(tmp_path, old_gpu())
-    assert files_beside(open_logdir(run.hosts[0].path).runs[0].path) == ()
-    assert files_beside("/nowhere") == ()
+    assert sibling_files(open_logdir(run.hosts[0].path).runs[0].path) == ()
+    assert sibling_files("/nowhere") == ()
 
 
 # --- real profiles

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tests.parsers.pages.findings.build import grid
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.roofline import WORK_COUNT
-from tpuprof.parsers.steps.aligned import InputSource, StepGrid, align, breakdowns, join_hosts
+from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align, breakdowns, join_hosts
 from tpuprof.parsers.steps.markers import CoreSteps
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import (
@@ -73,11 +73,11 @@ def core(
 
 def aligned(
     *cores: CoreStepTimes, source: StepSource = "steps", input_source: InputSource | None = None
-) -> StepGrid | None:
+) -> AlignedSteps | None:
     return align(cores, source, [f"host0:{at}" for at in range(len(cores))], input_source)
 
 
-def the_grid(*cores: CoreStepTimes, source: StepSource = "steps") -> StepGrid:
+def the_grid(*cores: CoreStepTimes, source: StepSource = "steps") -> AlignedSteps:
     found = aligned(*cores, source=source)
     assert found is not None
     return found
@@ -263,7 +263,7 @@ def test_a_breakdown_adds_up_to_the_step_where_it_fits(cores: list[list[list[int
 # --- several hosts -------------------------------------------------------------------------------------------------
 
 
-def shifted(one: StepGrid, first: int, host: str, **fields: object) -> StepGrid:
+def shifted(one: AlignedSteps, first: int, host: str, **fields: object) -> AlignedSteps:
     """The same steps of 100 µs, numbered from `first` on and begun as much later, of another host."""
     names = tuple(str(first + at) for at in range(len(one)))
     cores = tuple(f"{host}:{at}" for at in range(len(one.core_names)))
@@ -271,7 +271,7 @@ def shifted(one: StepGrid, first: int, host: str, **fields: object) -> StepGrid:
     return replace(one, names=names, start_ps=start, core_names=cores, **fields)  # type: ignore[arg-type]
 
 
-def host_grid(reduces: Sequence[AllReduce], first: int, host: str, steps: int = 4, **fields: object) -> StepGrid:
+def host_grid(reduces: Sequence[AllReduce], first: int, host: str, steps: int = 4, **fields: object) -> AlignedSteps:
     return shifted(grid({"compute": 100}, cores=1, steps=steps, all_reduce=[reduces]), first, host, **fields)
 
 

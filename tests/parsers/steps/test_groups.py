@@ -21,7 +21,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.host.events import read_threads
 from tpuprof.parsers.steps.groups.graph import first_greater
-from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, Root, event_groups, grouping_line, is_grouped
+from tpuprof.parsers.steps.groups.groups import GROUP_STATS, EventGroups, Root, event_groups, grouping_line, is_grouped
 
 DEMO = Path(__file__).parents[3] / "tui" / "demo" / "demo.xplane.pb.gz"
 
@@ -50,7 +50,7 @@ def space_of(threads: Threads, *cores: Sequence[tuple[str, Sequence[Spec]]], kin
     return space
 
 
-def grouped(space: XSpace) -> Groups:
+def grouped(space: XSpace) -> EventGroups:
     trace = Trace.from_bytes(space.SerializeToString())
     host = read_host(trace, GROUP_STATS)
     assert host is not None
@@ -60,11 +60,11 @@ def grouped(space: XSpace) -> Groups:
     return event_groups(host, cores, streams, is_grouped(trace))
 
 
-def of_threads(groups: Groups) -> list[list[int]]:
+def of_threads(groups: EventGroups) -> list[list[int]]:
     return [thread.of_events().tolist() for thread in groups.threads]
 
 
-def of_cores(groups: Groups) -> list[list[int]] | None:
+def of_cores(groups: EventGroups) -> list[list[int]] | None:
     return None if groups.cores is None else [core.tolist() for core in groups.cores]
 
 

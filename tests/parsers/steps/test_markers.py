@@ -14,7 +14,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.steps import common_steps
-from tpuprof.parsers.steps.markers import CoreSteps, HostSteps, ModuleRuns, busiest_module, marked_steps
+from tpuprof.parsers.steps.markers import CoreSteps, LaunchingSteps, ModuleRuns, busiest_module, marked_steps
 
 Mark = tuple[str, int, int]
 """Name, start and end."""
@@ -33,8 +33,8 @@ def plane_of(*lines: Sequence[Mark], stats: Sequence[Stats] = ()) -> Plane:
     return Trace.from_bytes(space.SerializeToString()).planes[0]
 
 
-def launched(groups: Sequence[int], numbers: Mapping[int, int] | None = None) -> HostSteps:
-    return HostSteps(np.array(groups, np.int64), numbers or {})
+def launched(groups: Sequence[int], numbers: Mapping[int, int] | None = None) -> LaunchingSteps:
+    return LaunchingSteps(np.array(groups, np.int64), numbers or {})
 
 
 def rows(steps: CoreSteps) -> list[tuple[str, int, int, int]]:

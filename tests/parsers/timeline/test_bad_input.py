@@ -30,10 +30,10 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.timeline.draw.event_details import event_lines
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
-from tpuprof.tui.pages.timeline.popup import Measured
+from tpuprof.tui.pages.timeline.popup import MeasurementPopup
 from tpuprof.tui.pages.timeline.state import TimelineView
 from tpuprof.tui.terminal.theme import AnyLine, palette
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 
 HUGE = 2**63 - 1
 LEAST = -(2**63)
@@ -124,14 +124,16 @@ def draw_all(found: Timeline, trace: Trace) -> None:
         popup.press("enter", None)
 
 
-def popups(found: Timeline) -> Iterator[Measured]:
+def popups(found: Timeline) -> Iterator[MeasurementPopup]:
     """What ran in the whole trace, with each set of characters."""
     span = found.first_ps, found.last_ps
     measured = measure(found, *span)
     kinds = [found.sections[share.place[0]].tracks[share.place[1]].kind for share in measured.tracks]
     view = TimelineView(found)
     for glyphs in ALL_GLYPHS:
-        yield Measured(Look(palette("mono", False), glyphs), measured, kinds, mean_use(found, *span), view.select)
+        yield MeasurementPopup(
+            ScreenLook(palette("mono", False), glyphs), measured, kinds, mean_use(found, *span), view.select
+        )
 
 
 def one_line(*spans: tuple[int, int], line: str = "python", plane: str = "/host:CPU", timestamp_ns: int = 0) -> XSpace:

@@ -43,27 +43,27 @@ def plain_stays(proto: hlo_pb2.HloProto, trace: hlo_pb2.HeapSimulatorTrace) -> l
     root: dict[int, int] = {}
     users: dict[int, int] = {}
     open_stay: dict[int, Stay] = {}
-    stays: list[Stay] = []
+    live_ranges: list[Stay] = []
     for number, event in enumerate(trace.events):
         buffer = event.buffer_id
         if event.kind == FREE:
             place = root[buffer]
             users[place] -= 1
             if not users[place]:
-                stays.append(replace(open_stay.pop(place), end=number))
+                live_ranges.append(replace(open_stay.pop(place), end=number))
             continue
         place = buffer if event.kind == ALLOCATE else root[event.share_with_canonical_id]
         root[buffer] = place
         users[place] = users.get(place, 0) + 1
         if users[place] == 1:
             open_stay[place] = Stay(buffer, sizes[place], number, len(trace.events), address[place])
-    return sorted([*stays, *open_stay.values()], key=lambda stay: stay.start)
+    return sorted([*live_ranges, *open_stay.values()], key=lambda stay: stay.start)
 
 
-def merged(stays: Sequence[Stay]) -> list[Stay]:
+def merged(live_ranges: Sequence[Stay]) -> list[Stay]:
     """The same with bytes that are worked on in place counted once: who covers another one's place inherits it."""
     result: list[Stay] = []
-    for stay in stays:
+    for stay in live_ranges:
         heir = stay
         for at, old in enumerate(result):
             if old.end > stay.start and stay.size and heir.covers(old):
@@ -73,10 +73,10 @@ def merged(stays: Sequence[Stay]) -> list[Stay]:
     return result
 
 
-def curve(stays: Sequence[Stay], points: int) -> list[int]:
+def curve(live_ranges: Sequence[Stay], points: int) -> list[int]:
     """Bytes in memory at each point, of stays alone."""
     steps = [0] * (points + 2)
-    for stay in stays:
+    for stay in live_ranges:
         steps[stay.start + 1] += stay.size
         steps[stay.end + 1] -= stay.size
     sums = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof.parsers.memory.model import Buffer
-from tpuprof.parsers.memory.oom.model import Advice, Estimate, Need, OomLog, OomReport, Toggle
+from tpuprof.parsers.memory.oom.model import Advice, Need, OomLog, OomReport, Toggle, WhatIfEstimate
 from tpuprof.parsers.memory.oom.triage import Triage, Trial, parts_of_report
 
 GIB = 1 << 30
@@ -135,7 +135,7 @@ def made_up_trial(triage: Triage, chosen: frozenset[str]) -> Trial:
     return Trial(chosen, _estimate(triage, [toggle for toggle in triage.toggles if toggle.key in chosen]), alone)
 
 
-def _estimate(triage: Triage, toggles: list[Toggle]) -> Estimate:
+def _estimate(triage: Triage, toggles: list[Toggle]) -> WhatIfEstimate:
     sizes = [item.size_bytes for item in triage.need.buffers]
     saved: dict[str, int] = {}
     for toggle in toggles:
@@ -145,7 +145,7 @@ def _estimate(triage: Triage, toggles: list[Toggle]) -> Estimate:
         saved[toggle.key] = before - sum(sizes)
     total = sum(saved.values())
     used = triage.need.used_bytes
-    return Estimate(None if used is None else used - total, total, saved, tuple(sizes))
+    return WhatIfEstimate(None if used is None else used - total, total, saved, tuple(sizes))
 
 
 def triage_of(report: OomReport, need: Need | None = None) -> Triage:

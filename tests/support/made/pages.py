@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.support.made.serving import five_requests, modules_profile, read_requests, serving_profile
-from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.inference import inference
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Share, Step, TopOp
 from tpuprof.parsers.steps.model import StepBreakdown, StepTime
@@ -154,7 +154,7 @@ def two_findings() -> tuple[Finding, ...]:
             basis="The mean over steps and cores of the time in which a core waited for input.",
             evidence=("Step 103 waited 180 ms, half of its time.", "The other steps waited 3 ms."),
             advice="Prefetch more batches.",
-            place=Place("input", "103"),
+            place=JumpTarget("input", "103"),
         ),
         Finding(
             kind="copy",
@@ -167,7 +167,7 @@ def two_findings() -> tuple[Finding, ...]:
             basis="Self time of copies a step.",
             evidence=("It takes 6.0% of op time.",),
             advice="Let producer and consumer agree on a layout.",
-            place=Place("op-profile", "copy.44"),
+            place=JumpTarget("op-profile", "copy.44"),
         ),
     )
 

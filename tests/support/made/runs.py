@@ -6,7 +6,7 @@ from typing import Any
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.files.logdir import HostFile, Run
-from tpuprof.parsers.session.run_facts import FIGURES, RunFacts, nothing_known
+from tpuprof.parsers.session.run_facts import METRICS, RunFacts, nothing_known
 
 NOW = 1_763_700_000.0
 
@@ -32,7 +32,7 @@ RUNS = (
 
 def known(**values: Any) -> RunFacts:
     """Facts that are known where they are given, and unknown for a reason elsewhere."""
-    reasons = {name: "the profile does not tell" for name in FIGURES if values.get(name) is None}
+    reasons = {name: "the profile does not tell" for name in METRICS if values.get(name) is None}
     return RunFacts(**values, unknown=reasons)
 
 

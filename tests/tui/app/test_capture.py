@@ -13,12 +13,12 @@ from textual.pilot import Pilot
 from tests.support.app.scene import app_over, scene
 from tests.support.app.stage import ENVIRONMENT, check_cells, frame, settled, until
 from tests.support.servers.profiler_server import FakeProfiler, profile
-from tpuprof.parsers.capture.model import CaptureProgress, Stage
+from tpuprof.parsers.capture.model import CaptureProgress, CaptureStage
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.asking import Asker
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.asking import PromptPopup
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import meanings
 
 
@@ -40,7 +40,7 @@ async def ask(app: TpuprofApp, pilot: Pilot[None], text: str) -> None:
     """Types addresses into the question."""
     if app.main.popups.popup is None:
         await pilot.press("C")
-    assert isinstance(app.main.popups.popup, Asker)
+    assert isinstance(app.main.popups.popup, PromptPopup)
     await pilot.press("ctrl+u", *("space" if key == " " else key for key in text), "enter")
 
 
@@ -50,13 +50,13 @@ async def test_a_new_run_is_opened(logdir: Path) -> None:
             await ask(app, pilot, f"{server.address} 50")
             await until(pilot, lambda: not app.main.captures.is_under_way)
             await settled(pilot)
-        assert app.main.shown.run is not None
-        assert app.main.shown.run.name != "2020_01_01_00_00_00"
+        assert app.main.current_run.run is not None
+        assert app.main.current_run.run.name != "2020_01_01_00_00_00"
         assert "newest of 2 runs" in frame(app)
-        assert "Captured 1 host into " in frame(app) and app.main.shown.run.name in frame(app).splitlines()[-1]
+        assert "Captured 1 host into " in frame(app) and app.main.current_run.run.name in frame(app).splitlines()[-1]
         assert len(list((logdir / "plugins" / "profile").iterdir())) == 2
         await pilot.press("C")
-        assert isinstance(app.main.popups.popup, Asker)
+        assert isinstance(app.main.popups.popup, PromptPopup)
         assert app.main.popups.popup.editor.text == f"{server.address} 50", "what was asked last stands there"
         check_cells(app)
 
@@ -89,8 +89,8 @@ async def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Pa
             await pilot.press("escape")
             await until(pilot, lambda: not app.main.captures.is_under_way)
             await settled(pilot)
-        assert app.main.shown.run is not None
-        assert app.main.shown.run.name != "2020_01_01_00_00_00"
+        assert app.main.current_run.run is not None
+        assert app.main.current_run.run.name != "2020_01_01_00_00_00"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ async def test_a_wrong_address_is_said_in_the_question(logdir: Path, text: str, 
     async with scene(app_over(logdir)) as (app, pilot):
         await ask(app, pilot, text)
         await settled(pilot)
-        assert isinstance(app.main.popups.popup, Asker)
+        assert isinstance(app.main.popups.popup, PromptPopup)
         assert said in " ".join(line.strip(" │") for line in frame(app).splitlines()).replace("  ", " ")
         check_cells(app)
         await pilot.press("escape")
@@ -125,8 +125,8 @@ async def test_no_server_is_said_with_how_to_start_one(logdir: Path) -> None:
         await settled(pilot)
         assert "No profiler server listens at localhost:1." in frame(app)
         assert "jax.profiler.start_server(1)" in frame(app)
-        assert app.main.shown.run is not None
-        assert app.main.shown.run.name == "2020_01_01_00_00_00"
+        assert app.main.current_run.run is not None
+        assert app.main.current_run.run.name == "2020_01_01_00_00_00"
 
 
 async def test_one_q_leaves_where_there_is_no_room_to_ask(logdir: Path) -> None:
@@ -157,7 +157,7 @@ async def test_the_line_is_edited(logdir: Path) -> None:
     async with scene(app_over(logdir)) as (app, pilot):
         await pilot.press("C", "ctrl+u")
         popup = app.main.popups.popup
-        assert isinstance(popup, Asker)
+        assert isinstance(popup, PromptPopup)
         app.post_message(Paste("tpu-7:9012\r\n"))
         await until(pilot, lambda: "> tpu-7:9012_" in frame(app))
         await pilot.press("left", "backspace", "home", "x", "right", "delete", "end", "left", "left", "9")
@@ -166,7 +166,7 @@ async def test_the_line_is_edited(logdir: Path) -> None:
         await pilot.press("escape")
         app.post_message(Paste("lost"))
         await pilot.press("C")
-        assert isinstance(app.main.popups.popup, Asker)
+        assert isinstance(app.main.popups.popup, PromptPopup)
         assert "lost" not in app.main.popups.popup.editor.text
 
 
@@ -198,7 +198,7 @@ async def test_the_question_says_where_the_run_will_lie(
     async with scene(app_over(path, AppOptions(demo=not given))) as (app, pilot):
         await pilot.press("C")
         asker = app.main.popups.popup
-        assert isinstance(asker, Asker)
+        assert isinstance(asker, PromptPopup)
         lines = ["".join(text for text, _ in line).strip() for line in asker.rows(0, 40, 400)]
         assert said.format(logdir=logdir, here=here) in lines
         assert "Writes to" in frame(app) and "/plugins/profile" in frame(app)
@@ -208,7 +208,7 @@ async def test_the_question_says_where_the_run_will_lie(
             await settled(pilot)
         folder = logdir if "{logdir}" in said else here
         (written,) = (path for path in folder.glob("plugins/profile/*") if path != old)
-        assert app.main.shown.run is not None and app.main.shown.run.name.endswith(written.name)
+        assert app.main.current_run.run is not None and app.main.current_run.run.name.endswith(written.name)
         assert written.name in frame(app).splitlines()[-1]
 
 
@@ -224,7 +224,7 @@ async def test_leaving_ends_a_capture(logdir: Path) -> None:
 async def test_the_words_of_each_stage(logdir: Path) -> None:
     async with scene(app_over(logdir)) as (app, _):
 
-        def words(*stages: Stage) -> str:
+        def words(*stages: CaptureStage) -> str:
             app.main.captures._captured = {
                 str(at): CaptureProgress(str(at), stage, 1500 if stage == "tracing" else None, 2000)
                 for at, stage in enumerate(stages)
@@ -239,8 +239,8 @@ async def test_the_words_of_each_stage(logdir: Path) -> None:
 
 
 def test_the_line_is_in_sight_on_the_smallest_screen() -> None:
-    popup = Asker(
-        Look.of(detect(ENVIRONMENT)), "Asks", ["long " * 200], "typed", lambda _: "Not that. " * 30, meanings()
+    popup = PromptPopup(
+        ScreenLook.of(detect(ENVIRONMENT)), "Asks", ["long " * 200], "typed", lambda _: "Not that. " * 30, meanings()
     )
     popup.press("enter", None)
     place = popup.place(Size(60, 15))

@@ -59,14 +59,14 @@ def test_a_file_says_what_holds() -> None:
     config = said(FILE.replace("off-site", "2 TB"))
     assert config.custom == Custom("high-contrast", Keymap({"s": "e", "e": "s"}), ("occurrences", "category"))
     assert config.cache and (config.cache_bytes, config.remote_bytes) == (1_500_000_000, 2_000_000_000_000)
-    assert config.told[:3] == (
+    assert config.settings[:3] == (
         ("theme", "high-contrast"),
         ("keys", "sort e for s, edit s for e"),
         ("columns", "occurrences, category"),
     )
     off = said('cache = { size = "off" }')
-    assert not off.cache and off.told == (("cache.size", "off"),)
-    assert said("").told == () and said("").custom == Custom()
+    assert not off.cache and off.settings == (("cache.size", "off"),)
+    assert said("").settings == () and said("").custom == Custom()
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,10 @@ def test_a_file_that_can_not_be_read_is_an_error(tmp_path: Path) -> None:
 
 def test_the_example_says_what_holds_without_it() -> None:
     text = example("/c.toml")
-    assert said(text).told == ()
+    assert said(text).settings == ()
     lines = [line.removeprefix("# ") if " = " in line or line[2:3] in '] "' else line for line in text.splitlines()]
     config = said("\n".join(lines))
-    assert config.custom == Custom(columns=op_columns()) and dict(config.told).keys() == {
+    assert config.custom == Custom(columns=op_columns()) and dict(config.settings).keys() == {
         *("theme", "keys", "columns", "cache.size", "cache.remote")
     }
 

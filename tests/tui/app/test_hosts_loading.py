@@ -67,8 +67,8 @@ async def test_the_screen_shows_the_first_hosts_and_goes_on_loading() -> None:
     pages = Arriving()
     app = make_app(pages)
     async with app.run_test(size=(100, 30)) as pilot:
-        await until(pilot, lambda: app.main.shown.has_overview)
-        assert app.main.shown.is_loading
+        await until(pilot, lambda: app.main.current_run.has_overview)
+        assert app.main.current_run.is_loading
         pages.let_go.set()
-        await until(pilot, lambda: not app.main.shown.is_loading)
+        await until(pilot, lambda: not app.main.current_run.is_loading)
         assert overview_tab(app).has_page

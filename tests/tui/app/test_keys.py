@@ -27,7 +27,7 @@ from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.pages.hosts.popup import HostsPopup
 from tpuprof.tui.pages.overview.view import OverviewTab
-from tpuprof.tui.widgets.step_graph_tab import Place
+from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
@@ -94,24 +94,24 @@ async def test_tab_waits_its_turn_and_leaves_what_is_open_alone(keys: tuple[str,
 async def test_cursor_over_ops_and_steps() -> None:
     async with scene() as (app, pilot):
 
-        async def at(*keys: str) -> Place | None:
+        async def at(*keys: str) -> PanelItem | None:
             await pilot.press(*keys)
             return overview_tab(app).place
 
-        assert await at() == Place("findings", 0), "the answer first"
-        assert await at("j", "down") == Place("ops", 0)
-        assert await at("j", "j", "k") == Place("ops", 1)
-        assert await at("up", "up") == Place("findings", 1)
-        assert await at("up", "up", "up") == Place("findings", 0)
-        assert await at("G") == Place("ops", 9)
-        assert await at("j") == Place("ops", 9)
-        assert await at("l") == Place("steps", 3), "the slowest step first"
-        assert await at("right") == Place("steps", 4)
-        assert await at("h", "left") == Place("steps", 2)
-        assert await at("g") == Place("steps", 0)
-        assert await at("h") == Place("steps", 0)
-        assert await at("end") == Place("steps", 5)
-        assert await at("j") == Place("ops", 9), "the other panel's cursor has stayed where it was"
+        assert await at() == PanelItem("findings", 0), "the answer first"
+        assert await at("j", "down") == PanelItem("ops", 0)
+        assert await at("j", "j", "k") == PanelItem("ops", 1)
+        assert await at("up", "up") == PanelItem("findings", 1)
+        assert await at("up", "up", "up") == PanelItem("findings", 0)
+        assert await at("G") == PanelItem("ops", 9)
+        assert await at("j") == PanelItem("ops", 9)
+        assert await at("l") == PanelItem("steps", 3), "the slowest step first"
+        assert await at("right") == PanelItem("steps", 4)
+        assert await at("h", "left") == PanelItem("steps", 2)
+        assert await at("g") == PanelItem("steps", 0)
+        assert await at("h") == PanelItem("steps", 0)
+        assert await at("end") == PanelItem("steps", 5)
+        assert await at("j") == PanelItem("ops", 9), "the other panel's cursor has stayed where it was"
 
 
 async def test_selected_op_is_always_in_sight() -> None:
@@ -149,7 +149,7 @@ async def test_resize_keeps_cursor_and_popup() -> None:
             await pilot.resize_terminal(width, height)
             await until(pilot, lambda size=(width, height): app.screen.size == size)  # type: ignore[misc]
             await pilot.pause()
-        assert overview_tab(app).place == Place("ops", 9)
+        assert overview_tab(app).place == PanelItem("ops", 9)
         assert "Verdict and notes" in frame(app)
         assert all(len(line) <= 70 for line in frame(app).splitlines())
         await pilot.press("escape")
@@ -168,23 +168,23 @@ async def test_search_counts_while_typing_and_moves() -> None:
 
         await pilot.press("slash", "1", "0")
         assert "6 steps" in footer()
-        assert overview_tab(app).place == Place("steps", 0)
+        assert overview_tab(app).place == PanelItem("steps", 0)
         await pilot.press("3")
         assert "1 step " in footer()
-        assert overview_tab(app).place == Place("steps", 3)
+        assert overview_tab(app).place == PanelItem("steps", 3)
         await pilot.press("backspace", "backspace", "backspace", "a", "l", "l", "minus")
         assert "2 ops" in footer()
         await pilot.press("enter")
-        assert overview_tab(app).place == Place("ops", 2)
+        assert overview_tab(app).place == PanelItem("ops", 2)
         await pilot.press("n")
         assert "match 2 of 2" in footer()
-        assert overview_tab(app).place == Place("ops", 7)
+        assert overview_tab(app).place == PanelItem("ops", 7)
         await pilot.press("n")
-        assert overview_tab(app).place == Place("ops", 2)
+        assert overview_tab(app).place == PanelItem("ops", 2)
         await pilot.press("N")
-        assert overview_tab(app).place == Place("ops", 7)
+        assert overview_tab(app).place == PanelItem("ops", 7)
         await pilot.press("escape", "n")
-        assert overview_tab(app).place == Place("ops", 7), "the search has ended"
+        assert overview_tab(app).place == PanelItem("ops", 7), "the search has ended"
 
 
 async def test_search_finds_nothing_and_says_so() -> None:
@@ -193,7 +193,7 @@ async def test_search_finds_nothing_and_says_so() -> None:
         assert "/qQ1_" in frame(app)
         assert "no match" in frame(app)
         await pilot.press("escape")
-        assert overview_tab(app).place == Place("findings", 0)
+        assert overview_tab(app).place == PanelItem("findings", 0)
         assert app.main.tab_name == "overview"
         assert app.is_running
 
@@ -210,13 +210,13 @@ async def test_backspace_in_an_empty_prompt_leaves_it() -> None:
 async def test_choosing_a_run_opens_it() -> None:
     pages = ReadyPages(training_overview())
     async with scene(make_app(pages)) as (app, pilot):
-        assert app.main.shown.run == NEWEST
+        assert app.main.current_run.run == NEWEST
         await pilot.press("R", "j", "enter")
         await settled(pilot)
-        assert app.main.shown.run == OLDER
+        assert app.main.current_run.run == OLDER
         assert "one of 2 runs" in frame(app)
         await pilot.press("R", "escape")
-        assert app.main.shown.run == OLDER
+        assert app.main.current_run.run == OLDER
     assert pages.asked == [None, None]
 
 
@@ -230,17 +230,17 @@ async def test_choosing_a_host_reads_that_one_only() -> None:
         assert app.main.popups.popup.state.cursor == 4, "the cursor is on the host that holds up the others"
         await pilot.press("s", "S", "l", "escape", "k", "c", "G", "enter")
         await settled(pilot)
-        assert app.main.shown.host == "host1"
+        assert app.main.current_run.host == "host1"
         assert "host host1" in frame(app)
         await pilot.press("H")
         await settled(pilot)
         await pilot.press("q")
-        assert app.main.shown.host == "host1"
+        assert app.main.current_run.host == "host1"
         await pilot.press("H")
         await settled(pilot)
         await pilot.press("a")
         await settled(pilot)
-        assert app.main.shown.host is None
+        assert app.main.current_run.host is None
     assert pages.asked == [None, "host1", None]
 
 
@@ -299,7 +299,7 @@ async def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:
     async with scene() as (app, pilot):
         await pilot.press("w", "2", "j", "slash", "y", "R")
         assert app.main.tab_name == "overview"
-        assert overview_tab(app).place == Place("findings", 0)
+        assert overview_tab(app).place == PanelItem("findings", 0)
         assert "Verdict and notes" in frame(app)
 
 
@@ -377,4 +377,4 @@ async def test_mouse_shows_tabs_and_chooses_rows() -> None:
         row = next(y for y, line in enumerate(frame(app).splitlines()) if "train_a" in line)
         await pilot.click(offset=(8, row))
         await settled(pilot)
-        assert app.main.shown.run == LOGDIR.runs[1]
+        assert app.main.current_run.run == LOGDIR.runs[1]

@@ -198,7 +198,7 @@ async def test_run_and_host_of_the_command_line() -> None:
     pages = ReadyPages(training_overview())
     app = make_app(pages, options=AppOptions(run="train_a", host="host0"))
     async with on_stage(app):
-        assert app.main.shown.run == OLDER
+        assert app.main.current_run.run == OLDER
     assert pages.asked == ["host0"]
 
 
@@ -227,7 +227,7 @@ async def test_newer_load_wins() -> None:
         first.let_go.set()  # the older load, which nobody can stop, is done only now
         await settled(pilot)
         assert "STEP TIME inferred" in frame(app)
-        assert app.main.shown.run == OLDER
+        assert app.main.current_run.run == OLDER
 
 
 # --- the loader alone

@@ -43,14 +43,14 @@ async def test_one_core_and_back(width: int, height: int) -> None:
     async with scene(make_demo_app(AppOptions(demo=True)), (), width, height) as (app, pilot):
         whole = frame(app)
         await press(pilot, "H", "G", "enter")
-        assert app.main.shown.core == "demo:3" and "ONLY CORE demo:3, H: all" in frame(app)
+        assert app.main.current_run.core == "demo:3" and "ONLY CORE demo:3, H: all" in frame(app)
         check_golden(f"one-core-{width}x{height}", frame(app))
         await press(pilot, "H")
         popup = app.main.popups.popup
         assert isinstance(popup, HostsPopup)
         assert popup.state.cursor == 4, "the cursor is on the core that is shown"
         await press(pilot, "g", "enter")
-        assert app.main.shown.core is None and frame(app) == whole
+        assert app.main.current_run.core is None and frame(app) == whole
 
 
 async def test_every_tab_is_of_the_core() -> None:
@@ -84,4 +84,4 @@ async def test_cores_fold_and_sort() -> None:
         ]
         assert [words.split()[0] for words in listed[:4]] == ["2,", "1", "0", "3"]
         await press(pilot, "j", "enter")
-        assert app.main.shown.core == "demo:2"
+        assert app.main.current_run.core == "demo:2"

@@ -10,18 +10,18 @@ from tests.support.app.stage import ENVIRONMENT, LOGDIR, NEWEST, OLDER, ReadyPag
 from tests.support.made.pages import training_overview
 from tpuprof.parsers.capture.model import CaptureProgress
 from tpuprof.tui.app.capture import Captures
-from tpuprof.tui.app.context import N, Part
-from tpuprof.tui.app.current_run import Jumps, Shown
+from tpuprof.tui.app.context import AppPart, N
+from tpuprof.tui.app.current_run import CurrentRun, Jumps
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons
 from tpuprof.tui.pages import TABS
 from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import Popup
 from tpuprof.tui.widgets.states import State
 from tpuprof.tui.widgets.tab import Jump, Payload, Tab
 
-LOOK = Look.of(detect(ENVIRONMENT))
+LOOK = ScreenLook.of(detect(ENVIRONMENT))
 
 
 class PlainTab(Tab):
@@ -58,7 +58,7 @@ class PlainTab(Tab):
         return self.gone_to
 
 
-class PlainStage:
+class PlainContext:
     """Does jobs when it is told to, and hands on reports at once."""
 
     def __init__(self, jump: Jump | None = None) -> None:
@@ -89,7 +89,7 @@ class PlainStage:
         """Keeps the job for later."""
         self.jobs.append(job)
 
-    def report(self, part: Part[N], news: N) -> None:
+    def post_news(self, part: AppPart[N], news: N) -> None:
         """Hands it on."""
         part.take(news)
 
@@ -99,57 +99,57 @@ class PlainStage:
             self.jobs.pop(0)()
 
 
-def shown_on(stage: PlainStage) -> Shown:
+def shown_on(context: PlainContext) -> CurrentRun:
     """What a stage shows of two runs."""
     pages, options = ReadyPages(training_overview()), AppOptions()
-    return Shown(stage, "~/logs", options, lambda _: LOGDIR, lambda *_: pages)
+    return CurrentRun(context, "~/logs", options, lambda _: LOGDIR, lambda *_: pages)
 
 
 def test_the_first_page_is_loaded_and_then_that_of_the_shown_tab() -> None:
-    stage = PlainStage()
-    shown = shown_on(stage)
+    context = PlainContext()
+    shown = shown_on(context)
     shown.begin()
     assert shown.is_loading and shown.overview is None
-    stage.tab_name = "timeline"
-    stage.work_off()
+    context.tab_name = "timeline"
+    context.work_off()
     assert shown.run == NEWEST and shown.overview is not None and not shown.is_loading
-    assert {name: tab.parts for name, tab in stage.tabs.items() if tab.parts} == {
+    assert {name: tab.parts for name, tab in context.tabs.items() if tab.parts} == {
         "overview": ["page"],
         "timeline": ["timeline", "flows"],
     }
-    assert stage.flash == "shows flows"
+    assert context.flash == "shows flows"
 
 
 def test_a_load_that_is_cancelled_shows_nothing() -> None:
-    stage = PlainStage()
-    shown = shown_on(stage)
+    context = PlainContext()
+    shown = shown_on(context)
     shown.begin()
     shown.cancel()
-    stage.work_off()
-    assert not any(tab.parts for tab in stage.tabs.values()) and not shown.is_loading
+    context.work_off()
+    assert not any(tab.parts for tab in context.tabs.values()) and not shown.is_loading
 
 
 @pytest.mark.parametrize(("what", "gone_to"), [("op", "op fusion.1"), ("", "")])
 def test_a_jump_leads_to_a_tab_and_back(what: str, gone_to: str) -> None:
-    stage = PlainStage(Jump("memory", what, "fusion.1"))
-    stage.tab_name = "timeline"
-    jumps = Jumps(stage, shown_on(stage))
+    context = PlainContext(Jump("memory", what, "fusion.1"))
+    context.tab_name = "timeline"
+    jumps = Jumps(context, shown_on(context))
     jumps.command("buffers")
-    assert (stage.tab_name, stage.flash, stage.tabs["memory"].gone_to) == ("memory", gone_to, gone_to)
+    assert (context.tab_name, context.flash, context.tabs["memory"].gone_to) == ("memory", gone_to, gone_to)
     jumps.back()
-    assert stage.tab_name == "timeline"
+    assert context.tab_name == "timeline"
     jumps.forget()
     jumps.back()
-    assert stage.tab_name == "overview"
+    assert context.tab_name == "overview"
 
 
 def test_a_capture_warns_once_before_it_is_left() -> None:
-    stage = PlainStage()
-    captures = Captures(stage, shown_on(stage), is_demo=False, is_of_hlo=False)
+    context = PlainContext()
+    captures = Captures(context, shown_on(context), is_demo=False, is_of_hlo=False)
     assert not captures.warns(has_room=True)
     assert captures.begin("logs", "nowhere").startswith("nowhere is no address")
     assert not captures.is_under_way
-    assert captures.begin("logs", "localhost:1 50") == "" and captures.is_under_way and len(stage.jobs) == 1
+    assert captures.begin("logs", "localhost:1 50") == "" and captures.is_under_way and len(context.jobs) == 1
     captures.take(CaptureProgress("localhost:1", "tracing", 50, 50))
     assert captures.words.startswith("Tracing, 0.1 s left") or captures.words.startswith("Tracing, 0.0 s left")
     assert not captures.warns(has_room=False)
@@ -157,10 +157,10 @@ def test_a_capture_warns_once_before_it_is_left() -> None:
 
 
 def test_a_comparison_that_is_given_up_opens_no_screen() -> None:
-    stage = PlainStage()
-    comparisons = Comparisons(stage, AppOptions(cache=False))
+    context = PlainContext()
+    comparisons = Comparisons(context, AppOptions(cache=False))
     comparisons.compare(OLDER, NEWEST)
     assert comparisons.words == "Comparing train_a with train_b; Esc cancels"
     comparisons.stop()
-    stage.work_off()
-    assert not stage.screens and not comparisons.words and stage.flash == "The comparison was given up"
+    context.work_off()
+    assert not context.screens and not comparisons.words and context.flash == "The comparison was given up"

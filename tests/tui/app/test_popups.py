@@ -190,7 +190,7 @@ def test_every_kind_of_popup_is_walked_through() -> None:
         return {kind for one in below for kind in kinds(one)} | {one for one in below if not one.__subclasses__()}
 
     names = {kind.__name__ for kind in kinds(Popup) if kind.__module__.startswith("tpuprof")}
-    assert names == {"Reader", "Chooser", "RunsPopup", "HostsPopup", "Measured", "Asker"}
+    assert names == {"TextPopup", "ChoicePopup", "RunsPopup", "HostsPopup", "MeasurementPopup", "PromptPopup"}
 
 
 def test_no_popup_is_opened_without_its_help() -> None:

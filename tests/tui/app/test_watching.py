@@ -45,12 +45,12 @@ async def watched(logdir: Path, options: AppOptions | None = None) -> AsyncItera
     """The app over a logdir; the worker that watches it goes on."""
     app = app_over(logdir, options)
     async with app.run_test(size=(100, 30)) as pilot:
-        await until(pilot, lambda: app.main.shown.has_overview)
+        await until(pilot, lambda: app.main.current_run.has_overview)
         yield app, pilot
 
 
 def shown_run(app: TpuprofApp) -> str:
-    return app.main.shown.run.name if app.main.shown.run is not None else ""
+    return app.main.current_run.run.name if app.main.current_run.run is not None else ""
 
 
 async def test_the_list_fills_in_and_opens_a_run(logdir: Path) -> None:
@@ -122,9 +122,9 @@ async def test_a_run_that_grows_is_read_again_with_a_key(logdir: Path) -> None:
         assert "r reads the new hosts" in frame(app) and "host worker-0" in frame(app)
         await pilot.press("3")
         await until(pilot, lambda: ops_tab(app).has_page)
-        assert app.main.shown.run is not None and len(app.main.shown.run.hosts) == 1
+        assert app.main.current_run.run is not None and len(app.main.current_run.run.hosts) == 1
         await pilot.press("r")
-        await until(pilot, lambda: app.main.shown.run is not None and len(app.main.shown.run.hosts) == 2)
+        await until(pilot, lambda: app.main.current_run.run is not None and len(app.main.current_run.run.hosts) == 2)
         await until(pilot, lambda: "all 2 hosts" in frame(app))
         await settled(pilot)
         assert app.main.watcher.new_run is None and "r reads" not in frame(app)

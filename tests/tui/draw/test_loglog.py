@@ -99,16 +99,16 @@ def test_every_frame_has_exactly_the_size_asked_for(
     assert all(unicodedata.east_asian_width(character) not in "WF" for character in set(text))
 
 
-FIGURES = st.lists(st.tuples(st.floats(-3, 5), st.floats(6, 15), st.floats(0, 1)), min_size=1, max_size=40)
+METRICS = st.lists(st.tuples(st.floats(-3, 5), st.floats(6, 15), st.floats(0, 1)), min_size=1, max_size=40)
 
 
-@given(FIGURES, st.integers(24, 130), st.integers(6, 40), st.sampled_from([BLOCK, ASCII]))
+@given(METRICS, st.integers(24, 130), st.integers(6, 40), st.sampled_from([BLOCK, ASCII]))
 @settings(max_examples=150)
 def test_the_heaviest_point_of_every_cell_shows_where_the_axes_say(
-    figures: list[tuple[float, float, float]], width: int, height: int, glyphs: Glyphs
+    metrics: list[tuple[float, float, float]], width: int, height: int, glyphs: Glyphs
 ) -> None:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-    points = [Point(10**x, 10**y, "text", letters[n], weight) for n, (x, y, weight) in enumerate(figures)]
+    points = [Point(10**x, 10**y, "text", letters[n], weight) for n, (x, y, weight) in enumerate(metrics)]
     axes = scene_of(points, [HBM], PEAK, width, height).axes
     assert (axes.columns, axes.rows) == (width - LEFT - 1, height - TOP - 2)
     points = [each for each in points if not on_edge(axes, each)]
@@ -183,14 +183,14 @@ def test_a_roof_has_no_gaps(width: int, height: int, glyphs: Glyphs) -> None:
         assert min(abs(a - b) for a, x in line if x == left for b, z in line if z == right) <= 1
 
 
-@given(FIGURES)
-def test_the_axes_hold_whole_decades_around_everything(figures: list[tuple[float, float, float]]) -> None:
-    points = [Point(10**x, 10**y, "text", "x", weight) for x, y, weight in figures]
+@given(METRICS)
+def test_the_axes_hold_whole_decades_around_everything(metrics: list[tuple[float, float, float]]) -> None:
+    points = [Point(10**x, 10**y, "text", "x", weight) for x, y, weight in metrics]
     axes = scene_of(points, [HBM, VMEM], PEAK, 80, 24).axes
     ridges = [math.log10(PEAK / roof.bytes_per_second) for roof in (HBM, VMEM)]
-    assert axes.x_low < min([*ridges, *(x for x, _, _ in figures)])
-    assert axes.x_high > max([*ridges, *(x for x, _, _ in figures)])
-    assert axes.y_low < min(y for _, y, _ in figures)
+    assert axes.x_low < min([*ridges, *(x for x, _, _ in metrics)])
+    assert axes.x_high > max([*ridges, *(x for x, _, _ in metrics)])
+    assert axes.y_low < min(y for _, y, _ in metrics)
     assert axes.y_high > math.log10(PEAK)
     assert axes.x_high - axes.x_low <= DECADES
     assert axes.y_high - axes.y_low <= DECADES
@@ -220,12 +220,12 @@ def test_a_point_above_everything_is_an_arrow_up() -> None:
     assert cells(roofline_plot(points, [HBM], PEAK, Pen(76, BLOCK), 18))[line][column] == "▲"
 
 
-@given(FIGURES, st.integers(24, 130), st.integers(6, 40), SETS, st.data())
+@given(METRICS, st.integers(24, 130), st.integers(6, 40), SETS, st.data())
 @settings(max_examples=120)
 def test_the_cursor_is_always_visible(
-    figures: list[tuple[float, float, float]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
+    metrics: list[tuple[float, float, float]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
 ) -> None:
-    points = [Point(10**x, 10**y, "class.vector", "V", weight) for x, y, weight in figures]
+    points = [Point(10**x, 10**y, "class.vector", "V", weight) for x, y, weight in metrics]
     cursor = data.draw(st.integers(0, len(points) - 1))
     axes = scene_of(points, [HBM, VMEM], PEAK, width, height).axes
     if on_edge(axes, points[cursor]):

@@ -37,7 +37,7 @@ from tpuprof.tui.pages.commands.live.app import LiveScreen
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysApp
 from tpuprof.tui.pages.commands.oom.app import OomApp
 from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 
 SCREENSHOTS = Path(__file__).parents[3] / "screenshots"
 LARGEST_BYTES = 400_000
@@ -165,7 +165,7 @@ def live_app(_: Path) -> Stand:
         Reading(1_795_000_000.0 + second, tuple(chip(number, second) for number in range(4)), None, {}, {})
         for second in range(30)
     )
-    return Stand(LiveScreen(("localhost:8431",), 1.0, readings, (), Look.of(detect(COLOURS)), COLOURS))
+    return Stand(LiveScreen(("localhost:8431",), 1.0, readings, (), ScreenLook.of(detect(COLOURS)), COLOURS))
 
 
 def chip(number: int, second: int) -> Device:

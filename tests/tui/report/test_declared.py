@@ -15,9 +15,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, Values, declared
-from tpuprof.tui.report.fields import Figure, Table, attribute, figure_rows, object_table
+from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
 from tpuprof.tui.report.json import Written
-from tpuprof.tui.report.page import Asked, Format
+from tpuprof.tui.report.page import Format, ReportRequest
 from tpuprof.tui.report.units import COUNT, VERBATIM
 
 RUN = Run("today", "/logs/today", (), ())
@@ -44,18 +44,18 @@ FRUITS: Table[Sequence[Fruit]] = object_table(
     ),
     markdown=("name", "count"),
 )
-FIGURES: tuple[Figure[Any], ...] = (attribute("owner", VERBATIM, "whose it is", "owner"),)
+METRICS: tuple[Metric[Any], ...] = (attribute("owner", VERBATIM, "whose it is", "owner"),)
 
 
-def declare(basket: Basket, asked: Asked) -> Declared:
-    fruits = Section(FRUITS, basket.fruits, "Fruits", asked.most_rows)
+def declare(basket: Basket, request: ReportRequest) -> Declared:
+    fruits = Section(FRUITS, basket.fruits, "Fruits", request.most_rows)
     tree = Written('{"root": null}', {"tree.root": "it has none"})
     return Declared(
-        Head(f"Basket of {asked.run.name}", asked.run, ("kitchen",), basket.warnings, ("made of: straw",)),
+        Head(f"Basket of {request.run.name}", request.run, ("kitchen",), basket.warnings, ("made of: straw",)),
         statement="There is fruit.",
-        figures=figure_rows(FIGURES, basket),
+        metrics=metric_rows(METRICS, basket),
         parts=(
-            Figures(FIGURES, basket),
+            Figures(METRICS, basket),
             fruits,
             Block(lambda: Values({"tree": tree}, warnings=("the tree is bare",)), lambda: ["", "A tree."]),
         ),
@@ -66,7 +66,7 @@ def declare(basket: Basket, asked: Asked) -> Declared:
     )
 
 
-REPORT = declared("basket", lambda _: Basket(()), declare, tables=(FRUITS,), figures=FIGURES)
+REPORT = declared("basket", lambda _: Basket(()), declare, tables=(FRUITS,), metrics=METRICS)
 BASKET = Basket((Fruit("pear", 2), Fruit("fig", None), Fruit("plum", 5)))
 
 

@@ -33,7 +33,7 @@ from tpuprof.tui.pages.runs.report import REPORT as RUNS
 from tpuprof.tui.pages.runs.report import Runs
 from tpuprof.tui.report.fields import NO_REASON
 from tpuprof.tui.report.json import NOT_FINITE
-from tpuprof.tui.report.page import FORMATS, Format, Look
+from tpuprof.tui.report.page import FORMATS, Format, TextLook
 from tpuprof.tui.report.text import render
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -42,7 +42,7 @@ PAGES: dict[str, Callable[[], Overview]] = {
     "inference": inference_overview,
     "device_less": device_less_overview,
 }
-LOOK = Look(width=100, ascii_only=False, color=False)
+LOOK = TextLook(width=100, ascii_only=False, color=False)
 EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
 
 
@@ -93,7 +93,7 @@ def test_overviews_are_as_they_were(name: str, form: Format) -> None:
     check_golden(f"overview_{name}.{form}", printed(OVERVIEW, page, run_of(page.hosts), form, LOOK))
 
 
-def runs_as(form: Format, runs: Sequence[Run], look: Look = LOOK) -> str:
+def runs_as(form: Format, runs: Sequence[Run], look: TextLook = LOOK) -> str:
     return printed(RUNS, Runs(logdir(), runs, None), run_of(()), form, look)
 
 
@@ -135,8 +135,8 @@ def test_the_keys_of_the_contract_are_there() -> None:
     parts = "compute infeed outfeed idle host_transfer all_reduce_compute all_reduce_sync"
     assert set(parts.split()) <= set(step["breakdown_ms"])
     op = document["top_ops"][0]
-    figures = "name category self_time_percent cumulative_percent self_time_ps gflops_per_second"
-    assert set(figures.split()) <= set(op)
+    metrics = "name category self_time_percent cumulative_percent self_time_ps gflops_per_second"
+    assert set(metrics.split()) <= set(op)
     verdict = {"classification", "input_percent", "output_percent", "idle_percent", "statement", "next_steps"}
     assert verdict <= set(document["bottleneck"])
     # units: milliseconds as numbers, picoseconds as whole ones
@@ -248,7 +248,7 @@ def test_a_limit_cuts_the_main_table_only(form: Format) -> None:
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_text_keeps_to_its_width_and_characters(name: str, width: int, ascii_only: bool) -> None:
     page = PAGES[name]()
-    look = Look(width, ascii_only, False)
+    look = TextLook(width, ascii_only, False)
     run = run_of(page.hosts)
     for text in (
         printed(OVERVIEW, page, run, "text", look),
@@ -265,7 +265,7 @@ def test_colours_change_nothing_but_the_colour() -> None:
     assert render([line, ()], True) == "\x1b[32ma\x1b[0mb\x1b[30;43m  \x1b[0m\n\n"
     assert render([line, ()], False) == "ab\n\n"
     page = training_overview()
-    coloured = printed(OVERVIEW, page, run_of(page.hosts), "text", Look(100, False, True))
+    coloured = printed(OVERVIEW, page, run_of(page.hosts), "text", TextLook(100, False, True))
     assert "\x1b[" in coloured
     plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
     assert "\x1b" not in plain

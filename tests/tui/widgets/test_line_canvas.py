@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.terminal.theme import AnyLine, palette
-from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
+from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 
 
 def test_nothing_is_drawn_for_no_cells() -> None:
@@ -17,7 +17,7 @@ def test_nothing_is_drawn_for_no_cells() -> None:
         asked.append((width, height))
         return [(("x" * width, "text"),)]
 
-    canvas = LineCanvas(Look(palette("mono", False), BLOCK), drawing)
+    canvas = LineCanvas(ScreenLook(palette("mono", False), BLOCK), drawing)
     for width, height in ((0, 0), (0, 24), (80, 0), (80, 24)):
         canvas.prepare(width, height)
     assert asked == [(80, 24)]

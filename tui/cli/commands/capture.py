@@ -16,7 +16,7 @@ from typing import TextIO, get_args
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.capture.continuous import switch
-from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop, Stage
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStage, CaptureStop
 from tpuprof.parsers.capture.session import capture
 from tpuprof.tui.app import start
 from tpuprof.tui.app.options import AppOptions
@@ -128,7 +128,7 @@ class CountDown(RedrawnLine):
         super().__init__(stream, width)
         self._is_drawn, self._clock = is_drawn, clock
         self._servers: dict[str, CaptureProgress] = {}
-        self._drawn: tuple[Stage, ...] = ()
+        self._drawn: tuple[CaptureStage, ...] = ()
         self._due = clock()
         self._is_told = False
 
@@ -164,7 +164,7 @@ def countdown(servers: list[CaptureProgress]) -> str:
         size = servers[0].size_bytes
         where = f"{printable(servers[0].address)}: {stages[0]}{'' if size is None else f' {_amount(size)}'}"
     else:
-        parts = [f"{stages.count(stage)} {stage}" for stage in get_args(Stage) if stage in stages]
+        parts = [f"{stages.count(stage)} {stage}" for stage in get_args(CaptureStage) if stage in stages]
         where = f"{counted(len(servers), 'server')}: {', '.join(parts)}"
     if left is not None:
         where += f", {left / 1000:.1f} s left"

@@ -18,7 +18,7 @@ from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
 from tpuprof.tui.report.describe import describe_json, describe_text
 from tpuprof.tui.report.output import Produce
-from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Asked
+from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, ReportRequest
 from tpuprof.tui.terminal.custom import Config
 
 if TYPE_CHECKING:
@@ -121,7 +121,9 @@ def _printed(
             return session_of(run, args, config, on_progress)
 
         look, options = printing.report_look(args), {name: getattr(args, name) for name in page.options}
-        asked = Asked(logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, args.core)
+        asked = ReportRequest(
+            logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, args.core
+        )
         content = report.read(asked)
         made = report.writers[args.format](content, asked)
     if args.format in WITHOUT_WARNINGS:

@@ -18,7 +18,7 @@ from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import first_rows
-from tpuprof.tui.pages.collectives.fields import GROUPS, PAYLOAD, RATE, Shown, parts_signs
+from tpuprof.tui.pages.collectives.fields import GROUPS, PAYLOAD, RATE, CollectiveRows, parts_signs
 from tpuprof.tui.pages.collectives.figures import required_rate
 from tpuprof.tui.report.fields import screen_columns
 from tpuprof.tui.report.units import BYTES
@@ -97,7 +97,7 @@ def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, pen: Pen) 
     lines = [pen.fit([(title, "strong"), (f"  {clean(_where(rows, row, pen.glyphs), pen.glyphs.is_ascii)}", "dim")])]
     per = "a step" if page.has_steps else "in all"
     parts = f"{time(rows.span_ps)} {per}: hidden {time(rows.hidden_ps)} ({share(float(rows.hidden_share[row]))}), "
-    parts += f"exposed {time(rows.exposed_ps)}, neither {time(rows.beside_ps)}"
+    parts += f"exposed {time(rows.exposed_ps)}, neither {time(rows.stalled_ps)}"
     lines += line("transfer", parts)
     if rows.waiting_ps[row] > 0:
         words = f"{time(rows.waiting_ps)} of the exposed time is waiting for the last core"
@@ -141,7 +141,7 @@ def _where(rows: Rows, row: int, glyphs: Glyphs) -> str:
     groups = rows.groups[row].replace("×", glyphs.times)
     axis = rows.axis[row]
     along = f"along {axis}" if axis and not axis.startswith("id+") else axis if axis else ""
-    pieces = (groups and f"groups {groups}", along, rows.of_pass[row], rows.network[row])
+    pieces = (groups and f"groups {groups}", along, rows.pass_name[row], rows.network[row])
     kind = rows.kind[row] if rows.kind[row] != rows.name[row] else ""
     return f" {glyphs.dot} ".join(filter(None, (kind, *pieces)))
 
@@ -151,7 +151,7 @@ def slice_table(page: CollectivesPage) -> Sequence[SliceCollective]:
     return sorted(page.slices, key=lambda each: -each.stall_ps)
 
 
-def report_lines(page: CollectivesPage, groups: Shown, most: int, pen: Pen) -> list[Line]:
+def report_lines(page: CollectivesPage, groups: CollectiveRows, most: int, pen: Pen) -> list[Line]:
     """The answer, at most `most` groups (0 for all), those between slices, and strips of the first steps."""
     slices = slice_table(page)
     out = pen.wrap(page.statement, "text", [(" ", "text")])

@@ -12,7 +12,7 @@ from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import Field, OnScreen, Reader, Table, column, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Table, column, in_order
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import (
     BYTES,
@@ -55,7 +55,7 @@ def _rate(value: float | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CollectiveRows:
     """Rows of a table, and how their names read.
 
     Attributes:
@@ -70,15 +70,15 @@ class Shown:
         return len(self.rows)
 
 
-def _of(name: str) -> Reader[Shown]:
+def _of(name: str) -> Reader[CollectiveRows]:
     return column(f"rows.{name}")
 
 
-def _names(shown: Shown, glyphs: Glyphs) -> Cells:
-    rows = shown.rows
+def _names(source: CollectiveRows, glyphs: Glyphs) -> Cells:
+    rows = source.rows
 
     def name(row: int) -> Span:
-        if not shown.are_groups:
+        if not source.are_groups:
             return clean(rows.name[row], glyphs.is_ascii), "strong"
         number = int(rows.collectives[row])
         return f"{clean(rows.name[row], glyphs.is_ascii)} {glyphs.times}{number:,}", "strong"
@@ -86,8 +86,8 @@ def _names(shown: Shown, glyphs: Glyphs) -> Cells:
     return each(name)
 
 
-def _axes(shown: Shown, glyphs: Glyphs) -> Cells:
-    rows = shown.rows
+def _axes(source: CollectiveRows, glyphs: Glyphs) -> Cells:
+    rows = source.rows
 
     def axis(row: int) -> Span:
         if rows.network[row] == DCN:
@@ -115,18 +115,18 @@ def bar_text(hidden: float, exposed: float, beside: float, cells: int, glyphs: G
     return signs[0] * full + signs[1] * light + signs[2] * (cells - full - light)
 
 
-def _bars(shown: Shown, glyphs: Glyphs) -> Cells:
-    rows = shown.rows
+def _bars(source: CollectiveRows, glyphs: Glyphs) -> Cells:
+    rows = source.rows
 
     def bar(row: int) -> Span:
-        parts = float(rows.hidden_ps[row]), float(rows.exposed_ps[row]), float(rows.beside_ps[row])
+        parts = float(rows.hidden_ps[row]), float(rows.exposed_ps[row]), float(rows.stalled_ps[row])
         return bar_text(*parts, BAR, glyphs), "class.collective"
 
     return each(bar)
 
 
-def _rates(shown: Shown, glyphs: Glyphs) -> Cells:
-    rows = shown.rows
+def _rates(source: CollectiveRows, glyphs: Glyphs) -> Cells:
+    rows = source.rows
     rates, least = rows.bus_rate, ">" if glyphs.is_ascii else "≥"
 
     def rate(row: int) -> Span:
@@ -136,8 +136,8 @@ def _rates(shown: Shown, glyphs: Glyphs) -> Cells:
     return each(rate)
 
 
-def _late(shown: Shown, glyphs: Glyphs) -> Cells:
-    rows = shown.rows
+def _late(source: CollectiveRows, glyphs: Glyphs) -> Cells:
+    rows = source.rows
     is_one_host = len({core.rpartition(":")[0] for core in rows.cores}) <= 1
 
     def late(row: int) -> Span:
@@ -156,16 +156,16 @@ def _groups_words(text: str | None, ascii_only: bool) -> str:
     return words.replace("×", "x") if ascii_only else words
 
 
-def _late_steps(shown: Shown, places: Places) -> list[int | None]:
-    late = shown.rows.late_core
-    return [int(shown.rows.late_steps[row]) if late[row] >= 0 else None for row in places]
+def _late_steps(source: CollectiveRows, places: Places) -> list[int | None]:
+    late = source.rows.late_core
+    return [int(source.rows.late_steps[row]) if late[row] >= 0 else None for row in places]
 
 
 def _exposed_style(value: float) -> StyleKey:
     return "strong" if value > 0 else "dim"
 
 
-_FIELDS: tuple[Field[Shown], ...] = (
+_FIELDS: tuple[Field[CollectiveRows], ...] = (
     Field("rank", RANK.unit, RANK.read, "the row's place by exposed time"),
     Field(
         "name",
@@ -173,7 +173,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         _of("name"),
         "the kind of the collectives that a row sums and how many ops these are, or the op, that which starts it",
         heading="collective",
-        screen=OnScreen("name", "collective", 18, cells=_names, is_left=True, fixed=True, grows=True),
+        screen=ColumnSpec("name", "collective", 18, cells=_names, is_left=True, fixed=True, grows=True),
         filter=("name",),
     ),
     Field("kind", TEXT, _of("kind"), "what it does, ``all-gather``", heading="kind", filter=("category",)),
@@ -184,7 +184,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         "the mesh axis of its groups where the compiled HLO names it, else by how much the ids of neighbours differ",
         _NO_AXIS,
         "axis",
-        OnScreen("axis", "axis", 6, cells=_axes, is_left=True, note="DCN: between slices"),
+        ColumnSpec("axis", "axis", 6, cells=_axes, is_left=True, note="DCN: between slices"),
         filter=("program",),
     ),
     Field(
@@ -194,7 +194,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         "replica groups and the devices of each, or the pairs of a permute; all: one group of all devices",
         "neither the op's text nor the compiled HLO tells, or they differ",
         "groups",
-        OnScreen("groups", "groups", 7, words=_groups_words, is_left=True),
+        ColumnSpec("groups", "groups", 7, words=_groups_words, is_left=True),
     ),
     Field(
         "network",
@@ -202,16 +202,16 @@ _FIELDS: tuple[Field[Shown], ...] = (
         _of("network"),
         "ICI: links between the chips of a slice; DCN: the data centre's network between slices",
         heading="network",
-        screen=OnScreen("network", "net", 3, is_left=True),
+        screen=ColumnSpec("network", "net", 3, is_left=True),
     ),
     Field(
         "pass",
         TEXT,
-        _of("of_pass"),
+        _of("pass_name"),
         "forward, backward, or recomputed, by the names of its framework ops",
         _NO_SCOPE,
         "pass",
-        OnScreen("pass", "pass", 9, is_left=True),
+        ColumnSpec("pass", "pass", 9, is_left=True),
         filter=("framework_op",),
     ),
     Field(
@@ -235,7 +235,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         "how often it runs in a step on a core, the mean",
         "",
         "a step",
-        OnScreen("count", "a step", 6),
+        ColumnSpec("count", "a step", 6),
     ),
     Field(
         "payload_bytes",
@@ -244,7 +244,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         "size of its data a step and core, as nccl-tests count it: the result's, of a reduce-scatter the input's",
         NO_SIZE,
         "data",
-        OnScreen("size", "data", 8),
+        ColumnSpec("size", "data", 8),
     ),
     Field(
         "algorithm_gigabytes_per_second",
@@ -253,7 +253,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         "algbw: that over the time in transfers without waiting for late cores; of an asynchronous one at least that",
         NO_SIZE,
         "algbw GB/s",
-        OnScreen("algbw", "algbw", 6),
+        ColumnSpec("algbw", "algbw", 6),
     ),
     Field(
         "bus_gigabytes_per_second",
@@ -263,7 +263,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         "gathers, scatters and all-to-alls of n devices, 1 for the rest",
         NO_GROUPS,
         "busbw GB/s",
-        OnScreen("busbw", "GB/s", 5, cells=_rates, note="With a sign before it, it is at least that"),
+        ColumnSpec("busbw", "GB/s", 5, cells=_rates, note="With a sign before it, it is at least that"),
     ),
     Field(
         "peak_percent",
@@ -272,14 +272,14 @@ _FIELDS: tuple[Field[Shown], ...] = (
         "busbw of what a chip can send over all its ICI links, as Cloud TPU's documents give it; one axis has a part",
         NO_PEAK,
         "of peak",
-        OnScreen("peak", "peak", 6),
+        ColumnSpec("peak", "peak", 6),
     ),
     Field(
         "parts_bar",
         SHARE,
         _of("hidden_share"),
         "the time in transfers: hidden by work full, exposed light, neither blank",
-        screen=OnScreen("", "hid exp", BAR, cells=_bars, is_left=True, keeps_style=True),
+        screen=ColumnSpec("", "hid exp", BAR, cells=_bars, is_left=True, keeps_style=True),
     ),
     Field(
         "transfer_time_ms",
@@ -287,7 +287,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         _of("span_ps"),
         "time a step in which it is under way: an op, or from the begin of its start to the end of its done",
         heading="transfer",
-        screen=OnScreen("transfer", "transfer", 8),
+        screen=ColumnSpec("transfer", "transfer", 8),
     ),
     Field(
         "hidden_time_ms",
@@ -295,7 +295,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         _of("hidden_ps"),
         "the part of it in which the core computes or copies",
         heading="hidden",
-        screen=OnScreen("hidden", "hidden", 8),
+        screen=ColumnSpec("hidden", "hidden", 8),
     ),
     Field(
         "exposed_time_ms",
@@ -303,15 +303,15 @@ _FIELDS: tuple[Field[Shown], ...] = (
         _of("exposed_ps"),
         "the part of it in the collective's own ops: the core waits, or moves the data itself",
         heading="exposed",
-        screen=OnScreen("exposed", "exposed", 8, _exposed_style),
+        screen=ColumnSpec("exposed", "exposed", 8, _exposed_style),
     ),
     Field(
         "beside_time_ms",
         TIME_MS,
-        _of("beside_ps"),
+        _of("stalled_ps"),
         "the rest of it: the core is idle, in another collective's op, or waits for the host",
         heading="beside",
-        screen=OnScreen("beside", "beside", 8),
+        screen=ColumnSpec("beside", "beside", 8),
     ),
     Field(
         "waiting_time_ms",
@@ -320,7 +320,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         "the part of the exposed time above the shortest over the cores in the step: waiting for the core that comes "
         "last; the rest is transfer. All cores that run it are compared: the profile does not tell who forms a group",
         heading="waiting",
-        screen=OnScreen("waiting", "waiting", 8),
+        screen=ColumnSpec("waiting", "waiting", 8),
     ),
     Field(
         "hidden_percent",
@@ -338,7 +338,7 @@ _FIELDS: tuple[Field[Shown], ...] = (
         "median is longer in the collective",
         NO_LATE,
         "late core",
-        OnScreen("late", "late", 10, cells=_late, is_left=True),
+        ColumnSpec("late", "late", 10, cells=_late, is_left=True),
     ),
     Field("late_by_ms", TIME_MS, _of("late_ps"), "by how much it is late", NO_LATE, "late by"),
     Field("late_steps", COUNT, _late_steps, "in how many steps it comes last", NO_LATE, "late in"),
@@ -359,12 +359,12 @@ _SCREEN = in_order(
     "waiting_time_ms pass network occurrences transfer_time_ms hidden_time_ms beside_time_ms",
     "algorithm_gigabytes_per_second",
 )
-GROUPS: Table[Shown] = Table(
+GROUPS: Table[CollectiveRows] = Table(
     "groups", _FIELDS, len, (*_JSON, *_LATE), ("rank", *_JSON, *_LATE), (*_MARKDOWN, *_LATE), _SCREEN
 )
 """Groups of collectives."""
 
-SINGLE: Table[Shown] = Table(
+SINGLE: Table[CollectiveRows] = Table(
     "collectives",
     _FIELDS,
     len,

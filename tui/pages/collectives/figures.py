@@ -11,35 +11,35 @@ from tpuprof.parsers.collectives.bandwidth import NO_PEAK
 from tpuprof.parsers.collectives.slices import SliceCollective
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.tui.pages.collectives.fields import RATE
-from tpuprof.tui.report.fields import Figure, Table, attribute, in_order, object_table
+from tpuprof.tui.report.fields import Metric, Table, attribute, in_order, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TEXTS, TIME_MS, VERBATIM
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CollectiveStep:
     """One step: its name, and means over cores in picoseconds."""
 
     name: str
     step_time_ps: float
     hidden_ps: float
     exposed_ps: float
-    beside_ps: float
+    stalled_ps: float
 
 
-def steps_of(page: CollectivesPage) -> list[Step]:
+def steps_of(page: CollectivesPage) -> list[CollectiveStep]:
     """The steps of a page."""
     columns = (page.step_ps.tolist(), *(np.asarray(part).tolist() for part in page.totals))
-    return [Step(*row) for row in zip(page.step_names, *columns, strict=True)] if not page.why_none else []
+    return [CollectiveStep(*row) for row in zip(page.step_names, *columns, strict=True)] if not page.why_none else []
 
 
 STEPS = object_table(
     "steps",
     (
         attribute("name", TEXT, "the step", "step"),
-        Figure("step_time_ms", TIME_MS, lambda step: step.step_time_ps, "mean over cores", heading="time"),
-        Figure("hidden_time_ms", TIME_MS, lambda step: step.hidden_ps, "as the page's, of this step", heading="hidden"),
-        Figure("exposed_time_ms", TIME_MS, lambda step: step.exposed_ps, "the same", heading="exposed"),
-        Figure("beside_time_ms", TIME_MS, lambda step: step.beside_ps, "the same", heading="beside"),
+        Metric("step_time_ms", TIME_MS, lambda step: step.step_time_ps, "mean over cores", heading="time"),
+        Metric("hidden_time_ms", TIME_MS, lambda step: step.hidden_ps, "as the page's, of this step", heading="hidden"),
+        Metric("exposed_time_ms", TIME_MS, lambda step: step.exposed_ps, "the same", heading="exposed"),
+        Metric("beside_time_ms", TIME_MS, lambda step: step.stalled_ps, "the same", heading="beside"),
     ),
     markdown=in_order("name step_time_ms hidden_time_ms exposed_time_ms beside_time_ms"),
 )
@@ -71,7 +71,7 @@ SLICES: Table[Sequence[SliceCollective]] = object_table(
         attribute(
             "occurrences", COUNT, "sends with the recv-done that ends them, over the hosts' first cores", "count"
         ),
-        Figure(
+        Metric(
             "slack_ms",
             TIME_MS,
             _mean("slack_ps"),
@@ -79,20 +79,20 @@ SLICES: Table[Sequence[SliceCollective]] = object_table(
             "the network may take without stalling the core",
             heading="slack",
         ),
-        Figure(
+        Metric(
             "observed_ms",
             TIME_MS,
             _mean("observed_ps"),
             "from the begin of the send to the end of the recv-done",
             heading="observed",
         ),
-        Figure("stall_ms", TIME_MS, _mean("stall_ps"), "time in the collective's four ops", heading="stall"),
-        Figure("send_stall_ms", TIME_MS, _mean("send_ps"), "time in the send"),
-        Figure("send_done_stall_ms", TIME_MS, _mean("send_done_ps"), "time in the send-done"),
-        Figure("recv_stall_ms", TIME_MS, _mean("recv_ps"), "time in the recv"),
-        Figure("recv_done_stall_ms", TIME_MS, _mean("recv_done_ps"), "time in the recv-done"),
-        Figure("total_stall_ms", TIME_MS, lambda row: row.stall_ps, "stall of all occurrences", heading="total stall"),
-        Figure(
+        Metric("stall_ms", TIME_MS, _mean("stall_ps"), "time in the collective's four ops", heading="stall"),
+        Metric("send_stall_ms", TIME_MS, _mean("send_ps"), "time in the send"),
+        Metric("send_done_stall_ms", TIME_MS, _mean("send_done_ps"), "time in the send-done"),
+        Metric("recv_stall_ms", TIME_MS, _mean("recv_ps"), "time in the recv"),
+        Metric("recv_done_stall_ms", TIME_MS, _mean("recv_done_ps"), "time in the recv-done"),
+        Metric("total_stall_ms", TIME_MS, lambda row: row.stall_ps, "stall of all occurrences", heading="total stall"),
+        Metric(
             "network_bytes",
             BYTES,
             lambda row: row.network_bytes,
@@ -100,7 +100,7 @@ SLICES: Table[Sequence[SliceCollective]] = object_table(
             _NO_BYTES,
             "bytes",
         ),
-        Figure(
+        Metric(
             "required_gigabytes_per_second",
             RATE,
             required_rate,
@@ -119,11 +119,11 @@ SLICES: Table[Sequence[SliceCollective]] = object_table(
 
 _NONE = "no collective ran in a step"
 
-FIGURES: tuple[Figure[CollectivesPage], ...] = (
+METRICS: tuple[Metric[CollectivesPage], ...] = (
     attribute("log_line", VERBATIM, "how much is hidden and exposed, in a line for logs"),
     attribute("statement", VERBATIM, "the same, and who waits for whom, in a sentence or two"),
     attribute("notes", TEXTS, "what to know of these figures"),
-    Figure(
+    Metric(
         "hidden_percent",
         SHARE_PERCENT,
         lambda page: page.hidden_share,
@@ -131,7 +131,7 @@ FIGURES: tuple[Figure[CollectivesPage], ...] = (
         _NONE,
         "hidden, of the time in transfers",
     ),
-    Figure(
+    Metric(
         "exposed_percent",
         SHARE_PERCENT,
         lambda page: page.exposed_share,
@@ -139,7 +139,7 @@ FIGURES: tuple[Figure[CollectivesPage], ...] = (
         _NONE,
         "exposed, of the step",
     ),
-    Figure(
+    Metric(
         "hidden_time_ms",
         TIME_MS,
         lambda page: page.hidden_ps,
@@ -147,7 +147,7 @@ FIGURES: tuple[Figure[CollectivesPage], ...] = (
         _NONE,
         "hidden",
     ),
-    Figure(
+    Metric(
         "exposed_time_ms",
         TIME_MS,
         lambda page: page.exposed_ps,
@@ -156,15 +156,15 @@ FIGURES: tuple[Figure[CollectivesPage], ...] = (
         _NONE,
         "exposed",
     ),
-    Figure(
+    Metric(
         "beside_time_ms",
         TIME_MS,
-        lambda page: page.beside_ps,
+        lambda page: page.stalled_ps,
         "time a step in which a transfer is under way and the core does neither",
         _NONE,
         "beside",
     ),
-    Figure(
+    Metric(
         "waiting_time_ms",
         TIME_MS,
         lambda page: page.waiting_ps,
@@ -172,7 +172,7 @@ FIGURES: tuple[Figure[CollectivesPage], ...] = (
         _NONE,
         "waiting for late cores",
     ),
-    Figure(
+    Metric(
         "step_time_ms",
         TIME_MS,
         lambda page: page.step_time_ps,
@@ -180,7 +180,7 @@ FIGURES: tuple[Figure[CollectivesPage], ...] = (
         "no device, or no step",
         "step",
     ),
-    Figure(
+    Metric(
         "peak_gigabytes_per_second",
         RATE,
         lambda page: page.peak,
@@ -188,15 +188,15 @@ FIGURES: tuple[Figure[CollectivesPage], ...] = (
         NO_PEAK,
         "peak of the links, GB/s",
     ),
-    Figure("core_count", COUNT, lambda page: len(page.cores), "cores that the means are over"),
-    Figure(
+    Metric("core_count", COUNT, lambda page: len(page.cores), "cores that the means are over"),
+    Metric(
         "step_count",
         COUNT,
         lambda page: len(page.step_names) if page.has_steps else None,
         "steps that the means are over",
         "each core's whole time counts as one step",
     ),
-    Figure(
+    Metric(
         "device_type",
         TEXT,
         lambda page: page.device_type,

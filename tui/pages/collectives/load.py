@@ -9,12 +9,12 @@ from tpuprof.parsers.session import pages
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
-    from tpuprof.tui.pages import Tell
+    from tpuprof.tui.pages import Publish
 
 
-def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
+def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
     """Tells the page."""
-    tell("collectives", session.page(pages.COLLECTIVES, host))
+    publish("collectives", session.page(pages.COLLECTIVES, host))
 
 
 def is_there(session: Pages, host: str | None) -> bool:

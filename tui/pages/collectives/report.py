@@ -8,23 +8,23 @@ from tpuprof.parsers.pages.collectives.model import CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.rows import rows_by, single, why_unknown
 from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.collectives.drawing import report_lines, slice_table
-from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, Shown
-from tpuprof.tui.pages.collectives.figures import FIGURES, SLICES, STEPS, steps_of
+from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
+from tpuprof.tui.pages.collectives.figures import METRICS, SLICES, STEPS, steps_of
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
-from tpuprof.tui.report.fields import figure_rows, order
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.fields import metric_rows, order
+from tpuprof.tui.report.page import ReportRequest
 
 
-def groups_of(page: CollectivesPage) -> Shown:
+def groups_of(page: CollectivesPage) -> CollectiveRows:
     """The groups with most exposed time first."""
-    shown = Shown(rows_by(page, "all"), are_groups=True)
-    return Shown(_taken(shown.rows, order(GROUPS, shown, "exposed", descending=True)), are_groups=True)
+    shown = CollectiveRows(rows_by(page, "all"), are_groups=True)
+    return CollectiveRows(_taken(shown.rows, order(GROUPS, shown, "exposed", descending=True)), are_groups=True)
 
 
-def single_of(page: CollectivesPage) -> Shown:
+def single_of(page: CollectivesPage) -> CollectiveRows:
     """Single collectives, those with most exposed time first."""
-    shown = Shown(single(page), are_groups=False)
-    return Shown(_taken(shown.rows, order(SINGLE, shown, "exposed", descending=True)), are_groups=False)
+    shown = CollectiveRows(single(page), are_groups=False)
+    return CollectiveRows(_taken(shown.rows, order(SINGLE, shown, "exposed", descending=True)), are_groups=False)
 
 
 def _taken(rows: Rows, places: np.ndarray) -> Rows:
@@ -40,34 +40,34 @@ def _taken(rows: Rows, places: np.ndarray) -> Rows:
     return Rows(*columns)
 
 
-def declare(page: CollectivesPage, asked: Asked) -> Declared:
+def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
     """The answer, groups, single collectives, those between slices, and steps."""
     groups, each = groups_of(page), single_of(page)
-    shown = Section(GROUPS, groups, "Collectives", asked.most_rows)
-    why = {figure.key: page.why_none for figure in FIGURES if figure.null and figure.read(page) is None}
+    shown = Section(GROUPS, groups, "Collectives", request.most_rows)
+    why = {figure.key: page.why_none for figure in METRICS if figure.null and figure.read(page) is None}
     for table, rows in ((GROUPS, groups.rows), (SINGLE, each.rows)):
         why |= {f"{table.key}[].{key}": reason for key, reason in why_unknown(page, rows).items()}
     return Declared(
         Head(
-            f"Collectives of {asked.run.name}",
-            asked.run,
+            f"Collectives of {request.run.name}",
+            request.run,
             page.hosts,
             page.warnings,
             [f"ran on: {page.device_type}"] if page.device_type else (),
             log_line=page.log_line,
         ),
         statement=page.statement,
-        figures=figure_rows(FIGURES, page),
+        metrics=metric_rows(METRICS, page),
         parts=(
-            Figures(FIGURES, page),
+            Figures(METRICS, page),
             Section(GROUPS, groups),
             Block(markdown=shown.markdown),
-            Section(SINGLE, each, limit=asked.most_rows),
+            Section(SINGLE, each, limit=request.most_rows),
             Section(SLICES, slice_table(page), "Between slices"),
             Section(STEPS, steps_of(page), "Steps"),
         ),
         csv=shown,
-        text=lambda pen: report_lines(page, groups, asked.most_rows, pen),
+        text=lambda pen: report_lines(page, groups, request.most_rows, pen),
         notes=page.notes,
         unknown=why_unknown(page, groups.rows),
         reasons={key: reason for key, reason in why.items() if reason},
@@ -76,8 +76,8 @@ def declare(page: CollectivesPage, asked: Asked) -> Declared:
 
 REPORT = declared(
     "collectives",
-    lambda asked: asked.session(asked.run).page(pages.COLLECTIVES, asked.host),
+    lambda request: request.session(request.run).page(pages.COLLECTIVES, request.host),
     declare,
     tables=(GROUPS, SINGLE, SLICES, STEPS),
-    figures=FIGURES,
+    metrics=METRICS,
 )

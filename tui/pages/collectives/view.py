@@ -8,7 +8,7 @@ from tpuprof.parsers.collectives.host import DCN
 from tpuprof.parsers.pages.collectives.rows import BYS, longest, rows_by, single
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.collectives.drawing import row_card, strip_lines
-from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, Shown
+from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.rows import RowsView
 
@@ -66,7 +66,7 @@ class CollectivesView(RowsView):
         self._opened: tuple[int, ...] | None = None
         self._step: int | None = None
         self._ops: dict[int, str | None] = {}
-        self._shown = Shown(rows_by(page, "all"), are_groups=True)
+        self._shown = CollectiveRows(rows_by(page, "all"), are_groups=True)
         super().__init__()
         self._arrange()
 
@@ -128,9 +128,9 @@ class CollectivesView(RowsView):
         """Reads the rows anew; order, filter and, among the same rows, the cursor stay."""
         before = self._shown.rows.members, self.row
         if self._opened is None:
-            self._shown = Shown(rows_by(self._page, self._by, self._step), are_groups=True)
+            self._shown = CollectiveRows(rows_by(self._page, self._by, self._step), are_groups=True)
         else:
-            self._shown = Shown(single(self._page, self._opened), are_groups=False)
+            self._shown = CollectiveRows(single(self._page, self._opened), are_groups=False)
         self._columns = self._looked_at = self._kept = None
         self._ops = {}
         if self.listing.sort not in self.table()[0].sorted_by:

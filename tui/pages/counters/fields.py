@@ -11,7 +11,7 @@ from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order
 from tpuprof.tui.report.units import (
     COUNT,
     FLAG,
@@ -122,7 +122,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         _of(lambda row: row.core),
         "the core of the device's chip; what all cores share stands at the chip",
         heading="core",
-        screen=OnScreen("core", "core", 18, is_left=True),
+        screen=ColumnSpec("core", "core", 18, is_left=True),
     ),
     Field(
         "kernel",
@@ -145,7 +145,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         _of(lambda row: row.use.source),
         "how it is known: reading (once from the registers), periodic (sampled over time), LLO (the compiler's count)",
         heading="source",
-        screen=OnScreen("source", "known by", 8, is_left=True),
+        screen=ColumnSpec("source", "known by", 8, is_left=True),
     ),
     Field(
         "unit",
@@ -153,7 +153,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         _of(lambda row: row.use.name),
         "the unit, or the share of cycles or bytes, as XProf calls it",
         heading="unit",
-        screen=OnScreen("unit", "unit", 22, lambda _: "strong", is_left=True, fixed=True, grows=True),
+        screen=ColumnSpec("unit", "unit", 22, lambda _: "strong", is_left=True, fixed=True, grows=True),
     ),
     Field(
         "group",
@@ -161,7 +161,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         _of(lambda row: row.use.group),
         "what it is of",
         heading="kind",
-        screen=OnScreen("group", "kind", 12, is_left=True),
+        screen=ColumnSpec("group", "kind", 12, is_left=True),
     ),
     Field(
         "use_percent",
@@ -170,14 +170,14 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         "achieved over peak, over the time that was sampled",
         f"{NOT_SAMPLED}, or {NO_PEAK}",
         "use",
-        OnScreen("use", "use", 6, use_style, fixed=True),
+        ColumnSpec("use", "use", 6, use_style, fixed=True),
     ),
     Field(
         "use_bar",
         SHARE,
         _of(lambda row: row.use.use),
         "the same as a bar; the whole column is the peak",
-        screen=OnScreen(
+        screen=ColumnSpec(
             "",
             "",
             BAR_WIDTH,
@@ -195,7 +195,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         "what it did while it was sampled, in `measure`; counters that were not sampled count as none",
         NOT_SAMPLED,
         "achieved",
-        OnScreen("achieved", "achieved", 8, cells=_amounts("achieved")),
+        ColumnSpec("achieved", "achieved", 8, cells=_amounts("achieved")),
     ),
     Field(
         "peak",
@@ -204,7 +204,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         "what it could have done in that time, in `measure`, by XProf's constants",
         NO_PEAK,
         "peak",
-        OnScreen("peak", "peak", 8, cells=_amounts("peak")),
+        ColumnSpec("peak", "peak", 8, cells=_amounts("peak")),
     ),
     Field(
         "measure",
@@ -212,7 +212,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         _of(lambda row: row.use.measure),
         "what achieved and peak count",
         heading="in",
-        screen=OnScreen("measure", "in", 6, words=lambda measure, _: _SHORT.get(measure, measure), is_left=True),
+        screen=ColumnSpec("measure", "in", 6, words=lambda measure, _: _SHORT.get(measure, measure), is_left=True),
     ),
     Field(
         "sampled_ms",
@@ -221,7 +221,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
         "for how long it was sampled: the cycles of its core at the nominal clock, or the time between samples",
         "the cycles of its core were not sampled",
         "sampled",
-        OnScreen("sampled", "sampled", 9),
+        ColumnSpec("sampled", "sampled", 9),
     ),
     Field(
         "searched",
@@ -274,7 +274,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         _of(lambda row: row.counter.plane),
         "the device plane that has it",
         heading="device",
-        screen=OnScreen(
+        screen=ColumnSpec(
             "device", "device", 10, words=lambda name, _: name.removeprefix("/device:").replace(":", " "), is_left=True
         ),
     ),
@@ -292,7 +292,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         _of(lambda row: row.counter.name),
         "its name; a register's in lower case, as XProf has it",
         heading="counter",
-        screen=OnScreen("counter", "counter", 40, lambda _: "strong", is_left=True, fixed=True, grows=True),
+        screen=ColumnSpec("counter", "counter", 40, lambda _: "strong", is_left=True, fixed=True, grows=True),
     ),
     Field("counter_id", NUMBER, _of(lambda row: row.counter.number), "the register's number", "it is no register"),
     Field(
@@ -302,7 +302,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         "the register, where its number is known",
         "its number is not known",
         "register",
-        OnScreen("register", "register", 30, is_left=True),
+        ColumnSpec("register", "register", 30, is_left=True),
     ),
     Field("unit", TEXT, _of(lambda row: row.counter.unit), "the unit in its name", "its name says no unit", "unit"),
     Field(
@@ -311,7 +311,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         _of(lambda row: row.counter.value),
         "its last value",
         heading="value",
-        screen=OnScreen("value", "last", 18, cells=_values("value"), fixed=True),
+        screen=ColumnSpec("value", "last", 18, cells=_values("value"), fixed=True),
     ),
     Field(
         "value_hex",
@@ -320,7 +320,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         "a register's value in hexadecimal",
         "it is no whole number of a register",
         "hex",
-        OnScreen("hex", "hex", 12),
+        ColumnSpec("hex", "hex", 12),
     ),
     Field(
         "mean",
@@ -328,7 +328,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         _of(lambda row: row.counter.mean),
         "its mean over the time that it was sampled, each value for as long as it holds",
         heading="mean",
-        screen=OnScreen("mean", "mean", 14, cells=_values("mean")),
+        screen=ColumnSpec("mean", "mean", 14, cells=_values("mean")),
     ),
     Field(
         "minimum",
@@ -336,7 +336,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         _of(lambda row: row.counter.minimum),
         "its least value",
         heading="least",
-        screen=OnScreen("least", "least", 12, cells=_values("minimum")),
+        screen=ColumnSpec("least", "least", 12, cells=_values("minimum")),
     ),
     Field(
         "maximum",
@@ -344,7 +344,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         _of(lambda row: row.counter.maximum),
         "its greatest value",
         heading="greatest",
-        screen=OnScreen("most", "most", 12, cells=_values("maximum")),
+        screen=ColumnSpec("most", "most", 12, cells=_values("maximum")),
     ),
     Field(
         "samples",
@@ -352,7 +352,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         _of(lambda row: row.counter.samples),
         "how many values there are",
         heading="samples",
-        screen=OnScreen("samples", "samples", 8),
+        screen=ColumnSpec("samples", "samples", 8),
     ),
     Field(
         "sampled_ms",
@@ -361,7 +361,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         "for how long it was sampled",
         "it has values at one instant, or is read as a whole",
         "sampled",
-        OnScreen("sampled", "sampled", 9),
+        ColumnSpec("sampled", "sampled", 9),
     ),
     Field(
         "first_ps",
@@ -377,7 +377,7 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         "the sets of counters that it is in",
         "the profile names none",
         "set",
-        OnScreen("set", "set", 12, is_left=True),
+        ColumnSpec("set", "set", 12, is_left=True),
     ),
     Field(
         "searched",
@@ -454,7 +454,7 @@ KERNELS: Table[Kernels] = Table(
     markdown=in_order("op scope unit use_percent runs time_ps"),
 )
 
-FIGURES: tuple[Figure[CountersPage], ...] = (
+METRICS: tuple[Metric[CountersPage], ...] = (
     attribute("statement", VERBATIM, "what the program uses of the machine, in a sentence"),
     attribute(
         "captured_ms",

@@ -10,7 +10,7 @@ from tpuprof.parsers.session import pages
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
-    from tpuprof.tui.pages import Tell
+    from tpuprof.tui.pages import Publish
 
 
 def is_there(session: Pages, host: str | None) -> bool:
@@ -18,8 +18,8 @@ def is_there(session: Pages, host: str | None) -> bool:
     return session.page(pages.HAS_COUNTERS, host)
 
 
-def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
+def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
     """Tells the page."""
     for module in ("parsers.ops.filter", "tui.pages.counters.fields", "tui.pages.counters.drawing"):
         import_module(f"tpuprof.{module}")  # what the view needs is read here, and not on the screen's thread
-    tell("counters", session.page(pages.COUNTERS, host))
+    publish("counters", session.page(pages.COUNTERS, host))

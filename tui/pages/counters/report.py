@@ -8,24 +8,24 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.counters import CountersPage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.counters.drawing import text_lines
-from tpuprof.tui.pages.counters.fields import COUNTERS, FIGURES, KERNELS, UNITS
+from tpuprof.tui.pages.counters.fields import COUNTERS, KERNELS, METRICS, UNITS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, Values, declared
-from tpuprof.tui.report.fields import figure_rows, table_records
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.fields import metric_rows, table_records
+from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.text import covered
 
 
-def declare(page: CountersPage, asked: Asked) -> Declared:
+def declare(page: CountersPage, request: ReportRequest) -> Declared:
     """Figures and three tables; CSV has the units, or the counters themselves where nothing tells of units."""
-    most, hosts = asked.most_rows, covered(page.hosts) or counted(0, "host")
+    most, hosts = request.most_rows, covered(page.hosts) or counted(0, "host")
     units = Section(UNITS, page.units, "Units", most)
     counters = Section(COUNTERS, page.counters, "Counters", most)
     kernels = Section(KERNELS, page.kernels, "Custom calls", most)
     return Declared(
-        Head(f"Counters of {asked.run.name}", asked.run, page.hosts, page.warnings, covers=hosts),
+        Head(f"Counters of {request.run.name}", request.run, page.hosts, page.warnings, covers=hosts),
         statement=page.statement,
-        figures=figure_rows(FIGURES, page),
-        parts=(Figures(FIGURES, page), _or_null(units), _or_null(counters), _or_null(kernels)),
+        metrics=metric_rows(METRICS, page),
+        parts=(Figures(METRICS, page), _or_null(units), _or_null(counters), _or_null(kernels)),
         csv=counters if page.counters and not page.units else units,
         text=lambda pen: text_lines(page, pen, most),
         notes=page.notes,
@@ -44,8 +44,8 @@ def _or_null(section: Section[Any]) -> Block:
 
 REPORT = declared(
     "counters",
-    lambda asked: asked.session(asked.run).page(pages.COUNTERS, asked.host),
+    lambda request: request.session(request.run).page(pages.COUNTERS, request.host),
     declare,
     tables=(UNITS, COUNTERS, KERNELS),
-    figures=FIGURES,
+    metrics=METRICS,
 )

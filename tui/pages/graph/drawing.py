@@ -17,12 +17,12 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import short_shape
 from tpuprof.tui.draw.format import count, duration, intensity, share
 from tpuprof.tui.draw.layout import (
-    beside,
     clean,
     cut_begin,
     cut_middle,
     filled,
     gutter_lines,
+    hstack,
     label_span,
 )
 from tpuprof.tui.draw.pen import Pen
@@ -41,7 +41,7 @@ _LEAST_SHARE = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class GraphView:
     """What the user looks at.
 
     Attributes:
@@ -72,14 +72,14 @@ class View:
         """The list that the cursor is in."""
         return self.text if self.is_text else self.operands if self.side == "operands" else self.users
 
-    def scrolled(self, top: tuple[int, int]) -> View:
+    def scrolled(self, top: tuple[int, int]) -> GraphView:
         """With the first rows that show in each column, or the first line of the text."""
         if self.is_text:
             return replace(self, text=replace(self.text, first=top[0]))
         operands, users = (replace(each, first=at) for each, at in zip((self.operands, self.users), top, strict=True))
         return replace(self, operands=operands, users=users)
 
-    def with_listing(self, listing: Listing) -> View:
+    def with_listing(self, listing: Listing) -> GraphView:
         """With that list in the place of the one that the cursor is in."""
         if self.is_text:
             return replace(self, text=listing)
@@ -87,7 +87,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnGraph:
     """The page in lines.
 
     Attributes:
@@ -131,7 +131,9 @@ def neighbour_at(
     return operand(program, here, at) if side == "operands" else user(program, here, at)
 
 
-def compose(program: Program, here: Neighbourhood, trail: Sequence[str], view: View, pen: Pen, height: int) -> Drawn:
+def compose(
+    program: Program, here: Neighbourhood, trail: Sequence[str], view: GraphView, pen: Pen, height: int
+) -> DrawnGraph:
     """The page; only what shows is decoded."""
     head = answer_lines(here, pen, _MOST_ANSWER_LINES if height >= 20 else 2)
     foot = path_lines(program, here, trail, pen)
@@ -158,14 +160,14 @@ def compose(program: Program, here: Neighbourhood, trail: Sequence[str], view: V
         columns.append(drawn)
     middle = pen.at(widths[1]).cut_after(centre_lines(program, here, pen.at(widths[1])), rows, "i")
     edge = gutter_lines(rows, pen.glyphs)
-    body = beside(
+    body = hstack(
         [filled(part, size, rows) for part, size in ((columns[0], widths[0]), (edge, GAP), (middle, widths[1]))]
         + [filled(edge, GAP, rows), filled(columns[1], widths[2], rows)],
         (widths[0], GAP, widths[1], GAP, widths[2]),
     )
     heads = [*head, _heads(here, view, widths, pen.glyphs)]
     lines = filled([*heads, *body, *foot, *detail], pen.width, height)
-    return Drawn(
+    return DrawnGraph(
         tuple(pen.fit(line) for line in lines),
         len(heads),
         rows,
@@ -190,7 +192,7 @@ def sections(program: Program, here: Neighbourhood, pen: Pen, limit: int = 0) ->
     middle = centre_lines(program, here, pen.at(widths[1]))
     rows = max(len(middle), *map(len, columns))
     edge = gutter_lines(rows, pen.glyphs)
-    body = beside((columns[0], edge, middle, edge, columns[1]), (widths[0], GAP, widths[1], GAP, widths[2]))
+    body = hstack((columns[0], edge, middle, edge, columns[1]), (widths[0], GAP, widths[1], GAP, widths[2]))
     return [_heads(here, None, widths, pen.glyphs), *body, *path_lines(program, here, (), pen)]
 
 
@@ -203,7 +205,7 @@ def _widths(width: int) -> tuple[int, int, int]:
     return side, room - 2 * side, side
 
 
-def _heads(here: Neighbourhood, view: View | None, widths: tuple[int, int, int], glyphs: Glyphs) -> Line:
+def _heads(here: Neighbourhood, view: GraphView | None, widths: tuple[int, int, int], glyphs: Glyphs) -> Line:
     """The columns' titles, with how many neighbours there are; that of the cursor marked."""
     spans: list[Span] = []
     sides: tuple[Side, None, Side] = ("operands", None, "users")
@@ -419,8 +421,8 @@ def text_line(program: Program, here: Neighbourhood, line: int) -> str:
 
 
 def _text_page(
-    program: Program, here: Neighbourhood, view: View, head: list[Line], foot: list[Line], pen: Pen, height: int
-) -> Drawn:
+    program: Program, here: Neighbourhood, view: GraphView, head: list[Line], foot: list[Line], pen: Pen, height: int
+) -> DrawnGraph:
     total, ascii_only = text_length(program, here), pen.glyphs.is_ascii
     under = clean(text_line(program, here, view.text.cursor).strip(), ascii_only)
     detail = pen.narrower(1).cut_after(pen.narrower(1).wrap(under, "text", [(" ", "text")]), max(2, height // 4))
@@ -437,6 +439,6 @@ def _text_page(
         lines.append(pen.fit([(mark, "mark"), (shown[: pen.width - 1], key)]))
     lines = filled(lines, pen.width, len(head) + 1 + rows)
     lines += [((pen.glyphs.horizontal * pen.width, "rule"),), *detail, *foot]
-    return Drawn(
+    return DrawnGraph(
         tuple(pen.fit(one) for one in filled(lines, pen.width, height)), len(head) + 1, rows, top=(first, first)
     )

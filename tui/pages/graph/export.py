@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.printing import computation_lines, module_lines
 from tpuprof.parsers.pages.graph.model import Node
-from tpuprof.parsers.pages.graph.neighbourhood import Around
+from tpuprof.parsers.pages.graph.neighbourhood import Subgraph
 from tpuprof.parsers.pages.graph.programs import Program
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import share
@@ -27,7 +27,7 @@ _COLOURS = (
 )
 
 
-def dot(program: Program, row: int, around: Around) -> Iterator[str]:
+def dot(program: Program, row: int, around: Subgraph) -> Iterator[str]:
     """What lies around an instruction, for Graphviz: a box each, a cluster a computation, dashed what is only an order.
 
     Yields:
@@ -91,7 +91,7 @@ def proto(program: Program) -> Produce:
     return produce
 
 
-def made(kind: str, program: Program, row: int, around: Around) -> Produce:
+def made(kind: str, program: Program, row: int, around: Subgraph) -> Produce:
     """What `ENDINGS` names."""
     if kind == "proto":
         return proto(program)

@@ -13,15 +13,15 @@ from tpuprof.parsers.pages.graph.model import (
     NO_PROFILE,
     NO_SIZE,
     NOT_TIMED,
-    Called,
+    CalledComputation,
     Neighbour,
     Neighbourhood,
     Node,
     PathStep,
 )
-from tpuprof.parsers.pages.graph.neighbourhood import Around, operand, user
+from tpuprof.parsers.pages.graph.neighbourhood import Subgraph, operand, user
 from tpuprof.parsers.pages.graph.programs import Program
-from tpuprof.tui.report.fields import Figure, Table, attribute, object_table
+from tpuprof.tui.report.fields import Metric, Table, attribute, object_table
 from tpuprof.tui.report.units import (
     BYTES,
     COUNT,
@@ -60,7 +60,7 @@ class GraphReport:
 
     program: Program
     here: Neighbourhood
-    around: Around
+    around: Subgraph
     steps: int
     hosts: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -95,10 +95,10 @@ class GraphReport:
         return [self.program.graph.name(row) for row in self.here.sinks]
 
     @cached_property
-    def nodes(self) -> list[Placed]:
+    def nodes(self) -> list[DistantNode]:
         """The instructions around it, itself first."""
         pairs = zip(self.around.rows, self.around.distances, strict=True)
-        return [Placed(self.program.node(row), distance) for row, distance in pairs]
+        return [DistantNode(self.program.node(row), distance) for row, distance in pairs]
 
     @cached_property
     def edges(self) -> list[Edge]:
@@ -108,7 +108,7 @@ class GraphReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class DistantNode:
     """An instruction, and how many steps it is away."""
 
     node: Node
@@ -124,7 +124,7 @@ class Edge:
     is_control: bool
 
 
-def _node(prefix: str, inside: str = "") -> tuple[Figure[Any], ...]:
+def _node(prefix: str, inside: str = "") -> tuple[Metric[Any], ...]:
     """The figures of an instruction that is an attribute of the source.
 
     Args:
@@ -132,7 +132,7 @@ def _node(prefix: str, inside: str = "") -> tuple[Figure[Any], ...]:
         inside: the dotted name of the instruction in the source, with a dot.
     """
 
-    def figure(key: str, unit: Unit, meaning: str, heading: str = "", null: str = "", name: str = "") -> Figure[Any]:
+    def figure(key: str, unit: Unit, meaning: str, heading: str = "", null: str = "", name: str = "") -> Metric[Any]:
         return attribute(prefix + key, unit, meaning, heading, null=null, name=inside + (name or key))
 
     return (
@@ -169,7 +169,7 @@ _SHOWN = ("name", "opcode", "shape", "size_bytes", "self_time_ps", "self_time_pe
 OPERANDS: Table[Sequence[Neighbour]] = object_table("operands", _NEIGHBOUR, markdown=_SHOWN)
 USERS: Table[Sequence[Neighbour]] = object_table("users", _NEIGHBOUR, markdown=_SHOWN)
 
-CALLED: Table[Sequence[Called]] = object_table(
+CALLED: Table[Sequence[CalledComputation]] = object_table(
     "called",
     (
         attribute("name", TEXT, "the computation", "computation"),
@@ -187,7 +187,7 @@ PATH: Table[Sequence[PathStep]] = object_table(
         attribute("role", VERBATIM, "what it is to that: body, calls; empty for the program's own"),
     ),
 )
-NODES: Table[Sequence[Placed]] = object_table(
+NODES: Table[Sequence[DistantNode]] = object_table(
     "nodes",
     (attribute("distance", COUNT, "steps from the op over operands and users"), *_node("", "node.")),
 )
@@ -203,7 +203,7 @@ EDGES: Table[Sequence[Edge]] = object_table(
 
 def _of_op(
     key: str, read: Callable[[OpsPage, int], float | str | None], unit: Unit, meaning: str, heading: str
-) -> Figure[GraphReport]:
+) -> Metric[GraphReport]:
     """A figure that the table of the profile's ops has of the op; None where no event is of it."""
 
     def known(report: GraphReport) -> float | str | None:
@@ -211,7 +211,7 @@ def _of_op(
         value = None if page is None or row is None else read(page, row)
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    return Figure(f"op.{key}", unit, known, meaning, _NO_RATE, heading)
+    return Metric(f"op.{key}", unit, known, meaning, _NO_RATE, heading)
 
 
 def _bound_by(page: OpsPage, row: int) -> str | None:
@@ -219,7 +219,7 @@ def _bound_by(page: OpsPage, row: int) -> str | None:
     return None if bound == "unknown" else bound
 
 
-RATES: tuple[Figure[GraphReport], ...] = (
+RATES: tuple[Metric[GraphReport], ...] = (
     _of_op("category", lambda page, row: page.table.category[row], TEXT, "HLO category of the profile", "category"),
     _of_op(
         "operational_intensity",
@@ -239,8 +239,8 @@ RATES: tuple[Figure[GraphReport], ...] = (
 )
 """What the profile's op table has of the op."""
 
-OP: tuple[Figure[GraphReport], ...] = (*_node("op.", "here.op."), *RATES)
-MODULE: tuple[Figure[GraphReport], ...] = (
+OP: tuple[Metric[GraphReport], ...] = (*_node("op.", "here.op."), *RATES)
+MODULE: tuple[Metric[GraphReport], ...] = (
     attribute("module", TEXT, "the compiled module", "module", name="program.label.name"),
     attribute("program_id", NUMBER, "its id", null="the file does not tell it", name="program.label.program_id"),
     attribute("origin", TEXT, "the host or the file that it comes from", name="program.label.origin"),

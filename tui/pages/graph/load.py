@@ -10,10 +10,10 @@ from tpuprof.parsers.session import pages
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
-    from tpuprof.tui.pages import Tell
+    from tpuprof.tui.pages import Publish
 
 
-def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
+def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
     """Tells the modules as graphs."""
     import_module("tpuprof.tui.pages.graph.screen")  # what the screen needs at once is read here
-    tell("graph", session.page(pages.GRAPHS, host))
+    publish("graph", session.page(pages.GRAPHS, host))

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.folders import state_folder
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Logdir, Run
-from tpuprof.parsers.pages.graph.model import Called, Neighbour, Neighbourhood
+from tpuprof.parsers.pages.graph.model import CalledComputation, Neighbour, Neighbourhood
 from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
 from tpuprof.parsers.pages.graph.programs import Program, Programs
 from tpuprof.tui.draw.format import count
@@ -24,15 +24,15 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.graph import drawing, export, words
-from tpuprof.tui.pages.graph.drawing import Drawn, Side, View
+from tpuprof.tui.pages.graph.drawing import DrawnGraph, GraphView, Side
 from tpuprof.tui.report.output import check_output, stream_file
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.asking import Asker
-from tpuprof.tui.widgets.choosing import Choice, Chooser
+from tpuprof.tui.widgets.asking import PromptPopup
+from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, pad
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.page_screen import HELPS, LAST, PageScreen
-from tpuprof.tui.widgets.popup import Reader, meanings
+from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.tab import Jump
 
 WRITTEN_STEPS = 3
@@ -61,11 +61,11 @@ class GraphContent:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class TrailStop:
     """A place on the trail: the op, and where the cursors were."""
 
     row: int
-    view: View
+    view: GraphView
 
 
 class Opened(Message):
@@ -99,7 +99,7 @@ class GraphScreen(PageScreen[int]):
     def __init__(
         self,
         content: tuple[Programs, Jump, Run | None, Callable[[Jump], object]],
-        look: Look,
+        look: ScreenLook,
         *,
         environ: Mapping[str, str] | None = None,
         note: str = "",
@@ -107,11 +107,11 @@ class GraphScreen(PageScreen[int]):
     ) -> None:
         super().__init__(look, environ, note, is_alone)
         self.content = GraphContent(*content)
-        self.view: View = View()
-        self.drawn: Drawn | None = None
+        self.view: GraphView = GraphView()
+        self.drawn: DrawnGraph | None = None
         self.program: Program | None = None
         self.here: Neighbourhood | None = None
-        self.trail: list[Stop] = []
+        self.trail: list[TrailStop] = []
         self.problem: ProfileError | None = None
         self._matches: tuple[int, ...] = ()
 
@@ -263,19 +263,19 @@ class GraphScreen(PageScreen[int]):
 
     # --- walking
 
-    def _stand_on(self, row: int, view: View | None = None) -> None:
+    def _stand_on(self, row: int, view: GraphView | None = None) -> None:
         """Puts an instruction in the middle."""
         if self.program is None:
             return
         self.here = neighbourhood(self.program, row)
         now = self.view
-        fresh = View(side=now.side, is_direct=now.is_direct, is_text=now.is_text, words=now.words)
+        fresh = GraphView(side=now.side, is_direct=now.is_direct, is_text=now.is_text, words=now.words)
         self.view = view if view is not None else replace(fresh, text=Listing(drawing.line_of(self.program, row)))
 
     def walk(self, row: int) -> None:
         """Goes to an instruction; Escape leads back."""
         if self.here is not None and row != self.here.op.row:
-            self.trail.append(Stop(self.here.op.row, self.view))
+            self.trail.append(TrailStop(self.here.op.row, self.view))
             self._stand_on(row)
 
     def _marked(self) -> Neighbour | None:
@@ -342,9 +342,9 @@ class GraphScreen(PageScreen[int]):
         else:
             choices = [Choice((one.role, one.name, count(one.instructions)), one) for one in called]
             columns = ("as", "computation", "instructions")
-            self.open(Chooser(self.look, "Into which computation", columns, choices, self._into, _ABOUT_CALLED))
+            self.open(ChoicePopup(self.look, "Into which computation", columns, choices, self._into, _ABOUT_CALLED))
 
-    def _into(self, one: Called) -> None:
+    def _into(self, one: CalledComputation) -> None:
         if one.root is not None:
             self.walk(one.root)
             self.redraw()
@@ -433,7 +433,7 @@ class GraphScreen(PageScreen[int]):
     def _tell_all(self) -> None:
         if self.program is not None and self.here is not None:
             lines = partial(words.all_lines, self.program, self.here)
-            self.open(Reader(self.look, printable(self.here.op.name), lines, meanings(*words.MEANINGS)))
+            self.open(TextPopup(self.look, printable(self.here.op.name), lines, meanings(*words.MEANINGS)))
 
     def _ask_where(self) -> None:
         """Asks which file to write; its name says what."""
@@ -441,7 +441,7 @@ class GraphScreen(PageScreen[int]):
             return
         name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in self.here.op.name)
         path = os.path.join(state_folder(), "graph", f"{name[:_MOST_NAME]}.{'txt' if self.view.is_text else 'dot'}")
-        self.open(Asker(self.look, "Write to a file", words.WRITING, path, self._begin_writing, _ABOUT_WRITING))
+        self.open(PromptPopup(self.look, "Write to a file", words.WRITING, path, self._begin_writing, _ABOUT_WRITING))
 
     def _begin_writing(self, answer: str) -> str:
         """Begins to write; says what is wrong with the name."""

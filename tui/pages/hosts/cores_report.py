@@ -6,22 +6,22 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.hosts.drawing import cores as lines
-from tpuprof.tui.pages.hosts.fields import CORE_FIGURES, CORES, KEYS, of_cores
+from tpuprof.tui.pages.hosts.fields import CORE_METRICS, CORES, KEYS, of_cores
 from tpuprof.tui.pages.hosts.report import null_objects
 from tpuprof.tui.report.declared import Declared, Figures, Head, Section, declared
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.page import ReportRequest
 
 
-def declare(page: HostsPage, asked: Asked) -> Declared:
+def declare(page: HostsPage, request: ReportRequest) -> Declared:
     """Which core is slowest, and a table of them."""
     listed, hosts = of_cores(page), [row.host for row in page.rows]
-    cores, number = Section(CORES, listed, "Cores", asked.most_rows), counted(len(page.cores), "core")
+    cores, number = Section(CORES, listed, "Cores", request.most_rows), counted(len(page.cores), "core")
     return Declared(
-        Head(f"Cores of {asked.run.name}", asked.run, hosts, page.warnings, covers=number),
+        Head(f"Cores of {request.run.name}", request.run, hosts, page.warnings, covers=number),
         statement=page.cores_statement,
-        parts=(Figures(CORE_FIGURES, page), null_objects(cores)),
+        parts=(Figures(CORE_METRICS, page), null_objects(cores)),
         csv=cores,
-        text=lambda pen: lines(page, pen, asked.most_rows),
+        text=lambda pen: lines(page, pen, request.most_rows),
         unknown={KEYS.get(key, key): why for key, why in listed.unknown.items()},
         reasons={f"cores[].{KEYS[name]}": why for name, why in listed.unknown.items() if name in KEYS},
     )
@@ -29,8 +29,8 @@ def declare(page: HostsPage, asked: Asked) -> Declared:
 
 REPORT = declared(
     "cores",
-    lambda asked: asked.session(asked.run).page(pages.HOSTS),
+    lambda request: request.session(request.run).page(pages.HOSTS),
     declare,
     tables=(CORES,),
-    figures=CORE_FIGURES,
+    metrics=CORE_METRICS,
 )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.cores import own_times
-from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, HostSteps, LeftOut, Part, Verdict
+from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.layout import clean, cut, filled
@@ -27,7 +27,7 @@ from tpuprof.tui.report.fields import Table
 SORTS = tuple(LISTED.sorted_by)
 """What the list can be sorted by, in the order of its columns; `host` is the order of the run."""
 
-_STYLE: dict[Part, tuple[str, StyleKey]] = {
+_STYLE: dict[StepPartName, tuple[str, StyleKey]] = {
     "compute": ("C", "class.compute"),
     "input": ("I", "class.host"),
     "output": ("O", "class.host"),
@@ -300,7 +300,7 @@ def _levels(own_ps: NDArray[np.int64], cells: int, most: int) -> NDArray[np.int6
     return np.clip(np.ceil(latest / span * most), 1, most).astype(np.int64)
 
 
-def _longest(steps: HostSteps, step: int | None = None) -> float:
+def _longest(steps: SharedSteps, step: int | None = None) -> float:
     """How long the slowest core takes, for a step or for the mean of all."""
     whole = steps.parts_ps.sum(axis=2)
     return float((whole.mean(axis=1) if step is None else whole[:, step]).max())
@@ -333,7 +333,7 @@ def _detail(
     return lines, row.problems
 
 
-def _every_host(page: HostsPage, steps: HostSteps, order: Sequence[int], pen: Pen) -> list[Line]:
+def _every_host(page: HostsPage, steps: SharedSteps, order: Sequence[int], pen: Pen) -> list[Line]:
     """The mean step of every host, and of its cores where there are few hosts or it is the straggler."""
     lines = _parts_heading("Where a mean step goes", steps, pen)
     longest = _longest(steps)
@@ -346,7 +346,7 @@ def _every_host(page: HostsPage, steps: HostSteps, order: Sequence[int], pen: Pe
     return lines
 
 
-def _longest_steps(steps: HostSteps, pen: Pen) -> list[Line]:
+def _longest_steps(steps: SharedSteps, pen: Pen) -> list[Line]:
     """The steps that took longest, on the core of the slowest host that waited least."""
     whole = steps.duration_ps.max(axis=0)
     chosen = np.argsort(-whole, kind="stable")[:_LONGEST_STEPS]
@@ -361,7 +361,7 @@ def _longest_steps(steps: HostSteps, pen: Pen) -> list[Line]:
     return lines
 
 
-def _parts_heading(title: str, steps: HostSteps, pen: Pen, legend: bool = True) -> list[Line]:
+def _parts_heading(title: str, steps: SharedSteps, pen: Pen, legend: bool = True) -> list[Line]:
     """A heading and what the bars' parts are, those that there are, on one line where it holds both."""
     signs: list[Span] = []
     for host_index in np.flatnonzero(steps.parts_ps.any(axis=(0, 1))).tolist():
@@ -375,7 +375,7 @@ def _parts_heading(title: str, steps: HostSteps, pen: Pen, legend: bool = True) 
     return [(*pen.at(room).rule(title), *signs, (" ", "text"))]
 
 
-def _core_lines(steps: HostSteps, host_index: int, step: int | None, pen: Pen, chosen: str = "") -> list[Line]:
+def _core_lines(steps: SharedSteps, host_index: int, step: int | None, pen: Pen, chosen: str = "") -> list[Line]:
     """A row for each core of a host, few of many: the first, or those up to the chosen one."""
     parts = steps.parts_ps.mean(axis=1) if step is None else steps.parts_ps[:, step]
     longest = _longest(steps, step)
@@ -398,14 +398,14 @@ def _parts_line(name: str, parts: Sequence[float], longest: float, pen: Pen, key
     label = max(10, min(_MOST_NAME, pen.width // 5))
     text = cut(clean(name, pen.glyphs.is_ascii), label, pen.glyphs)
     head: list[Span] = [(f" {text:<{label}}", key), (f"{duration(whole, pen.glyphs.is_ascii):>{_FIGURE}} ", "text")]
-    figures = _part_figures(parts, whole, pen.width)
-    cells = pen.width - 1 - label - _FIGURE - 1 - len(figures) - 1
+    metrics = _part_figures(parts, whole, pen.width)
+    cells = pen.width - 1 - label - _FIGURE - 1 - len(metrics) - 1
     size = round(cells * whole / longest) if longest > 0 else 0
     bar: list[Span] = []
     for part, width_ in zip(PARTS, whole_cells(parts, size), strict=True):
         letter, style = _STYLE[part]
         bar.append(((letter if pen.glyphs.letters else pen.glyphs.full) * width_, style))
-    return pen.fit([*head, *bar, (" " * (cells - size), "text"), (f" {figures}", "dim")])
+    return pen.fit([*head, *bar, (" " * (cells - size), "text"), (f" {metrics}", "dim")])
 
 
 def _part_figures(parts: Sequence[float], whole: float, width: int) -> str:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, listed, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, listed, object_table
 from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ def _of_row(read: Callable[[HostRow], Any]) -> Callable[[HostsPage, Rows], list[
     return lambda page, rows: [read(page.rows[row]) for row in rows]
 
 
-def _column(unit: Unit, title: str, sort: str) -> OnScreen[HostsPage]:
+def _column(unit: Unit, title: str, sort: str) -> ColumnSpec[HostsPage]:
     """A column of figures, dim where they are unknown."""
     width = max(len(title), *(_LEAST_WIDTHS.get(name, 0) for name in (unit.name, title)))
-    return OnScreen(sort, title, width, style=lambda value: "dim" if value is None else "text")
+    return ColumnSpec(sort, title, width, style=lambda value: "dim" if value is None else "text")
 
 
 def _known(
@@ -103,13 +103,13 @@ def _part(index: int, part: str) -> tuple[str, Field[HostsPage]]:
     return "parts_ps", Field(f"breakdown_ms.{part}", TIME_MS, read, f"time of its mean common step: {part}", _WHY, part)
 
 
-_HOST_COLUMN: OnScreen[HostsPage] = OnScreen("host", "host", 4, cells=_name_cells, fixed=True)
-_CORE_COLUMN: OnScreen[HostsPage] = OnScreen("core", "core", 4, cells=_core_cells, fixed=True)
+_HOST_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("host", "host", 4, cells=_name_cells, fixed=True)
+_CORE_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("core", "core", 4, cells=_core_cells, fixed=True)
 _NAMES = _of_row(attrgetter("host"))
 _HOST = Field("host", VERBATIM, _NAMES, "its name", "", "host", _HOST_COLUMN, lambda page: np.arange(len(page.rows)))
 _SLOWEST = "in how many common steps its own time is longer than that of every other host"
 _SLOWEST_IN = _of_row(attrgetter("slowest_in"))
-_SLOWEST_COLUMN = OnScreen("slowest", "slowest", 7, cells=_slowest_cells)
+_SLOWEST_COLUMN = ColumnSpec("slowest", "slowest", 7, cells=_slowest_cells)
 _OWN = "mean time of a common step that its slowest core does not wait in collectives"
 _COST = "mean over the common steps of how much longer its own time is than the next slowest host's"
 _INPUT = "share of its mean step in infeed ops, or idle while the host waits for input"
@@ -151,7 +151,7 @@ KEYS = {
 }
 """What `HostsPage.unknown` says why by, and the key in JSON."""
 
-_STEP_FIGURES = ("average", "standard_deviation", "median", "minimum", "maximum", "count", "source")
+_STEP_METRICS = ("average", "standard_deviation", "median", "minimum", "maximum", "count", "source")
 _IDLE = "share of its mean step without any op and without waiting for input"
 _SLOWEST_OF = "in how many of the common steps it is the slowest"
 _OF_COMMON = _of_row(lambda row: (row.slowest_in, row.common_steps))
@@ -198,7 +198,7 @@ LISTED: Table[HostsPage] = Table(
 """Hosts and their cores in one list."""
 
 _OF_CORES = (
-    *("device_type", "busy_percent", *(f"step_time_ms.{name}" for name in _STEP_FIGURES), "common_steps"),
+    *("device_type", "busy_percent", *(f"step_time_ms.{name}" for name in _STEP_METRICS), "common_steps"),
     *("own_time_ms", "slowest_in_steps", "cost_ms", *(f"breakdown_ms.{part}" for part in PARTS), "input_percent"),
     *("collective_percent", "collective_wait_percent", "step_idle_percent"),
 )
@@ -243,9 +243,9 @@ def _straggler(page: HostsPage) -> str | None:
     return None if page.straggler is None else page.rows[page.straggler].host
 
 
-CORE_FIGURES: tuple[Figure[HostsPage], ...] = (
+CORE_METRICS: tuple[Metric[HostsPage], ...] = (
     attribute("statement", VERBATIM, "whether one core holds up the others, in a sentence", name="cores_statement"),
-    Figure(
+    Metric(
         "slowest",
         VERBATIM,
         lambda page: None if page.slowest_core is None else page.cores[page.slowest_core].label,
@@ -254,10 +254,10 @@ CORE_FIGURES: tuple[Figure[HostsPage], ...] = (
     ),
 )
 _NO_STRAGGLER = "no single host holds up the others"
-FIGURES: tuple[Figure[HostsPage], ...] = (
+METRICS: tuple[Metric[HostsPage], ...] = (
     attribute("verdict", VERBATIM, "straggler, even, uneven or unknown"),
     attribute("statement", VERBATIM, "the verdict in a sentence"),
-    Figure("straggler", VERBATIM, _straggler, "the host that holds up the others", _NO_STRAGGLER),
+    Metric("straggler", VERBATIM, _straggler, "the host that holds up the others", _NO_STRAGGLER),
 )
 
 
@@ -276,10 +276,10 @@ class StepCore(NamedTuple):
     """A step on one core, its time in picoseconds by what the core does; None where nothing tells."""
 
     core: str
-    parts_ps: dict[Part, int | None]
+    parts_ps: dict[StepPartName, int | None]
 
 
-class Step(NamedTuple):
+class SharedStep(NamedTuple):
     """A step that all hosts share.
 
     Attributes:
@@ -294,7 +294,7 @@ class Step(NamedTuple):
     cores: Sequence[StepCore]
 
 
-def steps_of(page: HostsPage) -> list[Step]:
+def steps_of(page: HostsPage) -> list[SharedStep]:
     """Every common step, on each host, and on each core taken apart."""
     steps = page.steps
     if steps is None:
@@ -304,10 +304,12 @@ def steps_of(page: HostsPage) -> list[Step]:
     slowest = [names[host] if alone else None for host, alone in zip(steps.slowest.tolist(), is_alone, strict=True)]
     times = zip(steps.duration_ps.T.tolist(), steps.own_ps.T.tolist(), strict=True)
     hosts = [list(map(StepHost, names, durations, owns)) for durations, owns in times]
-    return list(map(Step, steps.names, steps.duration_ps.max(axis=0).tolist(), slowest, hosts, _cores_of(page, steps)))
+    return list(
+        map(SharedStep, steps.names, steps.duration_ps.max(axis=0).tolist(), slowest, hosts, _cores_of(page, steps))
+    )
 
 
-def _cores_of(page: HostsPage, steps: HostSteps) -> list[list[StepCore]]:
+def _cores_of(page: HostsPage, steps: SharedSteps) -> list[list[StepCore]]:
     """Every step on each core, without the time of input where nothing tells of it."""
     is_input_known = [page.rows[steps.rows[host]].input_percent is not None for host in steps.core_hosts.tolist()]
     return [
@@ -319,9 +321,9 @@ def _cores_of(page: HostsPage, steps: HostSteps) -> list[list[StepCore]]:
     ]
 
 
-def _part_of_core(part: Part) -> Figure[StepCore]:
+def _part_of_core(part: StepPartName) -> Metric[StepCore]:
     null = "nothing tells how long it waits for input" if part == "input" else ""
-    return Figure(part, TIME_MS, lambda core: core.parts_ps[part], "its time", null)
+    return Metric(part, TIME_MS, lambda core: core.parts_ps[part], "its time", null)
 
 
 _STEP_HOSTS: Table[Sequence[StepHost]] = object_table(
@@ -336,7 +338,7 @@ _STEP_CORES: Table[Sequence[StepCore]] = object_table(
     "cores", (attribute("core", VERBATIM, "its host and number"), *map(_part_of_core, PARTS))
 )
 _SEVERAL = "several hosts take equally long"
-STEPS: Table[Sequence[Step]] = object_table(
+STEPS: Table[Sequence[SharedStep]] = object_table(
     "steps",
     (
         attribute("name", VERBATIM, "its name, or number"),

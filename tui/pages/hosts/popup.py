@@ -21,7 +21,7 @@ from tpuprof.tui.pages.hosts.fields import HOSTS, with_cores
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import BACK, Popup, meanings, on_panel
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class HostsPopup(Popup):
 
     def __init__(
         self,
-        look: Look,
+        look: ScreenLook,
         title: str,
         page: HostsPage,
         open_host: Callable[[str | None, str | None], object],

@@ -6,32 +6,32 @@ from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.hosts.drawing import hosts as lines
 from tpuprof.tui.pages.hosts.drawing import how_many
-from tpuprof.tui.pages.hosts.fields import BREAKDOWN, FIGURES, HOSTS, KEYS, LEFT_OUT, STEPS, steps_of
+from tpuprof.tui.pages.hosts.fields import BREAKDOWN, HOSTS, KEYS, LEFT_OUT, METRICS, STEPS, steps_of
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, Values, declared
 from tpuprof.tui.report.fields import table_records
 from tpuprof.tui.report.markdown import main_table
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.page import ReportRequest
 
 
-def declare(page: HostsPage, asked: Asked) -> Declared:
+def declare(page: HostsPage, request: ReportRequest) -> Declared:
     """The verdict, the hosts, where their mean steps go, those that are left out, and every common step."""
-    names, title = [row.host for row in page.rows], f"Hosts of {asked.run.name}"
-    hosts = Section(HOSTS, page, "Hosts", asked.most_rows)
+    names, title = [row.host for row in page.rows], f"Hosts of {request.run.name}"
+    hosts = Section(HOSTS, page, "Hosts", request.most_rows)
     why = {f"hosts[].{KEYS[name]}": reason for name, reason in page.unknown.items() if name in KEYS}
     if "parts_ps.input" in page.unknown:
         why["steps[].cores[].input"] = page.unknown["parts_ps.input"]
     return Declared(
-        Head(title, asked.run, names, page.warnings, covers=how_many(page)),
+        Head(title, request.run, names, page.warnings, covers=how_many(page)),
         statement=page.statement,
         parts=(
-            Figures(FIGURES, page),
+            Figures(METRICS, page),
             null_objects(hosts),
             Block(markdown=lambda: _breakdown(hosts)),
             Section(LEFT_OUT, page.left_out),
             Section(STEPS, steps_of(page)),
         ),
         csv=hosts,
-        text=lambda pen: lines(page, pen, asked.most_rows),
+        text=lambda pen: lines(page, pen, request.most_rows),
         notes=[f"{out.host} is left out: {out.reason}" for out in page.left_out],
         unknown={KEYS.get(key, key): reason for key, reason in page.unknown.items()},
         reasons=why,
@@ -62,8 +62,8 @@ def _breakdown(hosts: Section[HostsPage]) -> list[str]:
 
 REPORT = declared(
     "hosts",
-    lambda asked: asked.session(asked.run).page(pages.HOSTS),
+    lambda request: request.session(request.run).page(pages.HOSTS),
     declare,
     tables=(HOSTS, LEFT_OUT, STEPS),
-    figures=FIGURES,
+    metrics=METRICS,
 )

@@ -14,7 +14,15 @@ from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.parsers.pages.overview.bottleneck import MODERATELY_INPUT_BOUND
 from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.columns import Columns, Cursor, Frame, columns_of, graph_lines, names_line, step_time_card
+from tpuprof.tui.draw.columns import (
+    ComposedGraph,
+    Cursor,
+    GraphColumns,
+    columns_of,
+    graph_lines,
+    names_line,
+    step_time_card,
+)
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, clean, cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
@@ -69,7 +77,7 @@ def input_headline(page: InputPipelinePage, pen: Pen) -> list[Line]:
     blocks = [
         [(*pen.at(room - 1).fit(row), (" ", "text")) for row in card] for card, room in zip(cards, widths, strict=True)
     ]
-    return layout.beside(blocks, widths)
+    return layout.hstack(blocks, widths)
 
 
 def _wait_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
@@ -140,7 +148,7 @@ _TOPS = (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)
 """Percentages at which the axis may end."""
 
 
-def wait_columns(steps: Sequence[StepWait], width: int, cursor: int | None) -> Columns:
+def wait_columns(steps: Sequence[StepWait], width: int, cursor: int | None) -> GraphColumns:
     """Which steps the columns stand for; where one stands for several it shows the one that waits most."""
     return columns_of([step.percent_maximum or 0.0 for step in steps], width, cursor)
 
@@ -222,7 +230,7 @@ def host_bars(page: InputPipelinePage, pen: Pen, most: int | None = None) -> lis
         blocks[0] += [pen.at(left).fit(line) for line in why]
     if feeding:
         blocks.append(_bars("feeding the device", feeding, pen.narrower(left), most))
-    return layout.beside(blocks, [left, pen.width - left][: len(blocks)])
+    return layout.hstack(blocks, [left, pen.width - left][: len(blocks)])
 
 
 def _bars(title: str, bars: Sequence[_Bar], pen: Pen, most: int | None) -> list[Line]:
@@ -235,12 +243,12 @@ def _bars(title: str, bars: Sequence[_Bar], pen: Pen, most: int | None) -> list[
     for bar in shown:
         share = bar.size / total if total else 0.0
         filled, empty = small_bar(share, room, pen.glyphs)
-        figures = f" {duration(bar.size, pen.glyphs.is_ascii):>8} {percent(100 * share) if bar.size else '':>6}"
+        metrics = f" {duration(bar.size, pen.glyphs.is_ascii):>8} {percent(100 * share) if bar.size else '':>6}"
         spans: list[Span] = [
             label_span(f" {bar.label}", 13, "text"),
             (filled, bar.key),
             (empty, "rule"),
-            (figures, "text"),
+            (metrics, "text"),
         ]
         lines.append(pen.fit(spans))
     return lines
@@ -281,10 +289,10 @@ def _op_row(page: InputPipelinePage, row: int, selected: bool, pen: Pen) -> Line
     category = f"{op.category:<18} " if wide else f"{short:<10} " * (pen.width >= NARROW)
     cells = _figure_cells(pen.width)
     words = row_words(OPS, tuple(cells), page.ops, stage.op, ascii_only)
-    figures = " ".join(f"{text:>{size}}" for text, size in zip(words, cells.values(), strict=True))
+    metrics = " ".join(f"{text:>{size}}" for text, size in zip(words, cells.values(), strict=True))
     spans: list[Span] = [(pen.glyphs.mark if selected else " ", "mark")]
     spans.append((f"{indent + name:<{room}} ", "cursor" if selected else "strong"))
-    spans += [(category, "cursor" if selected else style), (figures, "cursor" if selected else "text")]
+    spans += [(category, "cursor" if selected else style), (metrics, "cursor" if selected else "text")]
     return pen.fit(spans)
 
 
@@ -328,7 +336,7 @@ def input_pipeline(page: InputPipelinePage, pen: Pen, height: int | None) -> lis
     return list(compose_input(page, pen, height, Cursor()).lines)
 
 
-def compose_input(page: InputPipelinePage, pen: Pen, height: int | None, cursor: Cursor) -> Frame:
+def compose_input(page: InputPipelinePage, pen: Pen, height: int | None, cursor: Cursor) -> ComposedGraph:
     """Puts the page together. Notes may lie below the screen's end."""
     tall = height is None or height >= TALL
     lines: list[Line] = input_headline(page, pen)
@@ -355,7 +363,7 @@ def compose_input(page: InputPipelinePage, pen: Pen, height: int | None, cursor:
         lines += op_rows(page, pen, cursor.op, shown)
     notes = input_notes(page, pen)
     lines += [pen.rule("Notes, and what this profile cannot tell"), *notes] if notes else []
-    return Frame(tuple(pen.fit(line) for line in lines), first_step, last_step, first_op)
+    return ComposedGraph(tuple(pen.fit(line) for line in lines), first_step, last_step, first_op)
 
 
 def _graph_rows(room: int, around: int, ops: int) -> int:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputOp, InputPipelinePage, Stage, StepWait
+from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputOp, InputPipelinePage, PipelineStage, StepWait
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
+from tpuprof.tui.report.fields import NO_REASON, Field, Metric, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.shared.quantities import BOTTLENECK, STEP_COUNT, STEP_TIME, STEP_TIMES
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, divided
 
@@ -51,11 +51,11 @@ STEPS: Table[Sequence[StepWait]] = object_table(
 )
 
 
-def _part(key: str, heading: str, meaning: str) -> Figure[InputPipelinePage]:
+def _part(key: str, heading: str, meaning: str) -> Metric[InputPipelinePage]:
     def read(page: InputPipelinePage) -> float | None:
         return None if page.breakdown is None else getattr(page.breakdown, f"{key}_ps")
 
-    return Figure(f"breakdown_us.{key}", TIME_US, read, meaning, NO_REASON, heading)
+    return Metric(f"breakdown_us.{key}", TIME_US, read, meaning, NO_REASON, heading)
 
 
 BREAKDOWN = (
@@ -67,7 +67,7 @@ BREAKDOWN = (
 )
 _WAITING = "share of a step's time that it waits for input, on the core that waits most"
 _SOURCE = "what tells waiting: time in infeed ops, or idle time while the host waits for input or sends it"
-BEFORE_OPS: tuple[Figure[InputPipelinePage], ...] = (
+BEFORE_OPS: tuple[Metric[InputPipelinePage], ...] = (
     attribute("device.step_time_ms", STEP_TIME, "times of the steps", null=NO_REASON, name="step_time"),
     attribute("device.infeed_percent", nested(INFEED_PERCENT), _WAITING, null=NO_REASON, name="infeed_percent"),
     attribute("device.max_infeed", listed(MAX_INFEED), "which core waits most, a row a step", name="steps"),
@@ -76,7 +76,7 @@ BEFORE_OPS: tuple[Figure[InputPipelinePage], ...] = (
     *BREAKDOWN,
     *BOTTLENECK,
     attribute("next_steps", TEXTS, "what to do about the input, the most useful first"),
-    Figure("op_count", COUNT, lambda page: len(page.ops), "rows of the op table"),
+    Metric("op_count", COUNT, lambda page: len(page.ops), "rows of the op table"),
 )
 """Figures that stand before the ops in JSON."""
 
@@ -110,7 +110,7 @@ OPS: Table[Sequence[InputOp]] = object_table(
 
 
 def _of_stage(
-    key: str, unit: Unit, read: Callable[[InputPipelinePage, Stage], Any], meaning: str
+    key: str, unit: Unit, read: Callable[[InputPipelinePage, PipelineStage], Any], meaning: str
 ) -> Field[InputPipelinePage]:
     return Field(key, unit, lambda page, rows: [read(page, page.stages[row]) for row in rows], meaning)
 
@@ -132,7 +132,7 @@ def sections(page: InputPipelinePage) -> list[Section]:
     """All figures of the page by what they are about."""
     time, waiting = page.step_time, page.infeed_percent
     steps, shares = BEFORE_OPS[:2]
-    of_page: list[tuple[Figure[Any], Any]] = [(figure, page) for figure in (*BREAKDOWN, *BOTTLENECK[:4])]
+    of_page: list[tuple[Metric[Any], Any]] = [(figure, page) for figure in (*BREAKDOWN, *BOTTLENECK[:4])]
     return [
         (
             "Step time",

@@ -12,25 +12,25 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.drawing import input_pipeline
 from tpuprof.tui.pages.input.fields import BEFORE_OPS, BREAKDOWN, EXPLAINED, OPS, STAGES
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
-from tpuprof.tui.report.fields import figure_reasons, figure_rows
+from tpuprof.tui.report.fields import metric_reasons, metric_rows
 from tpuprof.tui.report.markdown import numbered, table
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.page import ReportRequest
 
 
-def declare(page: InputPipelinePage, asked: Asked) -> Declared:
+def declare(page: InputPipelinePage, request: ReportRequest) -> Declared:
     """Verdict and what to do, waiting, the host's time by part, the ops, and stages."""
     why: dict[str, str] = {}
     for explained, prefixes in EXPLAINED.items():
         if explained in page.unknown:
-            nulls = figure_reasons(BEFORE_OPS)
+            nulls = metric_reasons(BEFORE_OPS)
             why |= {key: page.unknown[explained] for key in nulls if key.startswith(prefixes)}
-    ops = Section(OPS, page.ops, "Input ops", asked.most_rows)
+    ops = Section(OPS, page.ops, "Input ops", request.most_rows)
 
     def text(pen: Pen) -> list[Line]:
-        return input_pipeline(replace(page, stages=page.stages[: asked.limit or None]), pen, None)
+        return input_pipeline(replace(page, stages=page.stages[: request.limit or None]), pen, None)
 
     return Declared(
-        Head(f"Input pipeline of {asked.run.name}", asked.run, page.hosts, page.warnings),
+        Head(f"Input pipeline of {request.run.name}", request.run, page.hosts, page.warnings),
         statement=page.bottleneck.statement,
         parts=(
             Block(markdown=lambda: ["", *numbered(page.next_steps)]),
@@ -38,7 +38,7 @@ def declare(page: InputPipelinePage, asked: Asked) -> Declared:
             Block(markdown=lambda: ["", "## Waiting for input", "", *table(("figure", "value"), "lr", _figures(page))]),
             Block(markdown=lambda: _host_time(page)),
             ops,
-            Section(STAGES, page, limit=asked.most_rows),
+            Section(STAGES, page, limit=request.most_rows),
         ),
         csv=ops,
         text=text,
@@ -50,7 +50,7 @@ def declare(page: InputPipelinePage, asked: Asked) -> Declared:
 def _host_time(page: InputPipelinePage) -> list[str]:
     if page.breakdown is None:
         return []
-    rows = figure_rows(BREAKDOWN, page)
+    rows = metric_rows(BREAKDOWN, page)
     return ["", "## Host time", "", *table(("part", "time over all threads"), "lr", rows)]
 
 
@@ -71,8 +71,8 @@ def _figures(page: InputPipelinePage) -> list[tuple[str, str]]:
 
 REPORT = declared(
     "input",
-    lambda asked: asked.session(asked.run).page(pages.INPUT, asked.host),
+    lambda request: request.session(request.run).page(pages.INPUT, request.host),
     declare,
     tables=(OPS, STAGES),
-    figures=BEFORE_OPS,
+    metrics=BEFORE_OPS,
 )

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
-from tpuprof.tui.draw.columns import Cursor, Frame
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict, wait_detail
 from tpuprof.tui.pages.input.fields import sections
-from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.step_graph_tab import GraphTab, Panel, Place
+from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.step_graph_tab import Panel, PanelItem, StepGraphTab
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.describe import Section
@@ -47,17 +47,17 @@ MEANINGS: tuple[tuple[str, str], ...] = (
 )
 
 
-class InputPipelineTab(GraphTab[InputPipelinePage]):
+class InputPipelineTab(StepGraphTab[InputPipelinePage]):
     """Shows an input pipeline page, or the state of loading one."""
 
     MEANINGS = MEANINGS
     TITLES: ClassVar[Mapping[Panel, str]] = {"ops": "Input op", "steps": "Step"}
 
-    def __init__(self, look: Look, *, id: str) -> None:
+    def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self._wanted_step = ""
 
-    def _composed(self, page: InputPipelinePage, width: int, height: int, cursor: Cursor) -> Frame:
+    def _composed(self, page: InputPipelinePage, width: int, height: int, cursor: Cursor) -> ComposedGraph:
         return compose_input(page, Pen(width, self.look.glyphs), height, cursor)
 
     def _listed(self, page: InputPipelinePage) -> Mapping[Panel, Sequence[str]]:
@@ -75,7 +75,7 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
     def _first_panel(self, page: InputPipelinePage) -> Panel:
         return "ops"
 
-    def _line_on(self, page: InputPipelinePage, place: Place, pen: Pen) -> Line:
+    def _line_on(self, page: InputPipelinePage, place: PanelItem, pen: Pen) -> Line:
         if place.panel == "steps":
             return wait_detail(page.steps, place.index, True, pen)
         op = page.ops[page.stages[place.index].op]
@@ -83,7 +83,7 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
         name = cut_middle(clean(op.name, pen.glyphs.is_ascii), max(1, pen.width - 5 - len(kind)), pen.glyphs)
         return pen.fit([(" op ", "dim"), (name, "strong"), (kind, "dim")])
 
-    def _lines_on(self, page: InputPipelinePage, place: Place, pen: Pen) -> list[Line]:
+    def _lines_on(self, page: InputPipelinePage, place: PanelItem, pen: Pen) -> list[Line]:
         if place.panel == "steps":
             return step_wait_details(page.steps[place.index], page, pen)
         return input_op_details(page, page.stages[place.index].op, pen)

@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.memory.live_arrays import LiveArrays
     from tpuprof.parsers.session.pages import Pages
-    from tpuprof.tui.pages import Tell
+    from tpuprof.tui.pages import Publish
 
 
-def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
+def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
     """Tells the compiled modules, the one with the largest peak read in full; then what the allocators
     reported, and who holds memory by a device memory profile beside it.
     """
     import_module("tpuprof.tui.pages.memory.module_view")  # what the screen needs at once is read here
-    tell("modules", MemoryPages.of(session.page(pages.MEMORY, host)))
+    publish("modules", MemoryPages.of(session.page(pages.MEMORY, host)))
     page = session.page(pages.MEMORY_PROFILE, host)
-    tell("allocators", (page, session.page(pages.MODULE_RUNS, host)))
-    arrays = ArraysBeside.of(run.path)
+    publish("allocators", (page, session.page(pages.MODULE_RUNS, host)))
+    arrays = SiblingArrays.of(run.path)
     if arrays is not None:
-        tell("arrays", arrays)
+        publish("arrays", arrays)
 
 
 @dataclass(frozen=True, slots=True)
-class ArraysBeside:
+class SiblingArrays:
     """The newest device memory profile beside a run's profile.
 
     Attributes:
@@ -47,11 +47,11 @@ class ArraysBeside:
     problem: str = ""
 
     @classmethod
-    def of(cls, run_path: str) -> ArraysBeside | None:
+    def of(cls, run_path: str) -> SiblingArrays | None:
         """Reads it; None where there is none."""
-        from tpuprof.parsers.session.live_arrays import arrays_beside  # noqa: PLC0415 - when all else is shown
+        from tpuprof.parsers.session.live_arrays import sibling_arrays  # noqa: PLC0415 - when all else is shown
 
-        path = next(iter(arrays_beside(run_path)), None)
+        path = next(iter(sibling_arrays(run_path)), None)
         if path is None:
             return None
         from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415 - where there is one

@@ -10,7 +10,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModuleLabel, ModulePeaks, SpaceMemory
-from tpuprof.parsers.memory.modules.landmarks import backward_from, next_peak, stays_of
+from tpuprof.parsers.memory.modules.landmarks import backward_from, live_ranges_of, next_peak
 from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean, cut_middle, filled
@@ -19,7 +19,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory, entry_card
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS, NOTHING_LISTED, ORDERS, MemoryList, memory_list
-from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, peoples_figures
+from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, readable_metrics
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
@@ -198,9 +198,9 @@ class BuffersView:
             return (KeyRow("v", "allocators"), KeyRow("1-5", "tabs"))
         return (KeyRow("m", "module"), KeyRow("h l", "point"), KeyRow("s", "sort"), KeyRow("x", "what to do"))
 
-    def figure_lines(self, pen: Pen) -> list[Line]:
+    def metric_lines(self, pen: Pen) -> list[Line]:
         """All figures of the memory space."""
-        return pen.labelled(peoples_figures(self.space), 26) if self.space is not None else []
+        return pen.labelled(readable_metrics(self.space), 26) if self.space is not None else []
 
     # --- moving
 
@@ -328,12 +328,12 @@ class BuffersView:
         space = self.space
         if space is None:
             return "no module of this run has figures"
-        rows = stays_of(space, op)
+        rows = live_ranges_of(space, op)
         if not len(rows):
             return f"{op} defines no buffer in {space.name} of {space.module}"
         row, here = int(rows[0]), self._state.point
         self._group, self._listed = None, None
-        point = here if row in space.at(here) else int(space.stays.born[row])
+        point = here if row in space.at(here) else int(space.live_ranges.born[row])
         self._state = replace(self._state, point=point, grouping="none", words="")
         self._to_row(self._entry_of(row))
         return ""

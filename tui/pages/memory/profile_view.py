@@ -7,7 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.base.text import has_words
-from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.model import (
+    ActiveAllocation,
+    AllocatorProfile,
+    DeviceModuleRuns,
+    MemoryProfilePage,
+)
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
@@ -34,7 +39,7 @@ class AllocatorsView:
     source: str | None = None
     """No allocation has a source line."""
 
-    def __init__(self, page: MemoryProfilePage, runs: Sequence[ModuleRuns]) -> None:
+    def __init__(self, page: MemoryProfilePage, runs: Sequence[DeviceModuleRuns]) -> None:
         self._page = page
         self._runs = runs
         self._state = profile.MemoryProfileState()

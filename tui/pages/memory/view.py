@@ -13,16 +13,16 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.choosing import Chooser
+from tpuprof.tui.widgets.choosing import ChoicePopup
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
-from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Reader, meanings
+from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.states import Searching, State, state_lines
-from tpuprof.tui.widgets.tab import Jump, OpenPopup, OpenScreen, Payload, Pointed, Tab
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Payload, Tab
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.memory.model import SpaceMemory
-    from tpuprof.tui.pages.memory.load import ArraysBeside
+    from tpuprof.tui.pages.memory.load import SiblingArrays
     from tpuprof.tui.pages.memory.module_view import BuffersView
     from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
     from tpuprof.tui.pages.memory.profile_view import AllocatorsView
@@ -85,12 +85,12 @@ class MemoryTab(Tab):
     )
     NAME_CELLS = 14
 
-    def __init__(self, look: Look, *, id: str) -> None:
+    def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self._pages: MemoryPages | None = None
         self._buffers: BuffersView | None = None
         self._allocators: AllocatorsView | None = None
-        self._arrays: ArraysBeside | None = None
+        self._arrays: SiblingArrays | None = None
         self._is_profile = False
         self._state: State = Searching("")
         self._wanted_op: tuple[str, int | None] | None = None
@@ -260,7 +260,7 @@ class MemoryTab(Tab):
         def lines(pen: Pen) -> list[Line]:
             return [*drawn(pen), *excerpt_lines(excerpt, pen)] if excerpt else drawn(pen)
 
-        self.post_message(OpenPopup(Reader(self.look, title, lines, self.card_help_lines)))
+        self.post_message(OpenPopup(TextPopup(self.look, title, lines, self.card_help_lines)))
 
     def back(self) -> bool:
         """Out of a group."""
@@ -293,7 +293,7 @@ class MemoryTab(Tab):
             answer = self._ask(buffers.next_space(self._awaited))
         elif name == "figures" and space is not None and buffers is not None:
             title = f"{space.name} of {space.module}"
-            self.post_message(OpenPopup(Reader(self.look, title, buffers.figure_lines, self.meaning_lines)))
+            self.post_message(OpenPopup(TextPopup(self.look, title, buffers.metric_lines, self.meaning_lines)))
         elif name == "triage" and space is not None:
             self._work_out(space)
         elif name == "live_arrays" and self._arrays is not None and self._arrays.page is not None:
@@ -315,13 +315,15 @@ class MemoryTab(Tab):
     def _choose(self, view: BuffersView | AllocatorsView) -> None:
         columns, choices, start = view.choices()
         title = "Allocators" if self._is_profile else "Modules, the largest peak first"
-        self.post_message(OpenPopup(Chooser(self.look, title, columns, choices, self._chosen, _ABOUT_CHOICES, start)))
+        self.post_message(
+            OpenPopup(ChoicePopup(self.look, title, columns, choices, self._chosen, _ABOUT_CHOICES, start))
+        )
 
     def _chosen(self, value: object) -> None:
         if isinstance(value, int) and self._allocators is not None:
             self._allocators.show(value)
             self.redraw()
-            self.post_message(Pointed())
+            self.post_message(CursorMoved())
         elif self._buffers is not None and (wanted := self._buffers.request(value)) is not None:
             self._ask(wanted)
 
@@ -346,7 +348,7 @@ class MemoryTab(Tab):
         self._awaited = None
         answer = self._buffers.show(message.wanted, message.space)
         self.redraw()
-        self.post_message(Pointed(answer))
+        self.post_message(CursorMoved(answer))
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Shows the largest buffer of an op, in the module of that program id where there is one; says what is not."""
@@ -368,14 +370,14 @@ class MemoryTab(Tab):
         if self.view is not None:
             self.view.click(event.x, event.y)
             self.redraw()
-            self.post_message(Pointed())
+            self.post_message(CursorMoved())
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """The wheel goes down the rows."""
         self.move(0, 3)
-        self.post_message(Pointed())
+        self.post_message(CursorMoved())
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
         """The wheel goes up the rows."""
         self.move(0, -3)
-        self.post_message(Pointed())
+        self.post_message(CursorMoved())

@@ -1,7 +1,7 @@
 """What the views of the ops tab have in common: the pages they show, what is fetched for their cards, and filters.
 
-What takes time, parsing an HLO module and reading a source file, a view asks the `Shelf` for and draws without until it
-is there.
+What takes time, parsing an HLO module and reading a source file, a view asks the `CardCache` for and draws without
+until it is there.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class OpPages:
 
 
 @dataclass(slots=True)
-class Shelf:
+class CardCache:
     """What was fetched for cards and trees, by its key; `want` starts fetching what is not there yet.
 
     Attributes:
@@ -137,21 +137,21 @@ def fetch(key: Key, pages: OpPages) -> Fetchable:
     return next((module for module in found if module is not None), None)
 
 
-def hlo_card(pages: OpPages, row: int, shelf: Shelf, pen: Pen) -> list[Line]:
+def hlo_card(pages: OpPages, row: int, card_cache: CardCache, pen: Pen) -> list[Line]:
     """The card of an HLO op, with what is fetched so far."""
     page = pages.listed
     program = int(page.table.program_id[row])
-    details = op_details(page, row, shelf.module(program))
+    details = op_details(page, row, card_cache.module(program))
     is_call = pages.calls is not None and page.table.category[row] == CUSTOM_CALL
-    uses = shelf.uses(program, int(page.table.symbol_id[row])) if is_call else ()
-    return op_card(page, details, pen, shelf.excerpt(details.source), uses=uses)
+    uses = card_cache.uses(program, int(page.table.symbol_id[row])) if is_call else ()
+    return op_card(page, details, pen, card_cache.excerpt(details.source), uses=uses)
 
 
-def group_of_ops_card(pages: OpPages, groups: OpGroups, group: int, shelf: Shelf, pen: Pen) -> list[Line]:
+def group_of_ops_card(pages: OpPages, groups: OpGroups, group: int, card_cache: CardCache, pen: Pen) -> list[Line]:
     """The card of a group of ops: their times and work, and what the profile says of the longest one."""
     row = int(groups.main[group])
-    details = op_details(pages.ops, row, shelf.module(int(pages.ops.table.program_id[row])))
-    number, excerpt = int(groups.op_count[group]), shelf.excerpt(details.source)
+    details = op_details(pages.ops, row, card_cache.module(int(pages.ops.table.program_id[row])))
+    number, excerpt = int(groups.op_count[group]), card_cache.excerpt(details.source)
     return op_card(groups.page, replace(details, row=group), pen, excerpt, number)
 
 

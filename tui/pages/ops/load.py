@@ -14,10 +14,10 @@ from tpuprof.tui.pages.ops.card_cache import OpPages
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
-    from tpuprof.tui.pages import Tell
+    from tpuprof.tui.pages import Publish
 
 
-def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
+def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
     """Tells the HLO ops and which other pages are views; then the framework ops, which take the host threads' lines."""
     profile = session.page(pages.OP_PROFILE, host)
     op_pages = OpPages(
@@ -29,6 +29,6 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
         listed=with_offloaded(profile.ops),
         calls=partial(kernels_of, run.files(host)) if session.page(pages.HAS_COUNTERS, host) else None,
     )
-    tell("ops", op_pages)
-    tell("views", views_there("op-profile", session, host))
-    tell("framework_ops", session.page(pages.FRAMEWORK_OPS, host))
+    publish("ops", op_pages)
+    publish("views", views_there("op-profile", session, host))
+    publish("framework_ops", session.page(pages.FRAMEWORK_OPS, host))

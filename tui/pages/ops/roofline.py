@@ -29,11 +29,11 @@ MOST_POINTS = 2000
 
 def roofline_chart(page: RooflinePage, pen: Pen, height: int, row: int | None = None) -> list[Line]:
     """Lines of figures and the plot below them; `row` is the op under the cursor, in the ops page."""
-    above = figures(page, pen)
+    above = metrics(page, pen)
     return [*above, *plot(page, pen, height - len(above), row)]
 
 
-def figures(page: RooflinePage, pen: Pen) -> list[Line]:
+def metrics(page: RooflinePage, pen: Pen) -> list[Line]:
     """The peaks, and how near program and steps come to the roof."""
     ascii_only = pen.glyphs.is_ascii
     peaks = page.ops.peaks

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.ops.compare import compare_ops
-from tpuprof.tui.pages.ops.card_cache import Key, OpPages, Shelf
+from tpuprof.tui.pages.ops.card_cache import CardCache, Key, OpPages
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.widgets.rows import RowsView
@@ -42,7 +42,7 @@ class Views:
         marked: row in the table of ops of the op that others are compared with; None where none is marked.
 
     Args:
-        want: starts to fetch what is missing on the shelf.
+        want: starts to fetch what is missing in the card cache.
         columns: keys of the fields that the table of HLO ops shows; empty for the built-in ones.
     """
 
@@ -50,7 +50,7 @@ class Views:
         self._want = want
         self._columns = columns
         self.pages: OpPages | None = None
-        self.shelf = Shelf(want)
+        self.card_cache = CardCache(want)
         self.at = TREE
         self.marked: int | None = None
         self.others: tuple[TabView, ...] = ()
@@ -68,11 +68,11 @@ class Views:
         """Has the ops of a run; the view stays, cursors go to the top, or to the op wanted; says what is not there."""
         self.pages = pages
         named = frozenset(number for modules in pages.modules for number in modules.names)
-        shelf = self.shelf = Shelf(self._want, named)
-        hlo = HloView(pages, shelf, self._columns)
-        self._views = {TREE: TreeView(pages, shelf), HLO: hlo, ROOFLINE: RooflineView(pages, shelf)}
+        card_cache = self.card_cache = CardCache(self._want, named)
+        hlo = HloView(pages, card_cache, self._columns)
+        self._views = {TREE: TreeView(pages, card_cache), HLO: hlo, ROOFLINE: RooflineView(pages, card_cache)}
         if pages.ops.kernels:
-            self._views[KERNELS] = KernelView(pages, shelf)
+            self._views[KERNELS] = KernelView(pages, card_cache)
         self._settle()
         return self.show_named_op(self._wanted_op) if self._wanted_op else ""
 
@@ -80,7 +80,7 @@ class Views:
         """Has the framework ops too; says what is not there."""
         if self.pages is None:
             return ""
-        view = self._views[FRAMEWORK] = FrameworkView(self.pages, self.shelf, page)
+        view = self._views[FRAMEWORK] = FrameworkView(self.pages, self.card_cache, page)
         wanted, self._wanted_name = self._wanted_name, ""
         return "" if not wanted or view.show_name(wanted) else _did_not_run(wanted)
 

@@ -11,8 +11,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import framework_card, kernel_card
 from tpuprof.tui.pages.ops.card_cache import (
+    CardCache,
     OpPages,
-    Shelf,
     framework_texts,
     group_of_ops_card,
     hlo_card,
@@ -37,9 +37,9 @@ Groups = TypeVar("Groups", bound="OpGroups | FrameworkTypes")
 class TableView(RowsView):
     """A table of ops, one a row; base of the views."""
 
-    def __init__(self, pages: OpPages, shelf: Shelf) -> None:
+    def __init__(self, pages: OpPages, card_cache: CardCache) -> None:
         self._pages = pages
-        self._shelf = shelf
+        self._card_cache = card_cache
         super().__init__()
 
     def table(self) -> tuple[Table[Any], Any]:
@@ -48,7 +48,7 @@ class TableView(RowsView):
 
     def card(self, pen: Pen) -> list[Line]:
         """All about what is under the cursor."""
-        return [] if self.row is None else hlo_card(self._pages, self.row, self._shelf, pen)
+        return [] if self.row is None else hlo_card(self._pages, self.row, self._card_cache, pen)
 
     def show_op(self, row: int) -> None:
         """Goes to an op; a filter that hides it is dropped."""
@@ -73,11 +73,11 @@ class GroupedView(TableView, Generic[Groups]):
     commands: tuple[str, ...] = ("group", "sort", "reverse")
     grouped_words = ""
 
-    def __init__(self, pages: OpPages, shelf: Shelf) -> None:
+    def __init__(self, pages: OpPages, card_cache: CardCache) -> None:
         self._groups: Groups | None = None  # made when they are asked for first
         self._is_grouped = False
         self._opened = -1  # the group whose ops alone are shown; -1 for all
-        super().__init__(pages, shelf)
+        super().__init__(pages, card_cache)
 
     def _made_groups(self) -> Groups:
         """The groups, made on first use."""
@@ -149,10 +149,10 @@ class HloView(GroupedView["OpGroups"]):
 
     grouped_words = "an op and its clones are one row; Enter shows them"
 
-    def __init__(self, pages: OpPages, shelf: Shelf, chosen: tuple[str, ...] = ()) -> None:
+    def __init__(self, pages: OpPages, card_cache: CardCache, chosen: tuple[str, ...] = ()) -> None:
         self._listed_ops = listed_ops(chosen or (SIDE_FIRST if len(pages.listed) > len(pages.ops) else ()))
         self._chosen = chosen
-        super().__init__(pages, shelf)
+        super().__init__(pages, card_cache)
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
@@ -166,7 +166,7 @@ class HloView(GroupedView["OpGroups"]):
         groups = self.shown_groups
         if self.row is None or groups is None:
             return super().card(pen)
-        return group_of_ops_card(self._pages, groups, self.row, self._shelf, pen)
+        return group_of_ops_card(self._pages, groups, self.row, self._card_cache, pen)
 
     def _made_groups(self) -> OpGroups:
         return op_groups(self._pages.ops)
@@ -188,9 +188,9 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
 
     grouped_words = "all framework ops of a type are one row; Enter shows them"
 
-    def __init__(self, pages: OpPages, shelf: Shelf, page: FrameworkOpsPage) -> None:
+    def __init__(self, pages: OpPages, card_cache: CardCache, page: FrameworkOpsPage) -> None:
         self._page = page
-        super().__init__(pages, shelf)
+        super().__init__(pages, card_cache)
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
@@ -237,10 +237,10 @@ class KernelView(TableView):
 
     commands: tuple[str, ...] = ("group", "sort", "reverse")
 
-    def __init__(self, pages: OpPages, shelf: Shelf) -> None:
+    def __init__(self, pages: OpPages, card_cache: CardCache) -> None:
         self._is_grouped = False
         self._page, self._other = (kernels_page(pages.ops, by_name=by_name) for by_name in (False, True))
-        super().__init__(pages, shelf)
+        super().__init__(pages, card_cache)
 
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""
@@ -292,9 +292,9 @@ class RooflineView(TableView):
     commands: tuple[str, ...] = ("sort", "reverse", "idle")
     has_low_card = False
 
-    def __init__(self, pages: OpPages, shelf: Shelf) -> None:
+    def __init__(self, pages: OpPages, card_cache: CardCache) -> None:
         self._with_feeds = True
-        super().__init__(pages, shelf)
+        super().__init__(pages, card_cache)
 
     @property
     def page(self) -> RooflinePage:

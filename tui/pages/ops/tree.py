@@ -32,7 +32,7 @@ LEAST_NAME, LEAST_FRAMEWORK_OP = 20, 14
 _TIME, _SHARE = 9, 6
 
 
-Place = tuple[int, tuple[str, ...]]
+NodePath = tuple[int, tuple[str, ...]]
 """A node, and for an instruction inside a fusion the names on the way to it."""
 
 
@@ -62,7 +62,7 @@ class TreeRow:
     offloaded: int | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> NodePath:
         """Its node, or that of its op, and the names on the way to its instruction."""
         return self.node, self.path
 
@@ -78,7 +78,7 @@ def depth_first(first: Sequence[TreeRow], under: Callable[[TreeRow], Sequence[Tr
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class TreeColumns:
     """How a width is divided.
 
     Attributes:
@@ -94,17 +94,17 @@ class Columns:
     @property
     def before(self) -> int:
         """The cell at which names begin."""
-        figures = 3 + (_SHARE + 1) + (_SHARE + 2) + 2 * (_SHARE + 1)
-        return figures + (BAR_WIDTH + 1) * self.has_bar + (_TIME + 10) * self.has_counts
+        metrics = 3 + (_SHARE + 1) + (_SHARE + 2) + 2 * (_SHARE + 1)
+        return metrics + (BAR_WIDTH + 1) * self.has_bar + (_TIME + 10) * self.has_counts
 
 
-def plain_columns(width: int) -> Columns:
+def plain_columns(width: int) -> TreeColumns:
     """The columns without framework ops."""
-    columns = Columns(True, width >= WIDE, 0)
+    columns = TreeColumns(True, width >= WIDE, 0)
     return replace(columns, name=max(8, width - columns.before))
 
 
-def columns_for(width: int, names: Sequence[int]) -> Columns:
+def columns_for(width: int, names: Sequence[int]) -> TreeColumns:
     """The columns with framework ops beside the names, as far as there is room, for which the bar gives way.
 
     Args:
@@ -112,7 +112,7 @@ def columns_for(width: int, names: Sequence[int]) -> Columns:
     """
     widest = max(names, default=0)
     for has_bar in (True, False):
-        columns = Columns(has_bar, width >= WIDE, 0)
+        columns = TreeColumns(has_bar, width >= WIDE, 0)
         room = width - columns.before
         name = min(widest, max(LEAST_NAME, room // 2))
         if room - name - 2 >= LEAST_FRAMEWORK_OP:
@@ -120,7 +120,7 @@ def columns_for(width: int, names: Sequence[int]) -> Columns:
     return plain_columns(width)
 
 
-def columns_for_code(width: int, names: Sequence[int], beside: int) -> Columns:
+def columns_for_code(width: int, names: Sequence[int], beside: int) -> TreeColumns:
     """The columns of a tree by line of code: the code goes before what stands beside it, and that before counts.
 
     Args:
@@ -130,15 +130,15 @@ def columns_for_code(width: int, names: Sequence[int], beside: int) -> Columns:
     needed = min(LEAST_CODE, max(names, default=0))
     beside = min(max(beside, LEAST_BESIDE), MOST_BESIDE)
     for has_bar, has_counts, other in ((True, True, beside), (True, False, beside), (True, False, 0)):
-        columns = Columns(has_bar, has_counts, 0)
+        columns = TreeColumns(has_bar, has_counts, 0)
         name = width - columns.before - (other + 2 if other else 0)
         if name >= needed:
             return replace(columns, name=name, framework_op=other)
-    columns = Columns(False, False, 0)
+    columns = TreeColumns(False, False, 0)
     return replace(columns, name=max(8, width - columns.before))
 
 
-def tree_header(columns: Columns, pen: Pen, sort: SortBy, beside: str = "framework op") -> Line:
+def tree_header(columns: TreeColumns, pen: Pen, sort: SortBy, beside: str = "framework op") -> Line:
     """The headings, the last one `beside` that of the names; an arrow stands at the one that rows are sorted by."""
 
     def title(text: str, cells: int, key: str) -> Span:
@@ -176,7 +176,7 @@ def framework_op(page: OpProfilePage, tree: OpTree, row: TreeRow) -> str:
     return full.rpartition(":")[0] or full
 
 
-def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, columns: Columns, pen: Pen) -> Line:
+def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, columns: TreeColumns, pen: Pen) -> Line:
     """One row."""
     mark: Span = (pen.glyphs.mark if selected else " ", "mark" if selected else "text")
     under: StyleKey = "cursor" if selected else "text"
@@ -218,7 +218,7 @@ def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, co
     return pen.fit([*spans, (f"{name:<{room}}", key), *ending])
 
 
-def _framework_cells(page: OpProfilePage, tree: OpTree, row: TreeRow, columns: Columns, glyphs: Glyphs) -> str:
+def _framework_cells(page: OpProfilePage, tree: OpTree, row: TreeRow, columns: TreeColumns, glyphs: Glyphs) -> str:
     """The framework op in its column, its end where it is longer; empty where there is none: the name may be longer."""
     full = framework_op(page, tree, row) if columns.framework_op else ""
     if not full:

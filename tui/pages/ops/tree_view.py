@@ -13,11 +13,11 @@ from tpuprof.tui.draw.layout import shown_top
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import group_card, instruction_card, line_card
-from tpuprof.tui.pages.ops.card_cache import OpPages, Shelf, hlo_card
+from tpuprof.tui.pages.ops.card_cache import CardCache, OpPages, hlo_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.fields.op_profile import NODES
 from tpuprof.tui.pages.ops.tree import (
-    Place,
+    NodePath,
     TreeRow,
     columns_for,
     columns_for_code,
@@ -28,7 +28,7 @@ from tpuprof.tui.pages.ops.tree import (
     tree_header,
     tree_row,
 )
-from tpuprof.tui.widgets.rows import Filtering, op_columns
+from tpuprof.tui.widgets.rows import Filterable, op_columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,7 @@ def _by(grouping: Grouping) -> str:
     return _WORDS.get(grouping, grouping)
 
 
-class TreeView(Filtering):
+class TreeView(Filterable):
     """The op profile.
 
     Attributes:
@@ -66,12 +66,12 @@ class TreeView(Filtering):
     commands: tuple[str, ...] = ("group", "sort", "idle", "top", "most")
     has_low_card = True
 
-    def __init__(self, pages: OpPages, shelf: Shelf) -> None:
+    def __init__(self, pages: OpPages, card_cache: CardCache) -> None:
         super().__init__()
         self._columns: OpColumns | None = None
         self._ran_beside: dict[str, list[int]] | None = None  # made when it is asked for first
         self._pages = pages
-        self._shelf = shelf
+        self._card_cache = card_cache
         self._with_idle = True
         self.sort: SortBy = "time"
         self.top, self.most = True, False
@@ -87,7 +87,7 @@ class TreeView(Filtering):
         self.tree = tree
         nodes = [node for node in tree.children(0).tolist() if tree.kind[node] != "idle"]
         longest = next((node for node in nodes if tree.kind[node] != "line"), None)
-        self.open: set[Place] = set() if longest is None else {(longest, ())}
+        self.open: set[NodePath] = set() if longest is None else {(longest, ())}
         self.rows: list[TreeRow] = []
         self.cursor = 0
         self.refresh()
@@ -105,7 +105,7 @@ class TreeView(Filtering):
 
     def refresh(self) -> None:
         """Lists the rows anew; the cursor stays at its place, or at the nearest row above it."""
-        if self._awaits_sources and self._shelf.sources is not None:
+        if self._awaits_sources and self._card_cache.sources is not None:
             self._group_by("source")
             return
         place = self.rows[self.cursor].place if self.cursor < len(self.rows) else None
@@ -113,7 +113,7 @@ class TreeView(Filtering):
         index = self._index(place)
         self.cursor = max(0, min(self.cursor, len(self.rows) - 1)) if index is None else index
 
-    def _index(self, place: Place | None) -> int | None:
+    def _index(self, place: NodePath | None) -> int | None:
         """Where a place is shown."""
         return next((index for index, row in enumerate(self.rows) if row.place == place and not row.hidden), None)
 
@@ -151,9 +151,9 @@ class TreeView(Filtering):
     def _of_sparse_core(self, row: TreeRow, op: int) -> TreeRow:
         """A row for an op that a SparseCore ran: its time takes none of the node's."""
         table = self._pages.listed.table
-        figures = f"SparseCore, {duration(int(table.self_ps[op]))}"
+        metrics = f"SparseCore, {duration(int(table.self_ps[op]))}"
         path = (*row.path, f"SparseCore {op}")
-        return TreeRow(row.node, row.depth + 1, None, 0, None, path, table.name[op], figures, op)
+        return TreeRow(row.node, row.depth + 1, None, 0, None, path, table.name[op], metrics, op)
 
     def _fused(self, node: int, path: tuple[str, ...]) -> Sequence[Instruction] | None:
         """Instructions inside the fusion of a node, or inside one of those; None where there are none.
@@ -165,9 +165,9 @@ class TreeView(Filtering):
         if row < 0 or tree.kind[node] != "op" or not (table.category[row] or "").endswith("fusion"):
             return None
         program = int(table.program_id[row])
-        if program not in self._shelf.named:
+        if program not in self._card_cache.named:
             return None
-        module = self._shelf.module(program) if path or (node, ()) in self.open else None
+        module = self._card_cache.module(program) if path or (node, ()) in self.open else None
         return () if module is None else module.fused(path[-1] if path else table.name[row])
 
     # --- drawing
@@ -194,7 +194,7 @@ class TreeView(Filtering):
 
     def _labelled(self, row: TreeRow) -> TreeRow:
         """A row of the tree by source: a file by its short name, a line with its code where that is on this machine."""
-        kind, sources = self.tree.kind[row.node], self._shelf.sources
+        kind, sources = self.tree.kind[row.node], self._card_cache.sources
         if row.hidden or row.instruction is not None or sources is None or kind not in ("file", "line"):
             return row
         name = self.tree.name[row.node]
@@ -203,7 +203,7 @@ class TreeView(Filtering):
         at = sources.row.get(name)
         if at is None:
             return row
-        excerpt, line = self._shelf.excerpt(name), name.rpartition(":")[2]
+        excerpt, line = self._card_cache.excerpt(name), name.rpartition(":")[2]
         code = excerpt.lines[excerpt.marked].strip() if excerpt is not None else ""
         beside = sources.page.function[at] or sources.page.scope[at] or ""
         return replace(row, label=f":{line}  {code}".rstrip(), beside=beside)
@@ -216,14 +216,14 @@ class TreeView(Filtering):
         if row.instruction is not None:
             return instruction_card(row.instruction, pen)
         if row.offloaded is not None:
-            return hlo_card(self._pages, row.offloaded, self._shelf, pen)
+            return hlo_card(self._pages, row.offloaded, self._card_cache, pen)
         if tree.kind[row.node] == "op" and not row.hidden:
-            return hlo_card(self._pages, int(tree.row[row.node]), self._shelf, pen)
-        lines, sources = group_card(self._page, tree, row.node, pen), self._shelf.sources
+            return hlo_card(self._pages, int(tree.row[row.node]), self._card_cache, pen)
+        lines, sources = group_card(self._page, tree, row.node, pen), self._card_cache.sources
         if sources is None or tree.kind[row.node] != "line" or row.hidden:
             return lines
         at = sources.row.get(tree.name[row.node], sources.row.get("", 0))
-        return [*lines, *line_card(sources.page, at, self._shelf.excerpt(sources.page.source[at]), pen)]
+        return [*lines, *line_card(sources.page, at, self._card_cache.excerpt(sources.page.source[at]), pen)]
 
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""
@@ -297,7 +297,7 @@ class TreeView(Filtering):
         """Does one of `commands`; says what came of it."""
         if name == "group":
             following = _GROUPS[(_GROUPS.index(self.tree.by) + 1) % len(_GROUPS)]
-            if following == "source" and self._shelf.by_source() is None:
+            if following == "source" and self._card_cache.by_source() is None:
                 self._awaits_sources = True
                 return "adding ops up by source line"
             self._group_by(following)
@@ -317,7 +317,7 @@ class TreeView(Filtering):
         return "idle time counts" if self._with_idle else "idle time left out: shares are of the ops' time"
 
     def _tree(self, by: Grouping) -> OpTree:
-        sources = self._shelf.sources
+        sources = self._card_cache.sources
         return sources.tree(self._with_idle) if by == "source" and sources is not None else self._page.tree(by)
 
     def _group_by(self, by: Grouping) -> None:
@@ -336,7 +336,7 @@ class TreeView(Filtering):
     @property
     def headline(self) -> str:
         """What the tree says, in a sentence."""
-        sources = self._shelf.sources
+        sources = self._card_cache.sources
         return sources.page.headline if self.tree.by == "source" and sources is not None else self._page.headline
 
     @property
@@ -393,7 +393,7 @@ class TreeView(Filtering):
             return row.instruction.name
         if row.offloaded is not None:
             return self._pages.listed.table.name[row.offloaded]
-        named = self._shelf.sources is not None and self.tree.name[row.node] in self._shelf.sources.row
+        named = self._card_cache.sources is not None and self.tree.name[row.node] in self._card_cache.sources.row
         return self.tree.name[row.node] if named and self.tree.kind[row.node] == "line" else self.op_name
 
     @property

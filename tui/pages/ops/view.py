@@ -15,7 +15,7 @@ from textual.timer import Timer
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.filter import HELP, FilterError
-from tpuprof.tui.draw.layout import beside, clean, filled, gutter_lines
+from tpuprof.tui.draw.layout import clean, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
@@ -26,11 +26,11 @@ from tpuprof.tui.pages.ops.fields.device import machine_line
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
-from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Reader, meanings
-from tpuprof.tui.widgets.rows import LIST_KEYS, Filtering
+from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.popup import TextPopup, meanings
+from tpuprof.tui.widgets.rows import LIST_KEYS, Filterable
 from tpuprof.tui.widgets.states import Failed, Searching, State, state_lines
-from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab, Wanted
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload, Tab
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
@@ -69,7 +69,7 @@ class Filtered(Message):
 
 
 class Fetched(Message):
-    """What was wanted on the shelf is there, or known to be missing."""
+    """What was wanted in the card cache is there, or known to be missing."""
 
     def __init__(self, key: Key, value: Fetchable, generation: int) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class OpsTab(Tab):
         """What the figures of the view are called and mean."""
         return self.MEANINGS if self.views.other_view is None else self.views.other_view.MEANINGS
 
-    def __init__(self, look: Look, *, id: str) -> None:
+    def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self.views = Views(self._want, look.custom.columns)
         self._state: State = Searching("")
@@ -191,7 +191,7 @@ class OpsTab(Tab):
         self._list_height = height - 1
         rows = view.lines(pen.at(list_width), height)
         card = pen.at(card_width).shortened(self._card(view, pen.at(card_width)), height)
-        return beside((rows, gutter_lines(height, pen.glyphs), card), (list_width, GUTTER, card_width))
+        return hstack((rows, gutter_lines(height, pen.glyphs), card), (list_width, GUTTER, card_width))
 
     def rule_place(self, width: int) -> tuple[int, int] | None:
         """Where the rule between list and card begins, below the highest headline; None where there is none."""
@@ -348,7 +348,7 @@ class OpsTab(Tab):
     # --- fetching
 
     def _want(self, key: Key) -> None:
-        """Starts to fetch something for the shelf, once."""
+        """Starts to fetch something for the card cache, once."""
         if key not in self._asked and self._pages is not None:
             self._asked.add(key)
             self._fetch(key, self._pages, self._generation)
@@ -362,12 +362,12 @@ class OpsTab(Tab):
         message.stop()
         if message.generation != self._generation:
             return
-        self.views.shelf.put(message.key, message.value)
+        self.views.card_cache.put(message.key, message.value)
         if not isinstance(message.key, str):  # lines around a place make no more rows
             self.views.refresh()
         self.redraw()
         if message.key is None:
-            self.post_message(Pointed("grouped by source line"))
+            self.post_message(CursorMoved("grouped by source line"))
 
     # --- moving
 
@@ -423,13 +423,13 @@ class OpsTab(Tab):
         if isinstance(pair, str):
             return pair
 
-        self.post_message(OpenPopup(Reader(self.look, "Two ops", partial(comparison_lines, pair), meanings(*ABOUT))))
+        self.post_message(OpenPopup(TextPopup(self.look, "Two ops", partial(comparison_lines, pair), meanings(*ABOUT))))
         return ""
 
     def _ask(self) -> None:
         """Asks for the page whose view is shown, where that is not read yet."""
         if self.wanted:
-            self.post_message(Wanted())
+            self.post_message(PageWanted())
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Shows an op, a framework op, or another page's view and in it what has that name."""
@@ -459,7 +459,7 @@ class OpsTab(Tab):
             self._find(view, view.asked)
 
     @work(thread=True, exclusive=True, group="filter", description="filter")
-    def _find(self, view: Filtering, asked: tuple[str, Filter]) -> None:
+    def _find(self, view: Filterable, asked: tuple[str, Filter]) -> None:
         def poll() -> None:
             if view.asked is not asked or not self.is_running:
                 raise Cancelled
@@ -478,7 +478,7 @@ class OpsTab(Tab):
                 found = message.kept
                 said = view.refuse(found) if isinstance(found, Exception) else view.keep(message.asked[0], found)
                 self.redraw()
-                self.post_message(Pointed(said))
+                self.post_message(CursorMoved(said))
 
     def end_search(self) -> None:
         """Forgets the text searched for in every view: the key that ends it may come after one that changes views."""

@@ -12,12 +12,12 @@ from itertools import takewhile
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.model import Overview, Share, TopOp
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar, whole_cells
-from tpuprof.tui.draw.columns import Cursor, Frame
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, rows_around
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
-from tpuprof.tui.pages.overview.fields import FIGURES, TOP_OPS, findings_heading
+from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading
 from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, split_lines, verdict
 from tpuprof.tui.pages.overview.inference import drawing
@@ -77,9 +77,9 @@ def top_ops_table(top_ops: Sequence[TopOp], pen: Pen, cursor: int | None = None,
     prefix = shared_prefix([op.name for op in top_ops])
     for row in rows_around(cursor, len(top_ops), most):
         words = row_words(TOP_OPS, tuple(columns), top_ops, row, pen.glyphs.is_ascii)
-        figures = " ".join(f"{text:>{cells}}" for text, (_, cells) in zip(words, columns.values(), strict=True))
+        metrics = " ".join(f"{text:>{cells}}" for text, (_, cells) in zip(words, columns.values(), strict=True))
         name = top_ops[row].name.removeprefix(prefix)
-        lines.append(_op_row(top_ops[row], figures, name, largest, row == cursor, pen))
+        lines.append(_op_row(top_ops[row], metrics, name, largest, row == cursor, pen))
     return lines
 
 
@@ -100,13 +100,13 @@ def shared_prefix(names: Sequence[str]) -> str:
     return "".join(f"{column[0]}/" for column in shared)
 
 
-def _op_row(op: TopOp, figures: str, name: str, largest: float, selected: bool, pen: Pen) -> Line:
+def _op_row(op: TopOp, metrics: str, name: str, largest: float, selected: bool, pen: Pen) -> Line:
     filled, _ = small_bar(op.self_time_percent / largest, 7, pen.glyphs)
-    figures += "  "
+    metrics += "  "
     if pen.width >= WIDE:
         category = clean(op.hlo_category or "unknown", pen.glyphs.is_ascii)
-        figures += f"{cut_middle(category, 20, pen.glyphs):<20}  "
-    room = max(1, pen.width - 11 - len(figures))
+        metrics += f"{cut_middle(category, 20, pen.glyphs):<20}  "
+    room = max(1, pen.width - 11 - len(metrics))
     name = cut_middle(clean(name, pen.glyphs.is_ascii), room, pen.glyphs)
     style = CLASS_STYLE[op.op_class]
     spans: list[Span] = [
@@ -114,7 +114,7 @@ def _op_row(op: TopOp, figures: str, name: str, largest: float, selected: bool, 
         (CLASS_LETTER[op.op_class], style),
         (" ", "text"),
     ]
-    spans += [(f"{filled:<8}", style), (figures, "cursor" if selected else "text")]
+    spans += [(f"{filled:<8}", style), (metrics, "cursor" if selected else "text")]
     return pen.fit([*spans, (f"{name:<{room}}", "cursor" if selected else "strong")])
 
 
@@ -134,7 +134,7 @@ def environment(page: Overview, ascii_only: bool) -> str:
 
 def notes(page: Overview, pen: Pen) -> list[Line]:
     """Warnings, how steps were inferred, and the unknown figures, grouped by reason."""
-    time, names = page.performance.step_time, short_names(FIGURES)
+    time, names = page.performance.step_time, short_names(METRICS)
     remarks = [*page.warnings, *([time.note] if time is not None and time.note else [])]
     return pen.notes(remarks, ((names.get(key, key), why) for key, why in page.unknown.items()))
 
@@ -144,7 +144,9 @@ def overview(page: Overview, pen: Pen, height: int | None) -> list[Line]:
     return list(compose(page, pen, height, Cursor()).lines)
 
 
-def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor, with_steps: bool | None = None) -> Frame:
+def compose(
+    page: Overview, pen: Pen, height: int | None, cursor: Cursor, with_steps: bool | None = None
+) -> ComposedGraph:
     """Puts the page together. Notes may lie below the screen's end; everything else fits from 80x20 on.
 
     Args:
@@ -184,7 +186,7 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor, with_s
     if remarks:
         lines.append(pen.rule("Notes, and what this profile cannot tell"))
         lines += remarks
-    return Frame(tuple(pen.fit(line) for line in lines), first_step, last_step, first_op)
+    return ComposedGraph(tuple(pen.fit(line) for line in lines), first_step, last_step, first_op)
 
 
 def _ops_title(page: Overview, shown: int, pen: Pen) -> str:

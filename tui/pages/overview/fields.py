@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.pages.overview.model import Overview, Share, Step, StepPart, TopOp
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import UNKNOWN, duration, flop_rate, percent, utc
-from tpuprof.tui.report.fields import NO_REASON, Figure, Table, attribute, listed, nested, object_table
+from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.shared.quantities import (
     BOTTLENECK,
     LATENCIES,
@@ -16,7 +16,7 @@ from tpuprof.tui.report.shared.quantities import (
     STEP_COUNT,
     STEP_TIME,
     STEP_TIMES,
-    latency_figures,
+    latency_metrics,
 )
 from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, plain
 
@@ -56,7 +56,7 @@ ENVIRONMENT = (
 )
 
 
-def _percent(key: str, short: str, meaning: str, heading: str = "", name: str = "") -> Figure[Overview]:
+def _percent(key: str, short: str, meaning: str, heading: str = "", name: str = "") -> Metric[Overview]:
     key, name = f"performance.{key}", f"performance.{name or key}"
     return attribute(key, PERCENT, meaning, heading or short, null=NO_REASON, short=short, name=name)
 
@@ -112,7 +112,7 @@ SHARES: Table[Sequence[Share]] = object_table(
 )
 
 
-def _part(key: str, meaning: str) -> Figure[Any]:
+def _part(key: str, meaning: str) -> Metric[Any]:
     return attribute(key, TIME_MS, meaning, name=f"{key}_ps")
 
 
@@ -228,7 +228,7 @@ TOP_OP = (
 TOP_OPS: Table[Sequence[TopOp]] = object_table(
     "top_ops",
     TOP_OP,
-    (RANK, Figure("kind", VERBATIM, lambda op: op.hlo_category or op.category, _KIND, heading="category")),
+    (RANK, Metric("kind", VERBATIM, lambda op: op.hlo_category or op.category, _KIND, heading="category")),
     csv=("rank", *(figure.key for figure in TOP_OP)),
     markdown=("rank", "name", "kind", *(figure.key for figure in TOP_OP if figure.heading and figure.key != "name")),
 )
@@ -249,7 +249,7 @@ def _latencies_of(page: Overview) -> InferencePage | None:
 
 _NO_SESSIONS = "a training program, or one without requests and runs of modules"
 OF_STEPS = attribute("performance.step_time_ms", STEP_TIME, "times of the steps", null=NO_REASON, short="step time")
-BEFORE_OPS: tuple[Figure[Overview], ...] = (
+BEFORE_OPS: tuple[Metric[Overview], ...] = (
     *ENVIRONMENT,
     OF_STEPS,
     *(*ACTIVITY, *COUNTERS, FLOPS, ROOFLINE, BANDWIDTH, *SPLIT),
@@ -262,38 +262,38 @@ OP_COUNTS = (
     attribute("op_count", COUNT, "distinct HLO ops"),
     attribute("op_event_count", COUNT, "how often they ran, over all cores"),
 )
-AFTER_OPS: tuple[Figure[Overview], ...] = (
+AFTER_OPS: tuple[Metric[Overview], ...] = (
     *BOTTLENECK,
-    Figure("inference", nested(INFERENCE), _latencies_of, "latencies of a program that serves", _NO_SESSIONS),
+    Metric("inference", nested(INFERENCE), _latencies_of, "latencies of a program that serves", _NO_SESSIONS),
     *OP_COUNTS,
 )
 """Figures that stand before the top ops in JSON, and after them."""
-FIGURES = (*BEFORE_OPS, *AFTER_OPS)
+METRICS = (*BEFORE_OPS, *AFTER_OPS)
 
 # --- all figures, for the screen
 
 _PARTS_BY_KEY = {part.key: part for part in (*BREAKDOWN, *GENERIC_BREAKDOWN)}
 
 
-def _part_of_mean(part: StepPart) -> Figure[Overview]:
+def _part_of_mean(part: StepPart) -> Metric[Overview]:
     """The mean of a part of the steps, with its deviation and share in what it means."""
     known = _PARTS_BY_KEY.get(part.name)
     spread = f"deviation {duration(part.standard_deviation_ps)}, {percent(100 * part.fraction)} of the mean step"
     meaning = f"{known.meaning}; {spread}" if known is not None else spread
-    return Figure(part.name, TIME_MS, lambda _: part.average_ps, meaning)
+    return Metric(part.name, TIME_MS, lambda _: part.average_ps, meaning)
 
 
 def sections(page: Overview) -> list[Section]:
     """All figures of the page by what they are about."""
     time, inference = page.performance.step_time, _latencies_of(page)
     times = [(figure, time) for figure in (*STEP_TIMES, STEP_COUNT)] if time is not None else [(OF_STEPS, page)]
-    latency: list[tuple[Figure[Any], Any]] = []
+    latency: list[tuple[Metric[Any], Any]] = []
     if inference is not None:
         latency = [(figure, inference) for figure in INFERENCE if not figure.unit.parts]
-        latency += [(figure, inference.average) for figure in latency_figures() if inference.average is not None]
+        latency += [(figure, inference.average) for figure in latency_metrics() if inference.average is not None]
 
-    def of_page(figures: Iterable[Figure[Overview]]) -> list[tuple[Figure[Any], Any]]:
-        return [(figure, page) for figure in figures]
+    def of_page(metrics: Iterable[Metric[Overview]]) -> list[tuple[Metric[Any], Any]]:
+        return [(figure, page) for figure in metrics]
 
     return [
         ("Step time", times),

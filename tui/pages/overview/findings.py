@@ -68,12 +68,12 @@ def findings_table(
 def _row(place: int, finding: Finding, where: str, selected: bool, pen: Pen) -> Line:
     fraction = finding.worth_fraction
     key: StyleKey = "key" if fraction is None else "bad" if fraction >= SEVERE else "warn"
-    figures = f"{worth(finding, pen.glyphs.is_ascii):>{_WORTH}}{share(finding):>{_SHARE}}"
-    room = max(1, pen.width - 5 - len(figures) - len(where))
+    metrics = f"{worth(finding, pen.glyphs.is_ascii):>{_WORTH}}{share(finding):>{_SHARE}}"
+    room = max(1, pen.width - 5 - len(metrics) - len(where))
     title = cut(clean(finding.title, pen.glyphs.is_ascii), room, pen.glyphs)
     spans: list[Span] = [(pen.glyphs.mark if selected else " ", "mark"), (f"{place + 1} ", key)]
     spans.append((f"{title:<{room}} ", "cursor" if selected else "strong"))
-    return pen.fit([*spans, (figures, "cursor" if selected else key), (f"{where} ", "dim")])
+    return pen.fit([*spans, (metrics, "cursor" if selected else key), (f"{where} ", "dim")])
 
 
 def finding_line(finding: Finding, pen: Pen) -> Line:

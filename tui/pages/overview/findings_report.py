@@ -15,9 +15,9 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.fields import FINDINGS
 from tpuprof.tui.pages.overview.findings import finding_details
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
-from tpuprof.tui.report.fields import Figure, Table, attribute, listed, object_table
+from tpuprof.tui.report.fields import Metric, Table, attribute, listed, object_table
 from tpuprof.tui.report.markdown import escaped
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.shared.quantities import STEP_TIME
 from tpuprof.tui.report.units import COUNT, VERBATIM
 
@@ -33,7 +33,7 @@ class _Sought:
 
     kind: str
     found: int
-    untold: str | None
+    undetectable: str | None
 
 
 SOUGHT: Table[Sequence[_Sought]] = object_table(
@@ -41,7 +41,9 @@ SOUGHT: Table[Sequence[_Sought]] = object_table(
     (
         attribute("kind", VERBATIM, "what findings of this kind are about", "kind"),
         attribute("found", COUNT, "how many there are", "found"),
-        attribute("untold", VERBATIM, "why this profile can't tell", "can't be told, because", null=_TOLD),
+        attribute(
+            "untold", VERBATIM, "why this profile can't tell", "can't be told, because", null=_TOLD, name="undetectable"
+        ),
     ),
     markdown=("kind", "found", "untold"),
 )
@@ -49,38 +51,38 @@ SOUGHT: Table[Sequence[_Sought]] = object_table(
 
 def _sought(page: Overview) -> tuple[_Sought, ...]:
     counts = [finding.kind for finding in page.findings]
-    return tuple(_Sought(kind, counts.count(kind), page.untold.get(kind)) for kind in KINDS)
+    return tuple(_Sought(kind, counts.count(kind), page.undetectable.get(kind)) for kind in KINDS)
 
 
-FIGURES: tuple[Figure[Overview], ...] = (
+METRICS: tuple[Metric[Overview], ...] = (
     attribute(
         "step_time_ms", STEP_TIME, "times of the steps", null="the profile has no steps", name="performance.step_time"
     ),
-    Figure("kinds", listed(SOUGHT), _sought, "all kinds that were looked for"),
+    Metric("kinds", listed(SOUGHT), _sought, "all kinds that were looked for"),
 )
 
 
 def _nothing(page: Overview) -> str:
     """What to say where there are no findings."""
-    can_tell = any(kind.untold is None for kind in _sought(page))
+    can_tell = any(kind.undetectable is None for kind in _sought(page))
     return "Nothing stands out." if can_tell else "No finding of any kind can be told of this profile."
 
 
-def declare(page: Overview, asked: Asked) -> Declared:
+def declare(page: Overview, request: ReportRequest) -> Declared:
     """The findings, what each rests on and what to try, and the kinds that can't be told."""
-    head = Head(f"Findings of {asked.run.name}", asked.run, page.hosts, page.warnings)
-    findings = Section(FINDINGS, page.findings, "Why is it slow?", asked.most_rows)
-    untold = [kind for kind in _sought(page) if kind.untold]
+    head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
+    findings = Section(FINDINGS, page.findings, "Why is it slow?", request.most_rows)
+    untold = [kind for kind in _sought(page) if kind.undetectable]
     return Declared(
         replace(head, simulated=page.environment.simulated),
         parts=(
             findings,
             Block(markdown=lambda: _details(page, findings.shown)),
             Block(markdown=Section(SOUGHT, untold, "What this profile can't tell").markdown),
-            Figures(FIGURES, page),
+            Figures(METRICS, page),
         ),
         csv=findings,
-        text=lambda pen: _drawn(page, asked.limit or len(page.findings), pen),
+        text=lambda pen: _drawn(page, request.limit or len(page.findings), pen),
     )
 
 
@@ -103,13 +105,13 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     if len(page.findings) > most:
         lines.append(pen.fit([(f"and {len(page.findings) - most} more", "dim")]))
     sought = _sought(page)
-    absent = [kind.kind for kind in sought if not kind.found and not kind.untold]
+    absent = [kind.kind for kind in sought if not kind.found and not kind.undetectable]
     lines.append(pen.rule("Looked for"))
     lines += pen.wrap(f"Not found: {', '.join(absent)}.", "text") if absent else []
     by_reason: dict[str, list[str]] = {}
     for kind in sought:
-        if kind.untold and not kind.found:
-            by_reason.setdefault(kind.untold, []).append(kind.kind)
+        if kind.undetectable and not kind.found:
+            by_reason.setdefault(kind.undetectable, []).append(kind.kind)
     for why, kinds in by_reason.items():
         lines += pen.wrap(f"Can't be told: {', '.join(kinds)}: {why}.", "dim")
     return [*lines, *pen.notes(page.warnings, ())]
@@ -117,8 +119,8 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
 
 REPORT = declared(
     "findings",
-    lambda asked: asked.session(asked.run).page(pages.OVERVIEW, asked.host),
+    lambda request: request.session(request.run).page(pages.OVERVIEW, request.host),
     declare,
     tables=(FINDINGS,),
-    figures=FIGURES,
+    metrics=METRICS,
 )

@@ -9,7 +9,7 @@ from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import WIDE_CARD, step_time_card
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import WIDE, beside, clean
+from tpuprof.tui.draw.layout import WIDE, clean, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 
@@ -34,16 +34,16 @@ def _level(value: float | None, good: float, bad: float) -> StyleKey:
 
 
 def _cards(page: Overview, with_more: bool) -> list[_Card]:
-    figures = page.performance
+    metrics = page.performance
     if any(isinstance(step.breakdown, GenericBreakdown) for step in page.steps):
         return _gpu_cards(page)
-    duty, idle, mxu = figures.device_duty_cycle_percent, figures.device_idle_percent, figures.mxu_utilization_percent
+    duty, idle, mxu = metrics.device_duty_cycle_percent, metrics.device_idle_percent, metrics.mxu_utilization_percent
     return [
         _Card("DUTY CYCLE", duty, _level(duty, 90, 50), "at work"),
         _Card("IDLE", idle, _level(idle, 5, 25), "no op runs"),
-        _Card("FLOPS", figures.flops_utilization_percent, "strong", "of peak"),
-        _Card("HBM BW", figures.memory_bandwidth_utilization_percent, "strong", "of peak"),
-        *([_Card("EFFICIENCY", figures.roofline_efficiency_percent, "strong", "of roof")] if with_more else []),
+        _Card("FLOPS", metrics.flops_utilization_percent, "strong", "of peak"),
+        _Card("HBM BW", metrics.memory_bandwidth_utilization_percent, "strong", "of peak"),
+        *([_Card("EFFICIENCY", metrics.roofline_efficiency_percent, "strong", "of roof")] if with_more else []),
         *([_Card("MXU", mxu, "strong", "counter")] if mxu is not None else []),
     ]
 
@@ -95,7 +95,7 @@ def headline(page: Overview, pen: Pen) -> list[Line]:
         ]
         blocks.append([pen.at(room).fit(row) for row in rows])
         widths.append(room)
-    return beside(blocks, widths)
+    return hstack(blocks, widths)
 
 
 def _latency_card(page: InferencePage, pen: Pen) -> list[list[Span]]:
@@ -113,11 +113,11 @@ def _latency_card(page: InferencePage, pen: Pen) -> list[list[Span]]:
 
 def split_lines(page: Overview, pen: Pen) -> list[Line]:
     """Where framework ops ran, how much of them eagerly, and the widths of matrix operands; nothing without any."""
-    figures = page.performance
+    metrics = page.performance
     parts = (
-        ("ops placed", ("host", figures.host_op_percent), ("device", figures.device_op_percent)),
-        ("eager", ("host", figures.eager_host_percent), ("device", figures.eager_device_percent)),
-        ("matrix ops", ("16-bit", figures.bits16_percent), ("32-bit", figures.bits32_percent)),
+        ("ops placed", ("host", metrics.host_op_percent), ("device", metrics.device_op_percent)),
+        ("eager", ("host", metrics.eager_host_percent), ("device", metrics.eager_device_percent)),
+        ("matrix ops", ("16-bit", metrics.bits16_percent), ("32-bit", metrics.bits32_percent)),
     )
     if all(value is None for _, *pair in parts for _, value in pair):
         return []  # the notes say why
@@ -183,12 +183,12 @@ def latency_line(page: Overview, pen: Pen) -> list[Line]:
     shown = {row.percentile: duration(row.latency.total_ps, pen.glyphs.is_ascii) for row in inference.percentiles}
     for spared in (-1.0, *_SPARED):
         shown.pop(spared, None)
-        figures: list[Span] = []
+        metrics: list[Span] = []
         for percentile, text in shown.items():
-            figures += [(f"  {percentile:g}% ", "dim"), (text, "strong")]
-        if line_width(tuple(figures)) + len(tail[0]) + 8 <= pen.width:
+            metrics += [(f"  {percentile:g}% ", "dim"), (text, "strong")]
+        if line_width(tuple(metrics)) + len(tail[0]) + 8 <= pen.width:
             break
-    return [pen.fit([(" LATENCY", "dim"), *figures, tail])]
+    return [pen.fit([(" LATENCY", "dim"), *metrics, tail])]
 
 
 _SPARED = (75.0, 99.9, 90.0)

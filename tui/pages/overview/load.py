@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.session.pages import Pages
-    from tpuprof.tui.pages import Tell
+    from tpuprof.tui.pages import Publish
 
 
-def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
+def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
     """Tells the page; before that, now and then, one "partial" page of the hosts read so far, where that is known."""
     if isinstance(session, PartialPages):
 
         def on_partial(page: Overview, hosts_done: int, hosts_total: int) -> None:
-            tell("partial", page)
+            publish("partial", page)
 
         page = session.overview_as_read(host, on_partial)
     else:
         page = session.page(pages.OVERVIEW, host)
-    tell("page", page)
+    publish("page", page)

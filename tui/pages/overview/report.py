@@ -15,29 +15,29 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview import fields
 from tpuprof.tui.pages.overview.drawing import overview
-from tpuprof.tui.pages.overview.fields import FIGURES, TOP_OPS
+from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
-from tpuprof.tui.report.fields import figure_rows
+from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.markdown import escaped, numbered, table
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.page import ReportRequest
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
 
 
-def declare(page: Overview, asked: Asked) -> Declared:
+def declare(page: Overview, request: ReportRequest) -> Declared:
     """Figures, step time, bottleneck, findings, device time by class, and top ops."""
-    ran_on, why, most = page.environment, page.bottleneck, asked.most_rows
+    ran_on, why, most = page.environment, page.bottleneck, request.most_rows
     top = Section(TOP_OPS, page.top_ops, "Top ops", most)
     says = ["", "## Bottleneck", "", escaped(why.statement), "", *numbered(why.next_steps)]
 
     def text(pen: Pen) -> list[Line]:
         return overview(replace(page, top_ops=page.top_ops[: most or None]), pen, None)
 
-    title, machine = f"Overview of {asked.run.name}", f"ran on: {_machine(ran_on)}"
+    title, machine = f"Overview of {request.run.name}", f"ran on: {_machine(ran_on)}"
     return Declared(
-        Head(title, asked.run, page.hosts, page.warnings, [machine], ran_on.simulated),
-        figures=[*_step_rows(page.performance.step_time), *figure_rows(fields.MARKDOWN, page)],
+        Head(title, request.run, page.hosts, page.warnings, [machine], ran_on.simulated),
+        metrics=[*_step_rows(page.performance.step_time), *metric_rows(fields.MARKDOWN, page)],
         parts=(
             Figures(fields.BEFORE_OPS, page),
             Block(markdown=lambda: says),
@@ -80,8 +80,8 @@ def _findings(findings: Sequence[Finding]) -> list[str]:
         return []
     rows, rests_on = [], []
     for rank, finding in enumerate(findings, 1):
-        figures = fields.worth(finding, False), fields.share(finding)
-        rows.append((str(rank), finding.title, *figures, finding.place.tab))
+        metrics = fields.worth(finding, False), fields.share(finding)
+        rows.append((str(rank), finding.title, *metrics, finding.place.tab))
         rests_on.append(f"{rank}. {' '.join(map(escaped, (*finding.evidence, finding.basis, finding.advice)))}")
     head = ("", "finding", fields.findings_heading(findings), "share", "where")
     return ["", "## Why is it slow?", "", *table(head, "rlrrl", rows), "", *rests_on]
@@ -89,8 +89,8 @@ def _findings(findings: Sequence[Finding]) -> list[str]:
 
 REPORT = declared(
     "overview",
-    lambda asked: asked.session(asked.run).page(pages.OVERVIEW, asked.host),
+    lambda request: request.session(request.run).page(pages.OVERVIEW, request.host),
     declare,
     tables=(TOP_OPS,),
-    figures=FIGURES,
+    metrics=METRICS,
 )

@@ -11,7 +11,7 @@ from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.model import Step
 from tpuprof.parsers.steps.model import GenericBreakdown
-from tpuprof.tui.draw.columns import Columns, columns_of, graph_lines, names_line
+from tpuprof.tui.draw.columns import GraphColumns, columns_of, graph_lines, names_line
 from tpuprof.tui.draw.format import duration, significant
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
@@ -34,7 +34,7 @@ _LEGEND: dict[StyleKey, tuple[str, str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StepSegment:
     """A part of a step: its style, what it is called, its picoseconds."""
 
     key: StyleKey
@@ -102,9 +102,9 @@ def _sizes(step: Step) -> tuple[_Names, tuple[float, ...]]:
     )
 
 
-def step_parts(step: Step) -> list[Part]:
+def step_parts(step: Step) -> list[StepSegment]:
     """A step's time by part, from the bottom of its column up."""
-    return [Part(key, word, size) for (key, word), size in zip(*_sizes(step), strict=True) if size > 0]
+    return [StepSegment(key, word, size) for (key, word), size in zip(*_sizes(step), strict=True) if size > 0]
 
 
 def median_ps(steps: Sequence[Step]) -> float:
@@ -116,7 +116,7 @@ def _median(values: Iterable[float]) -> float:
     return median(np.array([*values], np.float64))
 
 
-def _cell(parts: Sequence[Part], low: float, high: float) -> tuple[StyleKey, float]:
+def _cell(parts: Sequence[StepSegment], low: float, high: float) -> tuple[StyleKey, float]:
     """The style that fills most of the stretch from `low` to `high`, and how much of it is filled at all (0-1)."""
     inside: dict[StyleKey, float] = {"busy": 0.0}
     begin = 0.0
@@ -160,7 +160,7 @@ def step_graph(steps: Sequence[Step], pen: Pen, height: int, cursor: int | None 
     return [*lines, names_line(names, columns, _wanted_names(steps, columns, cursor), pen)]
 
 
-def _wanted_names(steps: Sequence[Step], columns: Columns, cursor: int | None) -> list[tuple[int, StyleKey]]:
+def _wanted_names(steps: Sequence[Step], columns: GraphColumns, cursor: int | None) -> list[tuple[int, StyleKey]]:
     """Steps to name, the most important first, and the style of their names."""
     middle = median_ps(steps)
     slow = [index for index in columns.shown if steps[index].duration_ps >= SLOW * middle]
@@ -194,7 +194,7 @@ def step_detail(steps: Sequence[Step], cursor: int | None, pen: Pen) -> Line:
     return pen.fit(spans)
 
 
-def _by_excess(steps: Sequence[Step], index: int) -> list[Part]:
+def _by_excess(steps: Sequence[Step], index: int) -> list[StepSegment]:
     """The parts of a step, first what it has most above the median step."""
     mine = step_parts(steps[index])
     sizes = [{word: size for (_, word), size in zip(*_sizes(step), strict=True)} for step in steps]

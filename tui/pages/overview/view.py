@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.tui.draw.columns import Cursor, Frame
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -20,8 +20,8 @@ from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
-from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.step_graph_tab import GraphTab, Named, Panel, Place, step_at
+from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab, step_at
 from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ LATENCY_MEANINGS: tuple[tuple[str, str], ...] = (
 )
 
 
-class OverviewTab(GraphTab[Overview]):
+class OverviewTab(StepGraphTab[Overview]):
     """Shows an overview, or the state of loading one."""
 
     MEANINGS = MEANINGS
@@ -112,11 +112,11 @@ class OverviewTab(GraphTab[Overview]):
     )
     TITLES: ClassVar[Mapping[Panel, str]] = {"findings": "Finding", "ops": "Op", "steps": "Step"}
 
-    def __init__(self, look: Look, *, id: str) -> None:
+    def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self._at: At = "overview"
 
-    def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> Frame:
+    def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> ComposedGraph:
         if self._shows_latencies and page.inference is not None:
             shown = replace(page.inference, warnings=page.warnings)
             return drawing.compose(shown, Pen(width, self.look.glyphs), height, cursor)
@@ -126,7 +126,7 @@ class OverviewTab(GraphTab[Overview]):
     def _shows_latencies(self) -> bool:
         return self._at == "latencies" and self._page is not None and self._page.inference is not None
 
-    def _steps(self, page: Overview) -> Sequence[Named]:
+    def _steps(self, page: Overview) -> Sequence[NamedStep]:
         hidden = self._shows_latencies or (self._at == "overview" and page.serves)
         return () if hidden else page.steps
 
@@ -175,7 +175,7 @@ class OverviewTab(GraphTab[Overview]):
     def _first_step(self, page: Overview) -> int:
         return max(range(len(page.steps)), key=lambda index: page.steps[index].duration_ps)
 
-    def _line_on(self, page: Overview, place: Place, pen: Pen) -> Line:
+    def _line_on(self, page: Overview, place: PanelItem, pen: Pen) -> Line:
         if place.panel == "steps":
             return step_line(page.steps[place.index], page, pen)
         if place.panel == "findings":
@@ -184,7 +184,7 @@ class OverviewTab(GraphTab[Overview]):
             return pen.fit([(" module ", "dim"), (clean(module.name, pen.glyphs.is_ascii), "strong")])
         return op_line(page.top_ops[place.index], pen)
 
-    def _lines_on(self, page: Overview, place: Place, pen: Pen) -> list[Line]:
+    def _lines_on(self, page: Overview, place: PanelItem, pen: Pen) -> list[Line]:
         if place.panel == "steps":
             return step_details(page.steps[place.index], page, pen)
         if place.panel == "findings":

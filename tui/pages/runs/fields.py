@@ -12,7 +12,7 @@ from tpuprof.tui.draw.format import UNKNOWN, age, duration, utc
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import Field, OnScreen, Table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Table
 from tpuprof.tui.report.units import COUNT, FILE_BYTES, FLAG, PROBLEMS, TEXTS, TIME_PS, Unit, plain
 
 if TYPE_CHECKING:  # the list stands before numpy is imported
@@ -180,23 +180,23 @@ def _row(
     read: Callable[[RunRow], Any],
     meaning: str,
     heading: str = "",
-    screen: OnScreen[RunList] | None = None,
+    screen: ColumnSpec[RunList] | None = None,
     is_found: bool = True,
 ) -> Field[RunList]:
     """A field of a row, which the filter looks at if `is_found`."""
     return Field(key, unit, _of_row(read), meaning, "", heading, screen, filter=_FOUND if is_found else ())
 
 
-_SIGN: OnScreen[RunList] = OnScreen("", "", 1, cells=_drawn(_sign), fixed=True)
-_NAME: OnScreen[RunList] = OnScreen("", "run", 8, cells=_drawn(_name), fixed=True, grows=True)
-_FAULTED: OnScreen[RunList] = OnScreen("", "!", 2, cells=_drawn(_problem_sign))
-_HOSTS: OnScreen[RunList] = OnScreen("", "hosts", 5)
-_SIZE: OnScreen[RunList] = OnScreen("size", "size", 7)
-_STEP_COLUMN: OnScreen[RunList] = OnScreen("step", "step", 8, cells=_drawn_fact(step_words))
+_SIGN: ColumnSpec[RunList] = ColumnSpec("", "", 1, cells=_drawn(_sign), fixed=True)
+_NAME: ColumnSpec[RunList] = ColumnSpec("", "run", 8, cells=_drawn(_name), fixed=True, grows=True)
+_FAULTED: ColumnSpec[RunList] = ColumnSpec("", "!", 2, cells=_drawn(_problem_sign))
+_HOSTS: ColumnSpec[RunList] = ColumnSpec("", "hosts", 5)
+_SIZE: ColumnSpec[RunList] = ColumnSpec("size", "size", 7)
+_STEP_COLUMN: ColumnSpec[RunList] = ColumnSpec("step", "step", 8, cells=_drawn_fact(step_words))
 _DEVICE_CELLS = _drawn_fact(lambda facts, _: device_words(facts) or UNKNOWN)
-_DEVICE: OnScreen[RunList] = OnScreen("", "device", 14, cells=_DEVICE_CELLS, is_left=True)
+_DEVICE: ColumnSpec[RunList] = ColumnSpec("", "device", 14, cells=_DEVICE_CELLS, is_left=True)
 _MODULE_CELLS = _drawn_fact(lambda facts, _: UNKNOWN if facts.modules is None else ", ".join(facts.modules))
-_NAMES: OnScreen[RunList] = OnScreen("", "modules", 0, cells=_MODULE_CELLS)
+_NAMES: ColumnSpec[RunList] = ColumnSpec("", "modules", 0, cells=_MODULE_CELLS)
 
 _HOST_COUNT, _FAULT_COUNT = "how many hosts have a file in it", "how many things are wrong with its files"
 _WRITTEN, _NO_TIME = "when its files were written last, in UTC", "the file's time is out of range"
@@ -212,7 +212,7 @@ RUNS: Table[RunList] = Table(
         _row("host_count", _TALLY, lambda row: len(row.run.hosts), _HOST_COUNT, "hosts", _HOSTS, False),
         _row("size_bytes", FILE_BYTES, attrgetter("run.size_bytes"), "the size of its files", "size", _SIZE),
         Field("modified", _UTC, _of_row(lambda row: utc(row.run.modified)), _WRITTEN, _NO_TIME, "modified"),
-        Field("age", _WORDS, _ages, "how old it is", screen=OnScreen("time", "age", 6), filter=_FOUND),
+        Field("age", _WORDS, _ages, "how old it is", screen=ColumnSpec("time", "age", 6), filter=_FOUND),
         _row("problems", PROBLEMS, attrgetter("run.problems"), "what is wrong with its files"),
         _row("problem_count", _FAULTS, lambda row: len(row.run.problems), _FAULT_COUNT, "problems", _FAULTED, False),
         replace(_row("step", _STEP, attrgetter("facts"), _STEP_TIME, "", _STEP_COLUMN), sort=_step_times),

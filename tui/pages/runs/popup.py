@@ -15,7 +15,7 @@ from tpuprof.tui.pages.runs.fields import RunRow
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import FilteredPopup
 from tpuprof.tui.widgets.chrome import KeyRow, pad
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import centred_top, meanings, on_panel
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class RunsPopup(FilteredPopup):
 
     def __init__(
         self,
-        look: Look,
+        look: ScreenLook,
         title: str,
         runs: Sequence[Run],
         facts: Callable[[Run], RunFacts | None],

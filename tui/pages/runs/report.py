@@ -16,10 +16,10 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, RunList, RunRow, step_words
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, Values, declared
-from tpuprof.tui.report.fields import Figure
+from tpuprof.tui.report.fields import Metric
 from tpuprof.tui.report.json import head
 from tpuprof.tui.report.markdown import escaped
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.text import cut_name, fit_for_cells
 from tpuprof.tui.report.units import TEXTS
 
@@ -50,23 +50,23 @@ EVERYTHING = replace(
 )
 """The table with the facts."""
 
-FIGURES: tuple[Figure[Runs], ...] = (
-    Figure("searched", TEXTS, lambda page: page.logdir.searched, "where runs were looked for, a sentence each"),
+METRICS: tuple[Metric[Runs], ...] = (
+    Metric("searched", TEXTS, lambda page: page.logdir.searched, "where runs were looked for, a sentence each"),
 )
 
 
-def read(asked: Asked) -> Runs:
+def read(request: ReportRequest) -> Runs:
     """Chooses the runs, and looks into each where facts are asked for."""
-    logdir = asked.logdir
-    runs = (logdir.runs if asked.run_name is None else (asked.run,))[: asked.limit or None]
-    if not asked.options.get("facts"):
+    logdir = request.logdir
+    runs = (logdir.runs if request.run_name is None else (request.run,))[: request.limit or None]
+    if not request.options.get("facts"):
         return Runs(logdir, runs, None)
     from tpuprof.parsers.session.run_facts import run_facts  # noqa: PLC0415 - numpy, which a list of runs does without
 
     return Runs(logdir, runs, {run.path: run_facts(run) for run in runs})
 
 
-def declare(page: Runs, asked: Asked) -> Declared:
+def declare(page: Runs, request: ReportRequest) -> Declared:
     """The runs, then their problems; `run` of JSON is the first of them."""
     first = page.runs[0] if page.runs else Run("", "", (), ())
     number, warnings = counted(len(page.runs), "run"), [problem.sentence for problem in page.logdir.problems]
@@ -77,7 +77,7 @@ def declare(page: Runs, asked: Asked) -> Declared:
         parts=(
             Block(lambda: Values({"run": of_run})),
             runs,
-            Figures(FIGURES, page),
+            Figures(METRICS, page),
             Block(markdown=lambda: _problems(page.runs)),
         ),
         csv=runs,
@@ -112,8 +112,8 @@ def _text(page: Runs, pen: Pen) -> list[Line]:
     lines: list[Line] = [((f" {'run':<{room}}  {'modified':<16}  {'hosts':>5}  {'size':>8}{facts}", "dim"),)]
     for row, name in zip(page.listed.rows, names, strict=True):
         run, facts = row.run, _cut_end(_fact_words(row.facts, pen.glyphs), pen.at(left))
-        figures = f"  {local_minute(run.modified):<16}  {len(run.hosts):>5}  {size(run.size_bytes):>8}{facts}"
-        lines.append(((f" {cut_name(name, room, pen.glyphs):<{room}}", "strong"), (figures, "text")))
+        metrics = f"  {local_minute(run.modified):<16}  {len(run.hosts):>5}  {size(run.size_bytes):>8}{facts}"
+        lines.append(((f" {cut_name(name, room, pen.glyphs):<{room}}", "strong"), (metrics, "text")))
         for problem in run.problems:
             lines += _remark(problem.sentence, pen)
     for problem in page.logdir.problems:
@@ -149,6 +149,6 @@ REPORT = declared(
     read,
     declare,
     tables=(EVERYTHING,),
-    figures=FIGURES,
+    metrics=METRICS,
     warnings=lambda page: [problem.sentence for problem in page.logdir.problems],
 )

@@ -168,7 +168,7 @@ def _waiting(page: SparseCorePage, parent: str, pen: Pen) -> list[Line]:
 def whole_card(page: SparseCorePage, row: int | None, pen: Pen) -> list[Line]:
     """The card of an op, and below it the mean step, the SparseCores and who waits."""
     lines = [*op_card(page, row, pen), pen.fit([])] if row is not None else []
-    lines += [pen.rule("A step", f"mean of {count(len(page.steps))}"), *figure_lines(page, pen)]
+    lines += [pen.rule("A step", f"mean of {count(len(page.steps))}"), *metric_lines(page, pen)]
     lines += [pen.rule("SparseCores"), *object_lines(CORES, page.sparse_cores, pen)]
     if page.waits:
         lines += [pen.rule("Who waits"), *object_lines(WAITS, page.waits, pen)]
@@ -178,7 +178,7 @@ def whole_card(page: SparseCorePage, row: int | None, pen: Pen) -> list[Line]:
 # --- tables of the report
 
 
-def figure_lines(page: SparseCorePage, pen: Pen) -> list[Line]:
+def metric_lines(page: SparseCorePage, pen: Pen) -> list[Line]:
     """The parts of the mean step, a line each."""
     if page.mean is None:
         return []
@@ -193,7 +193,7 @@ def report_lines(page: SparseCorePage, pen: Pen, most: int) -> list[Line]:
     if page.verdict is None:
         return [*lines, *pen.notes(page.warnings, ())]
     number = count(len(page.steps))
-    lines += [pen.rule("A step", f"mean of {number}"), *figure_lines(page, pen)]
+    lines += [pen.rule("A step", f"mean of {number}"), *metric_lines(page, pen)]
     if page.steps:
         lines += [
             pen.rule(_strip_title(page)),

@@ -17,9 +17,9 @@ from tpuprof.parsers.pages.ops.sparse_core.page import (
 )
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.report.fields import (
+    ColumnSpec,
     Field,
-    Figure,
-    OnScreen,
+    Metric,
     Reader,
     Table,
     attribute,
@@ -31,7 +31,7 @@ from tpuprof.tui.report.fields import (
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXT, TEXTS, TIME_MS, TIME_PS, VERBATIM
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.ops.sparse_core.page import Split
+    from tpuprof.parsers.pages.ops.sparse_core.page import StepSplit
     from tpuprof.tui.report.fields import Rows
 
 PARTS: tuple[tuple[str, str, str, str], ...] = (
@@ -51,20 +51,20 @@ PARTS: tuple[tuple[str, str, str, str], ...] = (
     ("idle_beside", "idle_beside", "idle while SC works", "the TensorCore runs no op at all while a SparseCore works"),
     ("held_up", "held", "held up by SC", "tensor_core_waits and idle_beside: what SparseCores can cost at most"),
 )
-"""Key, name in `Split`, heading and meaning of each part of a step."""
+"""Key, name in `StepSplit`, heading and meaning of each part of a step."""
 
 
-def _parts_of(key: str, name: str, heading: str, meaning: str) -> tuple[Figure[Split], Figure[Split]]:
+def _parts_of(key: str, name: str, heading: str, meaning: str) -> tuple[Metric[StepSplit], Metric[StepSplit]]:
     null = "" if name == "sparse" else NO_TENSOR_CORE
     time = attribute(f"{key}_ms", TIME_MS, meaning, heading, null=null, name=f"{name}_ps", words=_time_words(name))
-    share: Figure[Split] = Figure(
+    share: Metric[StepSplit] = Metric(
         f"{key}_percent", PERCENT, lambda split: split.percent(name), f"{meaning}: of the step's time", null or _NO_TIME
     )
     return time, share
 
 
 def _time_words(name: str) -> Any:  # noqa: ANN401 - a function of a split
-    def words(split: Split) -> str:
+    def words(split: StepSplit) -> str:
         value = getattr(split, f"{name}_ps")
         return duration(value) if value is None else f"{duration(value)}, {percent(split.percent(name))}"
 
@@ -73,10 +73,10 @@ def _time_words(name: str) -> Any:  # noqa: ANN401 - a function of a split
 
 _NO_TIME = "the step takes no time"
 STEP = attribute("step_ms", TIME_MS, "the step's time", "time", name="step_ps")
-SPLIT: tuple[Figure[Split], ...] = (STEP, *(figure for part in PARTS for figure in _parts_of(*part)))
+SPLIT: tuple[Metric[StepSplit], ...] = (STEP, *(figure for part in PARTS for figure in _parts_of(*part)))
 
 _MEAN = "means over the steps and over the TensorCores that have SparseCores beside them"
-FIGURES: tuple[Figure[Any], ...] = (
+METRICS: tuple[Metric[Any], ...] = (
     attribute("statement", VERBATIM, "whether the SparseCores are the bottleneck, in a sentence or two"),
     attribute(
         "verdict",
@@ -96,8 +96,8 @@ FIGURES: tuple[Figure[Any], ...] = (
 )
 
 
-def _of_split(figure: Figure[Split], read: str = "split") -> Figure[SparseStep]:
-    return Figure(
+def _of_split(figure: Metric[StepSplit], read: str = "split") -> Metric[SparseStep]:
+    return Metric(
         figure.key,
         figure.unit,
         lambda step: figure.read(getattr(step, read)),
@@ -166,7 +166,7 @@ def _averages(table: OpTable, rows: Rows) -> list[float | None]:
 
 
 def _text(
-    key: str, read: Reader[OpTable], meaning: str, null: str, screen: OnScreen[OpTable], *, filters: bool = True
+    key: str, read: Reader[OpTable], meaning: str, null: str, screen: ColumnSpec[OpTable], *, filters: bool = True
 ) -> Field[OpTable]:
     return Field(key, TEXT, read, meaning, null, screen.title, screen, filter=(key,) if filters else ())
 
@@ -186,7 +186,7 @@ OPS: Table[OpTable] = Table(
             column("name"),
             "the op's name",
             heading="op",
-            screen=OnScreen("name", "op", 18, fixed=True, grows=True, is_left=True),
+            screen=ColumnSpec("name", "op", 18, fixed=True, grows=True, is_left=True),
             filter=("name",),
         ),
         Field(
@@ -195,7 +195,7 @@ OPS: Table[OpTable] = Table(
             column("self_ps"),
             "its time without the ops inside it, over all SparseCores, in the whole profile",
             heading="self",
-            screen=OnScreen("self", "self", 8, fixed=True),
+            screen=ColumnSpec("self", "self", 8, fixed=True),
         ),
         Field(
             "self_percent",
@@ -204,7 +204,7 @@ OPS: Table[OpTable] = Table(
             "its self time, of that of all ops of SparseCores",
             "they took no time",
             "self %",
-            OnScreen("", "%", 6),
+            ColumnSpec("", "%", 6),
         ),
         Field(
             "occurrences",
@@ -212,7 +212,7 @@ OPS: Table[OpTable] = Table(
             column("occurrences"),
             "how often it ran",
             heading="count",
-            screen=OnScreen("count", "count", 7),
+            screen=ColumnSpec("count", "count", 7),
         ),
         Field(
             "average_time_ps",
@@ -221,14 +221,14 @@ OPS: Table[OpTable] = Table(
             "total time by occurrence",
             "it never ran",
             "average",
-            OnScreen("average", "average", 8),
+            ColumnSpec("average", "average", 8),
         ),
         _text(
             "parent_op",
             column("parent"),
             "the TensorCore's op that it ran for",
             "nothing in the profile tells what it ran for",
-            OnScreen("for", "for", 18, is_left=True),
+            ColumnSpec("for", "for", 18, is_left=True),
             filters=False,
         ),
         _text(
@@ -236,21 +236,21 @@ OPS: Table[OpTable] = Table(
             column("category"),
             "the HLO category",
             "the profile gives none",
-            OnScreen("category", "category", 16),
+            ColumnSpec("category", "category", 16),
         ),
         Field(
             "side",
             TEXT,
             lambda _, rows: [SIDE] * len(rows),
             "the kind of core that ran it",
-            screen=OnScreen("", "side", 10),
+            screen=ColumnSpec("", "side", 10),
         ),
         _text(
             "framework_op",
             column("framework_op"),
             "the framework op that it stems from",
             "the profile gives none",
-            OnScreen("framework", "framework op", 24, is_left=True),
+            ColumnSpec("framework", "framework op", 24, is_left=True),
         ),
         Field(
             "total_time_ps",
@@ -258,7 +258,7 @@ OPS: Table[OpTable] = Table(
             column("total_ps"),
             "its time with the ops inside it",
             heading="total",
-            screen=OnScreen("total", "total", 8),
+            screen=ColumnSpec("total", "total", 8),
         ),
         Field(
             "program_id",

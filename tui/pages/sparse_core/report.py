@@ -7,25 +7,25 @@ from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.sparse_core.drawing import report_lines
-from tpuprof.tui.pages.sparse_core.fields import CORES, FIGURES, OPS, SPLIT, STEPS, WAITS
+from tpuprof.tui.pages.sparse_core.fields import CORES, METRICS, OPS, SPLIT, STEPS, WAITS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
-from tpuprof.tui.report.fields import figure_rows
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.fields import metric_rows
+from tpuprof.tui.report.page import ReportRequest
 
 
-def declare(page: SparseCorePage, asked: Asked) -> Declared:
+def declare(page: SparseCorePage, request: ReportRequest) -> Declared:
     """The answer, the mean step, SparseCores, who waits, their ops, and steps."""
-    ops = Section(OPS, page.ops, "Ops of the SparseCores", asked.most_rows)
+    ops = Section(OPS, page.ops, "Ops of the SparseCores", request.most_rows)
 
     def text(pen: Pen) -> list[Line]:
-        return report_lines(page, pen, asked.most_rows)
+        return report_lines(page, pen, request.most_rows)
 
     return Declared(
-        Head(f"SparseCores of {asked.run.name}", asked.run, page.hosts, page.warnings),
+        Head(f"SparseCores of {request.run.name}", request.run, page.hosts, page.warnings),
         statement=page.statement,
-        figures=() if page.mean is None else figure_rows(SPLIT, page.mean),
+        metrics=() if page.mean is None else metric_rows(SPLIT, page.mean),
         parts=(
-            Figures(FIGURES, page),
+            Figures(METRICS, page),
             Section(STEPS, page.steps),
             Section(CORES, page.sparse_cores, "SparseCores"),
             Section(WAITS, page.waits, "Who waits"),
@@ -41,9 +41,9 @@ def declare(page: SparseCorePage, asked: Asked) -> Declared:
 
 REPORT = declared(
     "sparse-core",
-    lambda asked: asked.session(asked.run).page(pages.SPARSE_CORE, asked.host),
+    lambda request: request.session(request.run).page(pages.SPARSE_CORE, request.host),
     declare,
     tables=(STEPS, CORES, WAITS, OPS),
-    figures=FIGURES,
+    metrics=METRICS,
     csv_table=OPS,
 )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
     from tpuprof.parsers.timeline.model import Timeline
-    from tpuprof.tui.pages import Tell
+    from tpuprof.tui.pages import Publish
 
 
 PART_SECONDS = 0.2
@@ -31,7 +31,9 @@ class HostTimeline:
     is_chosen: bool
 
 
-def load(session: Pages, run: Run, host: str | None, tell: Tell, clock: Callable[[], float] = time.monotonic) -> None:
+def load(
+    session: Pages, run: Run, host: str | None, publish: Publish, clock: Callable[[], float] = time.monotonic
+) -> None:
     """Tells all events of a host, and before that those that are read so far; then what leads from event to event."""
     due = clock() + PART_SECONDS
 
@@ -42,7 +44,7 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell, clock: Callable
         # what takes a while is made and read here, and not on the screen's thread
         drawing.join()
         prepare(timeline)
-        tell("timeline", HostTimeline(timeline, len(run.hosts), is_chosen=host is not None))
+        publish("timeline", HostTimeline(timeline, len(run.hosts), is_chosen=host is not None))
 
     def show_part(timeline: Timeline) -> None:
         nonlocal due
@@ -55,7 +57,7 @@ def load(session: Pages, run: Run, host: str | None, tell: Tell, clock: Callable
     _import("draw.event_details")  # what Enter needs later
     for *_, track in timeline.tracks():
         _ = track.busy_ps  # by which the tracks may be sorted
-    tell("flows", session.flows(timeline))
+    publish("flows", session.flows(timeline))
 
 
 def _import(module: str) -> None:

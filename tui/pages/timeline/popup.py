@@ -18,7 +18,7 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.choosing import ListPopup
 from tpuprof.tui.widgets.chrome import KeyRow, pad
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import meanings
 
 _MOST_ROWS = 2000
@@ -83,7 +83,7 @@ class _Order(Listing):
     sort: SortKey = "self"
 
 
-class Measured(ListPopup):
+class MeasurementPopup(ListPopup):
     """Lists what ran in an interval, over all cores or for each.
 
     Steps and module runs, which contain all the rest, are tracks of the list but no names.
@@ -100,7 +100,7 @@ class Measured(ListPopup):
 
     def __init__(
         self,
-        look: Look,
+        look: ScreenLook,
         measurement: Measurement,
         kinds: Sequence[TrackKind],
         use: Mapping[str, float | None],
@@ -204,20 +204,20 @@ class Measured(ListPopup):
             track = self._tracks[number]
             part = percent(None if track.busy_fraction is None else 100 * track.busy_fraction)
             names = (_place(track), "")
-            figures: tuple[str, ...] = (duration(track.busy_ps, ascii_only), part, count(track.events))
+            metrics: tuple[str, ...] = (duration(track.busy_ps, ascii_only), part, count(track.events))
         else:
             row, tracks = self._listed[number]
             length = self._measurement.duration_ps * tracks
             part = percent(100 * row.self_ps / length if length else None)
             names = (f"{CLASS_LETTER[row.op_class]} {row.name[:200]}", _place(row))
             own, total, average = (duration(ps, ascii_only) for ps in (row.self_ps, row.total_ps, row.average_ps))
-            figures = (own, part, count(row.occurrences), total, average)
-        return pad([(self._cells(f"{mark} ", *names, figures, width), key)], width, key)
+            metrics = (own, part, count(row.occurrences), total, average)
+        return pad([(self._cells(f"{mark} ", *names, metrics, width), key)], width, key)
 
-    def _cells(self, mark: str, name: str, track: str, figures: tuple[str, ...], width: int) -> str:
+    def _cells(self, mark: str, name: str, track: str, metrics: tuple[str, ...], width: int) -> str:
         """Name and track at the left, figures at the right; the track goes first where room is scarce."""
         glyphs = self.look.glyphs
-        right = "".join(f"{figure:>9}" for figure in (figures if width >= _WIDE else figures[:3]))
+        right = "".join(f"{figure:>9}" for figure in (metrics if width >= _WIDE else metrics[:3]))
         room = width - len(mark) - len(right) - 1
         second = min(34, room * 2 // 5) if track and room >= _ROOM_FOR_TRACK else 0
         texts = [(name, room - second - bool(second)), (track, second)][: 1 + bool(second)]

@@ -31,7 +31,7 @@ _SMALL_PART = 2
 """A trace that is longer than so many times the stretch in which devices worked is first shown on that stretch."""
 
 
-class Row(NamedTuple):
+class TimelineRow(NamedTuple):
     """One row of the screen.
 
     Attributes:
@@ -79,9 +79,9 @@ def first_folding(timeline: Timeline) -> Folding:
     return Folding(closed=frozenset(cores[_OPEN_CORES:]) if len(cores) > 2 * _OPEN_CORES else frozenset())
 
 
-def rows_of(timeline: Timeline, folding: Folding) -> list[Row]:
+def rows_of(timeline: Timeline, folding: Folding) -> list[TimelineRow]:
     """The rows from top to bottom, pinned ones first."""
-    rows: list[Row] = []
+    rows: list[TimelineRow] = []
     for pinned in folding.pinned:
         rows += _track_rows(timeline.track(pinned), pinned, folding, is_pinned=True)
     for number, section in enumerate(timeline.sections):
@@ -89,7 +89,7 @@ def rows_of(timeline: Timeline, folding: Folding) -> list[Row]:
     return rows
 
 
-def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[Row]:
+def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[TimelineRow]:
     """A section's heading and what is under it."""
     wanted = folding.wanted.casefold()
 
@@ -100,7 +100,7 @@ def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[R
     items, rates, counters = chosen(section.tracks), chosen(section.rates), chosen(section.counters)
     if not (items or rates or counters or (not section.is_read and wanted in section.title.casefold())):
         return
-    yield Row("section", number)
+    yield TimelineRow("section", number)
     if number in folding.closed:
         return
     if folding.by_busy:
@@ -110,18 +110,18 @@ def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[R
         if (number, item) not in folding.pinned:
             yield from _track_rows(track, (number, item), folding)
         if rates and track.kind == "ops":
-            yield from (Row("rate", number, rate) for rate in rates)
+            yield from (TimelineRow("rate", number, rate) for rate in rates)
             rates = []
-    yield from (Row("rate", number, rate) for rate in rates)
-    yield from (Row("counter", number, counter) for counter in counters)
+    yield from (TimelineRow("rate", number, rate) for rate in rates)
+    yield from (TimelineRow("counter", number, counter) for counter in counters)
 
 
-def _track_rows(track: Track, track_id: TrackId, folding: Folding, is_pinned: bool = False) -> Iterator[Row]:
+def _track_rows(track: Track, track_id: TrackId, folding: Folding, is_pinned: bool = False) -> Iterator[TimelineRow]:
     is_open = (track.depth <= _OPEN_UP_TO.get(track.kind, 1)) != (track_id in folding.turned)
     if track.depth > 1 and not is_open:
-        yield Row("flat", *track_id, 0, is_pinned)
+        yield TimelineRow("flat", *track_id, 0, is_pinned)
     else:
-        yield from (Row("lane", *track_id, lane, is_pinned) for lane in range(track.depth))
+        yield from (TimelineRow("lane", *track_id, lane, is_pinned) for lane in range(track.depth))
 
 
 def overall_track(timeline: Timeline) -> Track | None:
@@ -165,7 +165,7 @@ class RowList:
         return next((number for number, row in enumerate(self.all) if not row.is_pinned), len(self.all))
 
     @property
-    def current(self) -> Row | None:
+    def current(self) -> TimelineRow | None:
         """The row under the cursor."""
         return self.all[self.cursor] if self.cursor < len(self.all) else None
 
@@ -217,7 +217,7 @@ class RowList:
             names = [f"{section.plane} / {counter.name}" for counter in section.counters]
             if place in names:
                 self._lay_out(replace(self.folding, closed=self.folding.closed - {number}, wanted=""))
-                self._center(self.all.index(Row("counter", number, names.index(place))))
+                self._center(self.all.index(TimelineRow("counter", number, names.index(place))))
                 return ""
         return f"no track of {place.rpartition(' / ')[2][:60]} on this host's timeline"
 
@@ -255,9 +255,9 @@ class RowList:
         self.cursor = row
         self._scroll()
 
-    def _place_of(self, row: Row) -> int:
+    def _place_of(self, row: TimelineRow) -> int:
         """Where a row is now: itself, else its track's first, else its section's heading."""
-        for wanted in (row, Row("section", row.section)):
+        for wanted in (row, TimelineRow("section", row.section)):
             if wanted in self.all:
                 return self.all.index(wanted)
             if row.track_id in self._first_rows:
@@ -272,7 +272,7 @@ class RowList:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """What the canvas shows, in so many cells.
 
     Attributes:
@@ -307,7 +307,7 @@ class Window:
         """The cell of an instant, the nearest one where that is out of sight."""
         return max(0, min(int(np.searchsorted(self.edges, instant_ps, side="right")) - 1, self.cells - 1))
 
-    def moved(self, start_ps: int, end_ps: int) -> Window:
+    def moved(self, start_ps: int, end_ps: int) -> TimeWindow:
         """A window of that length that lies on the trace, with a cell's width around it at least."""
         first, last = self.first_ps, self.last_ps
         edge = max((last - first) // 50, self.cells)
@@ -316,27 +316,27 @@ class Window:
         start = max(first - edge, min(start_ps, last + edge - span))
         return replace(self, start_ps=start, end_ps=start + span)
 
-    def shifted(self, by_ps: int) -> Window:
+    def shifted(self, by_ps: int) -> TimeWindow:
         """The window so much later."""
         return self.moved(self.start_ps + by_ps, self.end_ps + by_ps)
 
-    def resized(self, cells: int) -> Window:
+    def resized(self, cells: int) -> TimeWindow:
         """What was in sight, in so many cells."""
         return replace(self, cells=cells).moved(self.start_ps, self.end_ps)
 
-    def zoomed(self, factor: int, instant_ps: int) -> Window:
+    def zoomed(self, factor: int, instant_ps: int) -> TimeWindow:
         """Twice as close (2) or half as close (-2), with an instant where it is."""
         span = self.span_ps
         longer = max(self.cells, span // 2 if factor > 0 else span * 2)
         start = instant_ps - (instant_ps - self.start_ps) * longer // span
         return self.moved(start, start + longer)
 
-    def fitted(self, start_ps: int, end_ps: int, parts: int = _MARGIN) -> Window:
+    def fitted(self, start_ps: int, end_ps: int, parts: int = _MARGIN) -> TimeWindow:
         """A stretch of time with one of so many parts of it free on either side."""
         margin = (end_ps - start_ps) // parts
         return self.moved(start_ps - margin, end_ps + margin)
 
-    def whole(self) -> Window:
+    def whole(self) -> TimeWindow:
         """The whole trace."""
         return self.fitted(self.first_ps, self.last_ps, 100)
 
@@ -348,7 +348,7 @@ def small_part(timeline: Timeline) -> tuple[int, int] | None:
     return worked if is_small else None
 
 
-def opening(timeline: Timeline, window: Window) -> Window:
+def opening(timeline: Timeline, window: TimeWindow) -> TimeWindow:
     """What of a timeline is shown first, in a window of so many cells."""
     part = small_part(timeline)
     return window.whole() if part is None else window.fitted(*part)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.timeline.details import deepest_lane, event_beside, event_in_cell, longest_called, nearest_lane
+from tpuprof.parsers.timeline.details import adjacent_event, deepest_lane, event_in_cell, longest_called, nearest_lane
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.gaps import next_gap
 from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
@@ -15,9 +15,9 @@ from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.pages.timeline.rows import (
     Folding,
-    Row,
     RowList,
-    Window,
+    TimelineRow,
+    TimeWindow,
     main_track,
     opening,
     opening_instant,
@@ -59,7 +59,7 @@ class TimelineView:
         self.event: EventId | None = None
         self._flows_of: tuple[tuple[Flows, EventId], tuple[Flow, ...]] | None = None
         self._wants_all = False
-        window = Window(timeline.first_ps, timeline.last_ps, 80, timeline.first_ps, timeline.last_ps)
+        window = TimeWindow(timeline.first_ps, timeline.last_ps, 80, timeline.first_ps, timeline.last_ps)
         self.window = opening(timeline, window)
         self.cursor_ps = opening_instant(timeline)
         self._select_opening()
@@ -104,7 +104,7 @@ class TimelineView:
 
     # --- what is where
 
-    def track_of(self, row: Row | None) -> tuple[TrackId, Track] | None:
+    def track_of(self, row: TimelineRow | None) -> tuple[TrackId, Track] | None:
         """The track that a row is about: of a heading the one that stands for its section, of a graph the ops."""
         if row is None:
             return None
@@ -117,7 +117,7 @@ class TimelineView:
         return None if item is None else ((row.section, item), section.tracks[item])
 
     @property
-    def _here(self) -> tuple[Row, TrackId, Track] | None:
+    def _here(self) -> tuple[TimelineRow, TrackId, Track] | None:
         """The cursor's row, and the track that it is about; None where it is about none."""
         row = self.rows.current
         found = self.track_of(row)
@@ -221,7 +221,7 @@ class TimelineView:
         track, index = self.selected
         return int(track.start_ps[index]), max(int(track.end_ps[index]), int(track.start_ps[index]) + 1)
 
-    def _lanes(self, row: Row, track: Track) -> range:
+    def _lanes(self, row: TimelineRow, track: Track) -> range:
         """The lanes that a row shows."""
         return range(row.lane, row.lane + 1) if row.kind == "lane" else range(track.depth)
 
@@ -251,7 +251,7 @@ class TimelineView:
         lanes = self._lanes(row, track)
         if len(lanes) > MANY_LANES:
             lanes = nearest_lane(track, here, direction)
-        near = [event_beside(track, lane, here, direction) for lane in lanes]
+        near = [adjacent_event(track, lane, here, direction) for lane in lanes]
         keys = [(int(track.start_ps[index]), lane, index) for lane, index in near if index is not None]
         if not keys:
             return f"no event {_side(direction)} this one on the row"
@@ -316,7 +316,7 @@ class TimelineView:
         if here is None or here[0].kind == "rate":
             return
         row, place, track = here
-        near = [event_beside(track, lane, (step.start_ps - 1, track.depth), 1)[1] for lane in self._lanes(row, track)]
+        near = [adjacent_event(track, lane, (step.start_ps - 1, track.depth), 1)[1] for lane in self._lanes(row, track)]
         starts = [(int(track.start_ps[index]), index) for index in near if index is not None]
         if starts and min(starts)[0] < step.end_ps:
             self.event = (*place, min(starts)[1])

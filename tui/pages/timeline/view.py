@@ -14,13 +14,13 @@ from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs
-from tpuprof.tui.pages.timeline.popup import Measured
+from tpuprof.tui.pages.timeline.popup import MeasurementPopup
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow
-from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Reader, meanings
+from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.states import Decoding, Searching, State, state_lines
-from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, Payload, Tab
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.model import EventId, Timeline, Track
@@ -113,7 +113,7 @@ class TimelineTab(Tab):
 
     MEANINGS = _MEANINGS
 
-    def __init__(self, look: Look, *, id: str) -> None:
+    def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self._page: TimelinePage | None = None
         self._state: State = Searching("")
@@ -329,14 +329,16 @@ class TimelineTab(Tab):
         from tpuprof.tui.pages.timeline.draw.event_details import read_event  # noqa: PLC0415 - protobuf
 
         lines = read_event(timeline, event, flows)
-        self.post_message(OpenPopup(Reader(self.look, "Event", lines, meanings(*_OF_EVENTS))))
+        self.post_message(OpenPopup(TextPopup(self.look, "Event", lines, meanings(*_OF_EVENTS))))
 
     @work(thread=True, exclusive=True, group="measure", description="measure")
     def _measure(self, timeline: Timeline, start_ps: int, end_ps: int) -> None:
         measurement = measure(timeline, start_ps, end_ps)
         kinds = [timeline.track(share.place).kind for share in measurement.tracks]
         use = mean_use(timeline, start_ps, end_ps)
-        self.post_message(OpenPopup(Measured(self.look, measurement, kinds, use, partial(self.select, timeline))))
+        self.post_message(
+            OpenPopup(MeasurementPopup(self.look, measurement, kinds, use, partial(self.select, timeline)))
+        )
 
     def select(self, timeline: Timeline, event: EventId) -> None:
         """Goes to an event of a timeline, as one chosen from a list; nowhere if another one is shown by now."""
@@ -378,7 +380,7 @@ class TimelineTab(Tab):
             if view.interval is not None:
                 self._measure(view.timeline, *view.interval)
         self.redraw()
-        self.post_message(Pointed(said))
+        self.post_message(CursorMoved(said))
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """The wheel goes down the rows; with Ctrl it zooms out."""

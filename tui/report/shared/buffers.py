@@ -16,7 +16,7 @@ from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells
-from tpuprof.tui.report.fields import Field, OnScreen, Source, Table, filter_texts
+from tpuprof.tui.report.fields import ColumnSpec, Field, Source, Table, filter_texts
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, FLAG, NUMBER, PERCENT, VERBATIM, Unit, plain
 
@@ -69,27 +69,27 @@ def size_bar(fraction: float, is_temporary: bool, glyphs: Glyphs) -> Span:
 
 def rank_field(width: int) -> Field[Any]:
     """The number of a row."""
-    return replace(RANK, screen=OnScreen("", "#", width, lambda _: "dim"))
+    return replace(RANK, screen=ColumnSpec("", "#", width, lambda _: "dim"))
 
 
 def bar_field(cells: Callable[[Source, Glyphs], Cells]) -> Field[Source]:
     """Sizes as bars, which only the screen has."""
-    screen: OnScreen[Source] = OnScreen("", "", BAR_WIDTH, cells=cells, is_left=True, keeps_style=True)
+    screen: ColumnSpec[Source] = ColumnSpec("", "", BAR_WIDTH, cells=cells, is_left=True, keeps_style=True)
     meaning = "its size as a bar; that of the largest is the longest"
     return Field("size_bar", NUMBER, lambda _, rows: [None for _ in rows], meaning, screen=screen)
 
 
-def size_look(name: str = "size") -> OnScreen[Any]:
+def size_look(name: str = "size") -> ColumnSpec[Any]:
     """A size as a narrow column."""
-    return OnScreen(name, "size", 6, lambda _: "strong", lambda value, _: binary_short(value))
+    return ColumnSpec(name, "size", 6, lambda _: "strong", lambda value, _: binary_short(value))
 
 
-_LOOKS: dict[str, OnScreen[BufferRows]] = {
-    "name": OnScreen("", "name", 24),
-    "category": OnScreen("", CATEGORY, 6, lambda _: "dim", lambda value, _: CATEGORY_WORDS[value], cut=cut),
+_LOOKS: dict[str, ColumnSpec[BufferRows]] = {
+    "name": ColumnSpec("", "name", 24),
+    "category": ColumnSpec("", CATEGORY, 6, lambda _: "dim", lambda value, _: CATEGORY_WORDS[value], cut=cut),
     "size_bytes": size_look(),
-    "expansion": OnScreen("padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value)),
-    "shape": OnScreen("", "shape", 30, lambda _: "strong", lambda value, _: short_shape(value)),
+    "expansion": ColumnSpec("padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value)),
+    "shape": ColumnSpec("", "shape", 30, lambda _: "strong", lambda value, _: short_shape(value)),
 }
 
 
@@ -114,7 +114,7 @@ _SHARE: Field[BufferRows] = Field(
     _share,
     "its size, of all that is in memory",
     heading="of peak",
-    screen=OnScreen("", "%", 5, words=whole_share),
+    screen=ColumnSpec("", "%", 5, words=whole_share),
 )
 
 BUFFER_FIELDS: tuple[Field[BufferRows], ...] = (

@@ -9,7 +9,7 @@ from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.memory.live_arrays import By, Group, LiveArrays, Total, groups
+from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, LiveArrays, Total, groups
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean
@@ -30,7 +30,7 @@ NAMELESS: dict[By, str] = {
 """What a group without a name is called."""
 
 
-def group_name(group: Group, by: By, with_folder: bool = True) -> str:
+def group_name(group: AllocationGroup, by: By, with_folder: bool = True) -> str:
     """What a group is called: a source line with its function, a stack from its innermost own call out."""
     if not group.title:
         return NAMELESS[by]
@@ -65,7 +65,7 @@ class Holders:
     page: LiveArrays
     device: str | None
     is_named: bool
-    groups: tuple[Group, ...]
+    groups: tuple[AllocationGroup, ...]
     total: Total
 
 
@@ -93,7 +93,7 @@ def _same(device: str, named: str) -> bool:
     return place[1].split(",") == [*chip[1].split("x"), chip[2]]
 
 
-HOLDERS: Table[Sequence[Group]] = object_table(
+HOLDERS: Table[Sequence[AllocationGroup]] = object_table(
     "groups",
     (
         attribute("source", TEXT, "the innermost source line on the stack that is no library's", null="no traceback"),
@@ -104,7 +104,7 @@ HOLDERS: Table[Sequence[Group]] = object_table(
 )
 """Source lines that hold memory of a device."""
 
-FIGURES = (
+METRICS = (
     attribute("name", VERBATIM, "the device memory profile", name="page.name"),
     attribute("device", VERBATIM, "the device that this is of", null="the file names no device"),
     attribute("count", COUNT, "buffers that are alive on it", name="total.count"),
@@ -137,8 +137,8 @@ def lines(held: Holders, remark: str, pen: Pen, limit: int = _MOST_LINES) -> lis
     for group in held.groups[:limit]:
         name = clean(group_name(group, "source", pen.width >= 100), pen.glyphs.is_ascii)
         size, share = group.total.size_bytes, percent(share_of(group.total.size_bytes, held.total.size_bytes), 0)
-        figures = f" {binary_size(size):>9} {share:>5} "
-        drawn.append(pen.fit([(figures, "strong"), (f" {name} ({group.total.count:,})", "text")]))
+        metrics = f" {binary_size(size):>9} {share:>5} "
+        drawn.append(pen.fit([(metrics, "strong"), (f" {name} ({group.total.count:,})", "text")]))
     rest = held.groups[limit:]
     if rest:
         more = binary_size(sum(group.total.size_bytes for group in rest))

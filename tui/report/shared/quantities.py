@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, nested, object_table
+from tpuprof.tui.report.fields import NO_REASON, Field, Metric, Table, attribute, nested, object_table
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:  # for types only: an overview starts sooner without numpy
@@ -36,7 +36,7 @@ STEP_TIME = nested(
 """The summary over steps, and what it is made from."""
 
 
-def _of_steps(key: str, heading: str, short: str, meaning: str) -> Figure[Any]:
+def _of_steps(key: str, heading: str, short: str, meaning: str) -> Metric[Any]:
     return attribute(f"bottleneck.{key}", PERCENT, meaning, heading, null=NO_REASON, short=short)
 
 
@@ -66,7 +66,7 @@ def latencies(percentiles: Iterable[Percentile], average: Latency | None) -> lis
     return [*percentiles, *([NamedLatency("average", average)] if average is not None else [])]
 
 
-def latency_figures(within: str = "") -> tuple[Figure[Any], ...]:
+def latency_metrics(within: str = "") -> tuple[Metric[Any], ...]:
     """One session and its parts, which add up to the whole unless device time is unknown.
 
     Args:
@@ -87,17 +87,17 @@ def latency_figures(within: str = "") -> tuple[Figure[Any], ...]:
     )
 
 
-def queued(within: str = "") -> Figure[Any]:
+def queued(within: str = "") -> Metric[Any]:
     """A part that only latencies from a launch on have."""
     meaning = "the core was busy with earlier runs"
     return attribute("queued_ms", TIME_MS, meaning, "queued", null=NO_REASON, name=f"{within}queued_ps")
 
 
-def latency_table(*more: Figure[Any], markdown: tuple[str, ...]) -> Table[Sequence[Percentile | NamedLatency]]:
+def latency_table(*more: Metric[Any], markdown: tuple[str, ...]) -> Table[Sequence[Percentile | NamedLatency]]:
     """A table of latencies, a row a percentile, with more figures at the end."""
     percentile = attribute("percentile", PERCENTILE, "so many percent of the sessions take no longer")
-    figures = (percentile, *latency_figures("latency."), *more)
-    return object_table("percentiles", figures, markdown=("percentile", *markdown))
+    metrics = (percentile, *latency_metrics("latency."), *more)
+    return object_table("percentiles", metrics, markdown=("percentile", *markdown))
 
 
 LATENCIES = latency_table(markdown=("total_ms", "host_ms", "device_ms", "communication_ms"))

@@ -23,7 +23,7 @@ from tpuprof.parsers.formats.xspace.core.types import (
     EventFields,
     Fields,
     KeyedSpans,
-    LaidEvents,
+    LanedEvents,
     Nesting,
     Runs,
     Scan,
@@ -193,12 +193,12 @@ def busy(start: Int64s, end: Int64s, bounds: Int64s) -> int:
     return _core()[1].busy(start, end, bounds)
 
 
-def in_order(ops: LaidEvents) -> LaidEvents:
+def in_order(ops: LanedEvents) -> LanedEvents:
     """The same events as the core goes through them fastest in `runs` and `self_sums`: numpy wants them in one lane."""
     return _core()[1].in_order(ops)
 
 
-def runs(ops: LaidEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
+def runs(ops: LanedEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
     """Merges events in a row that have one label, passing over those without one.
 
     No two merge that begin in different groups. Those that begin in none merge where the gap between them is at most so
@@ -217,7 +217,7 @@ def runs(ops: LaidEvents, label: NDArray[np.int32], groups: Intervals, gap: int,
     return _core()[1].runs(ops, label, groups, gap, nests)
 
 
-def self_sums(ops: LaidEvents, keys: int) -> Int64s:
+def self_sums(ops: LanedEvents, keys: int) -> Int64s:
     """int64[keys]: the sums of `self_times` by key.
 
     Raises:

@@ -142,12 +142,12 @@ def busy(start: Int64s, end: Int64s, bounds: Int64s) -> int:
     return _core.busy(types.as_int64(start, "start"), types.as_int64(end, "end"), types.as_int64(bounds, "bounds"))
 
 
-def in_order(ops: types.LaidEvents) -> types.LaidEvents:
+def in_order(ops: types.LanedEvents) -> types.LanedEvents:
     """See `core.in_order`."""
     return ops
 
 
-def runs(ops: types.LaidEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> types.Runs:
+def runs(ops: types.LanedEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> types.Runs:
     """See `core.runs`."""
     n = len(ops.start)
     # pages that stay unwritten take no memory
@@ -158,7 +158,7 @@ def runs(ops: types.LaidEvents, label: NDArray[np.int32], groups: Intervals, gap
     return types.Runs(*columns)
 
 
-def self_sums(ops: types.LaidEvents, keys: int) -> Int64s:
+def self_sums(ops: types.LanedEvents, keys: int) -> Int64s:
     """See `core.self_sums`."""
     room, has_room, out = 64, False, np.zeros(keys, np.int64)
     while not has_room:

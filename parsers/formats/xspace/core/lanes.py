@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals
-from tpuprof.parsers.formats.xspace.core.types import LaidEvents, Runs, as_int64
+from tpuprof.parsers.formats.xspace.core.types import LanedEvents, Runs, as_int64
 
 _MOST = np.iinfo(np.int64).max
 _MOST_LEVELS = 64  # deeper than that, or with few events left, one event after the other is faster
@@ -94,14 +94,14 @@ def by_lane(lane: NDArray[np.int32], bounds: Int64s, *columns: NDArray[Any]) -> 
     return tuple(column[order] for column in columns)
 
 
-def in_order(ops: LaidEvents) -> LaidEvents:
+def in_order(ops: LanedEvents) -> LanedEvents:
     """See `core.in_order`."""
     if not len(ops.lane):
         return ops
     (place,) = by_lane(ops.lane, ops.bounds, np.arange(len(ops.lane)))
     order = np.empty_like(place)
     order[place] = np.arange(len(place))
-    return LaidEvents(ops.start[order], ops.end[order], ops.key[order], ops.lane[:0], ops.bounds[[0, -1]])
+    return LanedEvents(ops.start[order], ops.end[order], ops.key[order], ops.lane[:0], ops.bounds[[0, -1]])
 
 
 def check_keys(keys: NDArray[np.integer], count: int) -> None:
@@ -110,7 +110,7 @@ def check_keys(keys: NDArray[np.integer], count: int) -> None:
         raise ValueError(f"a key lies outside [0, {count})")
 
 
-def runs(ops: LaidEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
+def runs(ops: LanedEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
     """See `core.runs`."""
     start, end, key, *_ = in_order(ops)
     check_keys(key, len(label))

@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.xspace.core.lanes import by_lane, check_keys, in_or
 from tpuprof.parsers.formats.xspace.core.nest import nest
 from tpuprof.parsers.formats.xspace.core.scalar import MAX_FIELD_NUMBER
 from tpuprof.parsers.formats.xspace.core.split import split
-from tpuprof.parsers.formats.xspace.core.words import FAULT, FIXED64, LEN, VARINT, Step, Words, read_fields
+from tpuprof.parsers.formats.xspace.core.words import FAULT, FIXED64, LEN, VARINT, FieldBatch, Words, read_fields
 
 __all__ = [
     "busy",
@@ -97,7 +97,7 @@ class _Together:
         self.rows: Int64s = np.arange(len(begin))
         self.faulty: Int64s = self.rows[:0]
 
-    def steps(self, least: int) -> Iterator[Step]:
+    def steps(self, least: int) -> Iterator[FieldBatch]:
         """Yields the current fields as long as more than `least` messages have one."""
         self._keep(self._at < self._stop)
         while len(self.rows) > least:
@@ -123,7 +123,7 @@ class _Together:
             self.rows, self._at, self._stop = self.rows[more], self._at[more], self._stop[more]
 
 
-def _with_key(step: Step, key: int) -> Int64s | slice:
+def _with_key(step: FieldBatch, key: int) -> Int64s | slice:
     """Which of the fields have this key."""
     if step.keys is None:
         return slice(None) if step.key == key else slice(0)
@@ -446,7 +446,7 @@ def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     return out
 
 
-def self_sums(ops: types.LaidEvents, keys: int) -> Int64s:
+def self_sums(ops: types.LanedEvents, keys: int) -> Int64s:
     """See `core.self_sums`."""
     start, end, key, *_ = in_order(ops)
     return sum_by_key(key, np.maximum(nest(start, end).self_ps, 0), keys)

@@ -12,7 +12,7 @@ MAX_TAG_BYTES = 5
 MAX_VARINT_BYTES = 10
 
 
-class Step(NamedTuple):
+class FieldRead(NamedTuple):
     """One field, or why there is none.
 
     Attributes:
@@ -45,30 +45,30 @@ def varint(data: bytes | memoryview, offset: int, end: int, limit: int = MAX_VAR
     return 0, -MALFORMED
 
 
-def step(data: bytes | memoryview, offset: int, end: int) -> Step:
+def step(data: bytes | memoryview, offset: int, end: int) -> FieldRead:
     """The field whose tag is at `data[offset]`, in a message that ends at `end`."""
     tag, offset = varint(data, offset, end, MAX_TAG_BYTES)
     if offset < 0:
-        return Step(-offset)
+        return FieldRead(-offset)
     number, wire = tag >> 3, tag & 7
     if not 1 <= number <= MAX_FIELD_NUMBER:
-        return Step(MALFORMED)
+        return FieldRead(MALFORMED)
     if wire == 2:
         length, begin = varint(data, offset, end)
         if begin < 0:
-            return Step(-begin)
+            return FieldRead(-begin)
         if length > MAX_INT64 - begin:
-            return Step(MALFORMED)
-        return Step(OK, number, wire, begin, begin + length)
+            return FieldRead(MALFORMED)
+        return FieldRead(OK, number, wire, begin, begin + length)
     if wire == 0:
         _, after = varint(data, offset, end)
         if after < 0:
-            return Step(-after)
-        return Step(OK, number, wire, offset, after)
+            return FieldRead(-after)
+        return FieldRead(OK, number, wire, offset, after)
     if wire in {1, 5}:
         after = offset + (8 if wire == 1 else 4)
-        return Step(OK, number, wire, offset, after) if after <= end else Step(INCOMPLETE)
-    return Step(MALFORMED)
+        return FieldRead(OK, number, wire, offset, after) if after <= end else FieldRead(INCOMPLETE)
+    return FieldRead(MALFORMED)
 
 
 def to_int64(value: int) -> int:

@@ -170,7 +170,7 @@ class KeyedSpans(NamedTuple):
         return KeyedSpans(self.start[rows], self.end[rows], self.key[rows])
 
 
-class LaidEvents(NamedTuple):
+class LanedEvents(NamedTuple):
     """Events in lanes that know their order.
 
     Attributes:
@@ -225,13 +225,13 @@ class Core(Protocol):
     def busy(self, start: Int64s, end: Int64s, bounds: Int64s) -> int:
         """The time that some lanes cover."""
 
-    def in_order(self, ops: LaidEvents) -> LaidEvents:
+    def in_order(self, ops: LanedEvents) -> LanedEvents:
         """The same events, perhaps in one lane."""
 
-    def runs(self, ops: LaidEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
+    def runs(self, ops: LanedEvents, label: NDArray[np.int32], groups: Intervals, gap: int, nests: bool) -> Runs:
         """Events in a row that have one label."""
 
-    def self_sums(self, ops: LaidEvents, keys: int) -> Int64s:
+    def self_sums(self, ops: LanedEvents, keys: int) -> Int64s:
         """Self times by key."""
 
     def duration_sums(self, spans: KeyedSpans, classes: NDArray[np.uint8], count: int, block: int) -> Int64s:

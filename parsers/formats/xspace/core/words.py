@@ -54,7 +54,7 @@ class Words:
         return word
 
 
-class Step(NamedTuple):
+class FieldBatch(NamedTuple):
     """The fields at the current offset of many messages.
 
     Attributes:
@@ -89,7 +89,7 @@ def split_varint(word: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Int64s]:
     return last, length
 
 
-def read_fields(words: Words, offsets: Int64s) -> Step:
+def read_fields(words: Words, offsets: Int64s) -> FieldBatch:
     """Reads the field at each offset. It needs at least one offset; offsets may lie at the end of the bytes."""
     word = words.load(offsets)
     tag = word & _BYTE
@@ -101,19 +101,19 @@ def read_fields(words: Words, offsets: Int64s) -> Step:
     return _read_mixed(words, offsets, word, tag.view(np.int64))
 
 
-def _read_alike(words: Words, offsets: Int64s, word: NDArray[np.uint64], key: int) -> Step | None:
+def _read_alike(words: Words, offsets: Int64s, word: NDArray[np.uint64], key: int) -> FieldBatch | None:
     """Reads fields that all have the tag `key`, of one byte. None when a varint is longer than seven bytes."""
     wire = key & 7
     begin = offsets + 1
     if wire in {FIXED64, FIXED32}:
         fixed = words.load(begin) if wire == FIXED64 else word
-        return Step(key, None, fixed.view(np.int64), begin, begin + (8 if wire == FIXED64 else 4))
+        return FieldBatch(key, None, fixed.view(np.int64), begin, begin + (8 if wire == FIXED64 else 4))
     word >>= _EIGHT
     if wire == LEN:
         size = word & _BYTE
         if int(size.max()) < 0x80:
             begin += 1
-            return Step(key, None, size.view(np.int64), begin, begin + size.view(np.int64))
+            return FieldBatch(key, None, size.view(np.int64), begin, begin + size.view(np.int64))
     unsigned, length = split_varint(word)
     if int(length.max()) == _NOT_ENDED:
         word <<= _EIGHT
@@ -121,10 +121,10 @@ def _read_alike(words: Words, offsets: Int64s, word: NDArray[np.uint64], key: in
         return None
     value = unsigned.view(np.int64)
     end = begin + length
-    return Step(key, None, value, end, end + value) if wire == LEN else Step(key, None, value, begin, end)
+    return FieldBatch(key, None, value, end, end + value) if wire == LEN else FieldBatch(key, None, value, begin, end)
 
 
-def _read_mixed(words: Words, offsets: Int64s, word: NDArray[np.uint64], tag: Int64s) -> Step:
+def _read_mixed(words: Words, offsets: Int64s, word: NDArray[np.uint64], tag: Int64s) -> FieldBatch:
     unsigned, length = split_varint(word >> _EIGHT)
     value = unsigned.view(np.int64)
     wire = tag & 7
@@ -144,7 +144,7 @@ def _read_mixed(words: Words, offsets: Int64s, word: NDArray[np.uint64], tag: In
     long = np.flatnonzero((tag >= 0x80) | (_HAS_VARINT[tag] & (length == _NOT_ENDED)))
     if len(long):
         keys[long], value[long], begin[long], end[long] = _read_long(words, offsets[long])
-    return Step(-1, keys, value, begin, end)
+    return FieldBatch(-1, keys, value, begin, end)
 
 
 def _read_long(words: Words, offsets: Int64s) -> tuple[Int64s, Int64s, Int64s, Int64s]:

@@ -9,16 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.memory.oom.advice import words
-from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, by_type
-from tpuprof.parsers.memory.oom.advice.rule import Cuts, Stage, Words, change, gone, halved, less, resized, saving_of
+from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, by_type
+from tpuprof.parsers.memory.oom.advice.rule import (
+    AdviceText,
+    ChangeOrder,
+    Cuts,
+    change,
+    gone,
+    halved,
+    less,
+    resized,
+    saving_of,
+)
 from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, summed
 
 CHUNKS = 8  # pieces that the loss is split into for the estimate
 _ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8, "s32": 4, "u32": 4, "s8": 1, "u8": 1, "pred": 1}
 
 
-@change("attention", "remat", Stage.NOT_STORED, "flash attention", lambda facts: gone(facts.of("attention")))
-def attention(facts: Facts, items: Sequence[Item], _: int) -> Words:
+@change("attention", "remat", ChangeOrder.NOT_STORED, "flash attention", lambda facts: gone(facts.of("attention")))
+def attention(facts: NeedFacts, items: Sequence[BufferFacts], _: int) -> AdviceText:
     """The logits and weights of attention, which flash attention does not store."""
     kept = any("jvp(" in item.op and "transpose(" not in item.op for item in items)
     own = {item.index for item in items}
@@ -26,7 +36,7 @@ def attention(facts: Facts, items: Sequence[Item], _: int) -> Words:
     narrow = saving_of(facts, halved(items))
     others = ((f"jax.checkpoint per layer -{amount(saved)}", saved), (f"bf16 alone -{amount(narrow)}", narrow))
     instead = ", ".join(other for other, saving in others if saving)
-    return Words(
+    return AdviceText(
         f"attention logits {shapes_of(items)}{' kept for backward' if kept else ''}{_layers_in_words(facts, items)}",
         "flash (splash) attention never stores them",
         _worked_out(items[0]) + (f"; {summed(items)}" if len(items) > 1 else ""),
@@ -34,16 +44,16 @@ def attention(facts: Facts, items: Sequence[Item], _: int) -> Words:
     )
 
 
-def _loss_cuts(facts: Facts) -> Cuts:
+def _loss_cuts(facts: NeedFacts) -> Cuts:
     return {item.index: -(-item.size // CHUNKS) for item in facts.of("loss")}
 
 
-@change("loss", "remat", Stage.NOT_STORED, f"loss in {CHUNKS} chunks", _loss_cuts)
-def loss(facts: Facts, items: Sequence[Item], saving: int) -> Words:
+@change("loss", "remat", ChangeOrder.NOT_STORED, f"loss in {CHUNKS} chunks", _loss_cuts)
+def loss(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
     """Logits over the vocabulary for all tokens at once."""
     sure = "" if any(item.op for item in items) else "what looks like "
     narrow = saving_of(facts, halved(items))
-    return Words(
+    return AdviceText(
         f"{sure}loss logits {shapes_of(items)}, vocabulary {items[0].dims[-1]:,}",
         f"compute the loss in chunks of tokens (a scan with jax.checkpoint), here 1/{CHUNKS} at a time",
         f"{summed(items)}; 1/{CHUNKS} stays: {amount(size_of(items) - saving)}",
@@ -51,7 +61,7 @@ def loss(facts: Facts, items: Sequence[Item], saving: int) -> Words:
     )
 
 
-def _remat_cuts(facts: Facts) -> Cuts:
+def _remat_cuts(facts: NeedFacts) -> Cuts:
     """`jax.checkpoint` around each layer: kept are the layers' inputs, and of one layer what it computes again.
 
     Buffers of one shape from several layers belong together. What stays of m of them in L layers is what one layer has,
@@ -72,7 +82,7 @@ def _remat_cuts(facts: Facts) -> Cuts:
     return less(facts, cuts)
 
 
-def _repeated_cuts(items: Sequence[Item], with_inputs: bool) -> Cuts:
+def _repeated_cuts(items: Sequence[BufferFacts], with_inputs: bool) -> Cuts:
     """What layers keep that are written out one after the other."""
     named = [item for item in items if item.layer]
     members = named or items
@@ -82,8 +92,8 @@ def _repeated_cuts(items: Sequence[Item], with_inputs: bool) -> Cuts:
     return gone(members[-(-len(members) // layers) + (layers - 1 if with_inputs else 0) :])
 
 
-@change("remat", "remat", Stage.NOT_STORED, "jax.checkpoint around layers", _remat_cuts)
-def remat(facts: Facts, cut: Sequence[Item], saving: int) -> Words:
+@change("remat", "remat", ChangeOrder.NOT_STORED, "jax.checkpoint around layers", _remat_cuts)
+def remat(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> AdviceText:
     """All that `jax.checkpoint` around the layers would drop, with what stays of the same types."""
     types = by_type(cut)
     items = [item for item in facts.of("activation", "attention") if (item.element, item.dims) in types]
@@ -91,7 +101,7 @@ def remat(facts: Facts, cut: Sequence[Item], saving: int) -> Words:
         items = [item for item in items if item.layer or item.stack > 1]
     where = "the scan's body" if any(item.stack > 1 for item in items) else "each layer"
     whole = size_of(items)
-    return Words(
+    return AdviceText(
         f"activations kept for backward{_layers_in_words(facts, items)}: {shapes_of(items)}",
         f"jax.checkpoint around {where}: backward computes them again, one layer at a time",
         f"{amount(whole)} in {len(items)} buffers; {amount(whole - saving)} stays: inputs, and one layer at work",
@@ -99,20 +109,24 @@ def remat(facts: Facts, cut: Sequence[Item], saving: int) -> Words:
     )
 
 
-def _equal(facts: Facts) -> list[Item]:
+def _equal(facts: NeedFacts) -> list[BufferFacts]:
     """The equal arrays of a TensorFlow program that take most, the largest first."""
     groups = by_type(item for item in facts.of("forward") if item.is_tensorflow and len(item.dims) > 1)
     return max(groups.values(), key=lambda group: size_of(group[1:]), default=[])
 
 
 @change(
-    "recompute", "remat", Stage.NOT_STORED, "tf.recompute_grad around the block", lambda facts: gone(_equal(facts)[1:])
+    "recompute",
+    "remat",
+    ChangeOrder.NOT_STORED,
+    "tf.recompute_grad around the block",
+    lambda facts: gone(_equal(facts)[1:]),
 )
-def recompute(facts: Facts, _: Sequence[Item], saving: int) -> Words:
+def recompute(facts: NeedFacts, _: Sequence[BufferFacts], saving: int) -> AdviceText:
     """Equal arrays, of which one would do; TensorFlow's names do not show whether they are kept for gradients."""
     items = _equal(facts)
     shape, ops = words.times(len(items), words.shape_of(items[0])), words.some([item.op for item in items], 2)
-    return Words(
+    return AdviceText(
         f"{shape} in memory at once: {ops}",
         "if they are kept for gradients: tf.recompute_grad around the block keeps one of them",
         f"{len(items) - 1} of {words.total(item.size for item in items)} = {amount(saving)}",
@@ -120,25 +134,25 @@ def recompute(facts: Facts, _: Sequence[Item], saving: int) -> Words:
     )
 
 
-def _bf16_cuts(facts: Facts) -> Cuts:
+def _bf16_cuts(facts: NeedFacts) -> Cuts:
     """Two bytes for each element where there are four, in what the passes compute; gradients have their own rule."""
     return less(facts, halved(facts.of("attention", "loss", "activation", "backward", "forward")))
 
 
-@change("bf16", "bf16", Stage.NARROWER, "activations f32 -> bf16", _bf16_cuts)
-def bf16(_: Facts, items: Sequence[Item], saving: int) -> Words:
+@change("bf16", "bf16", ChangeOrder.NARROWER, "activations f32 -> bf16", _bf16_cuts)
+def bf16(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
     """What the passes compute in float32."""
     plain = all(item.role == "forward" and not item.is_tensorflow for item in items)
     left = f"at 2 B {amount(size_of(items) - saving)}"
     whole = f"{amount(size_of(items))} in {len(items)} buffers at 4 B an element"
-    return Words(
+    return AdviceText(
         f"{'arrays' if plain else 'activations'} in f32: {shapes_of(items)}",
         "compute and keep them in bf16, sum and normalise in f32",
         f"{_worked_out(items[0]) if len(items) == 1 else whole}; {left}",
     )
 
 
-def _worked_out(item: Item) -> str:
+def _worked_out(item: BufferFacts) -> str:
     """``64 x 4 x 2048 x 2048 x 4 B = 4.00 GiB``, with padded dimensions."""
     width = _ELEMENT_BYTES.get(item.element)
     if width is None or not item.padded_dims:
@@ -146,7 +160,7 @@ def _worked_out(item: Item) -> str:
     return f"{words.product(item.padded_dims, width)} = {amount(item.size)}"
 
 
-def _layers_in_words(facts: Facts, items: Sequence[Item]) -> str:
+def _layers_in_words(facts: NeedFacts, items: Sequence[BufferFacts]) -> str:
     """``, 3 of 4 layers``; nothing where the layers are unknown."""
     stack = max((item.stack for item in items), default=1)
     named = {item.layer for item in items if item.layer}

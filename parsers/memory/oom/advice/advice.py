@@ -4,8 +4,8 @@ Every rule takes its facts from the listed buffers, see `roles` for where those 
 them says nothing. Savings are of each advice alone, estimates all: two of them may be about the same bytes.
 
 What-if counts each byte once. Each change leaves a share of each buffer that it is about. Changes are applied one after
-the other by their `Stage`, a later one to what the earlier ones left. That is not the order in which they are listed,
-which is that of the advice: the n-th toggle is the n-th advice, and alone it saves what that says.
+the other by their `ChangeOrder`, a later one to what the earlier ones left. That is not the order in which they are
+listed, which is that of the advice: the n-th toggle is the n-th advice, and alone it saves what that says.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tpuprof.parsers.memory.oom.advice.activations import attention, bf16, loss,
 from tpuprof.parsers.memory.oom.advice.batch import batch
 from tpuprof.parsers.memory.oom.advice.general import fragmentation, parts, request
 from tpuprof.parsers.memory.oom.advice.padding import chosen, padding
-from tpuprof.parsers.memory.oom.advice.roles import Facts, read
+from tpuprof.parsers.memory.oom.advice.roles import NeedFacts, read
 from tpuprof.parsers.memory.oom.advice.rule import LEAST_BYTES, Cuts, Rule, items_of, saving_of
 from tpuprof.parsers.memory.oom.advice.scoped import scoped
 from tpuprof.parsers.memory.oom.advice.state import cast, donation, equal, gradients, layout, optimizer
-from tpuprof.parsers.memory.oom.model import Advice, Estimate, Need, Toggle
+from tpuprof.parsers.memory.oom.model import Advice, Need, Toggle, WhatIfEstimate
 
 MOST_ADVICE = 10
 
@@ -38,7 +38,7 @@ TOGGLES = tuple(key for rule in (*_HBM, *_ON_CHIP) for key in rule.toggles)  # k
 _LEAST = 0.001  # of the need; what changes less is no toggle
 
 
-def _rules(facts: Facts) -> tuple[Rule, ...]:
+def _rules(facts: NeedFacts) -> tuple[Rule, ...]:
     return _HBM if facts.need.memory_space == "hbm" else _ON_CHIP
 
 
@@ -50,7 +50,7 @@ def advise(need: Need) -> tuple[Advice, ...]:
     return tuple(advice[:MOST_ADVICE])
 
 
-def _changes(facts: Facts, chosen: Collection[str]) -> Iterator[tuple[str, Rule, Cuts]]:
+def _changes(facts: NeedFacts, chosen: Collection[str]) -> Iterator[tuple[str, Rule, Cuts]]:
     """What each chosen change leaves, in the order in which they are applied."""
     for rule in sorted(_rules(facts), key=lambda rule: rule.stage):
         if not set(rule.toggles).isdisjoint(chosen):
@@ -83,7 +83,7 @@ def saved_alone(need: Need, chosen: Collection[str]) -> dict[str, int]:
     return {key: saving_of(facts, cuts) for key, _, cuts in _changes(facts, chosen)}
 
 
-def what_if(need: Need, chosen: Collection[str]) -> Estimate:
+def what_if(need: Need, chosen: Collection[str]) -> WhatIfEstimate:
     """What the chosen toggles would come to; keys that are none of the need's change nothing.
 
     Sizes never grow, and one more toggle never saves less: each leaves a fixed share of a buffer, rounded up.
@@ -99,4 +99,4 @@ def what_if(need: Need, chosen: Collection[str]) -> Estimate:
         saved_by[key] = before - sum(sizes)
     saved = sum(saved_by.values())
     after = tuple(min(size, buffer.size_bytes) for size, buffer in zip(sizes, need.buffers, strict=True))
-    return Estimate(None if need.used_bytes is None else max(0, need.used_bytes - saved), saved, saved_by, after)
+    return WhatIfEstimate(None if need.used_bytes is None else max(0, need.used_bytes - saved), saved, saved_by, after)

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tpuprof.parsers.memory.oom.advice.roles import Facts, Item
-from tpuprof.parsers.memory.oom.advice.rule import Cuts, Stage, Words, change, less, resized, rounding
+from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts
+from tpuprof.parsers.memory.oom.advice.rule import AdviceText, ChangeOrder, Cuts, change, less, resized, rounding
 from tpuprof.parsers.memory.oom.advice.words import amount, in_buffers, size_of
 
 _ROWS = 8  # a batch that is smaller is rounded down to a multiple of this where that leaves one: 8 rows make a tile
 _MOST_TIMES = 1 << 10  # a batch that is larger by more than this is not looked for
 
 
-def batch_items(facts: Facts) -> list[Item]:
+def batch_items(facts: NeedFacts) -> list[BufferFacts]:
     """What leads with the batch, the largest first; of arguments those of integers, which weights are not."""
     items = facts.of("attention", "loss", "activation", "backward", "forward", "copy", "parameter")
     return [
@@ -27,12 +27,12 @@ def batch_items(facts: Facts) -> list[Item]:
     ]
 
 
-def batch_axis(item: Item) -> int:
+def batch_axis(item: BufferFacts) -> int:
     """The axis that is the batch, of an array that leads with it or with the layers."""
     return 0 if item.stack == 1 else 1
 
 
-def fitting_batch(facts: Facts) -> int | None:
+def fitting_batch(facts: NeedFacts) -> int | None:
     """The largest batch with which all fits by arithmetic; None where none does, or what there is is unknown."""
     batch, over = facts.batch, facts.need.over_bytes
     alike = Counter((item.size, rounding(item, batch_axis(item))) for item in batch_items(facts))
@@ -50,7 +50,7 @@ def fitting_batch(facts: Facts) -> int | None:
     return low or None
 
 
-def smaller_batch(facts: Facts) -> int | None:
+def smaller_batch(facts: NeedFacts) -> int | None:
     """The largest batch that fits by arithmetic, in whole tiles; half of it where none fits or nothing is too large."""
     batch, fitting = facts.batch, fitting_batch(facts)
     if batch is None or fitting is None or fitting >= batch:
@@ -58,7 +58,7 @@ def smaller_batch(facts: Facts) -> int | None:
     return fitting // _ROWS * _ROWS if fitting >= _ROWS else fitting
 
 
-def batch_cuts(facts: Facts) -> Cuts:
+def batch_cuts(facts: NeedFacts) -> Cuts:
     """What leads with the batch shrinks with it, in whole tiles."""
     smaller = smaller_batch(facts)
     if smaller is None:
@@ -66,8 +66,10 @@ def batch_cuts(facts: Facts) -> Cuts:
     return less(facts, {item.index: resized(item, batch_axis(item), smaller) for item in batch_items(facts)})
 
 
-@change("batch", "batch", Stage.BATCH, lambda facts, _: f"batch {facts.batch} -> {smaller_batch(facts)}", batch_cuts)
-def batch(facts: Facts, _: Sequence[Item], __: int) -> Words:
+@change(
+    "batch", "batch", ChangeOrder.BATCH, lambda facts, _: f"batch {facts.batch} -> {smaller_batch(facts)}", batch_cuts
+)
+def batch(facts: NeedFacts, _: Sequence[BufferFacts], __: int) -> AdviceText:
     """A smaller batch; where the program fits also how large it may be."""
     fitting, items = fitting_batch(facts), batch_items(facts)
     length, smaller, over = facts.batch or 0, smaller_batch(facts) or 0, facts.need.over_bytes
@@ -83,10 +85,10 @@ def batch(facts: Facts, _: Sequence[Item], __: int) -> Words:
     elif over is not None and fitting is not None and length < fitting < length * _MOST_TIMES - 1:
         how = f"up to {fitting} fit by arithmetic; {how}"
         arithmetic += f"; {amount(-over)} are free"
-    return Words(sentence, how, arithmetic, items=items)
+    return AdviceText(sentence, how, arithmetic, items=items)
 
 
-def _worked_out(items: Sequence[Item], cuts: Cuts, batch: int, smaller: int) -> str:
+def _worked_out(items: Sequence[BufferFacts], cuts: Cuts, batch: int, smaller: int) -> str:
     """``281 MiB in 12 buffers x 32/64 = 141 MiB``, and what does not shrink like that because of tiles."""
     how = {item.index: rounding(item, batch_axis(item)) for item in items}
     even = {index for index, axis in how.items() if axis.rounded(smaller) * batch == axis.rounded(batch) * smaller}

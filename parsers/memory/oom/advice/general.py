@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.memory.oom.advice.roles import Facts
-from tpuprof.parsers.memory.oom.advice.rule import Rule, Words, advice_of
+from tpuprof.parsers.memory.oom.advice.roles import NeedFacts
+from tpuprof.parsers.memory.oom.advice.rule import AdviceText, Rule, advice_of
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, ratio, short_name
 from tpuprof.parsers.memory.oom.model import Advice
 
@@ -13,7 +13,7 @@ _RESHARDING = ("_identity_fn", "_multi_slice", "_allgather")
 
 
 @Rule
-def fragmentation(facts: Facts) -> list[Advice]:
+def fragmentation(facts: NeedFacts) -> list[Advice]:
     """Gaps, where they are large or as large as what is missing."""
     need, gaps = facts.need, facts.need.fragmentation_bytes
     if gaps is None or gaps <= 0:
@@ -25,7 +25,7 @@ def fragmentation(facts: Facts) -> list[Advice]:
     )
     if gaps < _MANY_GAPS * used and not (over is not None and 0 < over <= gaps and 2 * gaps > _MANY_GAPS * used):
         return []
-    words = Words(
+    words = AdviceText(
         f"{amount(gaps)}{f' of {amount(of)} of temporaries' if of else ''} are gaps between buffers",
         "fewer and smaller large buffers (scan over layers, remat, chunks) leave gaps that others fit into",
         f"gaps {amount(gaps)}" + (f"; {amount(over)} are missing" if over is not None and over > 0 else ""),
@@ -34,7 +34,7 @@ def fragmentation(facts: Facts) -> list[Advice]:
 
 
 @Rule
-def request(facts: Facts) -> list[Advice]:
+def request(facts: NeedFacts) -> list[Advice]:
     """Memory that was not free when a program was loaded or an array made."""
     need, requested, free = facts.need, facts.need.requested_bytes, facts.need.free_bytes
     if need.kind not in ("load", "runtime") or requested is None:
@@ -53,16 +53,16 @@ def request(facts: Facts) -> list[Advice]:
     how += "which lines (tpuprof-tui oom LOG memory.prof); delete or donate what is done with"
     if need.kind == "load":
         how += "; jax.clear_caches() unloads programs that are not needed any more"
-    lines = [Words(sentence, how, arithmetic)]
+    lines = [AdviceText(sentence, how, arithmetic)]
     if need.program and any(name in need.program for name in _RESHARDING):
         sentence = f"{program} is JAX copying a whole array to every device (process_allgather, device_put)"
         how = "keep it sharded, or fetch it shard by shard"
-        lines.insert(0, Words(sentence, how, f"{amount(requested)} on every device"))
+        lines.insert(0, AdviceText(sentence, how, f"{amount(requested)} on every device"))
     return [advice_of(facts, "other", None, words) for words in lines]
 
 
 @Rule
-def parts(facts: Facts) -> list[Advice]:
+def parts(facts: NeedFacts) -> list[Advice]:
     """Advice from the totals alone, where most of the need is not in the listed buffers."""
     need, used = facts.need, facts.need.used_bytes
     if need.kind != "compile" or need.memory_space != "hbm" or used is None or facts.listed_bytes > _HARDLY * used:
@@ -79,15 +79,15 @@ def parts(facts: Facts) -> list[Advice]:
         if there and temporaries >= there > 0:
             arithmetic += f"; a batch of 1/{-(-temporaries // there)} if all of it grows with the batch"
         how = smaller + ("; donating arguments does not help" if is_more else "")
-        words = Words(f"temporaries alone take {amount(temporaries)}{share}", how, arithmetic)
+        words = AdviceText(f"temporaries alone take {amount(temporaries)}{share}", how, arithmetic)
         advice.append(advice_of(facts, "batch", None, words))
     elif temporaries is None and arguments is not None and arguments <= _MOSTLY * used:
         sentence = f"the program itself takes {amount(used - arguments)}, its arguments {amount(arguments)}"
         arithmetic = f"{amount(used)} needed - {amount(arguments)} of arguments = {amount(used - arguments)}"
-        advice.append(advice_of(facts, "batch", None, Words(sentence, smaller, arithmetic)))
+        advice.append(advice_of(facts, "batch", None, AdviceText(sentence, smaller, arithmetic)))
     if arguments is not None and arguments > _MOSTLY * used:
         sentence = f"arguments alone take {amount(arguments)} of {amount(used)}"
         how = "shard weights and optimizer state over more devices (FSDP), or keep them in bf16"
-        words = Words(sentence, how, f"{amount(arguments)} / N on N devices")
+        words = AdviceText(sentence, how, f"{amount(arguments)} / N on N devices")
         advice.append(advice_of(facts, "optimizer", None, words))
     return advice

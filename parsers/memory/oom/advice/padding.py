@@ -19,8 +19,18 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import Shape, round_up
 from tpuprof.parsers.memory.oom.advice import words
 from tpuprof.parsers.memory.oom.advice.batch import batch_axis
-from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, largest_first
-from tpuprof.parsers.memory.oom.advice.rule import Cuts, Rule, Stage, Words, advice_of, bare, less, saving_of, worth_it
+from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, largest_first
+from tpuprof.parsers.memory.oom.advice.rule import (
+    AdviceText,
+    ChangeOrder,
+    Cuts,
+    Rule,
+    advice_of,
+    bare,
+    less,
+    saving_of,
+    worth_it,
+)
 from tpuprof.parsers.memory.oom.advice.words import amount, short_shape, size_of
 from tpuprof.parsers.memory.oom.model import Advice
 
@@ -58,7 +68,7 @@ class _Arranged:
         return f"{how}: {as_shape}" if self.moved == 0 else f"{how} and order the axes as {as_shape}"
 
 
-def _padding_advice(facts: Facts) -> list[Advice]:
+def _padding_advice(facts: NeedFacts) -> list[Advice]:
     """The shapes whose padding is worth most, a line each."""
     advice = []
     for best, cuts in _padded(facts):
@@ -75,14 +85,14 @@ padding = Rule(
     changes=_MOST_SHAPES,
     cuts=lambda facts: [cuts for _, cuts in _padded(facts)],
     title=lambda _, items: f"less padding of {words.shape_of(items[0])}",
-    stage=Stage.PADDING,
+    stage=ChangeOrder.PADDING,
 )
 
 
 @Rule
-def chosen(facts: Facts) -> list[Advice]:
+def chosen(facts: NeedFacts) -> list[Advice]:
     """Padding of axes that the compiler made the most minor ones, a line for each length: the batch, 90 channels."""
-    groups: dict[tuple[bool, int, int], list[Item]] = {}
+    groups: dict[tuple[bool, int, int], list[BufferFacts]] = {}
     for item in facts.items:
         shape = _padded_shape(item)
         if shape is None or _is_default(shape):
@@ -101,9 +111,9 @@ def chosen(facts: Facts) -> list[Advice]:
     return [advice for _, advice in by_waste[:_MOST_CHOSEN]]
 
 
-def _padded(facts: Facts) -> list[tuple[_Arranged, Cuts]]:
+def _padded(facts: NeedFacts) -> list[tuple[_Arranged, Cuts]]:
     """The shapes that can be arranged with less padding, the largest saving first; buffers of each by size."""
-    groups: dict[str, list[Item]] = {}
+    groups: dict[str, list[BufferFacts]] = {}
     for item in facts.items:
         shape = _padded_shape(item)
         if shape is not None and _is_default(shape):
@@ -117,7 +127,7 @@ def _padded(facts: Facts) -> list[tuple[_Arranged, Cuts]]:
     return arranged[:_MOST_SHAPES]
 
 
-def _padded_shape(item: Item) -> Shape | None:
+def _padded_shape(item: BufferFacts) -> Shape | None:
     """The shape of a buffer that padding makes larger by `_LEAST_FACTOR`; None for others, or where that is unknown."""
     shape = item.shape
     if (
@@ -138,7 +148,7 @@ def _is_default(shape: Shape) -> bool:
     return shape.minor_to_major[:2] == (rank - 1, rank - 2)
 
 
-def _cuts(items: Sequence[Item], best: _Arranged) -> Cuts:
+def _cuts(items: Sequence[BufferFacts], best: _Arranged) -> Cuts:
     """What an arrangement leaves of buffers of one shape.
 
     A buffer may be larger or smaller than its shape says; the share that is saved is the shape's, and never more than
@@ -182,7 +192,7 @@ def _merged(dims: tuple[int, ...]) -> Iterator[tuple[int | None, tuple[int, ...]
         yield axis, (*dims[:axis], dims[axis] * dims[axis + 1], *dims[axis + 2 :])
 
 
-def _padding_words(items: Sequence[Item], best: _Arranged, saving: int) -> Words:
+def _padding_words(items: Sequence[BufferFacts], best: _Arranged, saving: int) -> AdviceText:
     shape = items[0].shape
     assert shape is not None
     dims, padded = shape.dimensions, shape.padded_dimensions or shape.dimensions
@@ -199,10 +209,10 @@ def _padding_words(items: Sequence[Item], best: _Arranged, saving: int) -> Words
     elements = sum(item.buffer.unpadded_bytes or 0 for item in items)
     left = "unpadded" if whole - saving <= elements else "rearranged"
     arithmetic = f"{grown}; {words.times(len(items), sizes)} = {amount(whole)}, {left} {amount(whole - saving)}"
-    return Words(sentence, best.how(shape), arithmetic)
+    return AdviceText(sentence, best.how(shape), arithmetic)
 
 
-def _chosen_words(items: Sequence[Item], is_batch: bool, length: int, padded: int, waste: int) -> Words:
+def _chosen_words(items: Sequence[BufferFacts], is_batch: bool, length: int, padded: int, waste: int) -> AdviceText:
     """An axis that the compiler made a most minor one: what would cost nothing; nothing is saved by that."""
     shape = items[0].shape
     assert shape is not None
@@ -214,7 +224,7 @@ def _chosen_words(items: Sequence[Item], is_batch: bool, length: int, padded: in
     how = f"a multiple of {multiple} costs nothing more there: {padded} takes what {length} does"
     if padded == multiple and is_batch and place == 0:
         how += ", and a smaller batch saves nothing"
-    return Words(
+    return AdviceText(
         sentence, how, f"{length} -> {padded}; {words.in_buffers(items)}, of which {amount(waste)} are padding"
     )
 

@@ -62,7 +62,7 @@ _COPIES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class BufferFacts:
     """A buffer with what its name, shape and op say about it.
 
     Attributes:
@@ -121,7 +121,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class NeedFacts:
     """A need with what its buffers say about batch, layers and roles.
 
     Attributes:
@@ -133,7 +133,7 @@ class Facts:
     """
 
     need: Need
-    items: tuple[Item, ...]
+    items: tuple[BufferFacts, ...]
     batch: int | None
     layers: int
     listed_bytes: int
@@ -144,25 +144,25 @@ class Facts:
         """What shares are taken of: the need, or all listed buffers where that is more or the need unknown."""
         return max(self.need.used_bytes or 0, self.listed_bytes)
 
-    def of(self, *roles: Role) -> list[Item]:
+    def of(self, *roles: Role) -> list[BufferFacts]:
         """Items of these roles, the largest first."""
         return largest_first(item for item in self.items if item.role in roles)
 
 
-def largest_first(items: Iterable[Item]) -> list[Item]:
+def largest_first(items: Iterable[BufferFacts]) -> list[BufferFacts]:
     """Items by size, equal ones in the need's order."""
     return sorted(items, key=lambda item: (-item.size, item.index))
 
 
-def by_type(items: Iterable[Item]) -> dict[Type, list[Item]]:
+def by_type(items: Iterable[BufferFacts]) -> dict[Type, list[BufferFacts]]:
     """Items of each type, in their order."""
-    groups: dict[Type, list[Item]] = {}
+    groups: dict[Type, list[BufferFacts]] = {}
     for item in items:
         groups.setdefault((item.element, item.dims), []).append(item)
     return groups
 
 
-def read(need: Need) -> Facts:
+def read(need: Need) -> NeedFacts:
     """Reads every buffer of a need; time grows with their number alone."""
     shapes = {buffer.shape: parse_shape(buffer.shape) for buffer in need.buffers if buffer.shape}
     items = [_item(index, buffer, shapes.get(buffer.shape or "")) for index, buffer in enumerate(need.buffers)]
@@ -180,13 +180,13 @@ def read(need: Need) -> Facts:
     items = [_batch_copy(_like_attention(item, attention), batch, stacks, weights) for item in items]
     kept = [item for item in items if item.role in ("attention", "activation")]
     layers = max([len({item.layer for item in kept if item.layer}), *(item.stack for item in kept)])
-    return Facts(need, tuple(items), batch, layers, sum(item.size for item in items), stacks)
+    return NeedFacts(need, tuple(items), batch, layers, sum(item.size for item in items), stacks)
 
 
-def _item(index: int, buffer: Buffer, shape: Shape | None) -> Item:
+def _item(index: int, buffer: Buffer, shape: Shape | None) -> BufferFacts:
     label = _LABEL.match(buffer.label[:4096]) if buffer.label else None
     op = buffer.framework_op or ""
-    item = Item(
+    item = BufferFacts(
         index=index,
         buffer=buffer,
         size=max(0, buffer.size_bytes),
@@ -207,14 +207,14 @@ def _layer(op: str) -> str:
     return next((part for part in scope if _NUMBERED.match(part) and part not in _NO_LAYERS), "")
 
 
-def _zero_filled(item: Item) -> bool:
+def _zero_filled(item: BufferFacts) -> bool:
     """Whether it starts as zeros or as nothing, to be filled by a loop."""
     if item.opcode == "broadcast":
         return not item.operands or item.operands.lstrip("%").startswith("constant")
     return item.opcode == "custom-call" and item.op_name.startswith("broadcast")
 
 
-def _stacks(items: Sequence[Item]) -> frozenset[int]:
+def _stacks(items: Sequence[BufferFacts]) -> frozenset[int]:
     """Leading dimensions that are a scan's iterations: written slice by slice in a loop, or shared by the weights.
 
     A leading dimension of the weights counts where two different shapes of at least three dimensions have it.
@@ -233,7 +233,7 @@ def _stacks(items: Sequence[Item]) -> frozenset[int]:
     return frozenset(size for size in sizes if size > 1)
 
 
-def _stacked(item: Item, stacks: Iterable[int]) -> Item:
+def _stacked(item: BufferFacts, stacks: Iterable[int]) -> BufferFacts:
     """Takes the layers off the dimensions of what a scan collects."""
     filled = _zero_filled(item) or "dynamic_update" in item.op
     if not (item.is_temporary and filled and len(item.dims) > 2 and item.dims[0] in stacks):
@@ -241,12 +241,12 @@ def _stacked(item: Item, stacks: Iterable[int]) -> Item:
     return replace(item, dims=item.dims[1:], stack=item.dims[0])
 
 
-def _is_weight_copy(item: Item) -> bool:
+def _is_weight_copy(item: BufferFacts) -> bool:
     """Whether it is a conversion or a copy of an argument, as the text of its instruction says."""
     return item.opcode in ("convert", "copy") and bool(_WEIGHT.match(item.operands.strip()))
 
 
-def _role(item: Item, weights: frozenset[tuple[int, ...]]) -> Role:
+def _role(item: BufferFacts, weights: frozenset[tuple[int, ...]]) -> Role:
     category = item.buffer.category
     if category == "scoped":
         return "scoped"
@@ -259,7 +259,7 @@ def _role(item: Item, weights: frozenset[tuple[int, ...]]) -> Role:
     return _role_of_weights(item, weights, backward) or _role_of_layers(item, backward)
 
 
-def _role_of_weights(item: Item, weights: frozenset[tuple[int, ...]], backward: bool) -> Role | None:
+def _role_of_weights(item: BufferFacts, weights: frozenset[tuple[int, ...]], backward: bool) -> Role | None:
     """What has the shape of weights, or is the optimizer's; None for the rest."""
     if _is_weight_copy(item):
         return "weight copy"
@@ -272,7 +272,7 @@ def _role_of_weights(item: Item, weights: frozenset[tuple[int, ...]], backward: 
     return "optimizer" if _OPTIMIZER_SCOPE.search(item.op) else None
 
 
-def _role_of_layers(item: Item, backward: bool) -> Role:
+def _role_of_layers(item: BufferFacts, backward: bool) -> Role:
     """What the passes compute."""
     if _is_attention(item):
         return "attention"
@@ -285,7 +285,7 @@ def _role_of_layers(item: Item, backward: bool) -> Role:
     return "forward" if "/" in item.op or item.buffer.operator else "other"
 
 
-def _is_attention(item: Item) -> bool:
+def _is_attention(item: BufferFacts) -> bool:
     """Logits or weights of attention: the last two dimensions long, heads before them, and an op that says so.
 
     Without an op they must be equal and four times as long, since images have two equal dimensions too.
@@ -299,7 +299,7 @@ def _is_attention(item: Item) -> bool:
     return silent and item.is_float and rows == columns >= 4 * LONG and item.dims[-3] <= LONG
 
 
-def _is_loss(item: Item, backward: bool) -> bool:
+def _is_loss(item: BufferFacts, backward: bool) -> bool:
     """Logits over a vocabulary; a gradient of two dimensions is one of weights."""
     dims = item.dims
     if not item.is_float or not 2 <= len(dims) <= 3 or dims[-1] < VOCABULARY or item.stack > 1:
@@ -311,7 +311,7 @@ def _is_loss(item: Item, backward: bool) -> bool:
     return dims[-1] >= LARGE_VOCABULARY and dims[-1] > dims[0] and not item.operands
 
 
-def _batch(items: Sequence[Item]) -> int | None:
+def _batch(items: Sequence[BufferFacts]) -> int | None:
     """The leading dimension that most bytes share, of what the passes make; None without two that do."""
     sizes: dict[int, list[int]] = {}
     for item in items:
@@ -321,7 +321,7 @@ def _batch(items: Sequence[Item]) -> int | None:
     return batch if batch > 1 and len(sizes[batch]) > 1 else None
 
 
-def _unnamed(item: Item, batch: int | None, weights: frozenset[tuple[int, ...]]) -> Item:
+def _unnamed(item: BufferFacts, batch: int | None, weights: frozenset[tuple[int, ...]]) -> BufferFacts:
     """What a scan collects without an op that shows its role: activations where the batch follows the layers, gradients
     where the shape is the weights'.
     """
@@ -334,13 +334,15 @@ def _unnamed(item: Item, batch: int | None, weights: frozenset[tuple[int, ...]])
     return item
 
 
-def _like_attention(item: Item, shapes: frozenset[tuple[int, ...]]) -> Item:
+def _like_attention(item: BufferFacts, shapes: frozenset[tuple[int, ...]]) -> BufferFacts:
     """What has the dimensions of attention logits, and an op that says nothing else, is taken for them."""
     alike = item.role == "activation" and item.dims in shapes and _zero_filled(item)
     return replace(item, role="attention") if alike else item
 
 
-def _batch_copy(item: Item, batch: int | None, stacks: frozenset[int], weights: frozenset[tuple[int, ...]]) -> Item:
+def _batch_copy(
+    item: BufferFacts, batch: int | None, stacks: frozenset[int], weights: frozenset[tuple[int, ...]]
+) -> BufferFacts:
     """What the compiler copies of something that leads with the batch, or with the layers and then the batch."""
     if item.role != "other" or item.op or item.opcode not in _COPIES or not item.is_temporary:
         return item

@@ -16,13 +16,13 @@ from enum import IntEnum
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import round_up
-from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, largest_first
+from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, largest_first
 from tpuprof.parsers.memory.oom.model import Advice, AdviceKind
 
 Cuts = Mapping[int, int]
 """Index of a buffer to the bytes that are left of it, at most its size; a buffer that is not in it stays."""
 
-Title = Callable[[Facts, Sequence[Item]], str]
+Title = Callable[[NeedFacts, Sequence[BufferFacts]], str]
 """What to call a change, by the buffers that it is about, the largest first."""
 
 LEAST_SHARE = 0.01  # of the need: advice that saves less is not worth a line
@@ -35,7 +35,7 @@ _SHORTEST = 256  # elements of bfloat16 that a short array of one axis is rounde
 _PACKED = {"bf16": 2, "f16": 2, "s16": 2, "u16": 2, "s8": 4, "u8": 4, "pred": 4}
 
 
-class Stage(IntEnum):
+class ChangeOrder(IntEnum):
     """When what-if applies a change."""
 
     BATCH = 0  # all else depends on it
@@ -57,13 +57,13 @@ class Rule:
         stage: when they are applied.
     """
 
-    advise: Callable[[Facts], list[Advice]]
+    advise: Callable[[NeedFacts], list[Advice]]
     key: str = ""
     kind: AdviceKind = "other"
     changes: int = 0
-    cuts: Callable[[Facts], Sequence[Cuts]] = lambda _: ()
+    cuts: Callable[[NeedFacts], Sequence[Cuts]] = lambda _: ()
     title: Title = lambda *_: ""
-    stage: Stage = Stage.STATE
+    stage: ChangeOrder = ChangeOrder.STATE
 
     @property
     def toggles(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class AdviceText:
     """What an advice says, see `Advice`.
 
     Attributes:
@@ -84,19 +84,19 @@ class Words:
     how: str
     arithmetic: str
     instead: str = ""
-    items: Sequence[Item] = ()
+    items: Sequence[BufferFacts] = ()
 
 
 def change(
-    key: str, kind: AdviceKind, stage: Stage, title: str | Title, cuts: Callable[[Facts], Cuts]
-) -> Callable[[Callable[[Facts, list[Item], int], Words]], Rule]:
+    key: str, kind: AdviceKind, stage: ChangeOrder, title: str | Title, cuts: Callable[[NeedFacts], Cuts]
+) -> Callable[[Callable[[NeedFacts, list[BufferFacts], int], AdviceText]], Rule]:
     """Makes a rule about one change out of its words, which it says where the change saves enough.
 
     The words are given the buffers that the change leaves less of, the largest first, and what it saves.
     """
 
-    def rule(words: Callable[[Facts, list[Item], int], Words]) -> Rule:
-        def advise(facts: Facts) -> list[Advice]:
+    def rule(words: Callable[[NeedFacts, list[BufferFacts], int], AdviceText]) -> Rule:
+        def advise(facts: NeedFacts) -> list[Advice]:
             left = cuts(facts)
             saving, items = saving_of(facts, left), items_of(facts, left)
             if not worth_it(facts, saving):
@@ -109,7 +109,9 @@ def change(
     return rule
 
 
-def advice_of(facts: Facts, kind: AdviceKind, saving: int | None, words: Words, items: Sequence[Item] = ()) -> Advice:
+def advice_of(
+    facts: NeedFacts, kind: AdviceKind, saving: int | None, words: AdviceText, items: Sequence[BufferFacts] = ()
+) -> Advice:
     """An advice about `items`, the largest first; says whether it is enough alone, and if few buffers are known."""
     how, arithmetic, need = words.how, words.arithmetic, facts.need
     items = words.items or items
@@ -124,27 +126,27 @@ def advice_of(facts: Facts, kind: AdviceKind, saving: int | None, words: Words, 
     return Advice(kind, saving, words.sentence, how, arithmetic, source, tuple(item.index for item in items))
 
 
-def saving_of(facts: Facts, cuts: Cuts) -> int:
+def saving_of(facts: NeedFacts, cuts: Cuts) -> int:
     """Bytes that a change saves alone."""
     return sum(facts.items[index].size - left for index, left in cuts.items())
 
 
-def worth_it(facts: Facts, saving: int) -> bool:
+def worth_it(facts: NeedFacts, saving: int) -> bool:
     """Whether a saving deserves a line."""
     return saving >= LEAST_BYTES and saving >= LEAST_SHARE * facts.whole_bytes
 
 
-def items_of(facts: Facts, cuts: Cuts) -> list[Item]:
+def items_of(facts: NeedFacts, cuts: Cuts) -> list[BufferFacts]:
     """The buffers that a change is about, the largest first."""
     return largest_first(facts.items[index] for index in cuts)
 
 
-def gone(items: Iterable[Item]) -> Cuts:
+def gone(items: Iterable[BufferFacts]) -> Cuts:
     """Nothing is left of them."""
     return {item.index: 0 for item in items}
 
 
-def less(facts: Facts, left: Cuts) -> Cuts:
+def less(facts: NeedFacts, left: Cuts) -> Cuts:
     """Those of the buffers of which less is left than they take."""
     return {index: size for index, size in left.items() if size < facts.items[index].size}
 
@@ -175,7 +177,7 @@ class Rounding:
         return -(-size * self.rounded(length) // now) if now else size
 
 
-def rounding(item: Item, axis: int) -> Rounding:
+def rounding(item: BufferFacts, axis: int) -> Rounding:
     """How an axis of the whole array, the layers' included, is rounded; not at all where the layout is unknown."""
     shape, length = item.shape, item.whole_dims[axis]
     if shape is None or not shape.tiles or shape.padded_dimensions is None:
@@ -188,12 +190,12 @@ def rounding(item: Item, axis: int) -> Rounding:
     return Rounding(multiple, least, length)
 
 
-def resized(item: Item, axis: int, length: int) -> int:
+def resized(item: BufferFacts, axis: int, length: int) -> int:
     """Bytes of a buffer once an axis of its array has another length."""
     return rounding(item, axis).scaled(item.size, length)
 
 
-def half(item: Item) -> int:
+def half(item: BufferFacts) -> int:
     """Bytes of an array in float32 once it is in bfloat16; all of them where padding takes what that saves."""
     shape, size = item.shape, -(-item.size // 2)
     if shape is None or not shape.tiles or shape.padded_dimensions is None or not shape.dimensions:
@@ -210,12 +212,12 @@ def half(item: Item) -> int:
     return min(item.size, -(-item.size * grown // (2 * count))) if count else size
 
 
-def halved(items: Iterable[Item]) -> dict[int, int]:
+def halved(items: Iterable[BufferFacts]) -> dict[int, int]:
     """What is left of those in float32 once they are in bfloat16: index to bytes."""
     return {item.index: half(item) for item in items if item.element == "f32"}
 
 
-def bare(item: Item) -> int:
+def bare(item: BufferFacts) -> int:
     """Bytes of a buffer's elements without padding, by its shape; its size where that is unknown."""
     whole = math.prod(item.padded_dims or (0,))
     return -(-item.size * math.prod(item.whole_dims) // whole) if whole else item.size

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
-from tpuprof.parsers.memory.oom.advice.roles import Facts, Item
-from tpuprof.parsers.memory.oom.advice.rule import Cuts, Rule, Words, advice_of, saving_of
+from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts
+from tpuprof.parsers.memory.oom.advice.rule import AdviceText, Cuts, Rule, advice_of, saving_of
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, size_of, some
 from tpuprof.parsers.memory.oom.model import Advice, Need
 
@@ -35,7 +35,7 @@ class _Window(NamedTuple):
     levels: int
 
 
-def _scoped_items(facts: Facts) -> list[Item]:
+def _scoped_items(facts: NeedFacts) -> list[BufferFacts]:
     """What a kernel holds, where that is what ran out."""
     if facts.need.memory_space not in ("vmem", "smem", "cmem") or facts.need.kind is None:
         return []
@@ -43,12 +43,12 @@ def _scoped_items(facts: Facts) -> list[Item]:
     return [item for item in items if not _is_spill(item)]
 
 
-def _is_spill(item: Item) -> bool:
+def _is_spill(item: BufferFacts) -> bool:
     """Whether registers are kept there that the compiler ran out of, which no block or scratch operand is."""
     return "spill slots" in f"{item.buffer.tag} {item.buffer.label} {item.buffer.name}"
 
 
-def _spill_advice(facts: Facts) -> list[Advice]:
+def _spill_advice(facts: NeedFacts) -> list[Advice]:
     """What the compiler spills, where it is a good part of the need."""
     need = facts.need
     items = [item for item in facts.of("scoped") if _is_spill(item)] if need.kind is not None else []
@@ -58,7 +58,7 @@ def _spill_advice(facts: Facts) -> list[Advice]:
     of = f"{_of_capacity(need)} of {need.memory_space.upper()}"
     sentence = f"registers that the compiler ran out of (spill slots) take {amount(size)}{of}"
     how = "too much is computed at once: unroll loops less, use smaller blocks, split the operation"
-    words = Words(sentence, how, f"{amount(size)} of {amount(facts.whole_bytes)}")
+    words = AdviceText(sentence, how, f"{amount(size)} of {amount(facts.whole_bytes)}")
     return [advice_of(facts, "scoped", None, words, items)]
 
 
@@ -67,7 +67,7 @@ def _of_capacity(need: Need) -> str:
     return f" of {capacity(need.capacity_bytes)}" if need.capacity_bytes is not None else ""
 
 
-def _divisor(facts: Facts) -> int:
+def _divisor(facts: NeedFacts) -> int:
     """By which power of two blocks must shrink so that all fits, with something to spare.
 
     A kernel that takes the last byte does not compile: the compiler has a use for some itself.
@@ -79,13 +79,13 @@ def _divisor(facts: Facts) -> int:
     return 2
 
 
-def _scoped_cuts(facts: Facts) -> Cuts:
+def _scoped_cuts(facts: NeedFacts) -> Cuts:
     """Blocks, divided."""
     by = _divisor(facts)
     return {item.index: -(-item.size // by) for item in _scoped_items(facts)}
 
 
-def _scoped_advice(facts: Facts) -> list[Advice]:
+def _scoped_advice(facts: NeedFacts) -> list[Advice]:
     """Smaller blocks, fewer buffers of them, or a higher limit."""
     items, saving, by = _scoped_items(facts), saving_of(facts, _scoped_cuts(facts)), _divisor(facts)
     windows = [(item, window) for item in items if (window := _window(item)) is not None]
@@ -109,7 +109,7 @@ scoped = Rule(
 )
 
 
-def _exact(facts: Facts, whole: int, by: int) -> str:
+def _exact(facts: NeedFacts, whole: int, by: int) -> str:
     """Why half of the divisor is not enough, where by arithmetic it is."""
     there = facts.need.capacity_bytes
     if there is None or whole - whole * 2 // by != facts.need.over_bytes:
@@ -117,7 +117,9 @@ def _exact(facts: Facts, whole: int, by: int) -> str:
     return f"; 1/{by // 2} would fill all {capacity(there)} and leave the compiler nothing"
 
 
-def _block_words(windows: Sequence[tuple[Item, _Window]], items: Sequence[Item], by: int, left: str) -> Words:
+def _block_words(
+    windows: Sequence[tuple[BufferFacts, _Window]], items: Sequence[BufferFacts], by: int, left: str
+) -> AdviceText:
     blocks = ", ".join(
         f"{window.operand} {short_shape(window.shape.element_type, window.shape.dimensions)}"
         + (f" x {window.levels} buffers" if window.levels > 1 else "")
@@ -130,10 +132,10 @@ def _block_words(windows: Sequence[tuple[Item, _Window]], items: Sequence[Item],
         single = sum(item.size - item.size // window.levels for item, window in windows if window.levels > 1)
         others = f"or one buffer each (pipeline_mode=pl.Buffered(1)) -{amount(single)}"
     shapes = [f"{amount(item.size)} {window.operand}" for item, window in windows[:3]]
-    return Words(sentence, how, f"{' + '.join(shapes)}; {left}", others)
+    return AdviceText(sentence, how, f"{' + '.join(shapes)}; {left}", others)
 
 
-def _plain_words(need: Need, items: Sequence[Item], by: int, left: str) -> Words:
+def _plain_words(need: Need, items: Sequence[BufferFacts], by: int, left: str) -> AdviceText:
     largest, space = items[0], need.memory_space.upper()
     scratch = "scratch" in (largest.buffer.tag or "").lower()
     what = "scratch operand " if scratch else ""
@@ -147,10 +149,10 @@ def _plain_words(need: Need, items: Sequence[Item], by: int, left: str) -> Words
         how += f": {_smaller(largest.shape, by)}"
     if need.memory_space == "smem":
         how += "; SMEM is for scalars, arrays belong into VMEM"
-    return Words(sentence, how, left)
+    return AdviceText(sentence, how, left)
 
 
-def _without_list(facts: Facts) -> list[Advice]:
+def _without_list(facts: NeedFacts) -> list[Advice]:
     """Where the text names no buffer: the sum."""
     need = facts.need
     if need.kind is None or need.used_bytes is None or need.capacity_bytes is None:
@@ -159,11 +161,11 @@ def _without_list(facts: Facts) -> list[Advice]:
     sentence = f"{name} holds {amount(need.used_bytes)} of {capacity(need.capacity_bytes)} of {space}"
     over = need.used_bytes - need.capacity_bytes
     arithmetic = f"{amount(over)} are missing" if over > 0 else f"{amount(need.used_bytes)} needed"
-    words = Words(sentence, "make the blocks or the scratch operands smaller", arithmetic)
+    words = AdviceText(sentence, "make the blocks or the scratch operands smaller", arithmetic)
     return [advice_of(facts, "scoped", None, words)]
 
 
-def _limit_advice(facts: Facts, items: Sequence[Item]) -> list[Advice]:
+def _limit_advice(facts: NeedFacts, items: Sequence[BufferFacts]) -> list[Advice]:
     """A higher limit, where the limit is what was exceeded: by as much as the chip may have."""
     need, used = facts.need, facts.need.used_bytes
     if not need.is_scoped_limit or used is None or need.memory_space != "vmem":
@@ -177,7 +179,7 @@ def _limit_advice(facts: Facts, items: Sequence[Item]) -> list[Advice]:
     how = f"raise it: LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib={kib}, or vmem_limit_bytes of the Pallas call"
     if by > 1:
         how = f"blocks 1/{by}, and {how}"
-    words = Words(sentence, how, f"{amount(used)} needed; v5e and v6e have 128 MiB")
+    words = AdviceText(sentence, how, f"{amount(used)} needed; v5e and v6e have 128 MiB")
     return [advice_of(facts, "scoped", None, words, items)]
 
 
@@ -187,7 +189,7 @@ def _smaller(shape: Shape, by: int) -> str:
     return f"{longest} -> {longest // by}" if longest >= by else f"{longest} -> 1"
 
 
-def _kernel(items: Sequence[Item]) -> str:
+def _kernel(items: Sequence[BufferFacts]) -> str:
     """The kernel's name: of the instruction, or of the function in its op."""
     item = items[0]
     parts = [part for part in item.op.split("/") if part and part != "pallas_call"]
@@ -195,7 +197,7 @@ def _kernel(items: Sequence[Item]) -> str:
     return short_name(label or (parts[-1] if parts else item.buffer.name)) or some([item.buffer.name])
 
 
-def _window(item: Item) -> _Window | None:
+def _window(item: BufferFacts) -> _Window | None:
     """What a tag says of a window."""
     tag = (item.buffer.tag or "")[:4096]
     match = _WINDOW.search(tag)

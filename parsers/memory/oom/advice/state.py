@@ -7,8 +7,18 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tpuprof.parsers.memory.oom.advice import rule
-from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, by_type
-from tpuprof.parsers.memory.oom.advice.rule import Cuts, Rule, Stage, Words, advice_of, change, gone, halved, worth_it
+from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, by_type
+from tpuprof.parsers.memory.oom.advice.rule import (
+    AdviceText,
+    ChangeOrder,
+    Cuts,
+    Rule,
+    advice_of,
+    change,
+    gone,
+    halved,
+    worth_it,
+)
 from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, some, summed
 from tpuprof.parsers.memory.oom.model import Advice
 
@@ -20,25 +30,25 @@ _KEY = re.compile(
 @change(
     "optimizer",
     "optimizer",
-    Stage.STATE,
+    ChangeOrder.STATE,
     "optimizer state in bf16, or halved",
     lambda facts: halved(facts.of("optimizer")),
 )
-def optimizer(_: Facts, items: Sequence[Item], saving: int) -> Words:
+def optimizer(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
     """Optimizer state in float32: moments in bfloat16, or sharded over two devices, are half of it either way."""
     whole = size_of(items)
     names = Counter[str]()
     for item in items:
         names[_state_name(item)] += item.size
     largest = some([name for name, _ in names.most_common()])
-    return Words(
+    return AdviceText(
         f"optimizer {largest} in f32, {len(items)} array{'s' * (len(items) != 1)}",
         "shard it over the data axis (FSDP, ZeRO): 1/N of it on each of N devices; or store it in bf16",
         f"{amount(whole)}; in bf16, or on 2 devices: {amount(whole - saving)} each",
     )
 
 
-def _state_name(item: Item) -> str:
+def _state_name(item: BufferFacts) -> str:
     """``state['mean']`` of ``state['mean']['layers']['up']``: the name up to the part that says what it is."""
     name = item.op or item.buffer.name
     match = _KEY.search(name)
@@ -48,24 +58,30 @@ def _state_name(item: Item) -> str:
     return name[: match.end()] + (end[0] if end is not None else "")
 
 
-@change("gradients", "bf16", Stage.NARROWER, "gradients in bf16, or halved", lambda facts: halved(facts.of("gradient")))
-def gradients(_: Facts, items: Sequence[Item], saving: int) -> Words:
+@change(
+    "gradients",
+    "bf16",
+    ChangeOrder.NARROWER,
+    "gradients in bf16, or halved",
+    lambda facts: halved(facts.of("gradient")),
+)
+def gradients(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
     """Gradients of weights that are all in memory at once, in float32; half in bfloat16, or over two devices."""
     stack = max(item.stack for item in items)
     layers = f" of all {stack} layers" if stack > 1 else ""
     filled = ", zero-filled, of the weights' shapes" if any(item.opcode == "broadcast" for item in items) else ""
-    return Words(
+    return AdviceText(
         f"gradients{layers} in f32: {shapes_of(items)}{filled}",
         "shard weights and gradients (FSDP), or keep gradients in bf16",
         f"{summed(items)}; in bf16, or on 2 devices: {amount(size_of(items) - saving)} each",
     )
 
 
-def _cast(facts: Facts) -> list[Item]:
+def _cast(facts: NeedFacts) -> list[BufferFacts]:
     return [item for item in facts.of("weight copy") if item.opcode != "copy"]
 
 
-def _cast_cuts(facts: Facts) -> Cuts:
+def _cast_cuts(facts: NeedFacts) -> Cuts:
     """Weights that are cast where they are used: one layer's at a time.
 
     Of a copy for all layers of a scan a layer's part stays, of equal ones one. What there is once must be passed in the
@@ -78,8 +94,8 @@ def _cast_cuts(facts: Facts) -> Cuts:
     return rule.less(facts, cuts)
 
 
-@change("duplicates", "duplicates", Stage.STATE, "weights cast a layer at a time", _cast_cuts)
-def cast(facts: Facts, _: Sequence[Item], saving: int) -> Words:
+@change("duplicates", "duplicates", ChangeOrder.STATE, "weights cast a layer at a time", _cast_cuts)
+def cast(facts: NeedFacts, _: Sequence[BufferFacts], saving: int) -> AdviceText:
     """Copies of weights in another type."""
     items = _cast(facts)
     element, left = items[0].element, size_of(items) - saving
@@ -89,37 +105,37 @@ def cast(facts: Facts, _: Sequence[Item], saving: int) -> Words:
         how += f"; or pass them in {element}, then none is left"
         arithmetic += f"; one layer at work stays: {amount(left)}"
     sentence = f"weights cast to {element}{_all_layers(facts, items)}: {shapes_of(items)}"
-    return Words(sentence, how, arithmetic, items=items)
+    return AdviceText(sentence, how, arithmetic, items=items)
 
 
-def _layout_cuts(facts: Facts) -> Cuts:
+def _layout_cuts(facts: NeedFacts) -> Cuts:
     return gone(item for item in facts.of("weight copy") if item.opcode == "copy")
 
 
-@change("layout", "duplicates", Stage.STATE, "weights in the layout used", _layout_cuts)
-def layout(facts: Facts, items: Sequence[Item], _: int) -> Words:
+@change("layout", "duplicates", ChangeOrder.STATE, "weights in the layout used", _layout_cuts)
+def layout(facts: NeedFacts, items: Sequence[BufferFacts], _: int) -> AdviceText:
     """Copies of weights in another layout, which none need that arrive in the layout they are used in."""
-    return Words(
+    return AdviceText(
         f"weights copied to another layout{_all_layers(facts, items)}: {shapes_of(items)}",
         "pass them in the layout that is used (jax.experimental.layout, AUTO)",
         summed(items),
     )
 
 
-def _layers_of(facts: Facts, item: Item) -> int:
+def _layers_of(facts: NeedFacts, item: BufferFacts) -> int:
     """How many layers of a scan an array of weights holds; 0 where it is none of a scan's."""
     dims = item.whole_dims
     return dims[0] if len(dims) > 2 and (item.stack > 1 or dims[0] in facts.stacks) else 0
 
 
-def _all_layers(facts: Facts, items: Sequence[Item]) -> str:
+def _all_layers(facts: NeedFacts, items: Sequence[BufferFacts]) -> str:
     """``, all 32 layers at once``, where all of them hold as many."""
     layers, *others = {_layers_of(facts, item) for item in items} or {0}
     return f", all {layers} layers at once" if layers > 1 and not others else ""
 
 
 @Rule
-def equal(facts: Facts) -> list[Advice]:
+def equal(facts: NeedFacts) -> list[Advice]:
     """Equal arrays that nothing else here explains: what they are, without an estimate."""
     groups = by_type(
         item for item in facts.of("other", "backward") if item.is_temporary and item.element and len(item.dims) > 1
@@ -127,7 +143,7 @@ def equal(facts: Facts) -> list[Advice]:
     items = max((group for group in groups.values() if len(group) > 1), key=size_of, default=[])
     if not worth_it(facts, size_of(items) // 2):
         return []
-    words = Words(
+    words = AdviceText(
         f"{shapes_of(items)} in memory at once: {some([item.op or item.buffer.name for item in items], 3)}",
         "look whether one would do, or whether they must be alive together",
         summed(items),
@@ -135,7 +151,7 @@ def equal(facts: Facts) -> list[Advice]:
     return [advice_of(facts, "duplicates", None, words, items)]
 
 
-def _donation_cuts(facts: Facts) -> Cuts:
+def _donation_cuts(facts: NeedFacts) -> Cuts:
     """Outputs that could take the place of an argument of the same type and dimensions.
 
     No more than what outputs and arguments have left that do not share memory yet. Only where the outputs are listed.
@@ -153,7 +169,7 @@ def _donation_cuts(facts: Facts) -> Cuts:
     return cuts
 
 
-def _donatable(facts: Facts) -> int:
+def _donatable(facts: NeedFacts) -> int:
     """Bytes of outputs that could share memory with arguments and do not."""
     need = facts.need
     if need.arguments_bytes is None or need.outputs_bytes is None:
@@ -162,21 +178,21 @@ def _donatable(facts: Facts) -> int:
     return max(0, min(need.arguments_bytes, need.outputs_bytes) - aliased)
 
 
-def _donation_advice(facts: Facts) -> list[Advice]:
+def _donation_advice(facts: NeedFacts) -> list[Advice]:
     """Arguments that the program could write its outputs over."""
     cuts, room, need = _donation_cuts(facts), _donatable(facts), facts.need
     saving, items = rule.saving_of(facts, cuts), rule.items_of(facts, cuts)
     how = "jax.jit(..., donate_argnums=...): outputs take the place of arguments that are not used again"
     if worth_it(facts, saving):
         sentence = f"outputs in memory beside arguments of the same shape: {shapes_of(items)}"
-        words = Words(sentence, how, f"{summed(items)} could share memory")
+        words = AdviceText(sentence, how, f"{summed(items)} could share memory")
         return [advice_of(facts, "donation", saving, words, items)]
     if cuts or need.aliased_bytes is None or not worth_it(facts, room) or facts.of("output"):
         return []
     outputs, arguments = amount(need.outputs_bytes or 0), amount(need.arguments_bytes or 0)
     shared = amount(need.aliased_bytes)
     sentence = f"outputs take {outputs}, of which {shared} share memory with {arguments} of arguments"
-    return [advice_of(facts, "donation", None, Words(sentence, how, f"at most {amount(room)} can be shared"))]
+    return [advice_of(facts, "donation", None, AdviceText(sentence, how, f"at most {amount(room)} can be shared"))]
 
 
 donation = Rule(

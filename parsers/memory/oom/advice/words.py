@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.memory.oom.advice.roles import Item
+from tpuprof.parsers.memory.oom.advice.roles import BufferFacts
 
 _UNITS = ((1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _LONGEST_NAME, _MOST_SHAPES = 48, 3
@@ -77,22 +77,22 @@ def ratio(whole: int, part: int) -> str:
     return f"{value:.1f}x" if value < 99.95 else f"{value:,.0f}x"
 
 
-def size_of(items: Sequence[Item]) -> int:
+def size_of(items: Sequence[BufferFacts]) -> int:
     """Bytes of them all."""
     return sum(item.size for item in items)
 
 
-def in_buffers(items: Sequence[Item]) -> str:
+def in_buffers(items: Sequence[BufferFacts]) -> str:
     """``281 MiB in 12 buffers``."""
     return f"{amount(size_of(items))} in {len(items)} buffer{'s' * (len(items) != 1)}"
 
 
-def shape_of(item: Item) -> str:
+def shape_of(item: BufferFacts) -> str:
     """``f32[64,4,2048,2048]``; the buffer's name where the shape is unknown."""
     return short_shape(item.element, item.whole_dims) if item.element else short_name(item.buffer.name)
 
 
-def shapes_of(items: Sequence[Item]) -> str:
+def shapes_of(items: Sequence[BufferFacts]) -> str:
     """``3 x f32[64,4,2048,2048], bf16[64,2047,16000] and 4 more``: by bytes, the largest first."""
     sizes: dict[str, list[int]] = {}
     for item in items:
@@ -103,7 +103,7 @@ def shapes_of(items: Sequence[Item]) -> str:
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
-def summed(items: Sequence[Item]) -> str:
+def summed(items: Sequence[BufferFacts]) -> str:
     """``3 x 4.00 GiB = 12.0 GiB``; of one buffer its shape and size."""
     if len(items) == 1:
         return f"{shape_of(items[0])} = {amount(items[0].size)}"

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.read.clean import clean_lines, origin, without_digits
 from tpuprof.parsers.memory.oom.read.forms import ANCHORS, BEGINNING, HEADLESS, INTERESTING, LEADS, Piece, pieces
-from tpuprof.parsers.memory.oom.read.partial_report import Draft
-from tpuprof.parsers.memory.oom.read.shuffled import MOST_COPIES, Shuffled
-from tpuprof.parsers.memory.oom.read.stream import Line
+from tpuprof.parsers.memory.oom.read.partial_report import PartialReport
+from tpuprof.parsers.memory.oom.read.shuffled import MOST_COPIES, InterleavedCopies
+from tpuprof.parsers.memory.oom.read.stream import LogLine
 
 _MOST_OPEN, _MOST_MIXED = 256, 64
 _MOST_CHARACTERS = 1 << 25
@@ -54,15 +54,17 @@ class _Lead:
 
 
 class Blocks:
-    """Takes lines and gives finished drafts to `on_draft`, and every line's text and number to `on_other`."""
+    """Takes lines and gives finished partial reports to `on_partial`, and every line's text and number to
+    `on_other`.
+    """
 
-    def __init__(self, on_draft: Callable[[Draft], None], on_other: Callable[[str, int], None]) -> None:
-        self._on_draft = on_draft
+    def __init__(self, on_partial: Callable[[PartialReport], None], on_other: Callable[[str, int], None]) -> None:
+        self._on_draft = on_partial
         self._on_other = on_other
-        self._open: list[Draft] = []  # the one that got the latest line last
+        self._open: list[PartialReport] = []  # the one that got the latest line last
         self._leads: list[_Lead] = []
-        self._mixed: dict[int, Shuffled] = {}  # of open drafts, by their identity
-        self._here: Draft | None = None  # what this line of the log goes on with
+        self._mixed: dict[int, InterleavedCopies] = {}  # of open partial reports, by their identity
+        self._here: PartialReport | None = None  # what this line of the log goes on with
         self._in_payload = False
         self._check_at = 0
 
@@ -71,7 +73,7 @@ class Blocks:
         """Whether no text is open."""
         return not self._open and not self._leads
 
-    def add(self, line: Line, ends_log: bool) -> None:
+    def add(self, line: LogLine, ends_log: bool) -> None:
         """Takes a line; `ends_log` where the log ends in the middle of it."""
         if not line.continues:
             self._here, self._in_payload = None, False
@@ -128,62 +130,64 @@ class Blocks:
         lead = next((each for each in reversed(self._leads) if each.number == number or _same(each.head, key)), None)
         if piece.form == "attempt" and lead is None and not _is_failure(piece.text, prefix):
             return
-        draft = Draft(piece.form, key, number, number, is_payload=self._in_payload)
-        if not draft.take(piece):
+        partial = PartialReport(piece.form, key, number, number, is_payload=self._in_payload)
+        if not partial.take(piece):
             return
-        draft.keep(piece)
+        partial.keep(piece)
         if lead is not None:
             self._leads.remove(lead)
-            draft.at_line = min(number, lead.number)
-            draft.code, draft.program, draft.loading = lead.code, lead.program, lead.loading
+            partial.at_line = min(number, lead.number)
+            partial.code, partial.program, partial.loading = lead.code, lead.program, lead.loading
             if piece.form == "attempt":
                 program = f" '{lead.program}'" if lead.program is not None else ""
                 buffer = "Error allocating device buffer:" if lead.is_device_buffer else ""
-                draft.sentence.insert(0, f"Error loading program{program}:" if lead.loading else buffer)
-        if piece.ends_log and draft.form == "ran" and "short" not in draft.seen:
-            draft.cut_here()
+                partial.sentence.insert(0, f"Error loading program{program}:" if lead.loading else buffer)
+        if piece.ends_log and partial.form == "ran" and "short" not in partial.seen:
+            partial.cut_here()
         before = [  # of the same process, which is through with them then
             each for each in self._open if each.head == key or (each.bound is not None and _begins(key, each.bound))
         ]
-        self._mix(draft, before)
+        self._mix(partial, before)
         self._close(before)
-        self._open.append(draft)
-        self._here = draft
+        self._open.append(partial)
+        self._here = partial
         self._close(self._open[:-_MOST_OPEN])
         if sum(each.characters for each in self._open) > _MOST_CHARACTERS:
             self._close(self._open[:-1])
         self._check_at = min(self._check_at, number + 30)
 
     def _continue(self, piece: Piece, key: str, number: int) -> None:
-        draft = self._here if self._here is not None else self._owner(key)
-        mixed = self._mixed.get(id(draft))
+        partial = self._here if self._here is not None else self._owner(key)
+        mixed = self._mixed.get(id(partial))
         if mixed is not None:
             mixed.feed(piece)
-        took = draft is not None and draft.take(piece)
+        took = partial is not None and partial.take(piece)
         if not took and (begun := self._without_beginning(piece, key, number, mixed)) is not None:
-            draft, took = begun, True
-        if draft is None:
+            partial, took = begun, True
+        if partial is None:
             return
-        if took and draft.form == "ran":
-            draft.keep(piece)
+        if took and partial.form == "ran":
+            partial.keep(piece)
         if piece.ends_log and (not took or piece.form not in ("scoped_limit", "exceeded", "rule", "type")):
-            draft.cut_here()
+            partial.cut_here()
         if not took:
             return
-        if draft.last_line != number:
-            draft.last_line = number
-            if draft.at_line != number and draft.bound is None:
-                draft.bound = key
-        self._here = draft
-        if self._open and self._open[-1] is not draft:
-            self._open.remove(draft)
-            self._open.append(draft)
+        if partial.last_line != number:
+            partial.last_line = number
+            if partial.at_line != number and partial.bound is None:
+                partial.bound = key
+        self._here = partial
+        if self._open and self._open[-1] is not partial:
+            self._open.remove(partial)
+            self._open.append(partial)
 
-    def _without_beginning(self, piece: Piece, key: str, number: int, mixed: Shuffled | None) -> Draft | None:
+    def _without_beginning(
+        self, piece: Piece, key: str, number: int, mixed: InterleavedCopies | None
+    ) -> PartialReport | None:
         """Opens a text whose beginning is not in the log, where a form identifies it."""
         if piece.form not in HEADLESS:
             return None
-        begun = Draft(piece.form, key, number, number, is_payload=self._in_payload)
+        begun = PartialReport(piece.form, key, number, number, is_payload=self._in_payload)
         if not begun.take(piece):
             return None
         self._open.append(begun)
@@ -192,21 +196,25 @@ class Blocks:
             self._mixed[id(begun)] = mixed
         return begun
 
-    def _owner(self, key: str) -> Draft | None:
+    def _owner(self, key: str) -> PartialReport | None:
         """The open text that a line with this origin belongs to."""
         latest = self._open[::-1]
-        bound = next((draft for draft in latest if draft.bound == key), None)
-        unbound = (draft for draft in latest if draft.bound is None and _begins(draft.head, key))
-        draft = bound or next(unbound, None)
-        if draft is not None or not key:
-            return draft or (latest[0] if len(latest) == 1 else None)
+        bound = next((partial for partial in latest if partial.bound == key), None)
+        unbound = (partial for partial in latest if partial.bound is None and _begins(partial.head, key))
+        partial = bound or next(unbound, None)
+        if partial is not None or not key:
+            return partial or (latest[0] if len(latest) == 1 else None)
         plain = without_digits(key)
         alike = [
-            draft
-            for draft in latest
-            if (without_digits(draft.bound) == plain if draft.bound else _begins(without_digits(draft.head), plain))
+            partial
+            for partial in latest
+            if (
+                without_digits(partial.bound) == plain
+                if partial.bound
+                else _begins(without_digits(partial.head), plain)
+            )
         ]
-        return max(alike, key=lambda draft: _shared(draft.bound or draft.head, key), default=None)
+        return max(alike, key=lambda partial: _shared(partial.bound or partial.head, key), default=None)
 
     def _expire(self, number: int | None) -> None:
         """Ends what has waited too long at a line; all at the end of the log."""
@@ -218,28 +226,28 @@ class Blocks:
         if number is not None:
             self._check_at = number + (30 if not self._leads else 1)
 
-    def _close(self, drafts: list[Draft]) -> None:
-        for draft in drafts:
-            self._open = [each for each in self._open if each is not draft]
-            draft.finish()
-            mixed = self._mixed.pop(id(draft), None)
-            for each in (draft,) if mixed is None else mixed.close(draft):
+    def _close(self, partials: list[PartialReport]) -> None:
+        for partial in partials:
+            self._open = [each for each in self._open if each is not partial]
+            partial.finish()
+            mixed = self._mixed.pop(id(partial), None)
+            for each in (partial,) if mixed is None else mixed.close(partial):
                 self._on_draft(each)
 
-    def _mix(self, draft: Draft, before: list[Draft]) -> None:
+    def _mix(self, partial: PartialReport, before: list[PartialReport]) -> None:
         """Notes that a text begins like one that is open: two processes may write it at once."""
         for other in reversed(before):
-            if draft.form != "ran" or other.form != "ran" or draft.is_payload or other.is_payload:
+            if partial.form != "ran" or other.form != "ran" or partial.is_payload or other.is_payload:
                 continue
-            if other.pieces[0].text.strip() != draft.pieces[0].text.strip():
+            if other.pieces[0].text.strip() != partial.pieces[0].text.strip():
                 continue
             mixed = self._mixed.get(id(other))
             if mixed is None and other.keeps_all and len(self._mixed) < _MOST_MIXED:
-                mixed = self._mixed[id(other)] = Shuffled(other)
+                mixed = self._mixed[id(other)] = InterleavedCopies(other)
             if mixed is not None and mixed.copies < MOST_COPIES:
                 mixed.is_open += 1
-                mixed.feed(draft.pieces[0])
-                self._mixed[id(draft)] = mixed
+                mixed.feed(partial.pieces[0])
+                self._mixed[id(partial)] = mixed
             return
 
 
@@ -266,12 +274,12 @@ def _is_failure(text: str, prefix: str) -> bool:
     return has_failed or re.search(r"There are \S+ free", text) is not None
 
 
-def _only_code(lead: _Lead) -> Draft:
+def _only_code(lead: _Lead) -> PartialReport:
     """An error of which there is nothing but its code."""
     form = "ran" if lead.code_name.startswith("CompileTime") else "attempt"
-    draft = Draft(form, lead.head, lead.number, lead.number, code=lead.code, program=lead.program)
-    draft.space = "vmem" if "Vmem" in lead.code_name else "hbm"
-    draft.loading = lead.loading or "Program" in lead.code_name
-    draft.sentence.append(f"{lead.code}: {lead.code_name}.")
-    draft.cut_here()
-    return draft
+    partial = PartialReport(form, lead.head, lead.number, lead.number, code=lead.code, program=lead.program)
+    partial.space = "vmem" if "Vmem" in lead.code_name else "hbm"
+    partial.loading = lead.loading or "Program" in lead.code_name
+    partial.sentence.append(f"{lead.code}: {lead.code_name}.")
+    partial.cut_here()
+    return partial

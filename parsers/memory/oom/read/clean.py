@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.oom.read.stream import LONGEST_LINE, Line
+from tpuprof.parsers.memory.oom.read.stream import LONGEST_LINE, LogLine
 
 _ANSI = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -176,15 +176,15 @@ class _Open:
         is_sure: whether these are parts at all.
     """
 
-    first: Line
+    first: LogLine
     end: int
-    parts: list[Line]
+    parts: list[LogLine]
     texts: list[bytes]
     size: int
     length: int
     is_sure: bool
 
-    def whole(self) -> Line:
+    def whole(self) -> LogLine:
         """One line with all parts."""
         content = self.first.content
         return replace(self.first, content=b"".join([content[: self.end], *self.texts, content[self.end :]]))
@@ -202,7 +202,7 @@ class Joiner:
         """Whether the rest of a line is to come."""
         return bool(self._open)
 
-    def add(self, line: Line) -> Iterator[Line]:
+    def add(self, line: LogLine) -> Iterator[LogLine]:
         """What is complete with a line."""
         if self._open:
             yield from self._flush(line.number - _MOST_WAIT)
@@ -219,11 +219,11 @@ class Joiner:
         else:
             yield line
 
-    def finish(self) -> Iterator[Line]:
+    def finish(self) -> Iterator[LogLine]:
         """What is left at the end."""
         yield from self._flush(None)
 
-    def _record(self, line: Line) -> Iterator[Line]:
+    def _record(self, line: LogLine) -> Iterator[LogLine]:
         match = _RECORD.match(line.content)
         if match is None:
             yield line
@@ -239,7 +239,7 @@ class Joiner:
             is_sure = self._has_line_ends is True or is_long
         yield from self._part(line, stream[1] if stream is not None else b"", match.end(1), text, is_part, is_sure)
 
-    def _marked(self, line: Line) -> Iterator[Line]:
+    def _marked(self, line: LogLine) -> Iterator[LogLine]:
         match = _MARKED.match(line.content)
         if match is None:
             yield line
@@ -249,7 +249,9 @@ class Joiner:
         line = replace(line, content=line.content[: match.start(2)] + b"F" + line.content[match.end(2) :])
         yield from self._part(line, b"cri " + match[1], match.end() + len(text), text, match[2] == b"P", True)
 
-    def _part(self, line: Line, key: bytes, end: int, text: bytes, is_part: bool, is_sure: bool) -> Iterator[Line]:
+    def _part(
+        self, line: LogLine, key: bytes, end: int, text: bytes, is_part: bool, is_sure: bool
+    ) -> Iterator[LogLine]:
         open_ = self._open.get(key)
         if open_ is None:
             if is_part and len(self._open) < _MOST_STREAMS:
@@ -271,7 +273,7 @@ class Joiner:
             del self._open[key]
             yield open_.whole()
 
-    def _flush(self, before: int | None) -> Iterator[Line]:
+    def _flush(self, before: int | None) -> Iterator[LogLine]:
         """Gives up what has waited since a line, or all."""
         waited = [key for key, open_ in self._open.items() if before is None or open_.first.number < before]
         for open_ in map(self._open.pop, waited):

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer, Category
-from tpuprof.parsers.memory.oom.read.forms import SIZE, Printed, exactly, printed, sharpened
+from tpuprof.parsers.memory.oom.read.forms import SIZE, PrintedSize, exactly, printed, sharpened
 
 LONGEST = 2000  # characters kept of a text, be it a label or a name
 _QUOTED = re.compile(r'\b(op_type|op_name|source_file)="((?:[^"\\]|\\.)*)"')
@@ -32,7 +32,7 @@ _CATEGORIES |= {"live out": "output", "thread": "thread-local", "constant": "con
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AllocationEntry:
     """What a text says of one allocation, as printed; None for what it does not say.
 
     Attributes:
@@ -42,9 +42,9 @@ class Entry:
         is_closed: whether its end was seen.
     """
 
-    size: Printed | None = None
-    unpadded: Printed | None = None
-    extra: Printed | None = None
+    size: PrintedSize | None = None
+    unpadded: PrintedSize | None = None
+    extra: PrintedSize | None = None
     shape: str | None = None
     label: str | None = None
     op_name: str | None = None
@@ -59,7 +59,7 @@ class Entry:
 
 
 def read_part(form: str, rest: str, ends_log: bool) -> dict[str, object]:
-    """Attributes of `Entry` that a form fills.
+    """Attributes of `AllocationEntry` that a form fills.
 
     Where the log ends right behind it, what might go on is left out: half a shape looks like another one.
     """
@@ -79,16 +79,16 @@ def read_part(form: str, rest: str, ends_log: bool) -> dict[str, object]:
     return {form: text}
 
 
-def loose_entry(text: str) -> Entry:
+def loose_entry(text: str) -> AllocationEntry:
     """An entry of a list that people write: size, shape, and perhaps what it is."""
     match = _LOOSE.match(text.strip()[:LONGEST])
     if match is None:
-        return Entry()
+        return AllocationEntry()
     words = match[3].split()
     opcode = words[0] if len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9\-]*", words[0]) else None
     rest = " ".join(words[1:] if opcode else words)
     is_path = "/" in rest
-    return Entry(
+    return AllocationEntry(
         size=printed(match[1]),
         shape=match[2],
         op_name=rest if is_path else None,
@@ -98,24 +98,24 @@ def loose_entry(text: str) -> Entry:
     )
 
 
-def stack_entry(text: str) -> Entry:
+def stack_entry(text: str) -> AllocationEntry:
     """The instruction in ``while allocating on stack for %name = …``; its size stands elsewhere.
 
     The shape in it is that of its result, not of what it needs.
     """
     label = text.strip().rstrip(".").strip()[:LONGEST]
     name = re.match(r"%?([\w.\-]*\w)", label)
-    return Entry(label=label or None, name=name[1] if name is not None else None, type="scoped")
+    return AllocationEntry(label=label or None, name=name[1] if name is not None else None, type="scoped")
 
 
-def allocation_entry(text: str, size: int) -> Entry:
+def allocation_entry(text: str, size: int) -> AllocationEntry:
     """The allocation in ``:: #allocation2 [shape = '…', space=vmem, …, tag = '…'] :: name``."""
     shape, tag = _SHAPE_IN_QUOTES.search(text), _TAG_IN_QUOTES.search(text)
     output_of = _OUTPUT_OF.match(tag[1]) if tag is not None else None
     name = re.search(r"\] :: ([\w.\-]+)", text) or output_of or _ALLOCATION.search(text)
     # `scoped` stands among the attributes, but a tag may have the word as well
     attributes = text[: tag.start()] if tag is not None else text
-    return Entry(
+    return AllocationEntry(
         size=exactly(size),
         shape=shape[1] if shape is not None else None,
         tag=tag[1] if tag is not None else None,
@@ -125,10 +125,10 @@ def allocation_entry(text: str, size: int) -> Entry:
     )
 
 
-def merged(first: Entry, second: Entry) -> Entry:
+def merged(first: AllocationEntry, second: AllocationEntry) -> AllocationEntry:
     """Everything that either says; `first` has the say, but for texts that `second` has more of."""
     changes: dict[str, object] = {}
-    for each in fields(Entry):
+    for each in fields(AllocationEntry):
         mine, other = getattr(first, each.name), getattr(second, each.name)
         longer = isinstance(mine, str) and isinstance(other, str) and len(other) > len(mine) and other.startswith(mine)
         if mine is None or longer:
@@ -137,13 +137,13 @@ def merged(first: Entry, second: Entry) -> Entry:
     return replace(first, **changes)  # type: ignore[arg-type]  # the names and types are Entry's own
 
 
-def conflict(first: Entry, second: Entry, are_whole: bool = True) -> bool:
+def conflict(first: AllocationEntry, second: AllocationEntry, are_whole: bool = True) -> bool:
     """Whether two entries can't be the same; of such as may be cut only sizes count, which end with their unit."""
     pairs = [(first.shape, second.shape), (_instruction(first), _instruction(second))] if are_whole else []
     return any(None not in pair and pair[0] != pair[1] for pair in [(first.size, second.size), *pairs])
 
 
-def buffer_of(entry: Entry) -> Buffer | None:
+def buffer_of(entry: AllocationEntry) -> Buffer | None:
     """The buffer that an entry describes; None without a size.
 
     Printed sizes are rounded: where the shape gives one that would be printed like that, it is used.
@@ -151,7 +151,7 @@ def buffer_of(entry: Entry) -> Buffer | None:
     if entry.size is None:
         return None
     size, unpadded = _sizes(entry, entry.size)
-    by_label = Entry(**_operator(entry.label or "", ends_log=True))  # type: ignore[arg-type]
+    by_label = AllocationEntry(**_operator(entry.label or "", ends_log=True))  # type: ignore[arg-type]
     op_name = entry.op_name if entry.op_name is not None else by_label.op_name
     return Buffer(
         name=_instruction(entry) or (entry.label or (op_name or "").rsplit("/", 1)[-1])[:200] or "unnamed",
@@ -169,7 +169,7 @@ def buffer_of(entry: Entry) -> Buffer | None:
     )
 
 
-def _sizes(entry: Entry, size: Printed) -> tuple[int, int | None]:
+def _sizes(entry: AllocationEntry, size: PrintedSize) -> tuple[int, int | None]:
     """Size and unpadded size in bytes."""
     shape = parse_shape(entry.shape) if entry.shape is not None else None
     padded, elements = (shape.padded_bytes, shape.unpadded_bytes) if shape is not None else (None, None)
@@ -185,7 +185,7 @@ def _sizes(entry: Entry, size: Printed) -> tuple[int, int | None]:
     return exact, min(unpadded, exact) if unpadded is not None else None
 
 
-def _instruction(entry: Entry) -> str | None:
+def _instruction(entry: AllocationEntry) -> str | None:
     match = _NAME.match(entry.label or "")
     return entry.name if entry.name is not None else match and match[1]
 
@@ -208,12 +208,12 @@ def _operator(text: str, ends_log: bool) -> dict[str, object]:
     return attributes
 
 
-def _source(entry: Entry) -> str | None:
+def _source(entry: AllocationEntry) -> str | None:
     line = "" if entry.source_line is None else f":{entry.source_line}"
     return f"{entry.source_file}{line}" if entry.source_file else None
 
 
-def _category(entry: Entry) -> Category:
+def _category(entry: AllocationEntry) -> Category:
     kind = (entry.type or "").lower()
     if kind == "scoped" or (not kind and (entry.tag or "").lower().startswith(_WINDOW_TAGS)):
         return "scoped"

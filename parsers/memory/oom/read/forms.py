@@ -119,7 +119,7 @@ def pieces(line: str, ends_log: bool = False) -> tuple[str, list[Piece]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class PrintedSize:
     """A size and how far off it may be.
 
     Attributes:
@@ -135,7 +135,7 @@ class Printed:
         return abs(exact - self.value) <= self.slack
 
 
-def printed(text: str | None) -> Printed | None:
+def printed(text: str | None) -> PrintedSize | None:
     """Reads a printed size; None for anything else, ``unknown size`` say, and for what no int64 holds."""
     match = _PARTS.fullmatch(text or "")
     if match is None:
@@ -144,15 +144,15 @@ def printed(text: str | None) -> Printed | None:
     value = round(Fraction(int(match[1] + decimals), 10 ** len(decimals)) * unit)
     # the printed digits are the nearest, and the value above is rounded to whole bytes
     slack = Fraction(unit, 2 * 10 ** len(decimals)) + 1 if unit > 1 else Fraction(0)
-    return Printed(value, slack) if value < _LIMIT else None
+    return PrintedSize(value, slack) if value < _LIMIT else None
 
 
-def exactly(value: int) -> Printed | None:
+def exactly(value: int) -> PrintedSize | None:
     """A size given in bytes; None for what no int64 holds."""
-    return Printed(value, Fraction(0)) if 0 <= value < _LIMIT else None
+    return PrintedSize(value, Fraction(0)) if 0 <= value < _LIMIT else None
 
 
-def sharpened(size: Printed | None, exact: int | None) -> int | None:
+def sharpened(size: PrintedSize | None, exact: int | None) -> int | None:
     """`exact` where the printed size agrees with it, else the printed one; None without a printed one."""
     if size is None:
         return None

@@ -6,8 +6,14 @@ import re
 from dataclasses import field, replace
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.oom.read.entries import Entry, allocation_entry, loose_entry, read_part, stack_entry
-from tpuprof.parsers.memory.oom.read.forms import SIZE, TABLES, Piece, Printed, exactly, printed
+from tpuprof.parsers.memory.oom.read.entries import (
+    AllocationEntry,
+    allocation_entry,
+    loose_entry,
+    read_part,
+    stack_entry,
+)
+from tpuprof.parsers.memory.oom.read.forms import SIZE, TABLES, Piece, PrintedSize, exactly, printed
 
 MOST_ENTRIES, MOST_CHARACTERS = 10_000, 1 << 22  # of a text: entries beyond either are counted only
 MOST_DEVICES = 1000
@@ -62,7 +68,7 @@ _LISTING = ("ran", *TABLES)  # what may have a list of allocations
 
 
 @dataclass(slots=True)
-class Draft:
+class PartialReport:
     """An error as far as it was read.
 
     Attributes:
@@ -100,19 +106,19 @@ class Draft:
     loading: bool = False
     space: str | None = None
     sentence: list[str] = field(default_factory=list)
-    sizes: dict[str, Printed] = field(default_factory=dict)
+    sizes: dict[str, PrintedSize] = field(default_factory=dict)
     fractions: dict[str, float] = field(default_factory=dict)
     said_unknown: set[str] = field(default_factory=set)
     devices: dict[str, None] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[AllocationEntry] = field(default_factory=list)
     entries_dropped: int = 0
-    stack: Entry | None = None
+    stack: AllocationEntry | None = None
     count: int = 1
     verb: str = ""
     is_running: bool = False
     table: str = ""
     seen: set[str] = field(default_factory=set)
-    entry: Entry | None = None
+    entry: AllocationEntry | None = None
     open_allocation: bool = False
     characters: int = 0
     numbered: int = 0
@@ -270,7 +276,7 @@ class Draft:
         self._put_named(match)
         tensor, sparse = printed(match["tensor_core_bytes"]), printed(match["sparse_core_bytes"])
         if tensor is not None and sparse is not None:
-            self._put(used_bytes=Printed(tensor.value + sparse.value, tensor.slack + sparse.slack))
+            self._put(used_bytes=PrintedSize(tensor.value + sparse.value, tensor.slack + sparse.slack))
         self.space = "hbm"
         self.sentence.append(match[0] + ".")
         return True
@@ -372,10 +378,10 @@ class Draft:
                 self.seen.add("gap")
             self.numbered = piece.number
         attributes = read_part(piece.form, piece.rest, piece.ends_log)
-        entry = self.entry or Entry()
+        entry = self.entry or AllocationEntry()
         if piece.form == "size" or any(getattr(entry, name) is not None for name in attributes):
             self._close_entry(False)
-            entry = Entry()
+            entry = AllocationEntry()
         self.entry = replace(entry, **attributes)  # type: ignore[arg-type]  # the names and types are Entry's own
         return True
 
@@ -400,7 +406,7 @@ class Draft:
         self.seen.add(part)
         self.sentence.append(text + ".")
 
-    def _put(self, **sizes: Printed | None) -> None:
+    def _put(self, **sizes: PrintedSize | None) -> None:
         self.sizes.update({name: size for name, size in sizes.items() if size is not None})
 
     def _put_named(self, match: re.Match[str]) -> None:

@@ -53,7 +53,7 @@ def scan_log(
 
 def scan(reader: LogReader) -> OomLog:
     """`scan_log` of a reader that nothing was read from yet."""
-    errors, others = Collector(), Others()
+    errors, others = Collector(), OtherErrors()
     blocks, joiner = Blocks(errors.add, others.see), Joiner()
     while reader.seek():
         while (line := reader.line()) is not None:
@@ -74,7 +74,7 @@ def scan(reader: LogReader) -> OomLog:
     return OomLog(errors.reports(), tuple(notes), reader.lines, reader.bytes_read)
 
 
-class Others:
+class OtherErrors:
     """Collects what is no TPU error, a kind at a time."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.read.forms import Piece
-from tpuprof.parsers.memory.oom.read.partial_report import Draft
+from tpuprof.parsers.memory.oom.read.partial_report import PartialReport
 
 MOST_COPIES, MOST_PIECES = 64, 1000
 _LONGEST_PIECE = 4096
@@ -81,18 +81,18 @@ class _Guess:
         return sum(len(self.text) - place for place in self.places)
 
 
-class Shuffled:
+class InterleavedCopies:
     """Takes the pieces of several copies as they come.
 
     Attributes:
         copies: how many there are.
-        is_open: how many drafts are read of them still.
-        drafts: those that are read, as far as that works without separating the copies.
+        is_open: how many partial reports are read of them still.
+        partials: those that are read, as far as that works without separating the copies.
     """
 
-    def __init__(self, first: Draft) -> None:
+    def __init__(self, first: PartialReport) -> None:
         self.copies = self.is_open = 1
-        self.drafts: list[Draft] = []
+        self.partials: list[PartialReport] = []
         self._fed = 0
         self._first = first
         guess = _Guess(first.pieces[:1], (), 0, {first.form})
@@ -123,28 +123,28 @@ class Shuffled:
         best = sorted(ways.values(), key=lambda guess: (guess.odd, guess.lag()))[:_MOST_GUESSES]
         self._guesses = best if not best or len(best[0].text) <= MOST_PIECES else []
 
-    def close(self, draft: Draft) -> list[Draft]:
-        """Takes a draft that is read; gives what is sure then."""
-        self.drafts.append(draft)
+    def close(self, partial: PartialReport) -> list[PartialReport]:
+        """Takes a partial report that is read; gives what is sure then."""
+        self.partials.append(partial)
         self.is_open -= 1
-        size = sum(each.characters for each in self.drafts)
-        if len(self.drafts) > _MOST_DRAFTS or size > _MOST_CHARACTERS:
+        size = sum(each.characters for each in self.partials)
+        if len(self.partials) > _MOST_DRAFTS or size > _MOST_CHARACTERS:
             self._guesses = []
         if self.is_open and self._guesses:
             return []
-        found, self.drafts = self._result(), []
+        found, self.partials = self._result(), []
         return found
 
-    def _result(self) -> list[Draft]:
+    def _result(self) -> list[PartialReport]:
         """The text, if the copies could be separated; else what was read without that."""
         if not self._guesses:
-            return self.drafts
+            return self.partials
         best = min(self._guesses, key=lambda guess: (guess.odd, guess.lag()))
-        is_torn = any(_is_torn(draft) for draft in self.drafts)
+        is_torn = any(_is_torn(partial) for partial in self.partials)
         if best.odd > (max(_FEW_ODD, self._fed // _ODD_SHARE) if is_torn else 0):
-            return self.drafts
-        first, last_line = self._first, max(draft.last_line for draft in self.drafts)
-        whole = Draft(first.form, first.head, first.at_line, last_line, count=self.copies)
+            return self.partials
+        first, last_line = self._first, max(partial.last_line for partial in self.partials)
+        whole = PartialReport(first.form, first.head, first.at_line, last_line, count=self.copies)
         whole.code, whole.program, whole.loading = first.code, first.program, first.loading
         for piece in best.text:
             whole.take(piece)
@@ -186,7 +186,7 @@ def _is_next(guess: _Guess, place: int, piece: Piece) -> bool:
     return expected.form == piece.form and (whole == text or (piece.ends_log and whole.startswith(text)))
 
 
-def _is_torn(draft: Draft) -> bool:
+def _is_torn(partial: PartialReport) -> bool:
     """Whether lines seem to be in the wrong text, or missing."""
-    before_last = draft.entries[:-1]  # which may be cut
-    return draft.form != "ran" or any(entry.size is None or entry.label is None for entry in before_last)
+    before_last = partial.entries[:-1]  # which may be cut
+    return partial.form != "ran" or any(entry.size is None or entry.label is None for entry in before_last)

@@ -47,7 +47,7 @@ _ENOUGH = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """A line of the log or, where it is very long, a piece of one.
 
     Attributes:
@@ -117,7 +117,7 @@ class LogReader:
                 self._move(len(self._data))
                 return False
 
-    def line(self) -> Line | None:
+    def line(self) -> LogLine | None:
         """The next line or piece; None at the end.
 
         Raises:
@@ -134,7 +134,7 @@ class LogReader:
             is_last = len(self._data) - begin < LONGEST_LINE
             end = len(self._data) if is_last else _cut(self._data, begin, begin + LONGEST_LINE)
         self._move(end + is_whole)
-        return Line(self._data[begin:end], number, continues, is_whole)
+        return LogLine(self._data[begin:end], number, continues, is_whole)
 
     def _next_hit(self) -> int | None:
         """Where the first needle from here on is in what is held."""

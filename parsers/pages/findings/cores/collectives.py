@@ -17,8 +17,16 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short, size, time
 from tpuprof.parsers.ops.device import kind_by_name
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows
-from tpuprof.parsers.pages.findings.finding import Finding, Place
-from tpuprof.parsers.pages.findings.ops.groups import Group, Told, groups_of, module_of, named, of_pass, told
+from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
+from tpuprof.parsers.pages.findings.ops.groups import (
+    CloneGroup,
+    OpFinding,
+    groups_of,
+    module_of,
+    named,
+    of_pass,
+    op_finding,
+)
 
 LEAST_COLLECTIVE = 0.05
 """Every program waits a little for other cores; less than this share is rarely worth hiding."""
@@ -35,20 +43,20 @@ _ALONG = re.compile(r"^(collective-permute|send|recv)")
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class CollectiveWaits:
     """Collectives that a finding is about.
 
     Attributes:
         rows: rows of the op table.
         ps: mean time over cores, a step.
         waiting_ps: the part of it in which a core waits for another; 0 where that is unknown.
-        is_told: whether that is known.
+        is_known: whether that is known.
     """
 
     rows: Rows
     ps: float
     waiting_ps: float = 0.0
-    is_told: bool = False
+    is_known: bool = False
 
     @property
     def transfer_ps(self) -> float:
@@ -56,7 +64,7 @@ class Waits:
         return self.ps - self.waiting_ps
 
 
-def waits_in(budget: Budget, pattern: re.Pattern[str] | None = None) -> Waits:
+def waits_in(budget: Budget, pattern: re.Pattern[str] | None = None) -> CollectiveWaits:
     """Time in collectives whose category matches, and how much of it is waiting for other cores."""
     table, steps = budget.evidence.table, budget.steps
     rows = budget.rows["collective"]
@@ -64,14 +72,14 @@ def waits_in(budget: Budget, pattern: re.Pattern[str] | None = None) -> Waits:
         rows = np.array([row for row in rows.tolist() if pattern.search(_kind(budget, row))], np.intp)
     ps = float(budget.op_ps(rows, "collective").sum())
     if steps is None or len(steps.class_ps) < 2:
-        return Waits(rows, ps)
+        return CollectiveWaits(rows, ps)
     mine = {table.name[row] for row in rows.tolist()}
     columns = [at for at, name in enumerate(steps.grid.collective_names) if name in mine]
     if not columns:
-        return Waits(rows, ps)
+        return CollectiveWaits(rows, ps)
     times = np.maximum(steps.grid.collective_ps[:, :, columns], 0).astype(np.float64)
     waiting = float((times - times.min(axis=0)).sum()) / times.shape[0] / times.shape[1]
-    return Waits(rows, ps, min(waiting, ps), True)
+    return CollectiveWaits(rows, ps, min(waiting, ps), True)
 
 
 def _kind(budget: Budget, row: int) -> str:
@@ -90,11 +98,11 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
         return None
     rows, table = budget.rows["collective"], budget.evidence.table
     waits, kinds = waits_in(budget), _kinds(budget, rows)
-    title, place = "Collectives are not hidden behind compute", Place("timeline")
+    title, place = "Collectives are not hidden behind compute", JumpTarget("timeline")
     if len(rows):
         group = kinds[0]
         verb = "are" if len(group.rows) > 1 else "is"
-        title, place = f"{group.name} {verb} not hidden by compute", Place("timeline", table.name[group.first])
+        title, place = f"{group.name} {verb} not hidden by compute", JumpTarget("timeline", table.name[group.first])
         if waits.waiting_ps >= _MOSTLY * worth:
             title = f"Cores wait for each other in {group.name}"
         elif len(group.rows) < len(rows):
@@ -121,9 +129,9 @@ def _in_short(name: str) -> str:
     return f"{number} {which} {kind}".strip() if of else name
 
 
-def arrival(waits: Waits) -> str:
+def arrival(waits: CollectiveWaits) -> str:
     """A sentence on how much of the time is waiting for other cores; empty where it is unknown."""
-    if not waits.is_told or waits.ps <= 0:
+    if not waits.is_known or waits.ps <= 0:
         return ""
     if waits.waiting_ps < _HARDLY * waits.ps:
         return "The cores arrive at the same time: none waits for another, all of it is transfer."
@@ -133,7 +141,7 @@ def arrival(waits: Waits) -> str:
     )
 
 
-def _kinds(budget: Budget, rows: Rows) -> list[Group]:
+def _kinds(budget: Budget, rows: Rows) -> list[CloneGroup]:
     """Collectives by kind and pass, those with most time first: ``12 reduce-scatters of the backward pass``."""
     table = budget.evidence.table
     members: dict[tuple[str, str], list[int]] = {}
@@ -144,11 +152,11 @@ def _kinds(budget: Budget, rows: Rows) -> list[Group]:
         chosen = np.array(rows_of, np.intp)
         what = short(table.name[rows_of[0]]) if len(rows_of) == 1 else counted(len(rows_of), kind)
         name = f"{what} of the {of} pass" if of in ("forward", "backward") else what
-        groups.append(Group(chosen, float(budget.op_ps(chosen, "collective").sum()), name))
+        groups.append(CloneGroup(chosen, float(budget.op_ps(chosen, "collective").sum()), name))
     return sorted(groups, key=lambda group: -group.ps)
 
 
-def _largest(budget: Budget, rows: Rows, kinds: Sequence[Group]) -> Iterator[str]:
+def _largest(budget: Budget, rows: Rows, kinds: Sequence[CloneGroup]) -> Iterator[str]:
     if not len(rows):
         return
     if len(kinds) > 1 or len(rows) > 1:
@@ -186,7 +194,7 @@ def imbalance(budget: Budget) -> Claim:
             f"most often it is {short(core)}." if worth > 0 else "",
             budget.largest(int(waits.rows[0]), float(budget.op_ps(waits.rows[:1], "collective")[0])),
         ],
-        Place("timeline", name),
+        JumpTarget("timeline", name),
     )  # fmt: skip
     return Claim(finding, collective_ps=worth)
 
@@ -222,7 +230,7 @@ def pipeline_bubbles(budget: Budget) -> Claim:
             f"{time(float(waits.min()))}.",
             budget.largest(int(rows[0]), float(times[0])),
         ],
-        Place("timeline", table.name[rows[0]]),
+        JumpTarget("timeline", table.name[rows[0]]),
     )
     return Claim(finding, collective_ps=worth)
 
@@ -230,7 +238,7 @@ def pipeline_bubbles(budget: Budget) -> Claim:
 # --- other slices --------------------------------------------------------------------------------------------------
 
 
-def across_slices(budget: Budget) -> Told:
+def across_slices(budget: Budget) -> OpFinding:
     """Collectives between slices, which the hosts carry over the data centre's network: sends and receives.
 
     The compiler names the runtime that carries them (``xla_megascale_runtime``); without HLO their framework op does.
@@ -240,7 +248,7 @@ def across_slices(budget: Budget) -> Told:
     rows = np.array([row for row in sent if known.table.is_across_slices(row, lambda: known.modules)], np.intp)
     times = budget.op_ps(rows, "host")
 
-    def make(groups: list[Group], worth: float) -> Finding | None:
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0]
         count = len(rows)
         return budget.finding(
@@ -254,10 +262,10 @@ def across_slices(budget: Budget) -> Told:
                 budget.largest(first.first, float(times[rows == first.first][0])),
                 "The hosts carry them: they are slower than those within a slice (ICI) by far.",
             ],
-            Place("timeline", known.table.name[first.first]),
+            JumpTarget("timeline", known.table.name[first.first]),
         )
 
-    return told(budget, rows, times, times, make)
+    return op_finding(budget, rows, times, times, make)
 
 
 # --- SparseCores ---------------------------------------------------------------------------------------------------
@@ -314,7 +322,7 @@ def sparse_core_waits(budget: Budget, claimed_ps: float) -> tuple[Claim, Rows]:
             "" if budget.evidence.offloaders else "No run on a SparseCore was traced: the names of these ops tell it.",
             room,
         ],
-        Place("timeline", table.name[first]),
+        JumpTarget("timeline", table.name[first]),
     )
     return Claim(finding, max(0.0, of_collectives - claimed_ps)), rows
 

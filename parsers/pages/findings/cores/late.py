@@ -13,7 +13,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, short, time
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes
-from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 
 BUSIER = 1.05
 """A core is late when it computes this much longer than the median of the others: single steps vary by 1-2 %."""
@@ -134,7 +134,7 @@ def straggling(budget: Budget) -> Claim:
             f"The others are {time(late.collective_ps)} longer in collectives, {time(late.idle_ps)} longer idle.",
             words or (f"It has most more of {most} ops, {time(excess[most])} a step." if excess[most] > 0 else ""),
         ],
-        Place("timeline", steps.grid.names[int((late.own_ps - late.others_ps).argmax())]),
+        JumpTarget("timeline", steps.grid.names[int((late.own_ps - late.others_ps).argmax())]),
         is_estimate=True,
     )
     return _claim(steps, finding, late)
@@ -167,7 +167,7 @@ def late_host(budget: Budget) -> Claim:
             f"{time(float(late.others_ps.mean()))}; so in {late.steps:,} of {counted(len(steps), 'step')}.",
             f"Meanwhile the others are {time(late.collective_ps)} longer in collectives.",
         ],
-        Place("timeline", steps.grid.names[int((late.own_ps - late.others_ps).argmax())]),
+        JumpTarget("timeline", steps.grid.names[int((late.own_ps - late.others_ps).argmax())]),
     )
     return _claim(steps, finding, late, late.worth_ps)
 
@@ -313,6 +313,6 @@ def at_barriers(budget: Budget, claimed_ps: float) -> Claim:
         worth,
         "Mean over cores of the time in barrier-cores events, up to the idle time that no other finding counts.",
         [f"No op runs while cores wait at barriers, {budget.amount(worth)}.", spread],
-        Place("timeline"),
+        JumpTarget("timeline"),
     )
     return Claim(finding, 0.0, worth)

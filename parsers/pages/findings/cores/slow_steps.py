@@ -9,7 +9,7 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import multiple, short, time
 from tpuprof.parsers.pages.findings.budget import Budget, StepTimes
-from tpuprof.parsers.pages.findings.finding import Finding, Kind, Place
+from tpuprof.parsers.pages.findings.finding import Finding, FindingKind, JumpTarget
 from tpuprof.parsers.steps.times import SLOW_STEP, SlowOp
 
 FEW = 0.2
@@ -25,7 +25,7 @@ _NAMED = 0.1  # share of what the slow step has more that a part of it must be t
 _MOST_NAMED = 3
 _LONGEST_NAME = 40
 
-_PARTS: dict[str, tuple[OpClass | None, tuple[Kind, ...]]] = {
+_PARTS: dict[str, tuple[OpClass | None, tuple[FindingKind, ...]]] = {
     "waiting for input": (None, ("input",)),
     "idle time": (None, ("idle", "host", "serving", "compilation")),
     "collectives": ("collective", ("collective", "straggler", "slow-core", "imbalance", "pipeline")),
@@ -38,7 +38,7 @@ _PARTS: dict[str, tuple[OpClass | None, tuple[Kind, ...]]] = {
 """The parts of a step: the class of their ops, and the findings that count them."""
 
 
-def slow_steps(budget: Budget, others: frozenset[Kind]) -> Finding | None:
+def slow_steps(budget: Budget, others: frozenset[FindingKind]) -> Finding | None:
     """A few steps take much longer than the median, for a reason that no other finding has.
 
     Args:
@@ -76,7 +76,7 @@ def slow_steps(budget: Budget, others: frozenset[Kind]) -> Finding | None:
             _differs(of_worst, longer),
             _ops(steps.grid.slow_ops, name, longer),
         ],
-        Place("input" if max(of_worst, key=of_worst.__getitem__) == "waiting for input" else "timeline", name),
+        JumpTarget("input" if max(of_worst, key=of_worst.__getitem__) == "waiting for input" else "timeline", name),
     )
 
 

@@ -12,7 +12,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import ordinal, sentence_name, share, short, time
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_program
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes
-from tpuprof.parsers.pages.findings.finding import Finding, Kind, Place
+from tpuprof.parsers.pages.findings.finding import Finding, FindingKind, JumpTarget
 from tpuprof.parsers.steps.requests.serving import answers_requests
 
 LEAST_INPUT = 0.05
@@ -85,7 +85,7 @@ def waiting_for_input(budget: Budget) -> Claim:
             _worst_core(steps, budget),
             "The program has no infeed ops, so this is inferred from what the host did meanwhile." if is_host else "",
         ],
-        Place("input", name),
+        JumpTarget("input", name),
         is_estimate=is_host,
     )
     return Claim(finding, float(collective.mean()), float(idle.mean()))
@@ -150,7 +150,7 @@ def _infeed_of_capture(budget: Budget) -> Finding | None:
         worth,
         "Time in infeed ops in the whole capture, mean over cores: it has no steps.",
         [f"Infeed ops take {budget.amount(worth)}, most of all {sentence_name(table.name[rows[0]])}."],
-        Place("input"),
+        JumpTarget("input"),
     )
 
 
@@ -249,15 +249,15 @@ def _phases(serves: Sequence[tuple[str, int, float]]) -> str:
     return f"It runs {'; '.join(words[:_MOST_NAMED])}."
 
 
-def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Kind, str, Place]:
-    async_op = next(iter(gaps.flying), "")
-    if async_op and gaps.flying[async_op] >= _IN_FLIGHT * everything:
-        return "idle", f"Device idle while {short(async_op)} is under way", Place("timeline", async_op)
+def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[FindingKind, str, JumpTarget]:
+    async_op = next(iter(gaps.in_flight), "")
+    if async_op and gaps.in_flight[async_op] >= _IN_FLIGHT * everything:
+        return "idle", f"Device idle while {short(async_op)} is under way", JumpTarget("timeline", async_op)
     working = [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
     if working and working[0].overlap_ps >= _EXPLAINS * everything:
-        kind: Kind = "host" if is_of_program(working[0].name) else "idle"
-        return kind, f"Device idle while the host runs {short(working[0].name)}", Place("timeline", step)
-    return "idle", _UNEXPLAINED, Place("timeline", step)
+        kind: FindingKind = "host" if is_of_program(working[0].name) else "idle"
+        return kind, f"Device idle while the host runs {short(working[0].name)}", JumpTarget("timeline", step)
+    return "idle", _UNEXPLAINED, JumpTarget("timeline", step)
 
 
 def _idlest(by_step: Floats, step: str) -> str:
@@ -268,7 +268,7 @@ def _idlest(by_step: Floats, step: str) -> str:
 
 def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
     """Sentences on the asynchronous op that was under way most, and on what the host did; work comes before waiting."""
-    for name, ps in list(gaps.flying.items())[:1]:
+    for name, ps in list(gaps.in_flight.items())[:1]:
         part = share(min(1.0, ps / everything))
         yield f"Asynchronous op {sentence_name(name)} is under way for {part} of the idle time."
     working = [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
@@ -315,7 +315,7 @@ def compiling(budget: Budget) -> Claim:
             f"{'' if step is None else f', in step {step}'}.",
             "A steady program compiles nothing: look for shapes, dtypes or static arguments that change.",
         ],
-        Place("timeline", step),
+        JumpTarget("timeline", step),
     )
     return Claim(finding, idle_ps=min(inside / parts, budget.class_ps["idle"]))
 

@@ -17,19 +17,19 @@ from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import Budget
-from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
     LEAST_WORTH,
     NOTHING,
-    Group,
-    Told,
+    CloneGroup,
+    OpFinding,
     capped,
     groups_of,
     module_of,
     named,
+    op_finding,
     reached,
-    told,
 )
 from tpuprof.parsers.pages.findings.ops.moving import op_shapes
 
@@ -50,7 +50,7 @@ _MOST_READ = 24  # ops whose text is read for types
 _OF_OPTIMIZER = re.compile(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|adafactor|shampoo", re.IGNORECASE)
 
 
-def memory_bound(budget: Budget) -> Told:
+def memory_bound(budget: Budget) -> OpFinding:
     """Ops without matrix products that run near HBM's peak bandwidth, against what the best of them reach."""
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
     if budget.evidence.peaks.hbm is None or not len(rows):
@@ -88,7 +88,7 @@ def memory_bound(budget: Budget) -> Told:
             f"Much of their data is f32; as bf16 it is half the bytes, {budget.amount(halved)} less." if halved else "",
             _bytes_words(float(table.hbm_bytes[first]), int(table.occurrences[first])),
         ],
-        Place("op-profile", table.name[first]),
+        JumpTarget("op-profile", table.name[first]),
         is_estimate=True,
     )
     return finding, rows
@@ -134,7 +134,7 @@ _PICKS = re.compile(r"gather|scatter|dynamic[-_](update[-_])?slice|take|embeddin
 _PICKING = frozenset({b"gather", b"scatter", b"dynamic-slice", b"dynamic-update-slice", b"sort"})
 
 
-def latency_bound(budget: Budget) -> Told:
+def latency_bound(budget: Budget) -> OpFinding:
     """Gathers, scatters and dynamic slices at a few percent of HBM's bandwidth: single accesses hold them up."""
     table, rates = budget.evidence.table, budget.evidence.rates
     parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in ("vector", "copy")]
@@ -147,7 +147,7 @@ def latency_bound(budget: Budget) -> Told:
     best = reached(budget, rows, used, times)
     saved = np.where(slow, times * np.maximum(1 - np.nan_to_num(used) / best, 0.0), 0.0)
 
-    def make(groups: list[Group], worth: float) -> Finding | None:
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0]
         rate = float(used[rows == first.first][0])
         moved = float(table.hbm_bytes[first.first]) / max(int(table.occurrences[first.first]), 1)
@@ -162,11 +162,11 @@ def latency_bound(budget: Budget) -> Told:
                 budget.largest(first.first, float(times[rows == first.first][0])),
                 f"It moves {size(moved)} each time: not the bytes hold it up, but single accesses.",
             ],
-            Place("op-profile", table.name[first.first]),
+            JumpTarget("op-profile", table.name[first.first]),
             is_estimate=True,
         )
 
-    return told(budget, rows, saved, times, make)
+    return op_finding(budget, rows, saved, times, make)
 
 
 def _picks(budget: Budget, row: int) -> bool:
@@ -188,7 +188,7 @@ _PASSES_ON = frozenset((b"bitcast", b"get-tuple-element", b"copy-done"))
 _MOST_PASSED = 4
 
 
-def unfused(budget: Budget) -> Told:
+def unfused(budget: Budget) -> OpFinding:
     """Chains of memory-bound ops: one writes an array of which another is the only reader."""
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
     if not budget.evidence.modules or not len(rows):
@@ -213,7 +213,7 @@ def unfused(budget: Budget) -> Told:
         pairs.append((parts, producer, consumer, moved))
     out = np.array([saved.get(row, 0.0) for row in rows.tolist()])
 
-    def make(groups: list[Group], worth: float) -> Finding | None:
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         _, producer, consumer, moved = max(pairs)
         chain = len(saved)
         return budget.finding(
@@ -226,11 +226,11 @@ def unfused(budget: Budget) -> Told:
                 f"{budget.described(producer)} writes {size(moved)} that {budget.described(consumer)} alone reads.",
                 f"{counted(len(pairs), 'array')} between them would be neither written nor read.",
             ],
-            Place("op-profile", table.name[producer]),
+            JumpTarget("op-profile", table.name[producer]),
             is_estimate=True,
         )
 
-    return told(budget, rows, out, times, make)
+    return op_finding(budget, rows, out, times, make)
 
 
 def _chains(budget: Budget, rows: list[int]) -> Iterator[tuple[int, int, int]]:

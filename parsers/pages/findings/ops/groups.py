@@ -33,14 +33,14 @@ _COMPARED = 0.001  # share of the time from which on an op shows what its kind r
 
 _JIT = re.compile(r"jit\(([^()]+)\)")
 
-Told = tuple[Finding | None, Rows]
+OpFinding = tuple[Finding | None, Rows]
 """A finding, and the ops whose time it counts."""
 
-NOTHING: Told = (None, np.zeros(0, np.intp))
+NOTHING: OpFinding = (None, np.zeros(0, np.intp))
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CloneGroup:
     """An op and its clones, which are one op to the reader.
 
     Attributes:
@@ -64,7 +64,7 @@ class Group:
         return short(self.name) + (f" ({len(self.rows)} ops)" if len(self.rows) > 1 else "")
 
 
-def groups_of(table: OpTable, rows: Rows, times: Floats) -> list[Group]:
+def groups_of(table: OpTable, rows: Rows, times: Floats) -> list[CloneGroup]:
     """Groups some ops with their clones (`clone_keys`), the group with most time first.
 
     Args:
@@ -79,7 +79,7 @@ def groups_of(table: OpTable, rows: Rows, times: Floats) -> list[Group]:
         chosen = rows[order]
         first = int(chosen[0])
         name = table.name[first] if len(chosen) == 1 else base_name(table, first)
-        groups.append(Group(chosen, float(times[order].sum()), name))
+        groups.append(CloneGroup(chosen, float(times[order].sum()), name))
     return sorted(groups, key=lambda group: -group.ps)
 
 
@@ -132,9 +132,9 @@ def reached(budget: Budget, rows: Rows, used: Floats, times: Floats) -> float:
     return float(np.clip(known.max(initial=0.0), USUAL, REACHED))
 
 
-def told(
-    budget: Budget, rows: Rows, saved: Floats, times: Floats, make: Callable[[list[Group], float], Finding | None]
-) -> Told:
+def op_finding(
+    budget: Budget, rows: Rows, saved: Floats, times: Floats, make: Callable[[list[CloneGroup], float], Finding | None]
+) -> OpFinding:
     """A finding on ops that could be faster, if they are worth it together.
 
     Args:
@@ -148,11 +148,11 @@ def told(
         return NOTHING
     groups = groups_of(budget.evidence.table, rows[chosen], saved[chosen])
     own = dict(zip(rows.tolist(), times.tolist(), strict=True))
-    whole = [Group(group.rows, sum(own[row] for row in group.rows.tolist()), group.name) for group in groups]
+    whole = [CloneGroup(group.rows, sum(own[row] for row in group.rows.tolist()), group.name) for group in groups]
     return make(whole, worth), rows[chosen]
 
 
-def named(groups: Sequence[Group], most: int = 3) -> str:
+def named(groups: Sequence[CloneGroup], most: int = 3) -> str:
     """The first of some groups with their times, for a sentence."""
     rest = sum(len(group.rows) for group in groups[most:])
     words = [sentence_name(group.label) for group in groups[:most]]

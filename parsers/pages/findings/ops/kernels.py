@@ -12,8 +12,17 @@ from tpuprof.parsers.base.words import sentence_name, share, short
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.roofline import uncounted
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
-from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, Place
-from tpuprof.parsers.pages.findings.ops.groups import HBM, NOTHING, USUAL, Group, Told, capped, kernel_name, told
+from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
+from tpuprof.parsers.pages.findings.ops.groups import (
+    HBM,
+    NOTHING,
+    USUAL,
+    CloneGroup,
+    OpFinding,
+    capped,
+    kernel_name,
+    op_finding,
+)
 
 LEAST_UNCOUNTED = 0.10
 """From this share of the time on it names kernels that nobody counted."""
@@ -59,22 +68,22 @@ def uncounted_kernels(budget: Budget) -> tuple[Finding | None, float]:
             ),
         ),
         ADVICE["uncounted"],
-        Place("op-profile", table.name[first.first]),
+        JumpTarget("op-profile", table.name[first.first]),
     )
     return finding, together
 
 
-def _calls(group: Group) -> str:
+def _calls(group: CloneGroup) -> str:
     return f"{len(group.rows):,} {'calls' if len(group.rows) > 1 else 'call'} of the program"
 
 
-def _by_kernel(budget: Budget, rows: Rows) -> list[Group]:
+def _by_kernel(budget: Budget, rows: Rows) -> list[CloneGroup]:
     """Groups custom calls by kernel, the one with most time first."""
     members: dict[str, list[int]] = {}
     for row in rows.tolist():
         members.setdefault(kernel_name(budget.evidence.table, row), []).append(row)
     groups = [
-        Group(np.array(of, np.intp), sum(times_of(budget, np.array(of, np.intp)).values()), name)
+        CloneGroup(np.array(of, np.intp), sum(times_of(budget, np.array(of, np.intp)).values()), name)
         for name, of in members.items()
     ]
     return sorted(groups, key=lambda group: -group.ps)
@@ -89,7 +98,7 @@ def times_of(budget: Budget, rows: Rows) -> Mapping[int, float]:
     return out
 
 
-def slow_kernels(budget: Budget) -> Told:
+def slow_kernels(budget: Budget) -> OpFinding:
     """Custom calls whose counted work takes far longer than the device needs for it."""
     table, rates = budget.evidence.table, budget.evidence.rates
     candidates = np.concatenate([budget.rows[name] for name in _CLASSES])
@@ -104,7 +113,7 @@ def slow_kernels(budget: Budget) -> Told:
     slow = (best > 0) & (best < SLOW)
     saved = np.where(slow, times * (1 - np.nan_to_num(best) / USUAL), 0.0)
 
-    def make(groups: list[Group], worth: float) -> Finding | None:
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0]
         name = kernel_name(table, first.first)
         at = int(np.flatnonzero(rows == first.first)[0])
@@ -120,11 +129,11 @@ def slow_kernels(budget: Budget) -> Told:
                 f"at {flops} and {bandwidth}.",
                 budget.largest(first.first, known[first.first], "The longest call"),
             ],
-            Place("op-profile", table.name[first.first]),
+            JumpTarget("op-profile", table.name[first.first]),
             is_estimate=True,
         )
 
-    return told(budget, rows, saved, times, make)
+    return op_finding(budget, rows, saved, times, make)
 
 
 _PEAKS = ("the peak FLOP/s", "HBM's peak")

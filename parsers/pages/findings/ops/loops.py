@@ -13,8 +13,17 @@ from tpuprof.parsers.base.words import multiple, share, short, size, time
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
-from tpuprof.parsers.pages.findings.finding import Place
-from tpuprof.parsers.pages.findings.ops.groups import HBM, NOTHING, USUAL, Told, capped, groups_of, module_of, named
+from tpuprof.parsers.pages.findings.finding import JumpTarget
+from tpuprof.parsers.pages.findings.ops.groups import (
+    HBM,
+    NOTHING,
+    USUAL,
+    OpFinding,
+    capped,
+    groups_of,
+    module_of,
+    named,
+)
 from tpuprof.parsers.pages.findings.ops.kernels import times_of
 
 LEAST_RECOMPUTED = 0.02
@@ -23,7 +32,7 @@ LEAST_RECOMPUTED = 0.02
 _WORKING: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 
 
-def recomputation(budget: Budget) -> Told:
+def recomputation(budget: Budget) -> OpFinding:
     """What is computed a second time in the backward pass, to save memory."""
     table = budget.evidence.table
     rows = np.concatenate([budget.rows[name] for name in _WORKING])
@@ -51,7 +60,7 @@ def recomputation(budget: Budget) -> Told:
             f"The largest is {budget.described(groups[0].first)}, {budget.amount(known[groups[0].first])}.",
             saves,
         ],
-        Place("op-profile", table.name[groups[0].first]),
+        JumpTarget("op-profile", table.name[groups[0].first]),
     )
     return finding, rows
 
@@ -82,7 +91,7 @@ class _Loop:
     busy_ps: float
 
 
-def tiny_loops(budget: Budget) -> Told:
+def tiny_loops(budget: Budget) -> OpFinding:
     """Loops of hundreds of trips whose ops take microseconds: starting them takes longer than their work."""
     table = budget.evidence.table
     whiles = [row for row in range(len(table)) if table.category[row] == "while" and table.occurrences[row] > 0]
@@ -110,7 +119,7 @@ def tiny_loops(budget: Budget) -> Told:
             f"Its work would take {time(first.work_ps)}; {time(first.ps - first.busy_ps)} lies between its ops.",
             f"Most time goes to {named(groups)}.",
         ],
-        Place("op-profile", table.name[first.row]),
+        JumpTarget("op-profile", table.name[first.row]),
         is_estimate=True,
     )
     return finding, np.concatenate([np.append(loop.inside, loop.row) for loop in kept])

@@ -16,8 +16,17 @@ from tpuprof.parsers.ops.device import HOST_TRANSFER
 from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
-from tpuprof.parsers.pages.findings.finding import Finding, Place
-from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Group, Told, base_name, groups_of, module_of, named, told
+from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
+from tpuprof.parsers.pages.findings.ops.groups import (
+    NOTHING,
+    CloneGroup,
+    OpFinding,
+    base_name,
+    groups_of,
+    module_of,
+    named,
+    op_finding,
+)
 
 LEAST_COPIES = 0.02
 """Every program copies a little; from this share of the time on it pays to find layouts that disagree."""
@@ -63,7 +72,7 @@ def in_host_memory(budget: Budget) -> Rows:
     return np.array(marked, np.intp)
 
 
-def layout_copies(budget: Budget, offloaded: Rows) -> Told:
+def layout_copies(budget: Budget, offloaded: Rows) -> OpFinding:
     """Ops that only copy data or change its layout.
 
     Args:
@@ -92,7 +101,7 @@ def layout_copies(budget: Budget, offloaded: Rows) -> Told:
             budget.largest(first, float(op_ps[0])),
             *_shape_words(table, first, shapes),
         ],
-        Place("op-profile", table.name[first]),
+        JumpTarget("op-profile", table.name[first]),
     )
     return finding, rows
 
@@ -100,7 +109,7 @@ def layout_copies(budget: Budget, offloaded: Rows) -> Told:
 _DONE = re.compile(r"^(copy|slice|dynamic-slice|dynamic-update-slice|async)-done$")
 
 
-def copy_waits(budget: Budget, offloaded: Rows) -> Told:
+def copy_waits(budget: Budget, offloaded: Rows) -> OpFinding:
     """Waiting for asynchronous copies between the device's memories, such as prefetches into VMEM.
 
     Args:
@@ -112,7 +121,7 @@ def copy_waits(budget: Budget, offloaded: Rows) -> Told:
     is_done = [bool(_DONE.match(table.category[row] or "")) for row in rows.tolist()]
     saved = np.where(np.array(is_done, np.bool_) & ~is_among(rows, offloaded), times, 0.0)
 
-    def make(groups: list[Group], worth: float) -> Finding | None:
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0]
         count = sum(len(group.rows) for group in groups)
         what = f"{count} copies" if count > 1 else short(table.name[first.first])
@@ -128,10 +137,10 @@ def copy_waits(budget: Budget, offloaded: Rows) -> Told:
                 budget.largest(first.first, float(times[rows == first.first][0])),
                 f"It brings {size(moved)} each time." if moved else "",
             ],
-            Place("timeline", table.name[first.first]),
+            JumpTarget("timeline", table.name[first.first]),
         )
 
-    return told(budget, rows, saved, times, make)
+    return op_finding(budget, rows, saved, times, make)
 
 
 def _keeps_layout(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> bool:
@@ -184,11 +193,11 @@ def host_offload(budget: Budget, offloaded: Rows, claimed_ps: float) -> Finding 
     if worth < LEAST_OFFLOAD * budget.whole_ps:
         return None
     rows, op_ps = np.concatenate([offloaded, sent_rows]), np.concatenate([copy_ps, sent_ps])
-    title, place, largest = "Transfers to and from the host stall the device", Place("timeline"), ""
+    title, place, largest = "Transfers to and from the host stall the device", JumpTarget("timeline"), ""
     if len(rows):
         row = int(rows[op_ps.argmax()])
         name = table.name[row]
-        title, place = f"Host transfers stall the device: {short(name)}", Place("timeline", name)
+        title, place = f"Host transfers stall the device: {short(name)}", JumpTarget("timeline", name)
         largest = budget.largest(row, float(op_ps.max()))
     return budget.finding(
         "host-offload",
@@ -213,7 +222,7 @@ _DEBUG = re.compile(r"(?:^|/)debug_(?:print|callback)(?=[/:\[.]|$)")
 _CALLS: tuple[OpClass, ...] = ("host", "unknown", "vector", "copy")
 
 
-def debug_prints(budget: Budget) -> Told:
+def debug_prints(budget: Budget) -> OpFinding:
     """Time on the line of ops in calls of Python that debug: from 1 % on, as nothing of it is the program's result.
 
     XProf looks for ``debug_print`` in the names of events, and speaks from 5 % of the step on.
@@ -226,7 +235,7 @@ def debug_prints(budget: Budget) -> Told:
     rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
     is_debug = np.array([table.framework_op[row] in debugging for row in rows.tolist()], np.bool_)
 
-    def make(groups: list[Group], worth: float) -> Finding | None:
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0]
         count = sum(len(group.rows) for group in groups)
         return budget.finding(
@@ -240,10 +249,10 @@ def debug_prints(budget: Budget) -> Told:
                 budget.largest(first.first, float(times[rows == first.first][0])),
                 "What other cores wait for the one that prints is not in it." if budget.evidence.core_count > 1 else "",
             ],
-            Place("timeline", table.name[first.first]),
+            JumpTarget("timeline", table.name[first.first]),
         )
 
-    return told(budget, rows, np.where(is_debug, times, 0.0), times, make)
+    return op_finding(budget, rows, np.where(is_debug, times, 0.0), times, make)
 
 
 # --- shuffles ------------------------------------------------------------------------------------------------------
@@ -266,7 +275,7 @@ _FUSED = re.compile(r"^(loop|custom|input) fusion$")
 _LEAST_OP = 2e-4  # share of the time below which an op's fusion is not looked into
 
 
-def shuffles(budget: Budget) -> Told:
+def shuffles(budget: Budget) -> OpFinding:
     """Ops that put data elsewhere without computing on it, other than copies into another layout."""
     table = budget.evidence.table
     parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in _SHUFFLING]
@@ -288,7 +297,7 @@ def shuffles(budget: Budget) -> Told:
             f"Slices, pads, joins and sorts compute nothing for {budget.amount(together)}: {named(groups)}.",
             budget.largest(first.first, float(kept_ps[kept == first.first][0])),
         ],
-        Place("op-profile", table.name[first.first]),
+        JumpTarget("op-profile", table.name[first.first]),
     )
     return finding, kept
 

@@ -12,18 +12,18 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import multiple, share, short
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_types, matrix_works, mxu_side
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
-from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
     NOTHING,
     REACHED,
-    Group,
-    Told,
+    CloneGroup,
+    OpFinding,
     capped,
     module_of,
     named,
+    op_finding,
     reached,
-    told,
 )
 
 _LEAST_OP = 2e-4
@@ -132,7 +132,7 @@ def _speed(products: Products) -> Floats:
     return np.where(speed <= _PLAUSIBLE, np.minimum(speed, 1.0), np.nan)
 
 
-def needless_precision(budget: Budget, products: Products) -> Told:
+def needless_precision(budget: Budget, products: Products) -> OpFinding:
     """Products of 32-bit operands, or at a higher precision, that take longer than such in bfloat16 do."""
     wide = np.array(["f32" in product.types for product in products.products], np.bool_)
     if not wide.any():
@@ -147,7 +147,7 @@ def needless_precision(budget: Budget, products: Products) -> Told:
     slow = wide & (speed > 0) & (speed < _SLOWER * best) & (np.nan_to_num(products.bandwidth) < _ON_HBM)
     saved = np.where(slow, products.times * np.maximum(1 - after, 0.0), 0.0)
 
-    def make(groups: list[Group], worth: float) -> Finding | None:
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0]
         product = products.products[products.at(first.first)]
         how = {6: "at the highest precision, six passes", 3: "at high precision, three passes"}.get(product.passes, "")
@@ -165,14 +165,14 @@ def needless_precision(budget: Budget, products: Products) -> Told:
                 f"{budget.described(first.first)} multiplies f32 by f32{f' {how}' if how else ''}, "
                 f"at {share(float(products.used[products.at(first.first)]))} of the peak.",
             ],
-            Place("op-profile", budget.evidence.table.name[first.first]),
+            JumpTarget("op-profile", budget.evidence.table.name[first.first]),
             is_estimate=True,
         )
 
-    return told(budget, products.rows, saved, products.times, make)
+    return op_finding(budget, products.rows, saved, products.times, make)
 
 
-def padded_products(budget: Budget, products: Products) -> Told:
+def padded_products(budget: Budget, products: Products) -> OpFinding:
     """Products whose sizes are no multiples of the matrix unit's side, over all of a group."""
     filled, speed = products.filled, _speed(products)
     free = is_among(products.rows, budget.rows["compute"])
@@ -185,7 +185,7 @@ def padded_products(budget: Budget, products: Products) -> Told:
     saved = np.minimum(saved, products.times * np.maximum(0.0, 1 - np.nan_to_num(products.bandwidth) / REACHED))
     saved = np.where(free, saved, 0.0)
 
-    def make(groups: list[Group], worth: float) -> Finding | None:
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first, more = groups[0], len(groups) - 1
         fills = share(float(filled[products.at(first.first)]))
         verb = "fill" if len(first.rows) > 1 else "fills"
@@ -196,14 +196,14 @@ def padded_products(budget: Budget, products: Products) -> Told:
             f"Time times the share of the multiplications that is padding, in a unit of "
             f"{mxu_side(budget.evidence.device_type)} a side; less where they are slower than padding explains.",
             list(_padded_words(budget, products, groups[:_MOST_NAMED])),
-            Place("op-profile", budget.evidence.table.name[first.first]),
+            JumpTarget("op-profile", budget.evidence.table.name[first.first]),
             is_estimate=True,
         )
 
-    return told(budget, products.rows, saved, products.times, make)
+    return op_finding(budget, products.rows, saved, products.times, make)
 
 
-def _padded_words(budget: Budget, products: Products, groups: Sequence[Group]) -> Iterable[str]:
+def _padded_words(budget: Budget, products: Products, groups: Sequence[CloneGroup]) -> Iterable[str]:
     for group in groups:
         product = products.products[products.at(group.first)]
         work = min(product.works, key=lambda work: work.share if work.share is not None else 1.0)
@@ -229,7 +229,7 @@ _MUCH = 4.0
 """FLOPs a byte of HBM traffic from which on an op multiplies each element often, as a product does."""
 
 
-def vector_work(budget: Budget) -> Told:
+def vector_work(budget: Budget) -> OpFinding:
     """Products that the vector unit computes: sums of products of broadcast arrays."""
     evidence, rows = budget.evidence, budget.rows["vector"]
     times = budget.op_ps(rows, "vector")
@@ -242,7 +242,7 @@ def vector_work(budget: Budget) -> Told:
     after = np.maximum(np.nan_to_num(used), np.nan_to_num(bandwidth)) / REACHED
     saved = np.where(large, times * np.maximum(1 - after, 0.0), 0.0)
 
-    def make(groups: list[Group], worth: float) -> Finding | None:
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0]
         rate = float(used[rows == first.first][0])
         return budget.finding(
@@ -257,11 +257,11 @@ def vector_work(budget: Budget) -> Told:
                 if math.isfinite(float(intensity[rows == first.first][0]))
                 else "",
             ],
-            Place("op-profile", evidence.table.name[first.first]),
+            JumpTarget("op-profile", evidence.table.name[first.first]),
             is_estimate=True,
         )
 
-    return told(budget, rows, saved, times, make)
+    return op_finding(budget, rows, saved, times, make)
 
 
 def _sums_products(budget: Budget, row: int) -> bool:

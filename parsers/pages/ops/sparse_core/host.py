@@ -33,9 +33,9 @@ from tpuprof.parsers.ops.core.ops import (
     OPS_LINE,
     SPARSE_OPS_LINE,
     event_spans,
-    hull,
     line_spans,
     op_name,
+    time_span,
 )
 from tpuprof.parsers.ops.device import device_ordinal, is_sparse_core, is_tensor_core
 from tpuprof.parsers.ops.offload import STARTED_BY, sparse_ops
@@ -125,7 +125,7 @@ class SparseHost:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepSpans:
     """Steps in order of time that do not overlap: names, and int64[n] starts and ends; see `SparseHost.step_source`."""
 
     names: tuple[str, ...]
@@ -160,7 +160,7 @@ def needed_bytes(trace: Trace) -> int:
     return sum(line.size for line in lines if line.name in (OPS_LINE, SPARSE_OPS_LINE, SYNCS_LINE))
 
 
-def sparse_host(trace: Trace, host: str, steps: Steps | None, on_chunk: ChunkDone | None = None) -> SparseHost:
+def sparse_host(trace: Trace, host: str, steps: StepSpans | None, on_chunk: ChunkDone | None = None) -> SparseHost:
     """Decodes what a host's SparseCores did, and the TensorCores beside them.
 
     Args:
@@ -212,7 +212,7 @@ def sparse_host(trace: Trace, host: str, steps: Steps | None, on_chunk: ChunkDon
     )
 
 
-def _reduce(trace: Trace, file: HostFile, steps: Steps | None, on_chunk: ChunkDone, threads: int) -> SparseHost:
+def _reduce(trace: Trace, file: HostFile, steps: StepSpans | None, on_chunk: ChunkDone, threads: int) -> SparseHost:
     return sparse_host(trace, file.host, steps, on_chunk)
 
 
@@ -301,36 +301,36 @@ def _waiting(plane: Plane, ids: Int64s, starters: Int64s) -> dict[int, tuple[str
 # --- steps
 
 
-def steps_of(names: Sequence[str], start_ps: Int64s, duration_ps: Int64s, source: str) -> Steps:
+def steps_of(names: Sequence[str], start_ps: Int64s, duration_ps: Int64s, source: str) -> StepSpans:
     """Steps in order of time, cut where the next one begins."""
-    return Steps(tuple(names), start_ps, step_ends(start_ps, duration_ps), source)
+    return StepSpans(tuple(names), start_ps, step_ends(start_ps, duration_ps), source)
 
 
-def _own_steps(planes: Sequence[Plane]) -> Steps | None:
+def _own_steps(planes: Sequence[Plane]) -> StepSpans | None:
     """The steps that the first SparseCore with any has."""
     for plane in planes:
         steps = marked_steps(plane, line_name=SPARSE_STEPS_LINE)
         if len(steps):
-            return Steps(steps.names, steps.start_ps, steps.end_ps, "Sparse Core Steps")
+            return StepSpans(steps.names, steps.start_ps, steps.end_ps, "Sparse Core Steps")
     return None
 
 
-def _whole(tensors: Sequence[_Tensor | None], sparse: Sequence[SparseSpans]) -> Steps:
+def _whole(tensors: Sequence[_Tensor | None], sparse: Sequence[SparseSpans]) -> StepSpans:
     """The time from the first op to the last as one step; no step without any op."""
     spans = [part.busy for part in sparse]
     spans += [span for tensor in tensors if tensor is not None for span in (tensor.working, tensor.waiting)]
-    first, last = hull(spans)
+    first, last = time_span(spans)
     if last <= first:
-        return Steps((), no_ints(), no_ints(), "whole profile")
-    return Steps(("whole profile",), np.array([first]), np.array([last]), "whole profile")
+        return StepSpans((), no_ints(), no_ints(), "whole profile")
+    return StepSpans(("whole profile",), np.array([first]), np.array([last]), "whole profile")
 
 
-def _within(spans: Intervals, steps: Steps) -> Int64s:
+def _within(spans: Intervals, steps: StepSpans) -> Int64s:
     """int64[steps]: the part of each step that disjoint times cover."""
     return overlap(steps.start_ps, steps.end_ps, *spans)
 
 
-def _times(tensor: _Tensor | None, sparse: Intervals, steps: Steps) -> Int64s:
+def _times(tensor: _Tensor | None, sparse: Intervals, steps: StepSpans) -> Int64s:
     """int64[steps, 5]: see `WORK`."""
     none = no_ints(), no_ints()
     working, waiting = (none, none) if tensor is None else (tensor.working, tensor.waiting)
@@ -338,7 +338,9 @@ def _times(tensor: _Tensor | None, sparse: Intervals, steps: Steps) -> Int64s:
     return np.stack([_within(spans, steps) for spans in parts], axis=-1)
 
 
-def _wait_rows(tensors: Sequence[_Tensor | None], sparse: Sequence[Intervals], steps: Steps) -> tuple[SparseWait, ...]:
+def _wait_rows(
+    tensors: Sequence[_Tensor | None], sparse: Sequence[Intervals], steps: StepSpans
+) -> tuple[SparseWait, ...]:
     """The time of each op that waits, as far as it lies in a step, over all cores."""
     rows: dict[tuple[str, str], list[int]] = {}
     inside = steps.start_ps, steps.end_ps
@@ -356,7 +358,7 @@ def _wait_rows(tensors: Sequence[_Tensor | None], sparse: Sequence[Intervals], s
     return tuple(sorted(made, key=lambda wait: (-wait.wait_ps, wait.op)))
 
 
-def _strips(tensor: _Tensor | None, sparse: Intervals, steps: Steps) -> NDArray[np.uint8]:
+def _strips(tensor: _Tensor | None, sparse: Intervals, steps: StepSpans) -> NDArray[np.uint8]:
     """uint8[steps, 3, STRIP_CELLS]: see `SparseHost.strips`."""
     count = min(len(steps.names), MOST_STRIPS)
     start, long = steps.start_ps[:count, None], (steps.end_ps - steps.start_ps)[:count, None]

@@ -56,7 +56,7 @@ _LITTLE_PERCENT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class StepSplit:
     """How the time of a step is spent, or the mean over steps and cores; picoseconds.
 
     Attributes:
@@ -120,7 +120,7 @@ class SparseStep:
 
     name: str
     start_ps: int
-    split: Split
+    split: StepSplit
     core: str | None
     strip: NDArray[np.uint8] | None
 
@@ -180,7 +180,7 @@ class SparseCorePage:
     hosts: tuple[str, ...]
     verdict: Verdict | None
     statement: str
-    mean: Split | None
+    mean: StepSplit | None
     step_source: str | None
     cores: int
     sparse_cores: tuple[SparseCore, ...]
@@ -263,16 +263,16 @@ def _held_alone(part: SparseHost) -> int:
 # --- sums
 
 
-def _split(step_ps: float, sums: Floats, of_tensor: Floats, tensors: int, count: int) -> Split:
+def _split(step_ps: float, sums: Floats, of_tensor: Floats, tensors: int, count: int) -> StepSplit:
     """A mean of sums: over `count` pairs of step and core, `tensors` of them with a TensorCore."""
     known = [float(value) / tensors if tensors else None for value in of_tensor]
     sparse = float(sums[SPARSE]) / count
     if 0 < tensors < count:  # what is beside TensorCores is compared with what those do
         sparse = float(of_tensor[SPARSE]) / tensors
-    return Split(step_ps, sparse, known[WORK], known[BOTH], known[WAIT], known[WAIT_BESIDE])
+    return StepSplit(step_ps, sparse, known[WORK], known[BOTH], known[WAIT], known[WAIT_BESIDE])
 
 
-def _mean(parts: Sequence[SparseHost]) -> Split | None:
+def _mean(parts: Sequence[SparseHost]) -> StepSplit | None:
     pairs = [(part, len(part.cores) * len(part.step_names)) for part in parts]
     count = sum(number for _, number in pairs)
     if not count:
@@ -344,7 +344,7 @@ def _waits(parts: Sequence[SparseHost]) -> tuple[SparseWait, ...]:
 # --- words
 
 
-def _verdict(mean: Split | None, cores: Sequence[SparseCore], is_whole: bool) -> tuple[Verdict, str]:
+def _verdict(mean: StepSplit | None, cores: Sequence[SparseCore], is_whole: bool) -> tuple[Verdict, str]:
     """Whether SparseCores hold the program up, and why that is said."""
     number = len(cores)
     if mean is None or mean.step_ps <= 0 or not mean.sparse_ps:

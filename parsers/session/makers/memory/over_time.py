@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
-from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.model import DeviceModuleRuns, MemoryProfilePage
 from tpuprof.parsers.memory.allocators.profile import HostMemory, host_memory, needed_bytes
 from tpuprof.parsers.ops.device import device_numbers
 from tpuprof.parsers.pages.memory import memory_profile_page
@@ -36,6 +36,6 @@ def memory_profile(session: Session, host: str | None) -> MemoryProfilePage:
     )
 
 
-def module_runs(session: Session, host: str | None) -> tuple[ModuleRuns, ...]:
+def module_runs(session: Session, host: str | None) -> tuple[DeviceModuleRuns, ...]:
     """Runs of compiled modules on the devices, one entry for each host, to lay over the memory profile."""
     return tuple(part.runs for part in session.reduced(MEMORY_OF_HOST, host).summaries)

@@ -10,7 +10,7 @@ from tpuprof.parsers.hosts.reduction import Reduced, left_out
 from tpuprof.parsers.pages.ops.sparse_core.host import (
     SPARSE_CORES_OF_HOST,
     SparseHost,
-    Steps,
+    StepSpans,
     has_sparse_cores,
     steps_of,
 )
@@ -57,7 +57,7 @@ def _reduced(session: Session, host: str | None, having: Sequence[HostFile]) -> 
     return session.reduced_with(SPARSE_CORES_OF_HOST, {file: steps[file] for file in having if file in steps})
 
 
-def _steps(summary: HostSummary) -> Steps | None:
+def _steps(summary: HostSummary) -> StepSpans | None:
     """The steps of a host's overview."""
     grid = summary.steps
     if grid is None or not len(grid):

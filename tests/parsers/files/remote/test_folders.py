@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.support.files.riegeli import written
 from tests.support.servers.web import Web, serving
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
-from tpuprof.parsers.base.urls import masked, scheme_of, shown, split
+from tpuprof.parsers.base.urls import masked, printable_url, scheme_of, split
 from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, SearchLimits
 from tpuprof.parsers.files.logdir import Logdir, open_logdir
 from tpuprof.parsers.files.remote.files import files_of, modified_of, size_of, trouble, version_of
@@ -422,7 +422,7 @@ def test_parts(url: str, expected: tuple[str, str, str]) -> None:
     ],
 )
 def test_what_is_shown(url: str, expected: str) -> None:
-    assert shown(url) == expected
+    assert printable_url(url) == expected
 
 
 @pytest.mark.parametrize(

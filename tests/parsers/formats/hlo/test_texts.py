@@ -17,7 +17,7 @@ from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModuleLabel, SpaceMe
 from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
 
 LABEL = ModuleLabel("jit_train_step", None, "dump")
-COLUMNS = ("heap_bytes", "heap_unpadded_bytes", "instructions", "stays", "buffers")
+COLUMNS = ("heap_bytes", "heap_unpadded_bytes", "instructions", "live_ranges", "buffers")
 """What goes by points: what ends at one point of the schedule is freed in an order that the texts don't record."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Capacity, ModuleLabel, SpaceMemory, Stays
+from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Capacity, LiveRanges, ModuleLabel, SpaceMemory
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -33,7 +33,7 @@ def space_of(
     category = np.array([CATEGORIES.index(one.category) for one in buffers], np.int64)
     offset = np.array([-1 if one.offset_bytes is None else one.offset_bytes for one in buffers], np.int64)
     own = np.where(category == CATEGORIES.index("temporary"), heap_allocation, np.arange(len(buffers)) + 1)
-    stays = Stays(
+    live_ranges = LiveRanges(
         logical_buffer=np.arange(len(buffers), dtype=np.int64),
         category=category,
         size_bytes=size,
@@ -74,7 +74,7 @@ def space_of(
         heap_bytes=heap,
         heap_unpadded_bytes=unpadded,
         instructions=tuple(named),
-        stays=stays,
+        live_ranges=live_ranges,
         buffers=tuple(buffers),
         unknown={} if capacity is not None else {"capacity": "the profile does not say which TPU this ran on"},
     )
@@ -143,9 +143,9 @@ def training_space(layers: int = 12, capacity: int | None = 16 * GIB) -> SpaceMe
 
 def without_trace(page: SpaceMemory) -> SpaceMemory:
     """The same space where the module has no heap trace: what is there throughout is all that is known."""
-    rows = np.flatnonzero((page.stays.born == 0) & (page.stays.dies >= page.points))
-    peak = int(page.stays.size_bytes[rows].sum())
-    kept = {name: getattr(page.stays, name)[rows] for name in Stays.__dataclass_fields__}
+    rows = np.flatnonzero((page.live_ranges.born == 0) & (page.live_ranges.dies >= page.points))
+    peak = int(page.live_ranges.size_bytes[rows].sum())
+    kept = {name: getattr(page.live_ranges, name)[rows] for name in LiveRanges.__dataclass_fields__}
     kept |= {"dies": np.ones(len(rows), np.int64)}
     return dataclasses.replace(
         page,
@@ -159,7 +159,7 @@ def without_trace(page: SpaceMemory) -> SpaceMemory:
         heap_bytes=np.array([peak]),
         heap_unpadded_bytes=np.array([peak]),
         instructions=(),
-        stays=Stays(**kept),
+        live_ranges=LiveRanges(**kept),
         buffers=tuple(page.buffers[int(row)] for row in rows),
         unknown={**page.unknown, "peak_instruction": "the module has no heap trace of this memory space"},
     )

@@ -178,7 +178,7 @@ def test_rows_have_the_sizes_of_their_logical_buffers(name: str) -> None:
     rows = 0
     for space in (HBM, VMEM):
         memory = memory_of(name, space)
-        columns = (memory.stays.logical_buffer, memory.stays.size_bytes, memory.stays.unpadded_bytes)
+        columns = (memory.live_ranges.logical_buffer, memory.live_ranges.size_bytes, memory.live_ranges.unpadded_bytes)
         for key, size, unpadded in zip(*(column.tolist() for column in columns), strict=True):
             if key < 0:
                 continue
@@ -252,6 +252,6 @@ def test_figures_of_a_space_fit_together(name: str) -> None:
         memory = memory_of(name, space)
         assert memory.peak_bytes == peak == memory.heap_bytes[memory.peak_position] == memory.heap_bytes.max()
         at_peak = memory.at(memory.peak_position)
-        assert memory.stays.size_bytes[at_peak].sum() == peak
+        assert memory.live_ranges.size_bytes[at_peak].sum() == peak
         assert memory.padding_bytes is None or 0 <= memory.padding_bytes <= peak
         assert memory.fragmentation is None or 0 <= memory.fragmentation <= 1

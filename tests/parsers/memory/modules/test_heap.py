@@ -17,7 +17,7 @@ def run(*events: tuple[int, int, int], sizes: tuple[int, ...] = (100, 20, 3), ba
     return run_heap(kinds, buffers, shared, Addresses([-1] * len(sizes), [-1] * len(sizes), sizes), base)
 
 
-def stays(result: HeapRun) -> list[tuple[int, int, int, int]]:
+def live_ranges(result: HeapRun) -> list[tuple[int, int, int, int]]:
     """(buffer, whose place, born, dies) of each."""
     columns = (result.buffer, result.root, result.born, result.dies)
     return list(zip(*(column.tolist() for column in columns), strict=True))
@@ -26,27 +26,27 @@ def stays(result: HeapRun) -> list[tuple[int, int, int, int]]:
 def test_a_buffer_is_there_from_the_point_after_its_allocation_to_its_free() -> None:
     result = run((ALLOCATE, 0, -1), (ALLOCATE, 1, -1), (FREE, 0, -1), (ALLOCATE, 2, -1), (FREE, 2, -1), base=1000)
     assert result.heap_bytes.tolist() == [1000, 1100, 1120, 1020, 1023, 1020]
-    assert stays(result) == [(0, 0, 1, 3), (1, 1, 2, 6), (2, 2, 4, 5)]
+    assert live_ranges(result) == [(0, 0, 1, 3), (1, 1, 2, 6), (2, 2, 4, 5)]
     assert not result.odd
 
 
 def test_a_place_is_in_use_until_the_last_one_that_shares_it_is_freed() -> None:
     result = run((ALLOCATE, 0, -1), (SHARE, 1, 0), (FREE, 0, -1), (SHARE, 2, 1), (FREE, 1, -1), (FREE, 2, -1))
     assert result.heap_bytes.tolist() == [0, 100, 100, 100, 100, 100, 0]
-    assert stays(result) == [(0, 0, 1, 6)]
+    assert live_ranges(result) == [(0, 0, 1, 6)]
 
 
 def test_who_shares_a_freed_place_takes_it_up_again_under_its_own_name() -> None:
     result = run((ALLOCATE, 0, -1), (FREE, 0, -1), (SHARE, 1, 0), (SHARE, 2, 0), (FREE, 1, -1), (FREE, 2, -1))
     assert result.heap_bytes.tolist() == [0, 100, 0, 100, 100, 100, 0]
-    assert stays(result) == [(0, 0, 1, 2), (1, 0, 3, 6)]
+    assert live_ranges(result) == [(0, 0, 1, 2), (1, 0, 3, 6)]
     assert not result.odd
 
 
 def test_a_chain_of_sharers_is_the_place_of_the_first() -> None:
     result = run((ALLOCATE, 0, -1), (SHARE, 1, 0), (FREE, 0, -1), (FREE, 1, -1), (SHARE, 2, 1), (FREE, 2, -1))
     assert result.heap_bytes.tolist() == [0, 100, 100, 100, 0, 100, 0]
-    assert stays(result) == [(0, 0, 1, 4), (2, 0, 5, 6)]
+    assert live_ranges(result) == [(0, 0, 1, 4), (2, 0, 5, 6)]
 
 
 def placed(*events: tuple[int, int], at: tuple[tuple[int, int], ...]) -> HeapRun:
@@ -58,11 +58,11 @@ def placed(*events: tuple[int, int], at: tuple[tuple[int, int], ...]) -> HeapRun
 def test_what_works_in_place_counts_once_and_takes_over() -> None:
     result = placed((ALLOCATE, 0), (ALLOCATE, 1), (FREE, 0), (FREE, 1), at=((0, 64), (0, 64)))
     assert result.heap_bytes.tolist() == [0, 64, 64, 64, 0]
-    assert stays(result) == [(0, 0, 1, 2), (1, 1, 2, 4)]
+    assert live_ranges(result) == [(0, 0, 1, 2), (1, 1, 2, 4)]
     # the operand may outlive the result: their bytes are in use until both are freed
     result = placed((ALLOCATE, 0), (ALLOCATE, 1), (FREE, 1), (FREE, 0), at=((0, 64), (0, 64)))
     assert result.heap_bytes.tolist() == [0, 64, 64, 64, 0]
-    assert stays(result) == [(0, 0, 1, 2), (1, 1, 2, 4)]
+    assert live_ranges(result) == [(0, 0, 1, 2), (1, 1, 2, 4)]
 
 
 def test_several_pieces_become_one_buffer() -> None:
@@ -71,7 +71,7 @@ def test_several_pieces_become_one_buffer() -> None:
         *((ALLOCATE, 0), (ALLOCATE, 3), (ALLOCATE, 1), (ALLOCATE, 2), (FREE, 0), (FREE, 1), (FREE, 2)), at=at
     )
     assert result.heap_bytes.tolist() == [0, 16, 32, 48, 64, 64, 64, 16]
-    assert stays(result) == [(0, 0, 1, 4), (3, 3, 2, 8), (1, 1, 3, 4), (2, 2, 4, 7)]
+    assert live_ranges(result) == [(0, 0, 1, 4), (3, 3, 2, 8), (1, 1, 3, 4), (2, 2, 4, 7)]
 
 
 def test_places_that_cross_are_no_work_in_place() -> None:
@@ -96,7 +96,7 @@ def test_what_can_not_be_true_changes_nothing_and_is_counted() -> None:
         (ALLOCATE, -1, -1),
     )
     assert result.heap_bytes.tolist() == [0, 0, 100, 100, 100, 100, 0, 0, 0]
-    assert stays(result) == [(0, 0, 2, 6)]
+    assert live_ranges(result) == [(0, 0, 2, 6)]
     assert sorted(result.odd.values()) == [1, 2, 2]
 
 
@@ -104,7 +104,7 @@ def test_a_share_with_what_never_was_there_gets_a_place() -> None:
     result = run((SHARE, 1, 0), (SHARE, 0, 0), (FREE, 1, -1), (SHARE, 2, -1), (SHARE, 1, 1))
     # buffer 1 is at the place of 0, which 0 itself joins; 2 shares with none; 1 comes back to where it was
     assert result.heap_bytes.tolist() == [0, 100, 100, 100, 103, 103]
-    assert stays(result) == [(1, 0, 1, 6), (2, 2, 4, 6)]
+    assert live_ranges(result) == [(1, 0, 1, 6), (2, 2, 4, 6)]
     assert list(result.odd.values()) == [1, 1]
 
 
@@ -116,7 +116,7 @@ def test_more_than_any_memory_is_left_out() -> None:
 
 def sums(memory: SpaceMemory) -> list[int]:
     """Bytes of the rows in memory at each point."""
-    return [int(memory.stays.size_bytes[memory.at(point)].sum()) for point in range(memory.points)]
+    return [int(memory.live_ranges.size_bytes[memory.at(point)].sum()) for point in range(memory.points)]
 
 
 SIZES = st.one_of(st.integers(0, 300), st.sampled_from((-1, 2**48, 2**62, 2**63 - 1, -(2**63))))
@@ -152,12 +152,15 @@ def test_the_rows_at_a_point_make_its_heap_whatever_the_module(made: ModuleBuild
     assert memory.points == len(memory.instructions) + 1
     assert memory.heap_bytes.min() >= 0
     assert memory.heap_bytes[memory.peak_position] == memory.peak_bytes == memory.heap_bytes.max()
-    assert (memory.stays.born < memory.stays.dies).all()
-    assert int(memory.stays.dies.max(initial=0)) <= memory.points
-    described = [memory.buffers[row] for row in range(len(memory.stays))]
-    assert [buffer.size_bytes for buffer in described] == memory.stays.size_bytes.tolist()
+    assert (memory.live_ranges.born < memory.live_ranges.dies).all()
+    assert int(memory.live_ranges.dies.max(initial=0)) <= memory.points
+    described = [memory.buffers[row] for row in range(len(memory.live_ranges))]
+    assert [buffer.size_bytes for buffer in described] == memory.live_ranges.size_bytes.tolist()
     assert sum(buffer.size_bytes for buffer in described if buffer.at_peak) == memory.peak_bytes
-    assert np.array_equal(np.sort(memory.stays.born[memory.stays.born > 0]), memory.stays.born[memory.stays.born > 0])
+    assert np.array_equal(
+        np.sort(memory.live_ranges.born[memory.live_ranges.born > 0]),
+        memory.live_ranges.born[memory.live_ranges.born > 0],
+    )
 
 
 @st.composite
@@ -206,6 +209,8 @@ def test_sound_traces_come_to_what_a_plain_run_makes_of_them(made: ModuleBuilder
     expected = merged(plain_stays(made.proto, trace))
     assert memory.heap_bytes.tolist() == curve(expected, len(trace.events) + 1)
     assert memory.peak_bytes <= memory.total_allocation_bytes
-    rows = [(memory.buffers[row].logical_buffer, memory.stays.born[row] - 1) for row in range(len(memory.stays))]
+    rows = [
+        (memory.buffers[row].logical_buffer, memory.live_ranges.born[row] - 1) for row in range(len(memory.live_ranges))
+    ]
     assert rows == [(stay.buffer, stay.start) for stay in expected]
     assert memory.warnings == ()

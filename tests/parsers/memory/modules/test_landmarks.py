@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from tests.parsers.memory.modules.build import MIB, space_of, training_space
 from tests.support.made.compiled import compiled_modules
 from tpuprof.parsers.memory.model import HBM, Buffer, SpaceMemory
-from tpuprof.parsers.memory.modules.landmarks import LEAST_DROP, SAMPLED, backward_from, next_peak, peaks, stays_of
+from tpuprof.parsers.memory.modules.landmarks import (
+    LEAST_DROP,
+    SAMPLED,
+    backward_from,
+    live_ranges_of,
+    next_peak,
+    peaks,
+)
 
 
 def test_peaks_are_parted_by_a_fall_and_a_rise() -> None:
@@ -54,12 +61,14 @@ def test_what_a_peak_is(values: list[int]) -> None:
 def test_the_buffers_of_an_op_are_found_by_its_name_alone() -> None:
     compiled = compiled_modules()
     space = compiled.space(compiled.find("jit_train_step"), HBM)
-    rows = stays_of(space, "fusion.397").tolist()
+    rows = live_ranges_of(space, "fusion.397").tolist()
     assert rows
     assert all(space.buffers[row].name.partition("{")[0] == "fusion.397" for row in rows)
-    assert space.stays.size_bytes[rows].tolist() == sorted(space.stays.size_bytes[rows].tolist(), reverse=True)
-    assert not len(stays_of(space, "fusion.39"))
-    assert not len(stays_of(space, "no such op"))
+    assert space.live_ranges.size_bytes[rows].tolist() == sorted(
+        space.live_ranges.size_bytes[rows].tolist(), reverse=True
+    )
+    assert not len(live_ranges_of(space, "fusion.39"))
+    assert not len(live_ranges_of(space, "no such op"))
 
 
 NAMES = {"F": "jit(f)/jvp(M)/h/dot", "B": "jit(f)/transpose(jvp(M))/h/dot", "o": "jit(f)/adam/mul", ".": None}

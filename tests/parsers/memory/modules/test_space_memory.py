@@ -49,7 +49,7 @@ def test_the_sums_of_a_space() -> None:
 
 def test_rows_that_are_there_throughout_come_first_and_thread_local_ones_not_at_all() -> None:
     memory = small().memory()
-    rows = [memory.buffers[row] for row in range(len(memory.stays))]
+    rows = [memory.buffers[row] for row in range(len(memory.live_ranges))]
     assert [(row.name, row.category, row.size_bytes) for row in rows] == [
         ("op.1", "parameter", 1000),
         ("op.2", "parameter", 512),
@@ -62,7 +62,7 @@ def test_rows_that_are_there_throughout_come_first_and_thread_local_ones_not_at_
     assert [row.allocation_type for row in rows] == ["parameter", "parameter", "output", "constant"] + ["HLO temp"] * 2
     assert [row.offset_bytes for row in rows] == [0, 0, 0, 0, 0, 2048]
     assert all(row.at_peak for row in rows)
-    assert memory.stays.allocation.tolist() == [0, 1, 2, 3, 5, 5]
+    assert memory.live_ranges.allocation.tolist() == [0, 1, 2, 3, 5, 5]
     assert memory.at(1).tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(IndexError):
         memory.buffers[6]
@@ -140,7 +140,7 @@ def test_an_allocation_shows_its_largest_buffer_or_its_number() -> None:
     memory = made.memory()
     assert [memory.buffers[row].name for row in (0, 1)] == ["op.2", "allocation 9"]
     assert [memory.buffers[row].size_bytes for row in (0, 1)] == [128, 32]
-    assert memory.stays.logical_buffer.tolist() == [2, -1]
+    assert memory.live_ranges.logical_buffer.tolist() == [2, -1]
 
 
 def test_without_a_buffer_assignment_there_are_no_figures() -> None:
@@ -167,7 +167,7 @@ def test_the_peaks_are_of_every_space_that_the_module_uses() -> None:
     peaks = module_peaks(hlo, LABEL).peaks
     assert peaks == {HBM: made.memory().peak_bytes, VMEM: 64, 9: 0}
     memory = space_memory(hlo, LABEL, 3, None)
-    assert (memory.peak_bytes, memory.points, len(memory.stays), memory.instructions) == (0, 1, 0, ())
+    assert (memory.peak_bytes, memory.points, len(memory.live_ranges), memory.instructions) == (0, 1, 0, ())
     assert {"capacity", "fragmentation", "peak_instruction"} <= set(memory.unknown)
 
 
@@ -232,7 +232,7 @@ def test_a_trace_may_be_of_buffers_without_an_allocation() -> None:
     made.trace((ALLOCATE, 1), (FREE, 1))
     memory = made.memory()
     assert memory.heap_bytes.tolist() == [0, 64, 0]
-    assert (memory.buffers[0].offset_bytes, memory.stays.allocation.tolist()) == (None, [-1])
+    assert (memory.buffers[0].offset_bytes, memory.live_ranges.allocation.tolist()) == (None, [-1])
 
 
 def test_damage_in_the_assignment_is_told() -> None:
@@ -320,7 +320,7 @@ def test_backend_configs_may_stand_in_a_table() -> None:
 
 def test_categories_are_those_of_the_model() -> None:
     memory = small().memory()
-    assert {CATEGORIES[number] for number in memory.stays.category.tolist()} == {
+    assert {CATEGORIES[number] for number in memory.live_ranges.category.tolist()} == {
         "parameter",
         "output",
         "constant",

@@ -47,15 +47,15 @@ def test_by_hand() -> None:
             "HBM_READ": 20,
         }
     )
-    figures = {name: (use.achieved, use.peak) for name, use in units.items() if use.achieved is not None}
-    assert figures["Scalar Unit"] == (350, 3500)
-    assert figures["Avg MXU Busy"] == (450, 1750)
-    assert figures["MXU0"] == (8 * 10 + 2 * 5, 1750)
-    assert figures["MXU BF16"] == (80, 3500)
-    assert figures["MXU I8"] == (10, 3500)
-    assert figures["XLU1"] == (7, 437)  # one in four cycles, whole instructions
-    assert figures["HBM Rd+Wr"][0] == 640 and figures["HBM Rd+Wr"][1] == pytest.approx(1525.5 * 2**30 * 1e-6)
-    assert figures["HBM Read Ratio"] == (640, 640)
+    stat_sums = {name: (use.achieved, use.peak) for name, use in units.items() if use.achieved is not None}
+    assert stat_sums["Scalar Unit"] == (350, 3500)
+    assert stat_sums["Avg MXU Busy"] == (450, 1750)
+    assert stat_sums["MXU0"] == (8 * 10 + 2 * 5, 1750)
+    assert stat_sums["MXU BF16"] == (80, 3500)
+    assert stat_sums["MXU I8"] == (10, 3500)
+    assert stat_sums["XLU1"] == (7, 437)  # one in four cycles, whole instructions
+    assert stat_sums["HBM Rd+Wr"][0] == 640 and stat_sums["HBM Rd+Wr"][1] == pytest.approx(1525.5 * 2**30 * 1e-6)
+    assert stat_sums["HBM Read Ratio"] == (640, 640)
     assert {use.sampled_ps for use in units.values()} == {US}
 
 

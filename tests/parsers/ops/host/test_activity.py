@@ -15,7 +15,14 @@ from tests.support.host_events import read_host
 from tpuprof.parsers.base.intervals import union
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.ops.host.activity import MOST_ACTIVITIES, Activity, Compilation, activities, compilations, flying
+from tpuprof.parsers.ops.host.activity import (
+    MOST_ACTIVITIES,
+    Activity,
+    Compilation,
+    activities,
+    compilations,
+    in_flight,
+)
 from tpuprof.parsers.ops.host.events import HostEvents
 
 Event = tuple[str, int, int]
@@ -166,7 +173,7 @@ def test_compilations_of_a_thread_are_apart_and_cover_their_events(
 def test_async_ops_count_for_the_gaps_that_they_are_under_way_in() -> None:
     starts, ends = gaps_of((0, 100), (100, 200), (10, 30), (500, 600), (15, 20))
     names = ["copy-start.1", "copy-start.1", "all-gather-start.2", "never", "b"]
-    found = flying(names, starts, ends, gaps_of((10, 20), (90, 130)))
+    found = in_flight(names, starts, ends, gaps_of((10, 20), (90, 130)))
     assert list(found.items()) == [("copy-start.1", 50), ("all-gather-start.2", 10), ("b", 5)]
-    assert flying([], *gaps_of(), gaps_of((0, 5))) == {}
-    assert flying(names, starts, ends, gaps_of()) == {}
+    assert in_flight([], *gaps_of(), gaps_of((0, 5))) == {}
+    assert in_flight(names, starts, ends, gaps_of()) == {}

@@ -48,7 +48,7 @@ def test_times_of_two_slices(page: CollectivesPage) -> None:
     assert (rows.late[reduce], rows.late_ps[reduce], rows.late_steps[reduce]) == ("slice0-host1:1", 60 * US, 4)
     assert rows.late[gather] is None
     assert (rows.axis[gather], rows.axis[reduce], rows.groups[reduce]) == ("fsdp", "id+2", "4×2")
-    assert (rows.of_pass[gather], rows.of_pass[reduce]) == ("forward", "backward")
+    assert (rows.pass_name[gather], rows.pass_name[reduce]) == ("forward", "backward")
 
 
 def test_rates_of_two_slices(page: CollectivesPage) -> None:
@@ -94,7 +94,7 @@ def test_between_slices(page: CollectivesPage) -> None:
 def test_groups_add_up_however_they_are_made(page: CollectivesPage, by: str) -> None:
     every, rows = single(page), rows_by(page, by)  # type: ignore[arg-type]
     assert rows.collectives.sum() == len(every) == 5
-    for name in ("hidden_ps", "exposed_ps", "beside_ps", "waiting_ps", "count", "payload"):
+    for name in ("hidden_ps", "exposed_ps", "stalled_ps", "waiting_ps", "count", "payload"):
         assert getattr(rows, name).sum() == pytest.approx(getattr(every, name).sum())
 
 
@@ -110,7 +110,7 @@ def test_exposed_is_what_the_findings_call_time_in_collectives(demo: Session) ->
     page = demo.page(COLLECTIVES)
     assert page.exposed_ps == pytest.approx(expected, rel=1e-12)
     assert rows_by(page, "all").exposed_ps.sum() == pytest.approx(expected, rel=1e-12)
-    parts = page.hidden_ps, page.exposed_ps, page.beside_ps
+    parts = page.hidden_ps, page.exposed_ps, page.stalled_ps
     assert all(part is not None and part >= 0 for part in parts)
 
 

@@ -17,9 +17,9 @@ from tpuprof.parsers.ops.core.ops import core_ops
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable
-from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding, FindingKind
 from tpuprof.parsers.pages.findings.why_slow import findings
-from tpuprof.parsers.steps.aligned import InputSource, StepGrid
+from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, PART_COUNT, SlowOp
 
@@ -43,7 +43,7 @@ def grid(
     slow_ops: tuple[SlowOp, ...] = (),
     all_reduce: Sequence[Sequence[tuple[int, int, int]]] | None = None,
     collectives: Mapping[str, Times] | None = None,
-) -> StepGrid:
+) -> AlignedSteps:
     """Steps one after the other, as long as their classes together; ``all_reduce``: step, id and duration by core."""
 
     def cells(times: Times) -> NDArray[np.int64]:
@@ -57,7 +57,7 @@ def grid(
     named = collectives or {}
     times = np.stack([cells(of) for of in named.values()], axis=2) if named else np.zeros((cores, steps, 0), np.int64)
     reduces = all_reduce or [[] for _ in range(cores)]
-    return StepGrid(
+    return AlignedSteps(
         names=tuple(str(step) for step in range(steps)),
         source=source,
         start_ps=np.append(0, np.cumsum(duration.max(axis=0))[:-1]),
@@ -137,7 +137,7 @@ def modules(proto: bytes) -> HloModules:
     return HloModules.of(Trace.from_bytes(space.SerializeToString()))
 
 
-def evidence(steps: StepGrid | None, ops: Sequence[Op] = (), total: float = 1000.0, cores: int = 2) -> Evidence:
+def evidence(steps: AlignedSteps | None, ops: Sequence[Op] = (), total: float = 1000.0, cores: int = 2) -> Evidence:
     """Evidence of steps and ops; the rest by `dataclasses.replace`. ``total``: a core's time in microseconds."""
     rows = table(ops)
     return Evidence(
@@ -151,12 +151,12 @@ def evidence(steps: StepGrid | None, ops: Sequence[Op] = (), total: float = 1000
     )
 
 
-def found(kind: Kind, evidence: Evidence) -> Finding | None:
+def found(kind: FindingKind, evidence: Evidence) -> Finding | None:
     """The finding of a kind."""
     return next((finding for finding in findings(evidence) if finding.kind == kind), None)
 
 
-def the(kind: Kind, evidence: Evidence) -> Finding:
+def the(kind: FindingKind, evidence: Evidence) -> Finding:
     """The finding of a kind, which must be there."""
     finding = found(kind, evidence)
     assert finding is not None, [one.kind for one in findings(evidence)]

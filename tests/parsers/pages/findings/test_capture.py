@@ -38,5 +38,5 @@ def test_no_device_events_says_why(has_planes: bool, launches: int, title: str, 
     (finding,) = page.findings
     assert (finding.kind, finding.title, finding.worth_ps) == ("no-device", title, None)
     assert why in finding.evidence[1]
-    assert set(page.untold) == set(KINDS) - {"no-device", "memory-full"}
-    assert set(page.untold.values()) == {"the profile has no device events"}
+    assert set(page.undetectable) == set(KINDS) - {"no-device", "memory-full"}
+    assert set(page.undetectable.values()) == {"the profile has no device events"}

@@ -21,10 +21,10 @@ from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Activity, Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import table_rates
-from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding, FindingKind
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.overview import evidence_of
-from tpuprof.parsers.steps.aligned import InputSource, StepGrid
+from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import SlowOp
 from tpuprof.tui.demo import demo_path
@@ -124,7 +124,7 @@ odd_gaps = st.one_of(
 
 
 @st.composite
-def odd_grids(draw: st.DrawFn) -> StepGrid | None:
+def odd_grids(draw: st.DrawFn) -> AlignedSteps | None:
     cores, steps = draw(st.integers(1, 4)), draw(st.integers(0, 6))
     if draw(st.integers(0, 5)) == 0:
         return None
@@ -204,7 +204,7 @@ def test_figures_have_three_digits_and_a_unit() -> None:
 # --- whole profiles ------------------------------------------------------------------------------------------------
 
 
-def found_in(trace: Trace) -> dict[Kind, Finding]:
+def found_in(trace: Trace) -> dict[FindingKind, Finding]:
     """The findings of a run with one host."""
     summary = summarise(trace, "host0")
     return {

@@ -25,7 +25,7 @@ from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.pages.graph.drawing import View, compose
+from tpuprof.tui.pages.graph.drawing import GraphView, compose
 
 PROGRAM = program_of(small_graph())
 
@@ -237,7 +237,7 @@ def test_nothing_is_decoded_but_what_shows(side: str, monkeypatch: pytest.Monkey
         parameter, middle = 0, len(program.graph) // 2
         for row in (parameter, middle):
             here = neighbourhood(program, row)
-            compose(program, here, (), View(side="users", is_direct=side == "users"), Pen(80, BLOCK), 24)
+            compose(program, here, (), GraphView(side="users", is_direct=side == "users"), Pen(80, BLOCK), 24)
         monkeypatch.undo()
         decoded.append(rows)
     assert len(decoded[0]) == len(decoded[1]) < 80, "of a long list what shows, however long it is"

@@ -10,7 +10,7 @@ from tests.parsers.pages.test_op_pages import MANY, Profile, page_of, profiles, 
 from tests.support.made.op_pages import small_pages
 from tpuprof.parsers.ops.roofline import work_of
 from tpuprof.parsers.pages.ops.details import call_stack
-from tpuprof.parsers.pages.ops.op_profile import NO_SOURCE, place_of
+from tpuprof.parsers.pages.ops.op_profile import NO_SOURCE, source_location
 from tpuprof.parsers.pages.ops.sources import scope_of, short_names, source_trees, sources_page
 
 
@@ -62,7 +62,7 @@ def test_what_the_headline_says() -> None:
     ],
 )
 def test_places(source: str, place: tuple[str, int | None]) -> None:
-    assert place_of(source) == place
+    assert source_location(source) == place
 
 
 def test_files_of_one_name_show_the_folders_that_tell_them_apart() -> None:

@@ -16,7 +16,7 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.pages.ops.sparse_core import host as host_module
-from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage, Split, no_sparse_cores, sparse_core_page
+from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage, StepSplit, no_sparse_cores, sparse_core_page
 from tpuprof.parsers.session.pages import HAS_SPARSE_CORES, OVERVIEW, SPARSE_CORE
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
@@ -106,7 +106,7 @@ times = st.integers(0, 10**9).map(float)
 @given(times, times, times, times, times)
 @settings(max_examples=100)
 def test_busy_is_alone_and_beside(both: float, tensor: float, sparse: float, wait: float, wait_beside: float) -> None:
-    split = Split(
+    split = StepSplit(
         step_ps=4e9,
         sparse_ps=both + sparse,
         tensor_ps=both + tensor,

@@ -24,7 +24,7 @@ from tpuprof.parsers.pages.ops.sparse_core.host import (
     WAIT_BESIDE,
     WORK,
     SparseHost,
-    Steps,
+    StepSpans,
     has_sparse_cores,
     sparse_host,
     steps_of,
@@ -37,7 +37,7 @@ START = '%c.call-start = ((), f32[]) call-start(), async_execution_thread="spars
 Span = tuple[int, int]
 
 
-def host_of(space: XSpace, steps: Steps | None = None) -> SparseHost:
+def host_of(space: XSpace, steps: StepSpans | None = None) -> SparseHost:
     return sparse_host(Trace.from_bytes(space.SerializeToString()), "h", steps)
 
 

@@ -14,7 +14,7 @@ from tpuprof.parsers.session.diff.model import change_of
 from tpuprof.parsers.session.diff.noise import (
     MOST_BATCHES,
     RESOLUTION,
-    Estimate,
+    MeanEstimate,
     batches,
     estimate,
     estimate_median,
@@ -52,7 +52,9 @@ def drifting(random: np.random.Generator, steps: int) -> Floats:
     return STEP * (1 + 0.02 * values)
 
 
-def rate(sampler: Sampler, steps: tuple[int, int], made: Callable[[Floats], Estimate], trials: int = TRIALS) -> float:
+def rate(
+    sampler: Sampler, steps: tuple[int, int], made: Callable[[Floats], MeanEstimate], trials: int = TRIALS
+) -> float:
     """How often two equal runs are said to differ."""
     random = np.random.default_rng(7)
     pairs = ((sampler(random, steps[0]), sampler(random, steps[1])) for _ in range(trials))
@@ -75,8 +77,8 @@ def test_medians_of_equal_runs(steps: tuple[int, int]) -> None:
 def test_steps_that_resemble_their_neighbours() -> None:
     assert rate(drifting, (640, 640), estimate_steps, 400) < 0.10
 
-    def single(values: Floats) -> Estimate:
-        return Estimate(float(values.mean()), float(values.std(ddof=1)) / np.sqrt(len(values)), len(values) - 1)
+    def single(values: Floats) -> MeanEstimate:
+        return MeanEstimate(float(values.mean()), float(values.std(ddof=1)) / np.sqrt(len(values)), len(values) - 1)
 
     assert rate(drifting, (640, 640), single, 400) > 0.25  # what batches are for
 
@@ -142,16 +144,19 @@ def test_an_estimate_by_hand() -> None:
     found = estimate(np.array([10.0, 40.0]), np.array([1.0, 2.0]))  # a step of 10, two of 20 in the mean
     assert found.mean == pytest.approx(50 / 3) and found.freedom == 1
     assert found.error == pytest.approx(np.sqrt((1 / 3) * (10 - 50 / 3) ** 2 + (2 / 3) * (20 - 50 / 3) ** 2))
-    assert estimate_steps(np.array([7.0])) == Estimate(7.0, None, 0)
+    assert estimate_steps(np.array([7.0])) == MeanEstimate(7.0, None, 0)
 
 
 def test_no_floor_is_below_what_clocks_agree_on() -> None:
-    still = Estimate(1000.0, 0.0, 9)
-    assert noise_floor(still, Estimate(1000.5, 0.0, 9)) == RESOLUTION * 1000.5
-    assert change_of(still, Estimate(1000.5, 0.0, 9)).mark == "same"
-    assert change_of(still, Estimate(1002.0, 0.0, 9)).mark == "more"
-    assert noise_floor(still, Estimate(1000.0)) is None
-    assert change_of(still, Estimate(1001.0)).mark == "unknown" and change_of(still, Estimate(1000.0)).mark == "same"
+    still = MeanEstimate(1000.0, 0.0, 9)
+    assert noise_floor(still, MeanEstimate(1000.5, 0.0, 9)) == RESOLUTION * 1000.5
+    assert change_of(still, MeanEstimate(1000.5, 0.0, 9)).mark == "same"
+    assert change_of(still, MeanEstimate(1002.0, 0.0, 9)).mark == "more"
+    assert noise_floor(still, MeanEstimate(1000.0)) is None
+    assert (
+        change_of(still, MeanEstimate(1001.0)).mark == "unknown"
+        and change_of(still, MeanEstimate(1000.0)).mark == "same"
+    )
 
 
 def test_odd_steps() -> None:

@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import gpu_type
 from tpuprof.parsers.ops.streams.devices import read_gpus
 from tpuprof.parsers.steps.generic.gpu import STREAM_STATS, gpu_summary
-from tpuprof.parsers.steps.generic.step_events import GenericStep, GenericSummary, GpuBusy, Kind, sweep
+from tpuprof.parsers.steps.generic.step_events import EventType, GenericStep, GenericSummary, GpuBusy, sweep
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS
 
 US = 1_000_000
@@ -282,7 +282,7 @@ def test_the_sweep_counts_each_moment_once(
     begin = np.array([first for first, _ in steps], np.int64)
     stop = np.array([first + long for first, long in steps], np.int64)
     inside, whole = sweep(step, start, start + length, kind, begin, stop)
-    expected, everywhere = np.zeros((3, len(Kind)), np.int64), np.zeros(len(Kind), np.int64)
+    expected, everywhere = np.zeros((3, len(EventType)), np.int64), np.zeros(len(EventType), np.int64)
     for number in range(3):
         for moment in range(30):
             tops = [k for s, a, d, k in events if s == number and a <= moment < a + d]

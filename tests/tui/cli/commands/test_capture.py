@@ -15,7 +15,7 @@ from tests.support.servers.listening import LONGEST_SECONDS
 from tests.support.servers.profiler_server import FakeProfiler, fails, free_port, hangs, profile
 from tests.terminal.pty_app import PtyApp
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_INTERRUPTED, EXIT_OK, Problem, ProfileError
-from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, HostCapture, Stage
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStage, HostCapture
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli.arguments.capture import capture_parser
 from tpuprof.tui.cli.commands.capture import CountDown, countdown, outcome, run_capture
@@ -201,7 +201,9 @@ def test_the_whole_loop_in_a_terminal(tmp_path: Path) -> None:
 # --- the line
 
 
-def at(stage: Stage, address: str = "tpu:9012", left_ms: int | None = None, size: int | None = None) -> CaptureProgress:
+def at(
+    stage: CaptureStage, address: str = "tpu:9012", left_ms: int | None = None, size: int | None = None
+) -> CaptureProgress:
     return CaptureProgress(address, stage, left_ms, 2000, size)
 
 

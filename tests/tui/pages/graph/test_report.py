@@ -29,11 +29,11 @@ from tpuprof.parsers.session.pages import GRAPHS
 from tpuprof.tui.pages.graph.export import dot, made
 from tpuprof.tui.pages.graph.fields import GraphReport
 from tpuprof.tui.pages.graph.report import REPORT
-from tpuprof.tui.report.page import Format, Look
+from tpuprof.tui.report.page import Format, TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 RUN = Run("run", "/logs/run", (), ())
-LOOKS = {"80": Look(80, False, False), "120": Look(120, False, False), "60-ascii": Look(60, True, False)}
+LOOKS = {"80": TextLook(80, False, False), "120": TextLook(120, False, False), "60-ascii": TextLook(60, True, False)}
 EVIL = '\x1b]0;owned\x07\u202eevil|`<b>*"\\'
 
 

@@ -37,9 +37,9 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.pages.graph.screen import GraphScreen
 from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.asking import Asker
-from tpuprof.tui.widgets.choosing import Chooser
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.asking import PromptPopup
+from tpuprof.tui.widgets.choosing import ChoicePopup
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.tab import Jump
 
 NAMES = {"/": "slash", "?": "question_mark", "Enter": "enter", "Esc": "escape", ">": "greater_than_sign"}
@@ -62,7 +62,7 @@ class Scene:
         self.jumps: list[Jump] = []
         environ = {**ENVIRONMENT, **ENVIRONS[look]}
         content = (programs or small_programs(), Jump("graph", "op", name), run, self.jumps.append)
-        self.screen = GraphScreen(content, Look.of(detect(environ)), environ=environ)
+        self.screen = GraphScreen(content, ScreenLook.of(detect(environ)), environ=environ)
 
     def play(self, act: Callable[[Pilot[None]], object], width: int = 80, height: int = 24) -> None:
         async def run() -> None:
@@ -189,7 +189,7 @@ def test_into_computations_and_out() -> None:
 
     async def act(pilot: Pilot[None]) -> None:
         await press(pilot, ["f"])
-        assert isinstance(scene.screen.popup, Chooser)
+        assert isinstance(scene.screen.popup, ChoicePopup)
         await press(pilot, ["j", "Enter"])
         assert scene.at == "less" and "path  main ▸ while.1/condition ▸ less" in frame(pilot)
         await press(pilot, ["F"])
@@ -270,7 +270,9 @@ def test_written_files(ending: str, begin: bytes, tmp_path: Path, monkeypatch: p
     async def act(pilot: Pilot[None]) -> None:
         await press(pilot, ["W"])
         asker = scene.screen.popup
-        assert isinstance(asker, Asker) and asker.editor.text == str(tmp_path / "state/tpuprof-tui/graph/copy.7.dot")
+        assert isinstance(asker, PromptPopup) and asker.editor.text == str(
+            tmp_path / "state/tpuprof-tui/graph/copy.7.dot"
+        )
         asker.editor.text = asker.editor.text.replace("dot", ending)
         await press(pilot, ["Enter"])
         await pilot.app.workers.wait_for_complete()
@@ -291,7 +293,7 @@ def test_what_may_not_be_written(tmp_path: Path) -> None:
     async def act(pilot: Pilot[None]) -> None:
         await press(pilot, ["W"])
         asker = scene.screen.popup
-        assert isinstance(asker, Asker)
+        assert isinstance(asker, PromptPopup)
         for text, why in (
             ("graph.png", "The name must end in"),
             (str(folder / "x.dot"), "lies in a folder of profiles"),

@@ -9,11 +9,11 @@ from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.hosts.popup import HostsPopup
 from tpuprof.tui.terminal.theme import palette
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 
 
 def popup_of(opened: list[str | None], width: int = 80, page: HostsPage | None = None) -> HostsPopup:
-    look = Look(palette("truecolor", False), BLOCK)
+    look = ScreenLook(palette("truecolor", False), BLOCK)
     popup = HostsPopup(look, "Hosts", page or straggling_page(), lambda host, core: opened.append(core or host))
     popup.place(Size(width, 24))
     return popup

@@ -21,10 +21,14 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut
 from tpuprof.tui.pages.hosts.report import REPORT
-from tpuprof.tui.report.page import FORMATS, Format, Look
+from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
-LOOKS = {"60-ascii": Look(60, True, False), "80-block": Look(80, False, False), "160-block": Look(160, False, False)}
+LOOKS = {
+    "60-ascii": TextLook(60, True, False),
+    "80-block": TextLook(80, False, False),
+    "160-block": TextLook(160, False, False),
+}
 RUN = Run("2026_11_21_03_00_00", "/logs/run", (), ())
 EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
 

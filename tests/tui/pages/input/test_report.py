@@ -25,7 +25,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputPipelinePage
 from tpuprof.tui.pages.input.report import REPORT
-from tpuprof.tui.report.page import FORMATS, Format, Look
+from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -68,8 +68,8 @@ def test_the_keys_of_the_contract_are_there() -> None:
     assert list(document)[:3] == ["schema", "run", "warnings"]
     assert document["schema"] == "tpuprof.input/1"
     device = document["device"]
-    figures = {"average", "standard_deviation", "minimum", "maximum"}
-    assert figures <= device["step_time_ms"].keys() and figures <= device["infeed_percent"].keys()
+    metrics = {"average", "standard_deviation", "minimum", "maximum"}
+    assert metrics <= device["step_time_ms"].keys() and metrics <= device["infeed_percent"].keys()
     assert device["step_time_ms"]["average"] == 212.0
     assert device["max_infeed"][3] == {"step": "103", "core": "demo-vm:3"}
     assert device["max_infeed"][2] == {"step": "102", "core": None}
@@ -139,7 +139,7 @@ def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
     table = markdown.split("## Input ops")[1].split("## Unknown")[0].strip().splitlines()[2:]
     assert len(table) == 8
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 8 for line in table)
-    lines = printed(REPORT, page, run, "text", Look(90, False, False)).split("\n")
+    lines = printed(REPORT, page, run, "text", TextLook(90, False, False)).split("\n")
     assert max(map(len, lines)) <= 90
 
 
@@ -148,13 +148,13 @@ def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_text_keeps_to_its_width_and_characters(name: str, width: int, ascii_only: bool) -> None:
     page = INPUT_PAGES[name]()
-    text = printed(REPORT, page, run_of(page.hosts), "text", Look(width, ascii_only, False))
+    text = printed(REPORT, page, run_of(page.hosts), "text", TextLook(width, ascii_only, False))
     assert max(map(len, text.splitlines())) <= max(width, 60)
     assert not ascii_only or text.isascii()
 
 
 def test_colours_change_nothing_but_the_colour() -> None:
     page = input_bound_page()
-    coloured = printed(REPORT, page, run_of(page.hosts), "text", Look(100, False, True))
+    coloured = printed(REPORT, page, run_of(page.hosts), "text", TextLook(100, False, True))
     assert "\x1b[" in coloured
     assert "\x1b" not in re.sub(r"\x1b\[[0-9;]*m", "", coloured)

@@ -14,9 +14,9 @@ from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.input.view import InputPipelineTab
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.states import Searching
-from tpuprof.tui.widgets.step_graph_tab import Place
+from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 
 class Stand(App[None]):
@@ -24,7 +24,7 @@ class Stand(App[None]):
 
     def compose(self) -> ComposeResult:
         """The tab."""
-        yield InputPipelineTab(Look.of(detect(ENVIRONMENT)), id="input")
+        yield InputPipelineTab(ScreenLook.of(detect(ENVIRONMENT)), id="input")
 
 
 def shown(tab: InputPipelineTab) -> str:
@@ -69,14 +69,14 @@ async def test_the_cursors_move_over_ops_and_steps_and_stay_in_sight() -> None:
         await pilot.pause()
         for _ in range(20):
             tab.move(0, 1)
-        assert tab.place == Place("ops", 7)
+        assert tab.place == PanelItem("ops", 7)
         assert tab.selection == "batched_device_put"
         await pilot.pause()
         assert f"{BLOCK.mark}batched_device_put" in shown(tab)
         tab.ends(-1)
-        assert tab.place == Place("ops", 0)
+        assert tab.place == PanelItem("ops", 0)
         tab.move(1, 0)
-        assert tab.place == Place("steps", 3)  # the one that waits most
+        assert tab.place == PanelItem("steps", 3)  # the one that waits most
         assert tab.selection == "103"
         tab.move(-1, 0)
         assert tab.selection == "102"
@@ -152,6 +152,6 @@ async def test_find_keeps_the_order_of_the_page() -> None:
         tab = app.query_one(InputPipelineTab)
         tab.show("page", input_bound_page())
         tab.search("Iterator")
-        assert tab.matches == tuple(Place("ops", at) for at in sorted(place.index for place in tab.matches))
+        assert tab.matches == tuple(PanelItem("ops", at) for at in sorted(place.index for place in tab.matches))
         assert tab.matches
     assert set(INPUT_PAGES) == {"input-bound", "no-input", "apart"}

@@ -330,7 +330,7 @@ def test_only_rows_that_show_are_described() -> None:
     buffers = Counted(page)
     page = dataclasses.replace(page, buffers=buffers)
     composed = drawn(page, 120, 36, BLOCK, at_peak(page, 300))
-    assert len(page.stays) > 600
+    assert len(page.live_ranges) > 600
     assert len(set(buffers.asked)) <= composed.list_rows + 1
     buffers.asked.clear()
     drawn(page, 120, 36, BLOCK, at_peak(page, 1, grouping="category"))
@@ -357,13 +357,13 @@ def test_the_list_holds_what_is_in_memory_in_order(page: SpaceMemory, order: Ord
     rows = listed.rows
     assert sorted(rows.tolist()) == page.at(point).tolist()
     assert listed.in_memory_bytes == int(page.heap_bytes[point])
-    size, elements = page.stays.size_bytes[rows], page.stays.unpadded_bytes[rows]
+    size, elements = page.live_ranges.size_bytes[rows], page.live_ranges.unpadded_bytes[rows]
     if order == "size":
         assert (np.diff(size) <= 0).all()
     elif order == "padding":
         assert (np.diff(np.where(elements < 0, -1, size - elements)) <= 0).all()
     else:
-        assert (np.diff(page.stays.born[rows]) >= 0).all()
+        assert (np.diff(page.live_ranges.born[rows]) >= 0).all()
 
 
 @settings(max_examples=60)

@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 from tests.parsers.memory.allocators.made import GIB, MIB, MS, given, host_space, profiles_of, training_space
 from tests.support.golden import check_golden, frame
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.model import (
+    ActiveAllocation,
+    AllocatorProfile,
+    DeviceModuleRuns,
+    MemoryProfilePage,
+)
 from tpuprof.parsers.memory.allocators.profile import host_memory
 from tpuprof.parsers.pages.memory import memory_profile_page
 from tpuprof.tui.draw.pen import Pen
@@ -34,7 +39,7 @@ SIZES = {"80x20": (80, 20), "120x36": (120, 36)}
 
 
 @lru_cache(maxsize=1)
-def training() -> tuple[MemoryProfilePage, tuple[ModuleRuns, ...]]:
+def training() -> tuple[MemoryProfilePage, tuple[DeviceModuleRuns, ...]]:
     """Two devices, one whose heap grows and one that stands still, and pinned memory of the host."""
     found = host_memory(Trace.from_bytes(training_space().SerializeToString()), "host0")
     return memory_profile_page([found.allocators], ["host0"]), (found.runs,)

@@ -24,21 +24,25 @@ from tests.support.reports import asked_of
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.memory.allocators.model import ActiveAllocation, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, DeviceModuleRuns, MemoryProfilePage
 from tpuprof.parsers.memory.allocators.profile import host_memory
 from tpuprof.parsers.pages.memory import memory_profile_page
 from tpuprof.tui.pages.memory.report.profile import MOST_POINTS, REPORT, TEXT_ROWS, MemoryOverTime
-from tpuprof.tui.report.page import FORMATS, Format, Look
+from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
-LOOK = Look(80, ascii_only=False, color=False)
-LOOKS = {"80-block": LOOK, "80-ascii": Look(80, ascii_only=True, color=False), "120-block": Look(120, False, False)}
+LOOK = TextLook(80, ascii_only=False, color=False)
+LOOKS = {
+    "80-block": LOOK,
+    "80-ascii": TextLook(80, ascii_only=True, color=False),
+    "120-block": TextLook(120, False, False),
+}
 RUN = Run("2026_11_21_03_00_00", "/logs/host0", (), ())
 EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
 
 
 @lru_cache(maxsize=1)
-def training() -> tuple[MemoryProfilePage, ModuleRuns]:
+def training() -> tuple[MemoryProfilePage, DeviceModuleRuns]:
     found = host_memory(Trace.from_bytes(training_space().SerializeToString()), "host0")
     return memory_profile_page([found.allocators], ["host0"]), found.runs
 
@@ -60,9 +64,9 @@ def memory_profile_report(
     page: MemoryProfilePage,
     run: Run,
     form: Format,
-    look: Look,
+    look: TextLook,
     limit: int | None = None,
-    runs: Sequence[ModuleRuns] = (),
+    runs: Sequence[DeviceModuleRuns] = (),
 ) -> str:
     made = REPORT.writers[form](MemoryOverTime(page, runs), asked_of(run, form, look, limit))
     assert isinstance(made, str)

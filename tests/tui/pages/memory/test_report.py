@@ -20,8 +20,8 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.model import SPACE_NAMES
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
 from tpuprof.tui.cli.arguments.report import SPACES
-from tpuprof.tui.pages.memory.report.module import REPORT, ModuleMemory, asked_space
-from tpuprof.tui.report.page import FORMATS, Format, Look
+from tpuprof.tui.pages.memory.report.module import REPORT, ModuleReport, asked_space
+from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 RUN = Run("run", "/logs/run", (HostFile("host0", "/logs/run/host0.xplane.pb", 1, 0.0, False),), ())
@@ -48,7 +48,9 @@ def report(
     compiled = compiled or compiled_modules()
     page = compiled.page()
     shown, problem = asked_space(page, compiled, module, space)
-    return printed(REPORT, ModuleMemory(page, shown, problem), RUN, form, Look(width, ascii_only, color=False), limit)
+    return printed(
+        REPORT, ModuleReport(page, shown, problem), RUN, form, TextLook(width, ascii_only, color=False), limit
+    )
 
 
 def parsed(**asked: Any) -> dict[str, Any]:

@@ -35,10 +35,10 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
-from tpuprof.tui.pages.memory.load import ArraysBeside, load
+from tpuprof.tui.pages.memory.load import SiblingArrays, load
 from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.choosing import Chooser
-from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.choosing import ChoicePopup
+from tpuprof.tui.widgets.popup import TextPopup
 
 
 def seen(keys: Sequence[str] = (), width: int = 80, height: int = 24, options: AppOptions | None = None) -> str:
@@ -96,7 +96,7 @@ async def test_another_module() -> None:
     async with on_memory() as (app, pilot):
         assert "jit_train_step(1)" in frame(app)
         await press(pilot, "m")
-        assert isinstance(app.main.popups.popup, Chooser)
+        assert isinstance(app.main.popups.popup, ChoicePopup)
         await press(pilot, "j", "enter")
         space = memory_tab(app).space_shown
         assert space is not None
@@ -191,7 +191,7 @@ async def test_the_order_is_reversed() -> None:
 async def test_the_card_has_everything() -> None:
     async with on_memory() as (app, pilot):
         await press(pilot, "enter")
-        assert isinstance(app.main.popups.popup, Reader)
+        assert isinstance(app.main.popups.popup, TextPopup)
         text = "\n".join("".join(part for part, _ in line) for line in app.main.popups.popup._text(76))
         for words in (
             "custom-call.15",
@@ -262,7 +262,7 @@ async def test_an_op_that_is_not_in_the_profile_is_said_to_be_missing() -> None:
 async def test_all_figures_and_the_notes() -> None:
     async with on_memory() as (app, pilot):
         await press(pilot, "i")
-        assert isinstance(app.main.popups.popup, Reader)
+        assert isinstance(app.main.popups.popup, TextPopup)
         text = frame(app)
         assert all(words in text for words in ("unpadded peak", "fragmentation", "constants", "15.75 GiB (TPU v5e"))
         await press(pilot, "escape", "t", "t", "t", "t", "w")
@@ -395,7 +395,7 @@ async def test_a_device_memory_profile_beside_is_said_and_opened(tmp_path: Path)
     path = written(tmp_path, step=3)
     async with on_memory() as (app, pilot):
         assert "live_arrays" not in memory_tab(app).commands
-        memory_tab(app).show("arrays", ArraysBeside.of(str(tmp_path)))
+        memory_tab(app).show("arrays", SiblingArrays.of(str(tmp_path)))
         await settled(pilot)
         check_golden("memory-arrays-beside-80x24", frame(app))
         await press(pilot, "L")
@@ -403,11 +403,11 @@ async def test_a_device_memory_profile_beside_is_said_and_opened(tmp_path: Path)
         await press(pilot, "escape")
         assert "LIVE ARRAYS" not in frame(app)
         path.write_bytes(b"no profile any more")
-        memory_tab(app).show("arrays", ArraysBeside("memory.prof", None, "memory.prof can't be read."))
+        memory_tab(app).show("arrays", SiblingArrays("memory.prof", None, "memory.prof can't be read."))
         await settled(pilot)
         assert "memory.prof beside: memory.prof can't be read." in frame(app)
         assert "live_arrays" not in memory_tab(app).commands
-    assert ArraysBeside.of(str(tmp_path)) is None
+    assert SiblingArrays.of(str(tmp_path)) is None
 
 
 def test_the_load_reads_the_file_beside(tmp_path: Path) -> None:
@@ -419,5 +419,5 @@ def test_the_load_reads_the_file_beside(tmp_path: Path) -> None:
     told: dict[str, object] = {}
     load(Session(run), run, None, told.__setitem__)
     beside = told["arrays"]
-    assert isinstance(beside, ArraysBeside) and beside.page is not None and beside.page.executables.count == 2
+    assert isinstance(beside, SiblingArrays) and beside.page is not None and beside.page.executables.count == 2
     assert list(told) == ["modules", "allocators", "arrays"]

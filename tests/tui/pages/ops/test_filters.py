@@ -15,7 +15,7 @@ from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
-from tpuprof.tui.pages.ops.card_cache import Shelf
+from tpuprof.tui.pages.ops.card_cache import CardCache
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView
 from tpuprof.tui.widgets.rows import op_columns
@@ -112,7 +112,7 @@ async def test_framework_ops_of_a_type_are_one_row() -> None:
 
 def test_what_sparse_cores_ran_is_listed_last_with_its_parent() -> None:
     page = ops_page([summarise(Trace.from_bytes(offload_profile()), "host0")])
-    view = HloView(pages_of(page), Shelf(lambda _: None))
+    view = HloView(pages_of(page), CardCache(lambda _: None))
     view.shift = 22
     check_golden("ops-sparse-cores_120", "\n".join(plain(line).rstrip() for line in view.lines(Pen(120, BLOCK), 10)))
     view.jump(3)

@@ -19,7 +19,7 @@ from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.report.fields import Field, OnScreen, Table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Table
 from tpuprof.tui.report.units import TEXT
 from tpuprof.tui.widgets.rows import RowsView
 from tpuprof.tui.widgets.tab import Jump
@@ -43,7 +43,7 @@ def names_of(page: Rooms, rows: Rows) -> list[str]:
 
 
 NAME: Field[Rooms] = Field(
-    "name", TEXT, names_of, "A name.", screen=OnScreen("name", "name", 12, is_left=True), filter=("name",)
+    "name", TEXT, names_of, "A name.", screen=ColumnSpec("name", "name", 12, is_left=True), filter=("name",)
 )
 
 

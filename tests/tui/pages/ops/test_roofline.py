@@ -13,7 +13,7 @@ from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.ops.roofline import roofline_page
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
-from tpuprof.tui.pages.ops.roofline import figures
+from tpuprof.tui.pages.ops.roofline import metrics
 
 COPY: dict[str, StatInput] = {"hlo_category": "copy", "bytes_accessed": 500}
 BROKEN_DOWN: dict[str, StatInput] = {
@@ -40,7 +40,7 @@ def words(*ops: dict[str, StatInput]) -> str:
     assert np.isfinite(page.ops.table.hbm_bytes).tolist() == [stats is not WITHOUT_BYTES for stats in ops], (
         "all bytes are HBM's where they are not broken down"
     )
-    return "\n".join(plain(line) for line in figures(page, Pen(200, BLOCK)))
+    return "\n".join(plain(line) for line in metrics(page, Pen(200, BLOCK)))
 
 
 def test_ops_with_flops_and_bytes_of_any_kind_have_a_point() -> None:

@@ -359,7 +359,7 @@ async def test_the_same_op_in_tree_and_table() -> None:
 async def test_from_the_overview_to_the_framework_op() -> None:
     app = demo_app()
     async with on_stage(app, 120, 40) as pilot:
-        page = app.main.shown.overview
+        page = app.main.current_run.overview
         assert page is not None
         await pilot.press(*["j"] * (len(page.findings) + 2))
         name = overview_tab(app).selection
@@ -374,7 +374,7 @@ async def test_from_the_overview_to_the_framework_op() -> None:
 async def test_from_a_finding_to_its_op() -> None:
     app = demo_app()
     async with on_stage(app, 120, 40) as pilot:
-        page = app.main.shown.overview
+        page = app.main.current_run.overview
         assert page is not None
         wanted = next(at for at, found in enumerate(page.findings) if found.place.tab == "op-profile")
         target = page.findings[wanted].place.target

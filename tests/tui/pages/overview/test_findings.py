@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.golden import check_golden, frame
 from tests.support.made.pages import MS, device_less_overview, training_overview, two_findings
-from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.pen import Pen
@@ -26,19 +26,19 @@ GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
 def several_findings() -> tuple[Finding, ...]:
     """One of each way to look on: another tab with and without a target, an op, a step, and nowhere."""
     base = two_findings()[0]
-    rows: list[tuple[str, float, float, bool, Place]] = [
+    rows: list[tuple[str, float, float, bool, JumpTarget]] = [
         (
             "Collectives not hidden by compute, all-reduce.65 most",
             36.8,
             0.144,
             False,
-            Place("timeline", "all-reduce.65"),
+            JumpTarget("timeline", "all-reduce.65"),
         ),
-        ("1 of 6 steps waits for input", 30.0, 0.1415, False, Place("input", "103")),
-        ("Device idle while the host runs \x1b[31mnext\x1b[0m", 9.4, 0.044, False, Place("timeline", "104")),
-        ("copy.44 changes a layout", 0.0123, 0.00006, True, Place("op-profile", "copy.44")),
-        ("The program was compiled 3 times in the capture", 0.5, 0.002, True, Place("timeline")),
-        ("Steps wait for input", 0.25, 0.001, True, Place("input")),
+        ("1 of 6 steps waits for input", 30.0, 0.1415, False, JumpTarget("input", "103")),
+        ("Device idle while the host runs \x1b[31mnext\x1b[0m", 9.4, 0.044, False, JumpTarget("timeline", "104")),
+        ("copy.44 changes a layout", 0.0123, 0.00006, True, JumpTarget("op-profile", "copy.44")),
+        ("The program was compiled 3 times in the capture", 0.5, 0.002, True, JumpTarget("timeline")),
+        ("Steps wait for input", 0.25, 0.001, True, JumpTarget("input")),
     ]
     return tuple(
         dataclasses.replace(
@@ -95,7 +95,7 @@ def test_a_row_says_where_to_look_only_where_there_is_more() -> None:
         "2 input",
     ]
     assert [goes_somewhere(finding) for finding in page.findings] == [True] * 6
-    assert not goes_somewhere(dataclasses.replace(page.findings[0], place=Place("overview")))
+    assert not goes_somewhere(dataclasses.replace(page.findings[0], place=JumpTarget("overview")))
     for finding in page.findings:
         said = "o shows" in frame(finding_details(finding, page, Pen(100, BLOCK)))
         assert said == goes_somewhere(finding)
@@ -103,7 +103,7 @@ def test_a_row_says_where_to_look_only_where_there_is_more() -> None:
 
 def test_the_details_of_a_finding_say_whether_the_timeline_shows_a_step_or_an_op() -> None:
     idle = several_findings()[2]
-    assert idle.place == Place("timeline", "104")
+    assert idle.place == JumpTarget("timeline", "104")
     assert "shows step 104 in tab 4" in frame(finding_details(idle, page_with_findings(), Pen(100, BLOCK)))
     assert "shows 104 in tab 4" in frame(finding_details(idle, device_less_overview(), Pen(100, BLOCK)))
 

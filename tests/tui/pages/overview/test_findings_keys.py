@@ -7,9 +7,9 @@ import dataclasses
 from tests.support.app.scene import scene
 from tests.support.app.stage import ReadyPages, frame, input_tab, make_app, ops_tab, overview_tab, settled, timeline_tab
 from tests.support.made.pages import training_overview, two_findings
-from tpuprof.parsers.pages.findings.finding import Place as Where
+from tpuprof.parsers.pages.findings.finding import JumpTarget as Where
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.widgets.step_graph_tab import Place
+from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 TARGETS = {
     "an op": Where("op-profile", "fusion.3"),
@@ -32,7 +32,7 @@ async def test_o_on_an_op_opens_it_in_the_ops_tab_and_escape_comes_back() -> Non
         assert app.main.tab_name == "op-profile"
         assert "[HLO ops]" in frame(app) and ops_tab(app).selection == "fusion.3"
         await pilot.press("escape")
-        assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 0)
+        assert app.main.tab_name == "overview" and overview_tab(app).place == PanelItem("findings", 0)
 
 
 async def test_o_finds_the_op_behind_a_filter_that_hides_it() -> None:
@@ -48,9 +48,9 @@ async def test_o_on_a_step_that_waits_opens_it_in_the_input_tab() -> None:
     async with scene(app_with_findings()) as (app, pilot):
         await pilot.press("j", "o")
         await settled(pilot)
-        assert app.main.tab_name == "input" and input_tab(app).place == Place("steps", 4)
+        assert app.main.tab_name == "input" and input_tab(app).place == PanelItem("steps", 4)
         await pilot.press("escape")
-        assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 1)
+        assert app.main.tab_name == "overview" and overview_tab(app).place == PanelItem("findings", 1)
 
 
 async def test_o_on_a_step_of_the_page_shows_it_on_the_timeline() -> None:
@@ -60,7 +60,7 @@ async def test_o_on_a_step_of_the_page_shows_it_on_the_timeline() -> None:
         assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "101"
         assert "▼ step 101" in frame(app)
         await pilot.press("escape")
-        assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 2)
+        assert app.main.tab_name == "overview" and overview_tab(app).place == PanelItem("findings", 2)
 
 
 async def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:
@@ -86,7 +86,7 @@ async def test_where_there_is_no_more_to_see_o_is_no_key() -> None:
         await pilot.press("j", "j", "j")
         assert "o go there" not in frame(app) and overview_tab(app).commands == ("figures",)
         await pilot.press("o")
-        assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 3)
+        assert app.main.tab_name == "overview" and overview_tab(app).place == PanelItem("findings", 3)
         await pilot.press("j")
         assert "o in ops" in frame(app)
 
@@ -94,11 +94,11 @@ async def test_where_there_is_no_more_to_see_o_is_no_key() -> None:
 async def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:
     async with scene(app_with_findings()) as (app, pilot):
         await pilot.press("j", "l", "k")
-        assert overview_tab(app).place == Place("findings", 0)
+        assert overview_tab(app).place == PanelItem("findings", 0)
         await pilot.press("l", "h", "j", "j")
-        assert overview_tab(app).place == Place("findings", 2)
+        assert overview_tab(app).place == PanelItem("findings", 2)
         await pilot.press("j", "j", "l", "k")
-        assert overview_tab(app).place == Place("findings", 3), "the first op is below the last finding"
+        assert overview_tab(app).place == PanelItem("findings", 3), "the first op is below the last finding"
 
 
 async def test_details_say_the_keys_that_work_from_there() -> None:
@@ -141,4 +141,4 @@ async def test_keys_that_come_at_once_all_count() -> None:
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
         await pilot.press("escape", "2")
         await settled(pilot)
-        assert input_tab(app).place == Place("steps", 4), "the step that was wanted while the page was loading"
+        assert input_tab(app).place == PanelItem("steps", 4), "the step that was wanted while the page was loading"

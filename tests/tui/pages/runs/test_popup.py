@@ -22,11 +22,11 @@ from tpuprof.tui.app.runs import FactsReader, read_facts
 from tpuprof.tui.pages.runs.popup import RunsPopup
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import PopupLayer
 
-LOOK = Look.of(detect(ENVIRONMENT))
-ASCII_LOOK = Look.of(detect({"TERM": "vt100"}))
+LOOK = ScreenLook.of(detect(ENVIRONMENT))
+ASCII_LOOK = ScreenLook.of(detect({"TERM": "vt100"}))
 
 
 class Desk:
@@ -38,7 +38,7 @@ class Desk:
         facts: Callable[[Run], RunFacts | None] = facts_of,
         shown: Run | None = None,
         compares: bool = True,
-        look: Look = LOOK,
+        look: ScreenLook = LOOK,
     ) -> None:
         self.opened: list[str] = []
         self.compared: list[tuple[str, str]] = []

@@ -16,13 +16,13 @@ from tests.support.reports import LOOK, printed
 from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.parsers.session.run_facts import RunFacts
 from tpuprof.tui.pages.runs.report import REPORT, Runs
-from tpuprof.tui.report.page import Format, Look
+from tpuprof.tui.report.page import Format, TextLook
 
 LOGDIR = Logdir("~/logs", RUNS, (), ())
 FACTS = {run.path: facts_of(run) for run in RUNS}
 
 
-def report(form: Format, facts: Mapping[str, RunFacts] | None, look: Look = LOOK) -> str:
+def report(form: Format, facts: Mapping[str, RunFacts] | None, look: TextLook = LOOK) -> str:
     return printed(REPORT, Runs(LOGDIR, RUNS, facts), RUNS[0], form, look)
 
 
@@ -63,11 +63,11 @@ def test_text(width: int) -> None:
     hostile = replace(facts_of(RUNS[0]), device_type="TPU\x1b[31m " + "v" * 40, modules=("名\n" * 200,))
     for facts in (FACTS, {**FACTS, RUNS[0].path: hostile}, {}):
         for ascii_only in (False, True):
-            lines = report("text", facts, Look(width, ascii_only, False)).splitlines()
+            lines = report("text", facts, TextLook(width, ascii_only, False)).splitlines()
             assert all(len(line) <= width for line in lines)
             assert all(line.isprintable() for line in lines)
             assert sum("train/2025" in line for line in lines) == 1
-    text = report("text", FACTS, Look(width, False, False))
+    text = report("text", FACTS, TextLook(width, False, False))
     assert ("246 ms" in text, "TPU v5 Lite" in text, "jit_train_step" in text) == (
         width >= 70,
         width >= 88,

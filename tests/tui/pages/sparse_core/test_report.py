@@ -21,7 +21,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.pages.ops.sparse_core.host import sparse_host
 from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage, no_sparse_cores, sparse_core_page
 from tpuprof.tui.pages.sparse_core.report import REPORT
-from tpuprof.tui.report.page import FORMATS, Format, Look
+from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -81,7 +81,7 @@ def test_text_has_some_of_many_sparse_cores_and_markdown_all() -> None:
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("name", NAMES)
 def test_text_fits_and_is_ascii_where_it_shall(name: str, width: int) -> None:
-    text = printed(REPORT, made(name), run_of(("demo-vm",)), "text", Look(width, ascii_only=True, color=False))
+    text = printed(REPORT, made(name), run_of(("demo-vm",)), "text", TextLook(width, ascii_only=True, color=False))
     assert text.isascii() and max(map(len, text.splitlines())) <= width
 
 

@@ -32,10 +32,10 @@ from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import (
     Interval,
     argument_reader,
-    counter_figures,
+    counter_ranges,
+    mean_rates,
     part_of,
     plain_value,
-    rate_figures,
     select,
     time_decimals,
 )
@@ -44,13 +44,13 @@ from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.timeline.report import report as report_module
 from tpuprof.tui.pages.timeline.report.fields import at_ms
 from tpuprof.tui.pages.timeline.report.report import REPORT
-from tpuprof.tui.report.page import FORMATS, Format, Look
+from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 US, MS = 10**6, 10**9
 LOOKS = {
-    "110-block": Look(110, ascii_only=False, color=False),
-    "80-ascii": Look(80, ascii_only=True, color=False),
+    "110-block": TextLook(110, ascii_only=False, color=False),
+    "80-ascii": TextLook(80, ascii_only=True, color=False),
 }
 LOOK = LOOKS["110-block"]
 EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
@@ -125,7 +125,7 @@ def timeline_report(
     run: Run,
     asked: Interval,
     form: Format,
-    look: Look,
+    look: TextLook,
     limit: int | None = None,
     host: str | None = None,
 ) -> tuple[Iterable[str], tuple[str, ...]]:
@@ -137,7 +137,7 @@ def timeline_report(
     return made, tuple(content.warnings)
 
 
-def text_of(timeline: Timeline, asked: Interval, form: Format, look: Look = LOOK, limit: int | None = None) -> str:
+def text_of(timeline: Timeline, asked: Interval, form: Format, look: TextLook = LOOK, limit: int | None = None) -> str:
     return "".join(timeline_report(timeline, run_of("demo"), asked, form, look, limit)[0])
 
 
@@ -208,9 +208,9 @@ def test_a_counters_value_counts_as_long_as_it_holds(small: Timeline) -> None:
     counter = document(small)["counters"][0]
     assert (counter["samples"], counter["minimum"], counter["maximum"], counter["unit"]) == (3, 60.0, 300.0, "W")
     assert counter["mean"] == pytest.approx((100 * 100 + 300 * 250 + 60 * 50) / 400)
-    held = counter_figures(part_of(small, Interval(200 * US, 300 * US)))[0]  # the value from before the interval
+    held = counter_ranges(part_of(small, Interval(200 * US, 300 * US)))[0]  # the value from before the interval
     assert (held.samples, held.first_ps, held.mean, held.minimum) == (0, None, 300.0, 300.0)
-    cut = counter_figures(part_of(small, Interval(50 * US, 150 * US)))[0]
+    cut = counter_ranges(part_of(small, Interval(50 * US, 150 * US)))[0]
     assert cut.samples == 1 and cut.mean == pytest.approx(200.0)
 
 
@@ -465,7 +465,7 @@ def test_a_real_profile(shared: Path) -> None:
     cut = document(timeline, Interval(half, half + MS), limit=0)
     assert cut["event_count"] == len(cut["events"]) == len(overlapping(timeline, half, half + MS))
     assert any(event["args"] for event in cut["events"])
-    assert len(rate_figures(part_of(timeline, Interval()))) == len(found["rates"])
+    assert len(mean_rates(part_of(timeline, Interval()))) == len(found["rates"])
     rows = list(csv.DictReader(io.StringIO(text_of(timeline, Interval(half, half + MS), "csv", limit=0))))
     assert [row["name"] for row in rows] == [event["name"] for event in cut["events"]]
 

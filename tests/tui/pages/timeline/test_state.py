@@ -14,7 +14,7 @@ from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
 from tpuprof.tui.pages.timeline.draw.panel import facts_of, hint_of
 from tpuprof.tui.pages.timeline.popup import together
-from tpuprof.tui.pages.timeline.rows import Row
+from tpuprof.tui.pages.timeline.rows import TimelineRow
 from tpuprof.tui.pages.timeline.state import TimelineView
 
 MS = 10**9
@@ -47,7 +47,7 @@ def _label(view: TimelineView) -> str | None:
 
 
 def test_it_begins_with_everything_on_the_first_track(view: TimelineView) -> None:
-    assert view.rows.all[view.rows.cursor] == Row("lane", 0, 0, 0)
+    assert view.rows.all[view.rows.cursor] == TimelineRow("lane", 0, 0, 0)
     assert view.window.start_ps <= 0 and view.window.end_ps >= 200 * MS
 
 
@@ -67,7 +67,7 @@ def test_steps_fill_the_window_one_after_the_other(view: TimelineView) -> None:
 
 def test_events_of_a_row_come_one_after_the_other(view: TimelineView) -> None:
     view.move_rows(1)
-    assert view.rows.current == Row("lane", 0, 1, 0)
+    assert view.rows.current == TimelineRow("lane", 0, 1, 0)
     view.first_or_last(-1)
     assert (view.cursor_ps, _label(view)) == (0, "alpha")
     view.next_event(1)
@@ -82,7 +82,7 @@ def test_events_of_a_row_come_one_after_the_other(view: TimelineView) -> None:
 def test_a_folded_track_goes_through_the_events_of_all_its_lanes(view: TimelineView) -> None:
     view.move_rows(1)
     view.fold()
-    assert view.rows.current == Row("flat", 0, 1, 0)
+    assert view.rows.current == TimelineRow("flat", 0, 1, 0)
     view.first_or_last(-1)
     seen = []
     for _ in range(4):
@@ -242,7 +242,7 @@ def test_a_filter_leaves_what_it_names_and_search_lifts_it(view: TimelineView) -
     assert view.filter("python") == "1 track"
     assert {row.section for row in view.rows.all} == {1}
     assert view.search("jit_f") == "4 events, 1 name"
-    assert view.rows.current == Row("lane", 0, 0, 0)
+    assert view.rows.current == TimelineRow("lane", 0, 0, 0)
     assert view.next_match(1) == "match 2 of 4"
     assert view.next_match(-1) == "match 1 of 4"
     assert view.next_match(-1) == "match 4 of 4"

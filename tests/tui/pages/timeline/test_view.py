@@ -37,9 +37,9 @@ from tpuprof.tui.app.loader import ProgressCallback
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.draw.spans import CLASS_LETTER
 from tpuprof.tui.pages.timeline import load as timeline_load
-from tpuprof.tui.pages.timeline.popup import Measured
+from tpuprof.tui.pages.timeline.popup import MeasurementPopup
 from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.popup import TextPopup
 
 STEP = ("]", "]", "j", "j", "j", ".", ".")
 """The second step, with an op of its loop selected."""
@@ -126,12 +126,12 @@ async def test_keys_work_on_what_is_read_and_stay_where_they_led(monkeypatch: py
         assert "Chip 1: TPU core 0" in frame(app) and "reading" in frame(app)
         await pilot.press("j", "j", "full_stop", "full_stop")
         here = timeline_tab(app).selection
-        assert here is not None and not timeline_tab(app).is_whole and app.main.shown.is_loading
+        assert here is not None and not timeline_tab(app).is_whole and app.main.current_run.is_loading
         await pilot.press("slash", *"fusion", "enter")
         assert "1 of 3 sections is read" in frame(app)
         timeline_tab(app).go_to("op", "all-reduce.2")
         assert timeline_tab(app).selection != "all-reduce.2", "the longest may be in what is not read yet"
-        app.main.shown.loaded = lambda: seen.append(timeline_tab(app).selection)
+        app.main.current_run.loaded = lambda: seen.append(timeline_tab(app).selection)
     assert seen == ["all-reduce.2"]
 
 
@@ -179,7 +179,7 @@ async def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
     async with scene(keys="4") as (app, pilot):
         await press(pilot, *STEP)
         await press(pilot, "home", "m", ".", ".", ".", "m")
-        assert isinstance(app.main.popups.popup, Measured)
+        assert isinstance(app.main.popups.popup, MeasurementPopup)
         check_golden("timeline-measured-80x24", frame(app))
         assert "2 tracks, XLA Ops" in frame(app)
         await press(pilot, "c")
@@ -199,7 +199,7 @@ async def test_the_ends_of_a_measured_interval_move_with_keys() -> None:
         await press(pilot, *STEP, "home", "m", ".", "m", "escape", ".", ")")
         check_golden("timeline-interval-80x24", frame(app))
         await press(pilot, "M")
-        assert isinstance(app.main.popups.popup, Measured) and "What ran in 148 ms" in frame(app)
+        assert isinstance(app.main.popups.popup, MeasurementPopup) and "What ran in 148 ms" in frame(app)
 
 
 async def test_the_mouse_moves_an_end_of_an_interval_and_a_click_elsewhere_clears_it() -> None:
@@ -242,7 +242,7 @@ async def test_the_mouse_moves_an_end_of_an_interval_and_a_click_elsewhere_clear
 async def test_enter_tells_everything_about_an_event() -> None:
     async with scene(keys="4") as (app, pilot):
         await press(pilot, *STEP, "enter")
-        assert isinstance(app.main.popups.popup, Reader)
+        assert isinstance(app.main.popups.popup, TextPopup)
         text = frame(app)
         assert "fusion.1" in text and "Chip 0: TPU core 0, XLA Ops, lane 1" in text and "class" in text
         assert "host0.xplane.pb" in text, "the file is not there: that is said, and the rest is shown"
@@ -338,6 +338,6 @@ async def test_the_mouse_points_at_rows_and_cells() -> None:
         await pilot.mouse_down(offset=(30, row))
         await pilot.mouse_up(offset=(50, row))
         await settled(pilot)
-        assert isinstance(app.main.popups.popup, Measured)
+        assert isinstance(app.main.popups.popup, MeasurementPopup)
         await press(pilot, "escape")
         assert "m…m" in frame(app)

@@ -7,7 +7,7 @@ import os
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.session.live_arrays import arrays_beside, leads_to_arrays
+from tpuprof.parsers.session.live_arrays import leads_to_arrays, sibling_arrays
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.diff import EXAMPLE
 from tpuprof.tui.cli.common import existing
@@ -48,7 +48,7 @@ def _arrays(args: argparse.Namespace) -> tuple[str, str] | None:
         option = of_runs[0].replace("_", "-")
         raise ProfileError("usage", f"--{option} is for runs, not for device memory profiles.", EXAMPLE, EXIT_USAGE)
     if len(found) == 1:
-        folder = [*arrays_beside(given[0])[:2]] if os.path.isdir(given[0]) else []
+        folder = [*sibling_arrays(given[0])[:2]] if os.path.isdir(given[0]) else []
         if len(folder) < 2:
             sentence = f"{printable(given[0])} is one device memory profile; there is none to compare it with."
             raise ProfileError("one_run", sentence, EXAMPLE, EXIT_USAGE)

@@ -11,7 +11,7 @@ from tpuprof.parsers.capture.model import parse_addresses
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import machine
 from tpuprof.tui.cli.commands.doctor.content import logdir
-from tpuprof.tui.cli.commands.doctor.parts import FORMS, Mask, Part, Row
+from tpuprof.tui.cli.commands.doctor.parts import FORMS, DoctorLine, DoctorSection, Mask
 from tpuprof.tui.cli.common import existing, version_of
 from tpuprof.tui.report.output import write_stdout
 
@@ -57,7 +57,7 @@ def doctor_report(
     return FORMS[form](version_of(PROGRAM), parts, Mask(env, words)), exit_code
 
 
-def _servers(texts: Sequence[str], words: dict[str, str]) -> Part:
+def _servers(texts: Sequence[str], words: dict[str, str]) -> DoctorSection:
     """Whether profiler servers listen at addresses.
 
     Args:
@@ -69,8 +69,8 @@ def _servers(texts: Sequence[str], words: dict[str, str]) -> Part:
         addresses = parse_addresses(texts)
     except ProfileError as error:
         words |= dict.fromkeys(texts, "<address>")
-        row = Row("address", f"{error.sentence} Try {error.hint}" if error.hint else error.sentence, True)
-        return Part("server", "Profiler server", [row], {"problem": error.sentence}, exit_code=error.exit_code)
+        row = DoctorLine("address", f"{error.sentence} Try {error.hint}" if error.hint else error.sentence, True)
+        return DoctorSection("server", "Profiler server", [row], {"problem": error.sentence}, exit_code=error.exit_code)
     from tpuprof.parsers.capture.reach import reach  # noqa: PLC0415 - numpy and gRPC
 
     for number, address in enumerate(addresses, 1):
@@ -81,15 +81,17 @@ def _servers(texts: Sequence[str], words: dict[str, str]) -> Part:
             seconds = reach(address)
         except ProfileError as error:
             exit_code = exit_code or error.exit_code
-            rows += [Row(_name(number, addresses), error.sentence, True), Row("try", error.hint)]
+            rows += [DoctorLine(_name(number, addresses), error.sentence, True), DoctorLine("try", error.hint)]
             told |= {"is_reachable": False, "problem": error.sentence, "hint": error.hint}
         else:
             rows.append(
-                Row(_name(number, addresses), f"{address}, a profiler server, answered in {1000 * seconds:.0f} ms")
+                DoctorLine(
+                    _name(number, addresses), f"{address}, a profiler server, answered in {1000 * seconds:.0f} ms"
+                )
             )
             told |= {"is_reachable": True, "answer_ms": round(1000 * seconds, 3)}
         facts.append(told)
-    return Part("server", "Profiler server", rows, {"servers": facts}, exit_code=exit_code)
+    return DoctorSection("server", "Profiler server", rows, {"servers": facts}, exit_code=exit_code)
 
 
 def _name(number: int, addresses: Sequence[object]) -> str:

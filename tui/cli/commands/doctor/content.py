@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.text import counted, examples, printable
-from tpuprof.parsers.base.urls import shown
-from tpuprof.parsers.files.folder_search import files_beside
+from tpuprof.parsers.base.urls import printable_url
+from tpuprof.parsers.files.folder_search import sibling_files
 from tpuprof.parsers.files.logdir import Run, local_path, open_logdir
 from tpuprof.parsers.files.recognise import may_be_hlo
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.live_arrays import leads_to_arrays
 from tpuprof.tui.cli.arguments.options import PROGRAM
-from tpuprof.tui.cli.commands.doctor.parts import Part, Row
+from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import duration, size, utc
 
@@ -36,9 +36,9 @@ _TRACING = {
 }
 
 
-def logdir(path: str) -> Part:
+def logdir(path: str) -> DoctorSection:
     """What a path leads to; with the exit code of the error where that is no profile."""
-    part = Part("logdir", f"Logdir {shown(path)}", (), {"path": path})
+    part = DoctorSection("logdir", f"Logdir {printable_url(path)}", (), {"path": path})
     try:
         if (arrays := leads_to_arrays(path)) is not None:
             return _with(part, "device memory profile", _arrays(arrays))
@@ -46,17 +46,17 @@ def logdir(path: str) -> Part:
     except ProfileError as error:
         if (modules := _modules(path)) is not None:
             return _with(part, "XLA dump", modules)
-        rows = [Row("nothing", error.sentence, True), *([Row("try", error.hint)] if error.hint else [])]
+        rows = [DoctorLine("nothing", error.sentence, True), *([DoctorLine("try", error.hint)] if error.hint else [])]
         facts = {"kind": None, "hint": error.hint, "unknown": {"kind": error.sentence}}
         return replace(part, rows=rows, facts={**part.facts, **facts}, exit_code=error.exit_code)
 
 
-def _with(part: Part, kind: str, rows: Sequence[Row]) -> Part:
+def _with(part: DoctorSection, kind: str, rows: Sequence[DoctorLine]) -> DoctorSection:
     """What holds no runs: its facts are what its rows say."""
     return replace(part, rows=rows, facts={**part.facts, "kind": kind, "rows": [[row.name, row.text] for row in rows]})
 
 
-def _runs(path: str, part: Part) -> Part:
+def _runs(path: str, part: DoctorSection) -> DoctorSection:
     """The runs of a logdir.
 
     Raises:
@@ -67,10 +67,10 @@ def _runs(path: str, part: Part) -> Part:
     unreadable = sum(not run.hosts for run in found.runs)
     none = f"; {counted(unreadable, 'run')} without anything readable" if unreadable else ""
     holds = f"{counted(len(found.runs), 'run')}, {counted(files, 'profile')}, {size(total)}{none}"
-    rows = [Row("holds", holds), *(Row("searched", line) for line in found.searched)]
-    rows += [Row("problem", problem.sentence, True) for problem in found.problems]
+    rows = [DoctorLine("holds", holds), *(DoctorLine("searched", line) for line in found.searched)]
+    rows += [DoctorLine("problem", problem.sentence, True) for problem in found.problems]
     if len(found.runs) > MOST_RUNS:
-        rows.append(Row("described", f"the newest {MOST_RUNS} runs; {len(found.runs) - MOST_RUNS:,} are older"))
+        rows.append(DoctorLine("described", f"the newest {MOST_RUNS} runs; {len(found.runs) - MOST_RUNS:,} are older"))
     facts = {
         "kind": "logdir",
         "run_count": len(found.runs),
@@ -87,7 +87,7 @@ def _told(problems: Sequence[Problem]) -> list[dict[str, str]]:
     return [{"code": problem.code, "sentence": problem.sentence, "hint": problem.hint} for problem in problems]
 
 
-def _arrays(path: str) -> list[Row]:
+def _arrays(path: str) -> list[DoctorLine]:
     """What a device memory profile holds.
 
     Raises:
@@ -98,17 +98,23 @@ def _arrays(path: str) -> list[Row]:
     page = read_live_arrays(path)
     buffers, executables = page.buffers, page.executables
     rows = [
-        Row("holds", f"a device memory profile, {printable(page.name)}: what was alive when it was written"),
-        Row("buffers", f"{buffers.count:,} of arrays, {binary_size(buffers.size_bytes)}"),
-        Row("executables", f"{executables.count:,}, {binary_size(executables.size_bytes)}"),
+        DoctorLine("holds", f"a device memory profile, {printable(page.name)}: what was alive when it was written"),
+        DoctorLine("buffers", f"{buffers.count:,} of arrays, {binary_size(buffers.size_bytes)}"),
+        DoctorLine("executables", f"{executables.count:,}, {binary_size(executables.size_bytes)}"),
     ]
-    rows += [Row("device", f"{one.device}: {binary_size(one.total.size_bytes)}") for one in page.devices[:MOST_RUNS]]
+    rows += [
+        DoctorLine("device", f"{one.device}: {binary_size(one.total.size_bytes)}") for one in page.devices[:MOST_RUNS]
+    ]
     if len(page.devices) > MOST_RUNS:
-        rows.append(Row("device", f"and {len(page.devices) - MOST_RUNS:,} more"))
-    return [*rows, *(Row("problem", text, True) for text in page.warnings), Row("try", f"{PROGRAM} {printable(path)}")]
+        rows.append(DoctorLine("device", f"and {len(page.devices) - MOST_RUNS:,} more"))
+    return [
+        *rows,
+        *(DoctorLine("problem", text, True) for text in page.warnings),
+        DoctorLine("try", f"{PROGRAM} {printable(path)}"),
+    ]
 
 
-def _modules(path: str) -> list[Row] | None:
+def _modules(path: str) -> list[DoctorLine] | None:
     """What a dump of XLA, or a file of it, holds; None where the path leads to something else."""
     if not may_be_hlo(local_path(path)):
         return None
@@ -124,24 +130,26 @@ def _modules(path: str) -> list[Row] | None:
     page = HloSession(found.find_run()).page(pages.MEMORY).page()
     readable = sum(module.problem is None for module in page.modules)
     holds = f"an XLA dump: {counted(len(page.modules), 'compiled module')}, {readable:,} with its buffers"
-    rows = [Row("holds", holds)]
+    rows = [DoctorLine("holds", holds)]
     for module in page.modules[:MOST_RUNS]:
         peaks = ", ".join(f"{space_name(space)} {binary_size(peak)}" for space, peak in module.peaks.items())
-        rows.append(Row("module", f"{module.module}: {module.problem or f'peak {peaks}'}", module.problem is not None))
+        rows.append(
+            DoctorLine("module", f"{module.module}: {module.problem or f'peak {peaks}'}", module.problem is not None)
+        )
     if len(page.modules) > MOST_RUNS:
-        rows.append(Row("modules", f"and {len(page.modules) - MOST_RUNS:,} more"))
-    rows += [Row("note", text) for text in page.warnings]
+        rows.append(DoctorLine("modules", f"and {len(page.modules) - MOST_RUNS:,} more"))
+    rows += [DoctorLine("note", text) for text in page.warnings]
     lacks = "times of anything: a dump is no profile"
-    return [*rows, Row("lacks", lacks), Row("try", f"{PROGRAM} {printable(path)}")]
+    return [*rows, DoctorLine("lacks", lacks), DoctorLine("try", f"{PROGRAM} {printable(path)}")]
 
 
-def _run(run: Run) -> Part:
+def _run(run: Run) -> DoctorSection:
     """What a run holds, what it lacks, and what is wrong with it."""
     hosts = counted(len(run.hosts), "host") if run.hosts else "none that can be read"
     files = [f"{os.path.basename(host.path)} {size(host.size_bytes)}" for host in run.hosts]
-    rows = [Row("hosts", f"{hosts}, {size(run.size_bytes)}")]
-    rows += [Row("files", examples(files, _MOST_FILES))] if files else []
-    rows.append(Row("written", utc(run.modified) or "unknown"))
+    rows = [DoctorLine("hosts", f"{hosts}, {size(run.size_bytes)}")]
+    rows += [DoctorLine("files", examples(files, _MOST_FILES))] if files else []
+    rows.append(DoctorLine("written", utc(run.modified) or "unknown"))
     told: dict[str, object] = {
         "name": run.name,
         "path": run.path,
@@ -151,15 +159,15 @@ def _run(run: Run) -> Part:
     }
     problems = [*run.problems]
     try:
-        from tpuprof.parsers.session.run_facts import FIGURES, run_facts  # noqa: PLC0415 - numpy may be missing
+        from tpuprof.parsers.session.run_facts import METRICS, run_facts  # noqa: PLC0415 - numpy may be missing
 
         facts = run_facts(run)
     except (ImportError, ProfileError) as error:  # the very thing that a doctor is called for
         told["unknown"] = {"content": str(error)}
-        rows.append(Row("content", f"not looked at: {error}", True))
+        rows.append(DoctorLine("content", f"not looked at: {error}", True))
     else:
         lacks = lacking(facts) if facts.host is not None else []
-        told |= {name: getattr(facts, name) for name in FIGURES}
+        told |= {name: getattr(facts, name) for name in METRICS}
         told |= {"is_simulated": facts.simulated, "lacks": lacks, "unknown": {**facts.unknown}}
         problems += facts.problems
         if run.hosts and facts.host is not None:
@@ -167,39 +175,41 @@ def _run(run: Run) -> Part:
         elif run.hosts:
             why = facts.unknown["device_type"]
             is_told = any(problem.sentence == why for problem in problems)
-            rows.append(Row("content", "unknown: see the problem" if is_told else f"unknown: {why}", not is_told))
-        rows += [Row("lacks", line) for line in lacks]
-    beside = list(files_beside(run.path))
-    rows += [Row("beside", f"{one.kind}: {one.count:,}, such as {one.example}") for one in beside]
-    rows += [Row("problem", problem.sentence, True) for problem in problems[:MOST_PROBLEMS]]
+            rows.append(
+                DoctorLine("content", "unknown: see the problem" if is_told else f"unknown: {why}", not is_told)
+            )
+        rows += [DoctorLine("lacks", line) for line in lacks]
+    beside = list(sibling_files(run.path))
+    rows += [DoctorLine("beside", f"{one.kind}: {one.count:,}, such as {one.example}") for one in beside]
+    rows += [DoctorLine("problem", problem.sentence, True) for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
-        rows.append(Row("problem", f"and {len(problems) - MOST_PROBLEMS:,} more", True))
+        rows.append(DoctorLine("problem", f"and {len(problems) - MOST_PROBLEMS:,} more", True))
     told |= {"beside": {one.kind: one.count for one in beside}, "problems": _told(problems)}
-    return Part("runs", printable(run.name), rows, told)
+    return DoctorSection("runs", printable(run.name), rows, told)
 
 
-def _content(facts: RunFacts, hosts: int) -> list[Row]:
+def _content(facts: RunFacts, hosts: int) -> list[DoctorLine]:
     kind = facts.device_type or "unknown type"
     cores = counted(facts.core_count or 0, "GPU" if "GPU" in kind else "core")
     device = f"{kind}, {cores} on {'the first of the hosts' if hosts > 1 else 'the host'}"
-    rows = [Row("device", "none" if facts.core_count == 0 else device)]
+    rows = [DoctorLine("device", "none" if facts.core_count == 0 else device)]
     if facts.versions:
-        rows.append(Row("software", ", ".join(facts.versions)))
+        rows.append(DoctorLine("software", ", ".join(facts.versions)))
     if facts.step_time_ps is not None:
         what = "marked" if facts.step_source == "steps" else "from the periods of a module"
         steps = counted(facts.step_count or 0, "step")
-        rows.append(Row("steps", f"{duration(facts.step_time_ps, True)}, median of {steps}, {what}"))
+        rows.append(DoctorLine("steps", f"{duration(facts.step_time_ps, True)}, median of {steps}, {what}"))
     if facts.modules:
         more = (facts.module_count or 0) - len(facts.modules)
-        rows.append(Row("modules", ", ".join(facts.modules) + (f" and {more:,} more" if more else "")))
+        rows.append(DoctorLine("modules", ", ".join(facts.modules) + (f" and {more:,} more" if more else "")))
     if facts.duration_ps is not None:
-        rows.append(Row("profiled", duration(facts.duration_ps, True)))
+        rows.append(DoctorLine("profiled", duration(facts.duration_ps, True)))
     if facts.has_hlo:
-        rows.append(Row("HLO", "compiled modules are in the profile"))
+        rows.append(DoctorLine("HLO", "compiled modules are in the profile"))
     if facts.host_tracing in _TRACING:
-        rows.append(Row("host tracer", _TRACING[facts.host_tracing]))
+        rows.append(DoctorLine("host tracer", _TRACING[facts.host_tracing]))
     if facts.simulated:
-        rows.append(Row("times", "SIMULATED, as the profile says of itself"))
+        rows.append(DoctorLine("times", "SIMULATED, as the profile says of itself"))
     return rows
 
 

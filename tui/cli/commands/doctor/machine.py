@@ -19,7 +19,7 @@ from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, cache_bound
 from tpuprof.parsers.hosts.cache import BOUND
 from tpuprof.parsers.hosts.plan import available_cores
 from tpuprof.tui.app.config import read_config
-from tpuprof.tui.cli.commands.doctor.parts import Part, Row
+from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
 from tpuprof.tui.cli.common import on_terminal, version_of
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.terminal.clipboard import yank_file
@@ -51,24 +51,28 @@ _LEAST_SIZE = (60, 15)
 _MOST_FILES = 10_000
 
 
-def program(env: Mapping[str, str]) -> Part:
+def program(env: Mapping[str, str]) -> DoctorSection:
     """Python, the system, its processors, the decoding core and the packages."""
     python = f"{platform.python_version()} {platform.python_implementation()}, {sys.executable}"
     system, all_cores, cores = platform.uname(), os.cpu_count(), available_cores()
     versions = {name: version_of(name) for name in PACKAGES}
     missing = [name for name, version in versions.items() if version == _MISSING]
     rows = [
-        Row("python", python),
-        Row("system", f"{system.system} {system.release} {system.machine}"),
-        Row("processors", f"{cores:,}" if cores == all_cores else f"{cores:,} of {all_cores or '?'} may be used"),
+        DoctorLine("python", python),
+        DoctorLine("system", f"{system.system} {system.release} {system.machine}"),
+        DoctorLine(
+            "processors", f"{cores:,}" if cores == all_cores else f"{cores:,} of {all_cores or '?'} may be used"
+        ),
         *(core := _core()).rows,
-        Row("packages", " ".join(f"{name}=={version}" for name, version in versions.items() if name not in missing)),
+        DoctorLine(
+            "packages", " ".join(f"{name}=={version}" for name, version in versions.items() if name not in missing)
+        ),
     ]
     if missing:
-        rows.append(Row("not installed", ", ".join(missing), True))
+        rows.append(DoctorLine("not installed", ", ".join(missing), True))
     own = {name: env[name] for name in _OWN_VARIABLES if name in env}
     if own:
-        rows.append(Row("variables", ", ".join(f"{name}={value!r}" for name, value in own.items())))
+        rows.append(DoctorLine("variables", ", ".join(f"{name}={value!r}" for name, value in own.items())))
     facts = {
         "python": platform.python_version(),
         "python_implementation": platform.python_implementation(),
@@ -82,10 +86,10 @@ def program(env: Mapping[str, str]) -> Part:
         "packages": {name: None if name in missing else version for name, version in versions.items()},
         "variables": own,
     }
-    return Part("program", "Program", rows, facts)
+    return DoctorSection("program", "Program", rows, facts)
 
 
-def _core() -> Part:
+def _core() -> DoctorSection:
     """Which decoding core is in use, and why not the compiled one."""
     used = reason = compiled = None
     try:
@@ -99,18 +103,18 @@ def _core() -> Part:
     except ImportError as error:
         reason = reason or f"the compiled one can't be imported: {error}"
     if used == "c":
-        row = Row("decoding core", "compiled")
+        row = DoctorLine("decoding core", "compiled")
     elif used is None:
-        row = Row("decoding core", f"none: {reason}", True)
+        row = DoctorLine("decoding core", f"none: {reason}", True)
     elif compiled is None:
-        row = Row("decoding core", f"numpy, which takes several times as long: {reason}", True)
+        row = DoctorLine("decoding core", f"numpy, which takes several times as long: {reason}", True)
     else:
-        row = Row("decoding core", "numpy, by TPUPROF_CORE; the compiled one is there")
+        row = DoctorLine("decoding core", "numpy, by TPUPROF_CORE; the compiled one is there")
     unknown = {"decoding_core": reason} if used is None else {}
-    return Part("core", "", [row], {"decoding_core": used, "compiled_core": compiled, "unknown": unknown})
+    return DoctorSection("core", "", [row], {"decoding_core": used, "compiled_core": compiled, "unknown": unknown})
 
 
-def extras() -> Part:
+def extras() -> DoctorSection:
     """What may be installed beside it, and what it is for."""
     rows, facts = [], {}
     for name, (packages, what) in EXTRAS.items():
@@ -122,19 +126,19 @@ def extras() -> Part:
             "packages": {package: None if package in missing else version for package, version in versions.items()},
         }
         there = ", ".join(f"{package} {version}" for package, version in versions.items())
-        rows.append(Row(name, f"{there}: {what}"))
+        rows.append(DoctorLine(name, f"{there}: {what}"))
         if missing:
-            rows[-1] = Row(name, f"not installed: {what}; pip install 'tpuprof-tui[{name}]'")
+            rows[-1] = DoctorLine(name, f"not installed: {what}; pip install 'tpuprof-tui[{name}]'")
     for name, what in _OTHERS.items():
         version = version_of(name)
         is_there = version != _MISSING
         facts[name] = {"for": what, "is_installed": is_there, "packages": {name: version if is_there else None}}
         if is_there:
-            rows.append(Row(name, f"{name} {version}: {what}"))
-    return Part("extras", "Extras", rows, facts)
+            rows.append(DoctorLine(name, f"{name} {version}: {what}"))
+    return DoctorSection("extras", "Extras", rows, facts)
 
 
-def terminal(env: Mapping[str, str]) -> Part:
+def terminal(env: Mapping[str, str]) -> DoctorSection:
     """What can be drawn, and where a copied name goes."""
     is_terminal = on_terminal()
     found = detect(env, is_tty=is_terminal)
@@ -149,21 +153,21 @@ def terminal(env: Mapping[str, str]) -> Part:
     clipboard = [*(["tmux's buffer"] if env.get("TMUX") else []), "the terminal (OSC 52)", str(yank_file())]
     place = found.multiplexer or "no multiplexer"
     rows = [
-        Row(
+        DoctorLine(
             "screen",
             f"{found.obstacle} Reports are printed instead." if found.obstacle else f"can be drawn, {seen}",
             is_small or (is_terminal and bool(found.obstacle)),
         ),
-        Row("colours", f"{_COLOURS[found.color]}, on a {'light' if found.light else 'dark'} background"),
-        Row("characters", "UTF-8" if found.unicode else f"ASCII: {_why_ascii(env)}"),
-        Row("mouse", "on" if found.mouse else "off, since this is SSH; --mouse turns it on"),
-        Row("inside", f"{place}, over SSH" if found.remote else place),
-        Row("clipboard", ", ".join(clipboard)),
-        Row("variables", ", ".join(f"{name}={value}" for name, value in shown.items()) or "none is set"),
+        DoctorLine("colours", f"{_COLOURS[found.color]}, on a {'light' if found.light else 'dark'} background"),
+        DoctorLine("characters", "UTF-8" if found.unicode else f"ASCII: {_why_ascii(env)}"),
+        DoctorLine("mouse", "on" if found.mouse else "off, since this is SSH; --mouse turns it on"),
+        DoctorLine("inside", f"{place}, over SSH" if found.remote else place),
+        DoctorLine("clipboard", ", ".join(clipboard)),
+        DoctorLine("variables", ", ".join(f"{name}={value}" for name, value in shown.items()) or "none is set"),
     ]
-    rows += [Row("unset", ", ".join(unset))] if unset else []
+    rows += [DoctorLine("unset", ", ".join(unset))] if unset else []
     unknown = {} if columns else {"columns": "it is no terminal", "rows": "it is no terminal"}
-    return Part(
+    return DoctorSection(
         "terminal", "Terminal", rows, {**_drawn(found, env, shown), **_size(columns, lines), "unknown": unknown}
     )
 
@@ -200,7 +204,7 @@ def _why_ascii(env: Mapping[str, str]) -> str:
 # --- what it keeps
 
 
-def folders(config: Config) -> Part:
+def folders(config: Config) -> DoctorSection:
     """What is kept of profiles and of what was copied: where, how much, how much at most, and whether it can be."""
     folder = cache_folder()
     trouble, free = _trouble(folder)
@@ -211,19 +215,19 @@ def folders(config: Config) -> Part:
         if copies_bound is None or os.environ.get(BOUND_VARIABLE):
             copies_bound = cache_bound()
     except ProfileError as error:
-        copies_row = Row("remote copies", error.sentence, True)
+        copies_row = DoctorLine("remote copies", error.sentence, True)
     state = f"can't be written: {trouble}" if trouble else "can be written"
     room = "" if free is None else f", {size(free)} free"
     rows = [
-        Row(
+        DoctorLine(
             "folder",
             f"{folder}, {state}{room}",
             bool(trouble),
         ),
-        Row("summaries", f"{_words(*kept)}; {f'at most {size(bound)}' if bound else 'off, by the config file'}"),
-        copies_row or Row("remote copies", f"{_words(*copies)}; at most {size(copies_bound or 0)}"),
-        Row("archives", f"{_words(*unpacked)}; at most {size(BOUND_BYTES)}"),
-        Row("state", f"{state_folder()}, {_words(*_content(state_folder()))}"),
+        DoctorLine("summaries", f"{_words(*kept)}; {f'at most {size(bound)}' if bound else 'off, by the config file'}"),
+        copies_row or DoctorLine("remote copies", f"{_words(*copies)}; at most {size(copies_bound or 0)}"),
+        DoctorLine("archives", f"{_words(*unpacked)}; at most {size(BOUND_BYTES)}"),
+        DoctorLine("state", f"{state_folder()}, {_words(*_content(state_folder()))}"),
     ]
     facts = {
         "folder": folder,
@@ -244,7 +248,7 @@ def folders(config: Config) -> Part:
             **({"remote_bound_bytes": copies_row.text} if copies_row is not None else {}),
         },
     }
-    return Part("cache", "Cache", rows, facts, exit_code=EXIT_OK if copies_row is None else EXIT_USAGE)
+    return DoctorSection("cache", "Cache", rows, facts, exit_code=EXIT_OK if copies_row is None else EXIT_USAGE)
 
 
 def _trouble(folder: str) -> tuple[str, int | None]:
@@ -286,21 +290,24 @@ def _words(total: int, count: int) -> str:
     return f"{size(total)} in {counted(count, 'file')}" if count else "nothing"
 
 
-def settings(env: Mapping[str, str]) -> tuple[Part, Config]:
+def settings(env: Mapping[str, str]) -> tuple[DoctorSection, Config]:
     """The user's file and what it sets, or what is wrong with it."""
     title = "Config file"
     try:
         config = read_config(env)
     except ProfileError as error:
-        rows = [Row("problem", error.sentence, True), Row("try", error.hint)]
+        rows = [DoctorLine("problem", error.sentence, True), DoctorLine("try", error.hint)]
         facts: dict[str, object] = {"is_there": True, "is_valid": False, "problem": error.sentence, "hint": error.hint}
-        return Part("config", title, rows, facts, exit_code=error.exit_code), Config("")
-    facts = {"path": config.path or None, "is_there": config.is_there, "is_valid": True, "sets": dict(config.told)}
+        return DoctorSection("config", title, rows, facts, exit_code=error.exit_code), Config("")
+    facts = {"path": config.path or None, "is_there": config.is_there, "is_valid": True, "sets": dict(config.settings)}
     if not config.is_there:
-        row = Row("file", f"{config.path or 'no home folder'}, not there; {_NO_FILE}")
-        return Part("config", title, [row], facts), config
-    rows = [Row("file", f"{config.path}, valid"), *(Row(*told) for told in config.told or [("sets", "nothing")])]
-    return Part("config", title, rows, facts), config
+        row = DoctorLine("file", f"{config.path or 'no home folder'}, not there; {_NO_FILE}")
+        return DoctorSection("config", title, [row], facts), config
+    rows = [
+        DoctorLine("file", f"{config.path}, valid"),
+        *(DoctorLine(*told) for told in config.settings or [("sets", "nothing")]),
+    ]
+    return DoctorSection("config", title, rows, facts), config
 
 
 _NO_FILE = "tpuprof-tui config prints one to begin with"

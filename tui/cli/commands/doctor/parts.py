@@ -26,7 +26,7 @@ _SHORTEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DoctorLine:
     """A line, wrapped behind its name.
 
     Attributes:
@@ -39,7 +39,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DoctorSection:
     """What is said of one thing.
 
     Attributes:
@@ -51,9 +51,9 @@ class Part:
 
     key: str
     title: str
-    rows: Sequence[Row]
+    rows: Sequence[DoctorLine]
     facts: Mapping[str, object] = field(default_factory=dict)
-    parts: Sequence[Part] = ()
+    parts: Sequence[DoctorSection] = ()
     exit_code: int = EXIT_OK
 
     def problems(self) -> Iterator[str]:
@@ -101,23 +101,23 @@ class Mask:
         return [self.value(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def verdict(parts: Sequence[Part]) -> str:
+def verdict(parts: Sequence[DoctorSection]) -> str:
     """The first line: whether anything is wrong."""
     count = sum(1 for part in parts for _ in part.problems())
     return f"{counted(count, 'problem')}, marked with !" if count else "nothing is wrong"
 
 
-def as_text(version: str, parts: Sequence[Part], mask: Mask) -> str:
+def as_text(version: str, parts: Sequence[DoctorSection], mask: Mask) -> str:
     """All that is said, no line wider than `WIDTH`; rows that are wrong begin with ``!``."""
     return "\n".join([f"{PROGRAM} {version}: {verdict(parts)}\n", *(_lines(part, mask) for part in parts)])
 
 
-def as_markdown(version: str, parts: Sequence[Part], mask: Mask) -> str:
+def as_markdown(version: str, parts: Sequence[DoctorSection], mask: Mask) -> str:
     """The same in a fence."""
     return fenced(as_text(version, parts, mask))
 
 
-def _lines(part: Part, mask: Mask, indent: int = 0) -> str:
+def _lines(part: DoctorSection, mask: Mask, indent: int = 0) -> str:
     text = " " * indent + textwrap.shorten(mask.text(part.title), WIDTH - indent, placeholder="…") + "\n"
     lead = indent + 2 + _NAME_CELLS
     for row in part.rows:
@@ -134,7 +134,7 @@ def fenced(text: str) -> str:
     return f"{fence}text\n{text}{fence}\n"
 
 
-def as_json(version: str, parts: Sequence[Part], mask: Mask) -> str:
+def as_json(version: str, parts: Sequence[DoctorSection], mask: Mask) -> str:
     """The same for programs."""
     problems = [problem for part in parts for problem in part.problems()]
     told: dict[str, object] = {"schema": SCHEMA, "version": version, "problems": problems}
@@ -142,12 +142,12 @@ def as_json(version: str, parts: Sequence[Part], mask: Mask) -> str:
     return json.dumps(mask.value(told), indent=1, ensure_ascii=False) + "\n"
 
 
-def _facts(part: Part) -> dict[str, object]:
+def _facts(part: DoctorSection) -> dict[str, object]:
     inner = {part.parts[0].key: [_facts(one) for one in part.parts]} if part.parts else {}
     return {**part.facts, **inner}
 
 
-FORMS: Mapping[str, Callable[[str, Sequence[Part], Mask], str]] = {
+FORMS: Mapping[str, Callable[[str, Sequence[DoctorSection], Mask], str]] = {
     "text": as_text,
     "md": as_markdown,
     "json": as_json,

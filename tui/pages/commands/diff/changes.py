@@ -7,8 +7,8 @@ from typing import Literal, get_args
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, OpGroup, Phase
-from tpuprof.tui.pages.commands.diff.words import Kind
+from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, OpGroupChange, Phase
+from tpuprof.tui.pages.commands.diff.words import QuantityKind
 
 ViewName = Literal["ops", "categories", "time", "steps", "memory", "figures", "phases", "setup"]
 VIEWS: tuple[ViewName, ...] = get_args(ViewName)
@@ -34,7 +34,7 @@ SORT_WORDS: dict[Sort, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ChangeRow:
     """A row.
 
     Attributes:
@@ -51,16 +51,16 @@ class Entry:
 
     name: str
     change: Change
-    kind: Kind = "time"
+    kind: QuantityKind = "time"
     op_class: OpClass | None = None
     op: OpChange | None = None
     note: str = ""
-    group: OpGroup | None = None
+    group: OpGroupChange | None = None
     phase: Phase | None = None
     texts: tuple[str | None, str | None] | None = None
 
 
-def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[Entry, ...]:
+def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[ChangeRow, ...]:
     """The rows of a view, in their own order; none of the steps.
 
     Args:
@@ -70,33 +70,39 @@ def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[Entry, ...
         groups = [None] * len(diff.ops) if apart else [group if group.members[1:] else None for group in diff.groups]
         ops = diff.ops if apart else [group.change for group in diff.groups]
         return tuple(
-            Entry(op.name, op.time, "time", op.op_class, op, op.category or "unknown", group)
+            ChangeRow(op.name, op.time, "time", op.op_class, op, op.category or "unknown", group)
             for op, group in zip(ops, groups, strict=True)
         )
     if view == "categories":
-        return (*(Entry(item.name, item.time, "time", item.op_class) for item in diff.categories), *kind_entries(diff))
+        return (
+            *(ChangeRow(item.name, item.time, "time", item.op_class) for item in diff.categories),
+            *kind_entries(diff),
+        )
     if view == "time":
         return _time(diff)
     if view == "memory":
         return _memory(diff)
     if view == "figures":
-        return tuple(Entry(item.label, item.change, "percent", note=_why(diff, item.key)) for item in diff.figures)
+        return tuple(ChangeRow(item.label, item.change, "percent", note=_why(diff, item.key)) for item in diff.figures)
     if view == "phases":
-        return tuple(Entry(phase.name, phase.time, note=phase_words(phase), phase=phase) for phase in diff.phases)
+        return tuple(ChangeRow(phase.name, phase.time, note=phase_words(phase), phase=phase) for phase in diff.phases)
     if view == "setup":
         return tuple(
-            Entry(one.name, Change(None, None, None, one.mark), "text", note=one.kind, texts=(one.before, one.after))
+            ChangeRow(
+                one.name, Change(None, None, None, one.mark), "text", note=one.kind, texts=(one.before, one.after)
+            )
             for one in diff.settings
         )
     return ()
 
 
-def kind_entries(diff: Diff) -> list[Entry]:
+def kind_entries(diff: Diff) -> list[ChangeRow]:
     """New and gone kinds of ops that are no categories: those are rows already."""
     kinds = [kind for kind in diff.kinds if kind.of != "category"]
     words = [f"{kind.of}, {counted(kind.op_count, 'op')}" for kind in kinds]
     return [
-        Entry(kind.name, kind.time, "time", kind.op_class, note=note) for kind, note in zip(kinds, words, strict=True)
+        ChangeRow(kind.name, kind.time, "time", kind.op_class, note=note)
+        for kind, note in zip(kinds, words, strict=True)
     ]
 
 
@@ -119,25 +125,27 @@ def has_clones(diff: Diff) -> bool:
     return len(diff.groups) < len(diff.ops)
 
 
-def _time(diff: Diff) -> tuple[Entry, ...]:
+def _time(diff: Diff) -> tuple[ChangeRow, ...]:
     """The classes, and how they add up to the step."""
-    rows = [Entry(item.name, item.time, "time", item.op_class) for item in diff.classes]
+    rows = [ChangeRow(item.name, item.time, "time", item.op_class) for item in diff.classes]
     if diff.steps is None:
-        return (*rows, Entry("all time", diff.total, note="all classes, on the mean core")) if rows else ()
+        return (*rows, ChangeRow("all time", diff.total, note="all classes, on the mean core")) if rows else ()
     if rows:
-        rows.append(Entry("slowest core", diff.between_cores, note="beyond the mean core"))
-    rows.append(Entry("typical step", diff.steps.typical, note="all of the above" if diff.classes else ""))
-    rows.append(Entry("odd steps", diff.steps.odd, note="what they add to the mean"))
-    return (*rows, Entry("mean step", diff.steps.mean, note="typical and odd steps"))
+        rows.append(ChangeRow("slowest core", diff.between_cores, note="beyond the mean core"))
+    rows.append(ChangeRow("typical step", diff.steps.typical, note="all of the above" if diff.classes else ""))
+    rows.append(ChangeRow("odd steps", diff.steps.odd, note="what they add to the mean"))
+    return (*rows, ChangeRow("mean step", diff.steps.mean, note="typical and odd steps"))
 
 
-def _memory(diff: Diff) -> tuple[Entry, ...]:
-    rows: list[Entry] = []
+def _memory(diff: Diff) -> tuple[ChangeRow, ...]:
+    rows: list[ChangeRow] = []
     for module in diff.modules:
-        rows.append(Entry(f"{module.name} peak", module.peak, "bytes", note=module.problem or "HBM at once, at most"))
+        rows.append(
+            ChangeRow(f"{module.name} peak", module.peak, "bytes", note=module.problem or "HBM at once, at most")
+        )
         if module.peak.before is not None or module.peak.after is not None:
-            rows.append(Entry(f"{module.name} arguments", module.arguments, "bytes", note="HBM of parameters"))
-            rows.append(Entry(f"{module.name} temporaries", module.temporaries, "bytes", note="of the peak"))
+            rows.append(ChangeRow(f"{module.name} arguments", module.arguments, "bytes", note="HBM of parameters"))
+            rows.append(ChangeRow(f"{module.name} temporaries", module.temporaries, "bytes", note="of the peak"))
     return tuple(rows)
 
 
@@ -146,10 +154,10 @@ def _why(diff: Diff, key: str) -> str:
     return "; ".join(f"{name}: {why}" for name, why in zip("AB", reasons, strict=True) if why)
 
 
-def step_changes(diff: Diff) -> tuple[Entry, ...]:
+def step_changes(diff: Diff) -> tuple[ChangeRow, ...]:
     """The step times; none where they are unknown."""
     steps = diff.steps
     if steps is None:
         return ()
     changes = (steps.typical, steps.median, steps.mean, steps.minimum, steps.maximum)
-    return tuple(map(Entry, ("typical", "median", "mean", "shortest", "longest"), changes))
+    return tuple(map(ChangeRow, ("typical", "median", "mean", "shortest", "longest"), changes))

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import numpy as np
 
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.session.diff.model import Diff, MatchedBy, OpChange, OpGroup
+from tpuprof.parsers.session.diff.model import Diff, MatchedBy, OpChange, OpGroupChange
 from tpuprof.parsers.session.diff.noise import CONFIDENCE, MOST_BATCHES
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line
-from tpuprof.tui.pages.commands.diff.changes import Entry, entries
+from tpuprof.tui.pages.commands.diff.changes import ChangeRow, entries
 from tpuprof.tui.pages.commands.diff.drawing import shown
 from tpuprof.tui.pages.commands.diff.verdict import verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, noise_time, per_unit, relative, side_figure, signed
@@ -31,7 +31,7 @@ _MATCHED: dict[MatchedBy, str] = {
 }
 
 
-def card(diff: Diff, row: Entry, pen: Pen) -> list[Line]:
+def card(diff: Diff, row: ChangeRow, pen: Pen) -> list[Line]:
     """Everything about a row."""
     if row.texts is not None:
         return _setting(row, row.texts, pen)
@@ -51,14 +51,14 @@ def card(diff: Diff, row: Entry, pen: Pen) -> list[Line]:
     return lines if row.op is None else lines + _op(diff, row.op, pen)
 
 
-def _setting(row: Entry, texts: tuple[str | None, str | None], pen: Pen) -> list[Line]:
+def _setting(row: ChangeRow, texts: tuple[str | None, str | None], pen: Pen) -> list[Line]:
     """A setting with its whole values."""
     rows = [("change", MARKS[row.change.mark].word), ("kind", row.note)]
     rows += [(side, clean(text or "not told", pen.glyphs.is_ascii)) for side, text in zip("AB", texts, strict=True)]
     return [*pen.wrap(clean(row.name, pen.glyphs.is_ascii), "strong"), *pen.labelled(rows, LABEL)]
 
 
-def _clones(diff: Diff, group: OpGroup, pen: Pen) -> list[Line]:
+def _clones(diff: Diff, group: OpGroupChange, pen: Pen) -> list[Line]:
     """Which ops a group adds up, those with the largest changes, and whose texts are below."""
     changes = [diff.ops[number] for number in group.members]
     counts = Counter(MARKS[op.time.mark].word for op in changes)

@@ -27,7 +27,7 @@ from tpuprof.tui.pages.commands.diff.changes import (
     HIDING,
     SORT_WORDS,
     VIEWS,
-    Entry,
+    ChangeRow,
     Sort,
     ViewName,
     has_clones,
@@ -47,7 +47,7 @@ _ALL_TITLES, _GAPS = 118, 84
 
 
 @dataclass(frozen=True, slots=True)
-class View(Listing):
+class DiffView(Listing):
     """What the screen shows.
 
     Attributes:
@@ -105,7 +105,7 @@ def sides_lines(diff: Diff, pen: Pen) -> list[Line]:
     return lines
 
 
-def view_line(view: View, pen: Pen) -> Line:
+def view_line(view: DiffView, pen: Pen) -> Line:
     """The views by number, the one that shows in brackets."""
     titles = VIEW_TITLES if pen.width >= _ALL_TITLES else _SHORT_TITLES
     spans: list[Span] = [(" ", "text")]
@@ -141,7 +141,7 @@ def apart_lines(diff: Diff, pen: Pen) -> list[Line]:
     return lines
 
 
-def compose(diff: Diff, view: View, rows: tuple[Entry, ...], total: int, pen: Pen, height: int) -> Composed:
+def compose(diff: Diff, view: DiffView, rows: tuple[ChangeRow, ...], total: int, pen: Pen, height: int) -> Composed:
     """The page below the header line.
 
     Args:
@@ -183,7 +183,7 @@ def remark_lines(diff: Diff, name: ViewName, pen: Pen) -> list[Line]:
     return pen.notes((), problems, between="")
 
 
-def _table_rule(diff: Diff, view: View, count: int, total: int, pen: Pen) -> Line:
+def _table_rule(diff: Diff, view: DiffView, count: int, total: int, pen: Pen) -> Line:
     if view.name == "steps":
         return pen.rule("Step times")
     words = f"{count:,} of {total:,}" if count < total else f"{total:,}"
@@ -210,7 +210,7 @@ def table_title(diff: Diff, name: ViewName) -> str:
     return "Figures of the overview" if name == "figures" else f"Change {per_unit(diff)}, on the mean core"
 
 
-def _nothing(diff: Diff, view: View, total: int) -> str:
+def _nothing(diff: Diff, view: DiffView, total: int) -> str:
     """Why there are no rows."""
     if not total:
         key = {"memory": "modules", "figures": "figures", "phases": "phases", "setup": "settings"}.get(view.name, "ops")
@@ -224,8 +224,12 @@ def _nothing(diff: Diff, view: View, total: int) -> str:
 
 
 def shown(
-    rows: Sequence[Entry], sort: Sort = "change", words: str = "", hides_same: bool = False, is_reversed: bool = False
-) -> tuple[Entry, ...]:
+    rows: Sequence[ChangeRow],
+    sort: Sort = "change",
+    words: str = "",
+    hides_same: bool = False,
+    is_reversed: bool = False,
+) -> tuple[ChangeRow, ...]:
     """The rows that hold all words, without those that are the same where that is wanted, in order.
 
     Sums that add up keep their order.
@@ -240,7 +244,7 @@ def shown(
     return tuple(kept)
 
 
-def is_sortable(rows: Sequence[Entry]) -> bool:
+def is_sortable(rows: Sequence[ChangeRow]) -> bool:
     """Whether the rows are ops or categories, which are in no order of their own."""
     return bool(rows) and all(row.op_class is not None for row in rows)
 
@@ -264,7 +268,7 @@ _ORDERS: dict[Sort, Callable[[Change], Any]] = {
 
 
 def table_lines(
-    rows: Sequence[Entry],
+    rows: Sequence[ChangeRow],
     pen: Pen,
     cursor: int = -1,
     sort: Sort = "change",
@@ -287,7 +291,7 @@ def table_lines(
     return lines + row_lines(columns, range(first, last), cursor, pen)
 
 
-def _looks(rows: Sequence[Entry], width: int) -> dict[str, Mapping[str, Any]]:
+def _looks(rows: Sequence[ChangeRow], width: int) -> dict[str, Mapping[str, Any]]:
     """The columns of some rows, the most important first, and what of them is as wide, or called, as the rows ask."""
     kinds = {row.kind for row in rows}
     if "text" in kinds:
@@ -322,7 +326,7 @@ def steps_lines(diff: Diff, pen: Pen) -> list[Line]:
     """Everything on steps; one sentence where they are unknown."""
     if diff.steps is None:
         return pen.wrap(diff.unknown.get("steps", "steps are unknown"), "dim", [(" ", "dim")])
-    lines = figure_lines(diff, pen)
+    lines = metric_lines(diff, pen)
     lines += [pen.fit([]), pen.rule("Step by step", "from 0 to the longest")]
     longest = max((*diff.before.step_ps, *diff.after.step_ps, 1))
     for name, side in zip("AB", (diff.before, diff.after), strict=True):
@@ -331,7 +335,7 @@ def steps_lines(diff: Diff, pen: Pen) -> list[Line]:
     return lines + histogram_lines(diff, pen)
 
 
-def figure_lines(diff: Diff, pen: Pen) -> list[Line]:
+def metric_lines(diff: Diff, pen: Pen) -> list[Line]:
     """Typical, median, mean, shortest and longest step."""
     if diff.steps is None:
         return []

@@ -14,10 +14,28 @@ from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import clean, cut
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.pages.commands.diff.changes import Entry
+from tpuprof.tui.pages.commands.diff.changes import ChangeRow
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
-from tpuprof.tui.pages.commands.diff.words import MARKS, Kind, noise_time, noise_words, relative, side_figure, signed
-from tpuprof.tui.report.fields import NO_REASON, Field, Figure, OnScreen, Table, attribute, listed, nested, object_table
+from tpuprof.tui.pages.commands.diff.words import (
+    MARKS,
+    QuantityKind,
+    noise_time,
+    noise_words,
+    relative,
+    side_figure,
+    signed,
+)
+from tpuprof.tui.report.fields import (
+    NO_REASON,
+    ColumnSpec,
+    Field,
+    Metric,
+    Table,
+    attribute,
+    listed,
+    nested,
+    object_table,
+)
 from tpuprof.tui.report.shared.quantities import STEP_TIMES
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, VERBATIM, Unit, Value, divided, plain
 
@@ -37,12 +55,12 @@ def _rounded(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
     return [None if value is None else round(value) for value in values]
 
 
-_UNITS: dict[Kind, tuple[str, Unit]] = {
+_UNITS: dict[QuantityKind, tuple[str, Unit]] = {
     "time": ("ms", TIME_MS),
     "bytes": ("bytes", Unit("bytes", _rounded, NUMBER.words)),
     "percent": ("percent", Unit("percent", divided(1), NUMBER.words)),
 }
-_WHY: dict[Kind, tuple[str, str, str, str]] = {
+_WHY: dict[QuantityKind, tuple[str, str, str, str]] = {
     "time": (ONE_SIDED, ONE_SIDED, _NO_FRACTION, _NO_NOISE),
     "bytes": (ONE_SIDED, ONE_SIDED, ONE_SIDED, ONE_SIDED),
     "percent": (NO_REASON, "one of the two is unknown", _NO_FRACTION, "the figure is of the whole capture"),
@@ -50,7 +68,7 @@ _WHY: dict[Kind, tuple[str, str, str, str]] = {
 """Why a figure of one run, the change, its fraction and the noise may be unknown."""
 
 
-def _change(name: str, kind: Kind, prefix: str = "") -> tuple[Figure[Any], ...]:
+def _change(name: str, kind: QuantityKind, prefix: str = "") -> tuple[Metric[Any], ...]:
     """What JSON has of a change that its source holds under a dotted name."""
     suffix, unit = _UNITS[kind]
     side, delta, fraction, noise = _WHY[kind]
@@ -107,14 +125,14 @@ MODULES: Table[Any] = object_table(
         *_change("temporaries", "bytes", "temporaries."),
     ),
 )
-KEY_FIGURES: Table[Any] = object_table(
+KEY_METRICS: Table[Any] = object_table(
     "figures", (attribute("key", VERBATIM, "its key on the overview"), *_change("change", "percent"))
 )
 
 _OLD_NAME = "the op has the same name in both, or is in one run only"
 _NO_CATEGORY = "the profile has no HLO category for these ops"
 _NO_FRAMEWORK_OP = "the profile names no framework op for these ops"
-_OP_FIGURES = (
+_OP_METRICS = (
     attribute("name", VERBATIM, "its name in B, in A where it is gone"),
     attribute("old_name", VERBATIM, "its name in A where that is another one", null=_OLD_NAME),
     attribute("program", VERBATIM, "its HLO module, without the id"),
@@ -131,7 +149,7 @@ _OF_OPS = ("name", "old_name", "program", "category", "class", "framework_op")
 _TIMES = ("before_ms", "after_ms", "change_ms", "change_fraction", "noise_ms")
 OPS: Table[Sequence[OpChange]] = object_table(
     "ops",
-    _OP_FIGURES,
+    _OP_METRICS,
     (Field("rank", COUNT, lambda _, rows: [row + 1 for row in rows], "1 for the largest change"),),
     csv=("rank", "mark", *_OF_OPS, *_TIMES, "occurrences.before", "occurrences.after", "matched_by", "hlo_changed"),
 )
@@ -141,7 +159,7 @@ GROUPS: Table[Any] = object_table(
     "groups",
     (
         attribute("name", VERBATIM, "the name of the op with the most time, with their number", name="change.name"),
-        Figure("op_count", COUNT, lambda group: len(group.members), "how many ops it adds up: an op and its clones"),
+        Metric("op_count", COUNT, lambda group: len(group.members), "how many ops it adds up: an op and its clones"),
         attribute("program", VERBATIM, "their HLO module, without the id", name="change.program"),
         attribute("category", VERBATIM, "their HLO category", null=_NO_CATEGORY, name="change.category"),
         attribute("class", VERBATIM, "the class of that op", name="change.op_class"),
@@ -166,17 +184,17 @@ PHASES: Table[Any] = object_table(
         attribute("share.before_percent", NUMBER, "of the time of all ops of A", null=ONE_SIDED, name="share.before"),
         attribute("share.after_percent", NUMBER, "of the time of all ops of B", null=ONE_SIDED, name="share.after"),
         attribute("in_steps", FLAG, "whether its ops are those within steps; else of the whole capture"),
-        Figure("classes", listed(CLASSES), lambda phase: phase.ops.classes, "its classes of ops, a run"),
-        Figure("ops", listed(OPS), lambda phase: phase.ops.ops, "its ops, a run"),
+        Metric("classes", listed(CLASSES), lambda phase: phase.ops.classes, "its classes of ops, a run"),
+        Metric("ops", listed(OPS), lambda phase: phase.ops.ops, "its ops, a run"),
     ),
 )
 
 
-TABLES: tuple[Table[Any], ...] = (CLASSES, CATEGORIES, KINDS, GROUPS, OPS, MODULES, KEY_FIGURES, PHASES, SETTINGS)
+TABLES: tuple[Table[Any], ...] = (CLASSES, CATEGORIES, KINDS, GROUPS, OPS, MODULES, KEY_METRICS, PHASES, SETTINGS)
 """What JSON lists, each the attribute of `Diff` of its key."""
 
 
-def _change_figures(of: str, meaning: str) -> tuple[Figure[Diff], ...]:
+def _change_metrics(of: str, meaning: str) -> tuple[Metric[Diff], ...]:
     """The figures of a change of time; unknown ones without the steps that it is of."""
 
     def known(read: Callable[[Diff], Any]) -> Callable[[Diff], Any]:
@@ -188,32 +206,32 @@ def _change_figures(of: str, meaning: str) -> tuple[Figure[Diff], ...]:
     )
 
 
-FIGURES: tuple[Figure[Diff], ...] = (
-    Figure("verdict.sentence", VERBATIM, verdict, "what changed, by what, and what of it is noise"),
-    Figure("verdict.mark", VERBATIM, headline_mark, "the mark of the typical step; unknown for different programs"),
-    Figure("verdict.different_programs", FLAG, lambda diff: bool(diff.different), "whether the programs are different"),
+METRICS: tuple[Metric[Diff], ...] = (
+    Metric("verdict.sentence", VERBATIM, verdict, "what changed, by what, and what of it is noise"),
+    Metric("verdict.mark", VERBATIM, headline_mark, "the mark of the typical step; unknown for different programs"),
+    Metric("verdict.different_programs", FLAG, lambda diff: bool(diff.different), "whether the programs are different"),
     attribute("basis", VERBATIM, "what times are divided by besides cores"),
-    Figure("confidence", NUMBER, lambda _: CONFIDENCE, "how many differences of equal runs lie within the noise"),
-    *_change_figures("steps.typical", "the mean over the typical steps"),
-    *_change_figures("steps.median", "the median step"),
-    *_change_figures("steps.mean", "the mean step"),
-    *_change_figures("steps.minimum", "the shortest step"),
-    *_change_figures("steps.maximum", "the longest step"),
-    *_change_figures("steps.odd", "what odd steps add to the mean"),
-    *_change_figures("total", "all classes on the mean core"),
-    *_change_figures("between_cores", "the slowest core beyond the mean core"),
+    Metric("confidence", NUMBER, lambda _: CONFIDENCE, "how many differences of equal runs lie within the noise"),
+    *_change_metrics("steps.typical", "the mean over the typical steps"),
+    *_change_metrics("steps.median", "the median step"),
+    *_change_metrics("steps.mean", "the mean step"),
+    *_change_metrics("steps.minimum", "the shortest step"),
+    *_change_metrics("steps.maximum", "the longest step"),
+    *_change_metrics("steps.odd", "what odd steps add to the mean"),
+    *_change_metrics("total", "all classes on the mean core"),
+    *_change_metrics("between_cores", "the slowest core beyond the mean core"),
 )
 
 
 _STEP_TIME = nested((*STEP_TIMES, attribute("source", VERBATIM, "whether marked or inferred, the origin")))
-SIDE: tuple[Figure[Side], ...] = (
+SIDE: tuple[Metric[Side], ...] = (
     attribute("name", VERBATIM, "of the run"),
     attribute("path", VERBATIM, "where it lies"),
     attribute("hosts", TEXTS, "those that the figures cover"),
     attribute("device_type", VERBATIM, "of the device", null="no device plane names its type"),
     attribute("core_count", COUNT, "TensorCores, or GPUs, of all hosts"),
     attribute("simulated", FLAG, "whether its times are composed, not measured"),
-    Figure("step_count", COUNT, lambda side: len(side.step_ps), "how many steps it has"),
+    Metric("step_count", COUNT, lambda side: len(side.step_ps), "how many steps it has"),
     attribute("odd_step_count", COUNT, "steps that are not typical", name="odd_count"),
     attribute("unit", VERBATIM, "what times are divided by", name="unit_name"),
     attribute("unit_count", COUNT, "how many of these there are", name="units"),
@@ -224,19 +242,19 @@ SIDE: tuple[Figure[Side], ...] = (
 # --- the rows of a view, as people read them
 
 
-Entries = Sequence[Entry]
+Entries = Sequence[ChangeRow]
 """Rows of a view."""
 
 
-def _by_mark(entry: Entry) -> Key:
+def _by_mark(entry: ChangeRow) -> Key:
     return MARKS[entry.change.mark].style
 
 
-def _side(name: str, absent: str) -> Callable[[Entry, bool], str]:
+def _side(name: str, absent: str) -> Callable[[ChangeRow, bool], str]:
     """A figure of one run, other words where the run has none of it."""
     read, index = attrgetter(name), ("before", "after").index(name)
 
-    def words(entry: Entry, is_ascii: bool) -> str:
+    def words(entry: ChangeRow, is_ascii: bool) -> str:
         if entry.texts is not None:
             return clean(entry.texts[index] or absent, is_ascii)
         return side_figure(entry.change, read(entry.change), entry.kind, is_ascii, absent)
@@ -246,10 +264,10 @@ def _side(name: str, absent: str) -> Callable[[Entry, bool], str]:
 
 def _entry(
     key: str,
-    words: Callable[[Entry, bool], str],
+    words: Callable[[ChangeRow, bool], str],
     meaning: str,
     heading: str = "",
-    screen: OnScreen[Entries] | None = None,
+    screen: ColumnSpec[Entries] | None = None,
     is_text: bool = False,
     is_filtered: bool = False,
 ) -> Field[Entries]:
@@ -260,7 +278,7 @@ def _entry(
     )
 
 
-def _of_op(key: str, name: str, meaning: str, screen: OnScreen[Entries]) -> Field[Entries]:
+def _of_op(key: str, name: str, meaning: str, screen: ColumnSpec[Entries]) -> Field[Entries]:
     """A text of the op that a row is of, which a filter looks at."""
     read = attrgetter(name)
 
@@ -270,7 +288,7 @@ def _of_op(key: str, name: str, meaning: str, screen: OnScreen[Entries]) -> Fiel
     return Field(key, VERBATIM, texts, meaning, "the row is of no op", "", screen, filter=("change",))
 
 
-def _drawn(draw: Callable[[Entry, Glyphs], Span]) -> Callable[[Entries, Glyphs], Cells]:
+def _drawn(draw: Callable[[ChangeRow, Glyphs], Span]) -> Callable[[Entries, Glyphs], Cells]:
     return lambda rows, glyphs: each(lambda row: draw(rows[row], glyphs))
 
 
@@ -279,7 +297,7 @@ def _drawn_op(draw: Callable[[OpChange, Glyphs], Span]) -> Callable[[Entries, Gl
     return _drawn(lambda entry, glyphs: ("", "text") if entry.op is None else draw(entry.op, glyphs))
 
 
-def _note(entry: Entry, glyphs: Glyphs) -> Span:
+def _note(entry: ChangeRow, glyphs: Glyphs) -> Span:
     is_below = entry.kind == "bytes" and entry.change.mark == "unknown"  # why it is unknown stands below the table
     return "" if is_below else clean(entry.note, glyphs.is_ascii), "dim"
 
@@ -304,24 +322,24 @@ def _matched(op: OpChange, _: Glyphs) -> Span:
     return words if not op.text_changed else f"{words or 'same name'}, HLO differs", "dim"
 
 
-def _letter(entry: Entry, _: Glyphs) -> Span:
+def _letter(entry: ChangeRow, _: Glyphs) -> Span:
     return ("", "text") if entry.op_class is None else (CLASS_LETTER[entry.op_class], CLASS_STYLE[entry.op_class])
 
 
-def _unless_percent(write: Callable[[Change], str]) -> Callable[[Entry, bool], str]:
+def _unless_percent(write: Callable[[Change], str]) -> Callable[[ChangeRow, bool], str]:
     """Words of a change, none of percentages, whose change is one already and whose noise is unknown."""
     return lambda entry, _: "" if entry.kind == "percent" else write(entry.change)
 
 
-def _where_noise_is_known(write: Callable[[Change, bool], str]) -> Callable[[Entry, bool], str]:
+def _where_noise_is_known(write: Callable[[Change, bool], str]) -> Callable[[ChangeRow, bool], str]:
     return lambda entry, is_ascii: "" if entry.change.noise is None else write(entry.change, is_ascii)
 
 
-def _name_and_note(entry: Entry, _: bool) -> str:
+def _name_and_note(entry: ChangeRow, _: bool) -> str:
     return entry.name + (f" ({entry.note})" if entry.note and entry.op is not None else "")
 
 
-def _delta(entry: Entry, is_ascii: bool) -> str:
+def _delta(entry: ChangeRow, is_ascii: bool) -> str:
     return "" if entry.kind == "text" else signed(entry.change.delta, entry.kind, is_ascii)
 
 
@@ -329,7 +347,7 @@ def _mark(change: Change, _: bool = False) -> str:
     return MARKS[change.mark].word
 
 
-def _by_whether_changed(entry: Entry) -> Key:
+def _by_whether_changed(entry: ChangeRow) -> Key:
     return "dim" if entry.change.mark == "same" else "strong"
 
 
@@ -337,23 +355,23 @@ def _dim(_: object) -> Key:
     return "dim"
 
 
-_LETTER = OnScreen("", "", 1, cells=_drawn(_letter), fixed=True, keeps_style=True)
-_MARK: OnScreen[Entries] = OnScreen("", "", 4, _by_mark, lambda entry, _: _mark(entry.change), fixed=True)
-_CHANGE: OnScreen[Entries] = OnScreen("change", "change", 9, _by_mark, fixed=True)
-_RELATIVE: OnScreen[Entries] = OnScreen("relative", "", 6, _by_mark, fixed=True)
-_NAME: OnScreen[Entries] = OnScreen(
+_LETTER = ColumnSpec("", "", 1, cells=_drawn(_letter), fixed=True, keeps_style=True)
+_MARK: ColumnSpec[Entries] = ColumnSpec("", "", 4, _by_mark, lambda entry, _: _mark(entry.change), fixed=True)
+_CHANGE: ColumnSpec[Entries] = ColumnSpec("change", "change", 9, _by_mark, fixed=True)
+_RELATIVE: ColumnSpec[Entries] = ColumnSpec("relative", "", 6, _by_mark, fixed=True)
+_NAME: ColumnSpec[Entries] = ColumnSpec(
     "name", "what", 16, _by_whether_changed, lambda entry, _: entry.name, fixed=True, grows=True
 )
-_BEFORE: OnScreen[Entries] = OnScreen("before", "A", 8, words=_side("before", "-"))
-_AFTER: OnScreen[Entries] = OnScreen("after", "B", 8, words=_side("after", "-"))
-_NOISE: OnScreen[Entries] = OnScreen("", "noise", 8, _dim)
-_NOTE = OnScreen("", "", 26, cells=_drawn(_note), is_left=True)
-_COUNT = OnScreen("", "count", 9, cells=_drawn_op(_count))
-_OLD_NAME_COLUMN: OnScreen[Entries] = OnScreen("", "name in A", 18, _dim, lambda value, _: value or "", cut=cut)
-_PROGRAM: OnScreen[Entries] = OnScreen("", "program", 20, cut=cut)
+_BEFORE: ColumnSpec[Entries] = ColumnSpec("before", "A", 8, words=_side("before", "-"))
+_AFTER: ColumnSpec[Entries] = ColumnSpec("after", "B", 8, words=_side("after", "-"))
+_NOISE: ColumnSpec[Entries] = ColumnSpec("", "noise", 8, _dim)
+_NOTE = ColumnSpec("", "", 26, cells=_drawn(_note), is_left=True)
+_COUNT = ColumnSpec("", "count", 9, cells=_drawn_op(_count))
+_OLD_NAME_COLUMN: ColumnSpec[Entries] = ColumnSpec("", "name in A", 18, _dim, lambda value, _: value or "", cut=cut)
+_PROGRAM: ColumnSpec[Entries] = ColumnSpec("", "program", 20, cut=cut)
 _FRAMEWORK_CELLS = _drawn_op(lambda op, glyphs: (clean(op.framework_op or UNKNOWN, glyphs.is_ascii), "dim"))
-_FRAMEWORK = OnScreen("", "framework op", 40, cells=_FRAMEWORK_CELLS, is_left=True)
-_MATCHED = OnScreen("", "matched by", 22, cells=_drawn_op(_matched), is_left=True)
+_FRAMEWORK = ColumnSpec("", "framework op", 40, cells=_FRAMEWORK_CELLS, is_left=True)
+_MATCHED = ColumnSpec("", "matched by", 22, cells=_drawn_op(_matched), is_left=True)
 
 _BY_MARK = "whether it is more, less, new, gone, or the same within the noise"
 _PERCENT = "the change as a percentage of what it was in A"

@@ -20,7 +20,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.diff import drawing, fields
 from tpuprof.tui.pages.commands.diff.changes import (
     HIDING,
-    Entry,
+    ChangeRow,
     ViewName,
     entries,
     has_clones,
@@ -32,15 +32,15 @@ from tpuprof.tui.pages.commands.diff.words import MARKS, per_unit
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.fields import (
     columns,
-    figure_reasons,
-    figure_values,
     first,
     markdown_rows,
+    metric_reasons,
+    metric_values,
     table_records,
 )
 from tpuprof.tui.report.json import document, schema
 from tpuprof.tui.report.markdown import escaped, fields_table, joined, not_shown, table
-from tpuprof.tui.report.page import CommandReport, Look
+from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.text import titled_text
 
 MOST_OPS = 20
@@ -52,7 +52,7 @@ _TITLES: dict[ViewName, str] = {"categories": "Categories, and kinds of ops that
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedDiff:
     """A comparison, and what is said of a regression where that is asked for."""
 
     diff: Diff
@@ -62,16 +62,16 @@ class Judged:
 # --- JSON and CSV
 
 
-def json(content: Judged, _: Look, limit: int) -> str:
+def json(content: JudgedDiff, _: TextLook, limit: int) -> str:
     """All of the comparison; at most `limit` ops and groups of them, 0 for all."""
     diff, regression = content.diff, content.regression
     head = {
         "schema": schema("diff"),
-        "before": figure_values(fields.SIDE, diff.before),
-        "after": figure_values(fields.SIDE, diff.after),
+        "before": metric_values(fields.SIDE, diff.before),
+        "after": metric_values(fields.SIDE, diff.after),
         "warnings": list(diff.warnings),
     }
-    body: dict[str, Any] = figure_values(fields.FIGURES, diff)
+    body: dict[str, Any] = metric_values(fields.METRICS, diff)
     if diff.steps is None:
         body["steps"] = None
     for changes in fields.TABLES:
@@ -91,12 +91,12 @@ def _reasons(diff: Diff) -> dict[str, str]:
     """Why something is null, by dotted key; what the comparison says of it goes before what the fields say."""
     why = dict(diff.unknown)
     for name, side in (("before", diff.before), ("after", diff.after)):
-        why |= {f"{name}.{key}": reason for key, reason in figure_reasons(fields.SIDE).items()}
+        why |= {f"{name}.{key}": reason for key, reason in metric_reasons(fields.SIDE).items()}
         if side.why_no_steps:
             why[f"{name}.step_time_ms"] = side.why_no_steps
-    times = figure_reasons(fields.FIGURES)
+    times = metric_reasons(fields.METRICS)
     for changes in fields.TABLES:
-        times |= {f"{changes.key}[].{key}": why for key, why in figure_reasons(changes.fields).items()}
+        times |= {f"{changes.key}[].{key}": why for key, why in metric_reasons(changes.fields).items()}
     no_ops = diff.unknown.get("ops", fields.ONE_SIDED)
     problem = next((module.problem for module in diff.modules if module.problem), fields.ONE_SIDED)
     for key, reason in times.items():
@@ -112,7 +112,7 @@ def _reasons(diff: Diff) -> dict[str, str]:
     return why
 
 
-def csv(content: Judged, _: Look, limit: int) -> str:
+def csv(content: JudgedDiff, _: TextLook, limit: int) -> str:
     """A line an op, the largest change first; at most `limit`, 0 for all."""
     shown_columns = columns(fields.OPS, content.diff.ops, first(len(content.diff.ops), limit), fields.OPS.csv)
     shown_columns["hlo_changed"] = ["yes" if is_changed else "no" for is_changed in shown_columns["hlo_changed"]]
@@ -122,7 +122,7 @@ def csv(content: Judged, _: Look, limit: int) -> str:
 # --- Markdown
 
 
-def markdown(content: Judged, _: Look, limit: int) -> str:
+def markdown(content: JudgedDiff, _: TextLook, limit: int) -> str:
     """The verdict, a table of steps, what changed; at most `limit` ops, 20 for 0."""
     diff, regression = content.diff, content.regression
     title = "Different programs" if diff.different else MARKS[headline_mark(diff)].headline
@@ -163,12 +163,12 @@ def _steps(diff: Diff) -> list[str]:
     steps = step_changes(diff)
     if not steps:
         return []
-    (typical, *figures), *others = markdown_rows(fields.CHANGES, steps, range(len(steps)), fields.STEP_COLUMNS)
-    cells = [[f"{typical} step", *figures], *others]
+    (typical, *metrics), *others = markdown_rows(fields.CHANGES, steps, range(len(steps)), fields.STEP_COLUMNS)
+    cells = [[f"{typical} step", *metrics], *others]
     return table(("steps", "A", "B", "change", "", "noise", ""), "lrrrrrl", cells)
 
 
-def _section(title: str, rows: Sequence[Entry], limit: int = 0) -> list[str]:
+def _section(title: str, rows: Sequence[ChangeRow], limit: int = 0) -> list[str]:
     """A table of at most `limit` rows (0 for all) under its title; nothing for no rows."""
     cells = markdown_rows(fields.CHANGES, rows, first(len(rows), limit))
     lines = ["", f"**{escaped(title)}**", "", *fields_table(fields.CHANGES, cells), *not_shown(len(rows) - len(cells))]
@@ -178,7 +178,7 @@ def _section(title: str, rows: Sequence[Entry], limit: int = 0) -> list[str]:
 # --- text
 
 
-def text(content: Judged, look: Look, limit: int) -> str:
+def text(content: JudgedDiff, look: TextLook, limit: int) -> str:
     """The whole comparison; at most `limit` of the ops that changed, 0 for all."""
     diff = content.diff
 
@@ -186,7 +186,7 @@ def text(content: Judged, look: Look, limit: int) -> str:
         lines = drawing.verdict_lines(diff, pen)
         lines += drawing.sides_lines(diff, pen) + pen.notes(diff.warnings, ())
         if diff.steps is not None:
-            lines += [pen.rule("Steps"), *drawing.figure_lines(diff, pen)]
+            lines += [pen.rule("Steps"), *drawing.metric_lines(diff, pen)]
             lines += drawing.histogram_lines(diff, pen)
         for name in _TABLES:
             lines += _table(diff, name, pen, limit)
@@ -224,8 +224,8 @@ def _table(diff: Diff, name: ViewName, pen: Pen, limit: int) -> list[Line]:
 
 
 REPORT = CommandReport(
-    read=Judged,
+    read=JudgedDiff,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(*fields.TABLES, fields.CHANGES),
-    figures=fields.FIGURES,
+    metrics=fields.METRICS,
 )

@@ -17,20 +17,20 @@ from tpuprof.tui.pages.commands.diff.changes import (
     SORT_WORDS,
     SORTS,
     VIEWS,
-    Entry,
+    ChangeRow,
     ViewName,
     entries,
     has_clones,
     part_of,
 )
 from tpuprof.tui.pages.commands.diff.details import OF_CARDS, card, meaning_lines, summary
-from tpuprof.tui.pages.commands.diff.drawing import View, compose, is_sortable, shown
+from tpuprof.tui.pages.commands.diff.drawing import DiffView, compose, is_sortable, shown
 from tpuprof.tui.pages.commands.diff.drawing import head_line as drawn_head
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.page_screen import HELPS, PageScreen
-from tpuprof.tui.widgets.popup import Reader, meanings
+from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.screen import ScreenApp
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _ALL_OF_IT = "All about the row: sources, HLO of both; of a phase: its ops"
 _BY_ITSELF = "The next, previous program by itself: ops, categories, time a run of it"
 
 
-class DiffScreen(PageScreen[Entry]):
+class DiffScreen(PageScreen[ChangeRow]):
     """Shows what changed from one run to another.
 
     Args:
@@ -52,7 +52,7 @@ class DiffScreen(PageScreen[Entry]):
     def __init__(
         self,
         diff: Diff,
-        look: Look,
+        look: ScreenLook,
         *,
         environ: Mapping[str, str] | None = None,
         note: str = "",
@@ -60,11 +60,11 @@ class DiffScreen(PageScreen[Entry]):
     ) -> None:
         super().__init__(look, environ, note, is_alone)
         self.diff = diff
-        self.view: View = View()
-        self._all: dict[tuple[ViewName, bool, str], tuple[Entry, ...]] = {}
+        self.view: DiffView = DiffView()
+        self._all: dict[tuple[ViewName, bool, str], tuple[ChangeRow, ...]] = {}
 
     @property
-    def all_rows(self) -> tuple[Entry, ...]:
+    def all_rows(self) -> tuple[ChangeRow, ...]:
         """Every row of the view."""
         key = self.view.name, self.view.apart, self.view.phase
         if key not in self._all:
@@ -77,7 +77,7 @@ class DiffScreen(PageScreen[Entry]):
         return part_of(self.diff, self.view.name, self.view.phase)
 
     @property
-    def rows(self) -> tuple[Entry, ...]:
+    def rows(self) -> tuple[ChangeRow, ...]:
         """The rows that show."""
         view = self.view
         hides = view.hides_same and view.name in HIDING
@@ -148,7 +148,7 @@ class DiffScreen(PageScreen[Entry]):
         if self.row is not None and self.row.phase is not None:
             self.view = self.view.anew(name="ops", phase=self.row.name)
         elif self.row is not None:
-            self.open(Reader(self.look, "Change", partial(card, self._part, self.row), meanings(*OF_CARDS)))
+            self.open(TextPopup(self.look, "Change", partial(card, self._part, self.row), meanings(*OF_CARDS)))
 
     def _phase(self, by: int) -> None:
         """The next program by itself, or all together."""
@@ -185,7 +185,7 @@ class DiffScreen(PageScreen[Entry]):
         ops = self._ops_of(row) if row is not None else ()
         self.point(next((at for at, other in enumerate(self.rows) if set(ops) & set(self._ops_of(other))), 0))
 
-    def _ops_of(self, row: Entry) -> Sequence[OpChange]:
+    def _ops_of(self, row: ChangeRow) -> Sequence[OpChange]:
         """The ops that a row is of."""
         if row.group is not None:
             return [self._part.ops[number] for number in row.group.members]

@@ -24,7 +24,7 @@ _IDLE, _WAITING = "idle", "waiting for the slowest core"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Contribution:
     """What adds to a change: an op, a category, or, with its name as its kind, idle time and waiting."""
 
     name: str
@@ -97,7 +97,7 @@ def _different(diff: Diff, before: str, after: str) -> str:
     return f"{diff.different[0].upper()}{diff.different[1:]}; so times are no comparison: {times}."
 
 
-def _where(others: Sequence[Part]) -> str:
+def _where(others: Sequence[Contribution]) -> str:
     """What the rest of a change is spread over: ``57 other ops and idle``."""
     counts = Counter(part.kind for part in others if part.delta != 0)
     places = [counted(counts["op"], "other op")] if counts["op"] else []
@@ -112,21 +112,21 @@ def _all_the_same(diff: Diff, ascii_only: bool) -> str:
     changed = [op for op in diff.ops if op.time.is_beyond_noise and abs(op.time.delta or 0.0) >= least]
     if not changed:
         return ""
-    words = _listed([Part(op.name, op.time, "op") for op in changed[:_MOST_NAMED]], ascii_only)
+    words = _listed([Contribution(op.name, op.time, "op") for op in changed[:_MOST_NAMED]], ascii_only)
     most = "" if len(changed) <= _MOST_NAMED else " most of all"
     return f" {counted(len(changed), 'op')} changed all the same:{most} {words}."
 
 
-def _named(diff: Diff, change: Change, ascii_only: bool) -> tuple[str, float, list[Part]]:
+def _named(diff: Diff, change: Change, ascii_only: bool) -> tuple[str, float, list[Contribution]]:
     """The largest parts of a change in words, what is left of it, and the parts that add up to that."""
     whole = change.delta or 0.0
-    others = [Part(_IDLE, item.time, _IDLE) for item in diff.classes if item.name == "idle"]
-    others.append(Part(_WAITING, diff.between_cores, _WAITING))
-    parts = [Part(op.name, op.time, "op") for op in diff.ops] + others
+    others = [Contribution(_IDLE, item.time, _IDLE) for item in diff.classes if item.name == "idle"]
+    others.append(Contribution(_WAITING, diff.between_cores, _WAITING))
+    parts = [Contribution(op.name, op.time, "op") for op in diff.ops] + others
     named = _largest(parts, whole, change)
     left = whole - sum(part.delta for part in named)
     if abs(left) > _EXPLAINED * abs(whole):
-        groups = [Part(item.name, item.time, "category") for item in diff.categories] + others
+        groups = [Contribution(item.name, item.time, "category") for item in diff.categories] + others
         largest = _largest(groups, whole, change)
         rest = whole - sum(part.delta for part in largest)
         if abs(rest) < abs(left):
@@ -134,7 +134,7 @@ def _named(diff: Diff, change: Change, ascii_only: bool) -> tuple[str, float, li
     return _listed(named, ascii_only), left, [part for part in parts if not any(part is one for one in named)]
 
 
-def _largest(parts: Sequence[Part], whole: float, change: Change) -> list[Part]:
+def _largest(parts: Sequence[Contribution], whole: float, change: Change) -> list[Contribution]:
     """Those beyond their noise that are a good part of the change; where no noise is known, the largest."""
     largest = [
         part
@@ -145,7 +145,7 @@ def _largest(parts: Sequence[Part], whole: float, change: Change) -> list[Part]:
     return largest[:_MOST_NAMED]
 
 
-def _listed(parts: Sequence[Part], ascii_only: bool) -> str:
+def _listed(parts: Sequence[Contribution], ascii_only: bool) -> str:
     words = []
     for part in parts:
         size = signed(part.delta, "time", ascii_only)

@@ -10,7 +10,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, duration, significant
 from tpuprof.tui.draw.spans import StyleKey
 
-Kind = Literal["time", "bytes", "percent", "text"]
+QuantityKind = Literal["time", "bytes", "percent", "text"]
 """What a figure counts: picoseconds, bytes, or percent of something; or that there are texts instead."""
 
 
@@ -39,7 +39,7 @@ def plus_minus(ascii_only: bool) -> str:
     return "+-" if ascii_only else "±"
 
 
-def figure(value: float | None, kind: Kind, ascii_only: bool) -> str:
+def figure(value: float | None, kind: QuantityKind, ascii_only: bool) -> str:
     """A figure with its unit."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
@@ -48,12 +48,12 @@ def figure(value: float | None, kind: Kind, ascii_only: bool) -> str:
     return f"{value:.1f}%" if kind == "percent" else duration(value, ascii_only)
 
 
-def side_figure(change: Change, value: float | None, kind: Kind, ascii_only: bool, absent: str) -> str:
+def side_figure(change: Change, value: float | None, kind: QuantityKind, ascii_only: bool, absent: str) -> str:
     """A figure of one run; other words where that run has none of it at all, which is not the same as unknown."""
     return absent if value is None and change.mark != "unknown" else figure(value, kind, ascii_only)
 
 
-def signed(value: float | None, kind: Kind, ascii_only: bool) -> str:
+def signed(value: float | None, kind: QuantityKind, ascii_only: bool) -> str:
     """A change with its sign and unit: ``+217 ms``, ``-5.00 ms``, ``0``; of percentages ``+1.2 pp``."""
     if value is None or not math.isfinite(value):
         return UNKNOWN

@@ -16,10 +16,10 @@ from tpuprof.parsers.capture.runtime_metrics import Device, Reading, headline
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.commands.live.drawing import View, compose, head_line, meaning_lines
+from tpuprof.tui.pages.commands.live.drawing import LiveView, compose, head_line, meaning_lines
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.page_screen import PageScreen
 from tpuprof.tui.widgets.screen import ScreenApp
 
@@ -44,14 +44,14 @@ class LiveScreen(PageScreen[Device]):
         every_seconds: float,
         readings: deque[Reading],
         captures: Sequence[float],
-        look: Look,
+        look: ScreenLook,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(look, environ, "", is_alone=True)
         self.addresses, self.every_seconds = tuple(addresses), every_seconds
         self.readings = readings
         self.problem = ""
-        self.view: View = View(captures=tuple(captures))
+        self.view: LiveView = LiveView(captures=tuple(captures))
         self._shown: tuple[Reading, ...] = tuple(readings)
 
     @property

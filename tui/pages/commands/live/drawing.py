@@ -35,7 +35,7 @@ _SECOND = 10**12
 
 
 @dataclass(frozen=True, slots=True)
-class View(Listing):
+class LiveView(Listing):
     """What the user looks at.
 
     Attributes:
@@ -47,7 +47,7 @@ class View(Listing):
     captures: tuple[float, ...] = ()
 
 
-def head_line(addresses: Sequence[str], every_seconds: float, view: View, pen: Pen) -> Line:
+def head_line(addresses: Sequence[str], every_seconds: float, view: LiveView, pen: Pen) -> Line:
     """Who is asked, and how often."""
     state = "paused" if view.is_paused else f"every {every_seconds:g} s"
     where = addresses[0] if len(addresses) == 1 else f"{addresses[0]} and {counted(len(addresses) - 1, 'other')}"
@@ -55,7 +55,7 @@ def head_line(addresses: Sequence[str], every_seconds: float, view: View, pen: P
     return pen.fit([*parts, (f" {pen.glyphs.dot} {state}", "warn" if view.is_paused else "dim")])
 
 
-def compose(readings: Sequence[Reading], problem: str, view: View, pen: Pen, height: int) -> Composed:
+def compose(readings: Sequence[Reading], problem: str, view: LiveView, pen: Pen, height: int) -> Composed:
     """The page.
 
     Args:
@@ -147,7 +147,7 @@ def _percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.0f}%"
 
 
-def _below(readings: Sequence[Reading], view: View, pen: Pen) -> list[Line]:
+def _below(readings: Sequence[Reading], view: LiveView, pen: Pen) -> list[Line]:
     """The mean duty over time, and what concerns no single device."""
     last, cells = readings[-1], max(10, pen.width - 12)
     means = [mean_duty(reading) for reading in readings]

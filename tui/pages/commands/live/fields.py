@@ -5,12 +5,12 @@ from __future__ import annotations
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.capture.runtime_metrics import Device, Reading, collectives_between, headline
 from tpuprof.tui.draw.format import utc
-from tpuprof.tui.report.fields import Figure, attribute, nested, object_table
+from tpuprof.tui.report.fields import Metric, attribute, nested, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, NUMBER, PERCENT, TEXTS, VERBATIM
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReadingPair:
     """A reading, and the one before it, which tells what happened between; None for the first."""
 
     reading: Reading
@@ -18,20 +18,20 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedCollectives:
     """Collectives between slices that ended between two readings."""
 
     count: int
     mean_latency_us: float
 
 
-def _ended(told: Told) -> Ended | None:
-    between = collectives_between(told.before, told.reading) if told.before is not None else None
-    return None if between is None else Ended(*between)
+def _ended(pair: ReadingPair) -> EndedCollectives | None:
+    between = collectives_between(pair.before, pair.reading) if pair.before is not None else None
+    return None if between is None else EndedCollectives(*between)
 
 
 _TOLD = "the runtime does not tell it"
-_DEVICE: tuple[Figure[Device], ...] = (
+_DEVICE: tuple[Metric[Device], ...] = (
     attribute("address", VERBATIM, "of the process's metric service", "address"),
     attribute("id", COUNT, "the runtime's number of the device; each process counts anew", "device"),
     attribute("chip", COUNT, "number of its chip", "chip"),
@@ -56,26 +56,26 @@ DEVICES = object_table(
     ),
 )
 
-_ENDED: tuple[Figure[Ended], ...] = (
+_ENDED: tuple[Metric[EndedCollectives], ...] = (
     attribute("count", COUNT, "that ended since the reading before"),
     attribute("mean_latency_us", NUMBER, "mean time from end to end, microseconds"),
 )
-BEFORE_DEVICES: tuple[Figure[Told], ...] = (
-    Figure("time", VERBATIM, lambda told: utc(told.reading.time_seconds), "when, UTC"),
-    Figure("headline", VERBATIM, lambda told: headline(told.reading), "the answer in a sentence"),
+BEFORE_DEVICES: tuple[Metric[ReadingPair], ...] = (
+    Metric("time", VERBATIM, lambda pair: utc(pair.reading.time_seconds), "when, UTC"),
+    Metric("headline", VERBATIM, lambda pair: headline(pair.reading), "the answer in a sentence"),
 )
-AFTER_DEVICES: tuple[Figure[Told], ...] = (
-    Figure(
+AFTER_DEVICES: tuple[Metric[ReadingPair], ...] = (
+    Metric(
         "collectives",
         nested(_ENDED),
         _ended,
         "between slices",
         "the runtime counts none, none ended since the reading before, or this is the first reading",
     ),
-    Figure(
+    Metric(
         "silent",
         TEXTS,
-        lambda told: [f"{address}: {reason}" for address, reason in told.reading.silent.items()],
+        lambda pair: [f"{address}: {reason}" for address, reason in pair.reading.silent.items()],
         "servers that did not answer, and why",
     ),
 )

@@ -5,47 +5,47 @@ from __future__ import annotations
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture.runtime_metrics import Reading, headline
 from tpuprof.tui.draw.format import utc
-from tpuprof.tui.pages.commands.live.fields import AFTER_DEVICES, BEFORE_DEVICES, DEVICES, Told
-from tpuprof.tui.report.fields import figure_reasons, figure_values, first, reasons, table_records
+from tpuprof.tui.pages.commands.live.fields import AFTER_DEVICES, BEFORE_DEVICES, DEVICES, ReadingPair
+from tpuprof.tui.report.fields import first, metric_reasons, metric_values, reasons, table_records
 from tpuprof.tui.report.json import line, schema
 from tpuprof.tui.report.markdown import escaped, joined, main_table
-from tpuprof.tui.report.page import CommandReport, Look
+from tpuprof.tui.report.page import CommandReport, TextLook
 
 
-def read(reading: Reading, before: Reading | None) -> Told:
+def read(reading: Reading, before: Reading | None) -> ReadingPair:
     """A reading beside the one before it."""
-    return Told(reading, before)
+    return ReadingPair(reading, before)
 
 
-def json(told: Told, _: Look, limit: int) -> str:
+def json(pair: ReadingPair, _: TextLook, limit: int) -> str:
     """One line."""
-    devices = told.reading.devices
+    devices = pair.reading.devices
     body = {
         "schema": schema("live"),
-        **figure_values(BEFORE_DEVICES, told),
+        **metric_values(BEFORE_DEVICES, pair),
         DEVICES.key: table_records(DEVICES, devices, first(len(devices), limit)),
-        **figure_values(AFTER_DEVICES, told),
+        **metric_values(AFTER_DEVICES, pair),
     }
-    why = figure_reasons(AFTER_DEVICES) | reasons(DEVICES.fields, "devices[]", {})
-    return line(body, why | {f"devices[].{name}": reason for name, reason in told.reading.unknown.items()})
+    why = metric_reasons(AFTER_DEVICES) | reasons(DEVICES.fields, "devices[]", {})
+    return line(body, why | {f"devices[].{name}": reason for name, reason in pair.reading.unknown.items()})
 
 
-def markdown(told: Told, _: Look, limit: int) -> str:
+def markdown(pair: ReadingPair, _: TextLook, limit: int) -> str:
     """The sentence, and a row a device."""
-    devices = told.reading.devices
+    devices = pair.reading.devices
     shown = first(len(devices), limit)
-    return joined([escaped(headline(told.reading)), *main_table("Devices", DEVICES, devices, shown, len(devices))])
+    return joined([escaped(headline(pair.reading)), *main_table("Devices", DEVICES, devices, shown, len(devices))])
 
 
-def text(told: Told, _: Look, __: int) -> str:
+def text(pair: ReadingPair, _: TextLook, __: int) -> str:
     """The time and the sentence, one line for a log."""
-    silent = "".join(f" {printable(address)}: {reason}." for address, reason in told.reading.silent.items())
-    return f"{utc(told.reading.time_seconds)} {headline(told.reading)}{silent}\n"
+    silent = "".join(f" {printable(address)}: {reason}." for address, reason in pair.reading.silent.items())
+    return f"{utc(pair.reading.time_seconds)} {headline(pair.reading)}{silent}\n"
 
 
 REPORT = CommandReport(
     read=read,
     writers={"json": json, "md": markdown, "text": text},
     tables=(DEVICES,),
-    figures=(*BEFORE_DEVICES, *AFTER_DEVICES),
+    metrics=(*BEFORE_DEVICES, *AFTER_DEVICES),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from tpuprof.parsers.formats.pprof.messages import Frame
-from tpuprof.parsers.memory.live_arrays import Allocation, By, Group, LiveArrays, is_library
+from tpuprof.parsers.memory.live_arrays import Allocation, AllocationGroup, By, LiveArrays, is_library
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import entry
@@ -24,9 +24,9 @@ _MOST_FRAMES = 200
 excerpt_of = cache(source_excerpt)
 
 
-def card(content: LiveArrays | LiveArraysDiff, row: Group | GroupChange, by: By, pen: Pen) -> list[Line]:
+def card(content: LiveArrays | LiveArraysDiff, row: AllocationGroup | GroupChange, by: By, pen: Pen) -> list[Line]:
     """Everything about a row."""
-    group = row if isinstance(row, Group) else row.group
+    group = row if isinstance(row, AllocationGroup) else row.group
     if isinstance(content, LiveArrays):
         page = content
     else:

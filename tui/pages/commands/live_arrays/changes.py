@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.memory.live_arrays import By, Group
+from tpuprof.parsers.memory.live_arrays import AllocationGroup, By
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff, Mark, changes
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Key, StyleKey
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.commands.live_arrays.fields import TEXT_OR_NONE, held_words
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute
 from tpuprof.tui.report.shared.holders import group_name, share_of
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
 
@@ -56,11 +56,11 @@ def _read(read: Callable[[GroupChange], Any]) -> Callable[[ChangeRows, Rows], li
     return lambda source, rows: [read(source.changes[row]) for row in rows]
 
 
-def _size(group: Group | None) -> int | None:
+def _size(group: AllocationGroup | None) -> int | None:
     return None if group is None else group.total.size_bytes
 
 
-def _count(group: Group | None) -> int | None:
+def _count(group: AllocationGroup | None) -> int | None:
     return None if group is None else group.total.count
 
 
@@ -91,8 +91,8 @@ _SIGNED_SIZE = Unit("bytes", plain, lambda value, _: signed_size(value))
 _SIGNED_COUNT = Unit("count", plain, lambda value, _: signed_count(value))
 
 
-def _looks(name: str, title: str, width: int, words: Callable[[Any, bool], str], style: Any = None) -> OnScreen[Any]:  # noqa: ANN401
-    return OnScreen(name, title, width, words=words, **({"style": style} if style else {}))
+def _looks(name: str, title: str, width: int, words: Callable[[Any, bool], str], style: Any = None) -> ColumnSpec[Any]:  # noqa: ANN401
+    return ColumnSpec(name, title, width, words=words, **({"style": style} if style else {}))
 
 
 CHANGE_FIELDS: tuple[Field[ChangeRows], ...] = (
@@ -103,7 +103,7 @@ CHANGE_FIELDS: tuple[Field[ChangeRows], ...] = (
         "same, more, less, new or gone: by bytes, by count where these are the same",
         "",
         " ",
-        OnScreen("", "", 4, lambda mark: _STYLES[mark]),
+        ColumnSpec("", "", 4, lambda mark: _STYLES[mark]),
     ),
     Field(
         "name",
@@ -112,7 +112,7 @@ CHANGE_FIELDS: tuple[Field[ChangeRows], ...] = (
         "what is put together: a source line, a function, a stack, a device or a kind",
         _NO_TRACEBACK,
         "where it was made",
-        OnScreen("name", "where it was made", 20, cells=_names, is_left=True, grows=True),
+        ColumnSpec("name", "where it was made", 20, cells=_names, is_left=True, grows=True),
     ),
     Field(
         "source",
@@ -146,7 +146,7 @@ CHANGE_FIELDS: tuple[Field[ChangeRows], ...] = (
         "the devices that hold it; none for executables",
         "",
         "devices",
-        OnScreen("", "device", 8, cells=_devices),
+        ColumnSpec("", "device", 8, cells=_devices),
     ),
     Field("before_count", COUNT, _read(lambda change: _count(change.before)), "how many in A", _ONE_SIDED),
     Field("after_count", COUNT, _read(lambda change: _count(change.after)), "how many in B", _ONE_SIDED),
@@ -246,20 +246,20 @@ def _named(change: GroupChange, ascii_only: bool) -> str:
     return f"{name} {signed_size(change.size_change)} ({number})"
 
 
-FIGURES: tuple[Figure[LiveArraysDiff], ...] = (
-    Figure("before_bytes", BYTES, lambda diff: diff.before.total.size_bytes, "what is live in A", heading="before"),
-    Figure("after_bytes", BYTES, lambda diff: diff.after.total.size_bytes, "what is live in B", heading="after"),
+METRICS: tuple[Metric[LiveArraysDiff], ...] = (
+    Metric("before_bytes", BYTES, lambda diff: diff.before.total.size_bytes, "what is live in A", heading="before"),
+    Metric("after_bytes", BYTES, lambda diff: diff.after.total.size_bytes, "what is live in B", heading="after"),
     attribute("change_bytes", _SIGNED_SIZE, "how much more in B", "change", name="size_change"),
-    Figure(
+    Metric(
         "change_percent",
         PERCENT,
         lambda diff: share_of(diff.size_change, diff.before.total.size_bytes),
         "the change, of what was live in A",
         "nothing was live in A",
     ),
-    Figure("before_count", COUNT, lambda diff: diff.before.total.count, "how many are alive in A"),
-    Figure("after_count", COUNT, lambda diff: diff.after.total.count, "how many are alive in B"),
+    Metric("before_count", COUNT, lambda diff: diff.before.total.count, "how many are alive in A"),
+    Metric("after_count", COUNT, lambda diff: diff.after.total.count, "how many are alive in B"),
     attribute("count_change", _SIGNED_COUNT, "how many more in B", "count"),
-    Figure("verdict", VERBATIM, verdict, "what grew, in a sentence"),
+    Metric("verdict", VERBATIM, verdict, "what grew, in a sentence"),
 )
 """What a comparison has one of."""

@@ -9,13 +9,13 @@ from tpuprof.parsers.memory.live_arrays import LiveArrays
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, Growth, LiveArraysDiff, changes
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, FIGURES, ChangeRows, verdict
-from tpuprof.tui.pages.commands.live_arrays.drawing import View, compose, listed
+from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, METRICS, ChangeRows, verdict
+from tpuprof.tui.pages.commands.live_arrays.drawing import LiveArraysView, compose, listed
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import figure_reasons, figure_values, first, reasons, table_records
+from tpuprof.tui.report.fields import first, metric_reasons, metric_values, reasons, table_records
 from tpuprof.tui.report.json import document, schema
 from tpuprof.tui.report.markdown import escaped, joined, main_table
-from tpuprof.tui.report.page import CommandReport, Look
+from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.text import titled_text
 
 MOST_ROWS = 20
@@ -23,7 +23,7 @@ MOST_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedGrowth:
     """A comparison, and what is said of its growth where that is asked for."""
 
     diff: LiveArraysDiff
@@ -43,27 +43,27 @@ def _warnings(diff: LiveArraysDiff) -> list[str]:
     return [f"{name}: {text}" for name, page in (("A", diff.before), ("B", diff.after)) for text in page.warnings]
 
 
-def json(content: Judged, _: Look, limit: int) -> str:
+def json(content: JudgedGrowth, _: TextLook, limit: int) -> str:
     """Both totals and every group by source line, those that are the same too; at most `limit`, 0 for all."""
     diff, rows = content.diff, ChangeRows(changes(content.diff), "source")
     start = {"schema": schema("live-arrays-diff"), "before": _side(diff.before), "after": _side(diff.after)}
-    body: dict[str, object] = figure_values(FIGURES, diff)
+    body: dict[str, object] = metric_values(METRICS, diff)
     body[CHANGES.key] = table_records(CHANGES, rows, first(len(rows), limit))
     if content.growth is not None:
         outcome = "grown" if content.growth.is_beyond else "passed"
         said = content.growth.sentence
         body["regression"] = {"allowed_fraction": content.growth.allowed, "outcome": outcome, "sentence": said}
-    why = figure_reasons(FIGURES) | reasons(CHANGES.fields, f"{CHANGES.key}[]", {})
+    why = metric_reasons(METRICS) | reasons(CHANGES.fields, f"{CHANGES.key}[]", {})
     return document({**start, "warnings": _warnings(diff)}, body, why)
 
 
-def csv(content: Judged, _: Look, limit: int) -> str:
+def csv(content: JudgedGrowth, _: TextLook, limit: int) -> str:
     """A line a group, the largest growth first."""
     rows = ChangeRows(changes(content.diff), "source")
     return table_csv(CHANGES, rows, first(len(rows), limit))
 
 
-def markdown(content: Judged, _: Look, limit: int) -> str:
+def markdown(content: JudgedGrowth, _: TextLook, limit: int) -> str:
     """What grew in a sentence, and the groups that changed; at most `limit`, 20 for 0."""
     diff, rows = content.diff, ChangeRows(content.changed, "source")
     lines = [
@@ -78,12 +78,12 @@ def markdown(content: Judged, _: Look, limit: int) -> str:
     return joined(lines + main_table("What changed", CHANGES, rows, first(len(rows), limit or MOST_ROWS), len(rows)))
 
 
-def text(content: Judged, look: Look, limit: int) -> str:
+def text(content: JudgedGrowth, look: TextLook, limit: int) -> str:
     """The page as the screen draws it; at most `limit` groups that changed, 0 for all."""
     diff = content.diff
 
     def lines(pen: Pen) -> list[Line]:
-        view = View(cursor=-1)
+        view = LiveArraysView(cursor=-1)
         every = listed(diff, view)
         shown = replace(every, rows=every.rows[: limit or None])
         return list(compose(diff, view, shown, pen, None).lines)
@@ -93,8 +93,8 @@ def text(content: Judged, look: Look, limit: int) -> str:
 
 
 REPORT = CommandReport(
-    read=Judged,
+    read=JudgedGrowth,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(CHANGES,),
-    figures=FIGURES,
+    metrics=METRICS,
 )

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
-from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, By, DeviceTotal, Group, LiveArrays, groups
+from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, AllocationGroup, By, DeviceTotal, LiveArrays, groups
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff, changes
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import LOW, NARROW, Composed, beside, clean, cut, cut_middle, filled, gutter_lines
+from tpuprof.tui.draw.layout import LOW, NARROW, Composed, clean, cut, cut_middle, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
@@ -25,7 +25,7 @@ from tpuprof.tui.report.fields import is_descending, order, screen_columns
 from tpuprof.tui.report.shared.holders import short_device
 
 Content = LiveArrays | LiveArraysDiff
-Row = Group | GroupChange
+Row = AllocationGroup | GroupChange
 
 CARD = 150
 """Cells from which on the card of the row under the cursor stands beside the table."""
@@ -37,7 +37,7 @@ _GROUP_SORTS, _CHANGE_SORTS = ("size", "count", "each", "name"), ("change", "siz
 
 
 @dataclass(frozen=True, slots=True)
-class View(Listing):
+class LiveArraysView(Listing):
     """What the user looks at.
 
     Attributes:
@@ -58,21 +58,21 @@ def sorts(content: Content) -> tuple[str, ...]:
 
 
 def kinds(content: Content) -> list[str | None]:
-    """What `View.kind` may be: all, and each kind that there is."""
+    """What `LiveArraysView.kind` may be: all, and each kind that there is."""
     pages = [content] if isinstance(content, LiveArrays) else [content.before, content.after]
     there = {one.kind for page in pages for one in page.allocations}
     return [None, *(kind for kind in (BUFFER, EXECUTABLE) if kind in there and len(there) > 1)]
 
 
 def devices(content: Content) -> list[str | None]:
-    """What `View.device` may be: all, and each device, the fullest first."""
+    """What `LiveArraysView.device` may be: all, and each device, the fullest first."""
     pages = [content] if isinstance(content, LiveArrays) else [content.after, content.before]
     names = dict.fromkeys(one.device for page in pages for one in page.devices)
     return [None, *(names if len(names) > 1 else ())]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedArrays:
     """The rows that show, in their order, and what they are some of.
 
     Attributes:
@@ -87,7 +87,7 @@ class Listed:
     whole_bytes: int
 
 
-def listed(content: Content, view: View) -> Listed:
+def listed(content: Content, view: LiveArraysView) -> ListedArrays:
     """What the table shows."""
     sort = view.sort or sorts(content)[0]
     if isinstance(content, LiveArrays):
@@ -95,7 +95,7 @@ def listed(content: Content, view: View) -> Listed:
         kept = [group for group in made if _holds(content, group, view.words)]
         places = order(GROUPS, GroupRows(kept, 0, view.by), sort, is_descending(GROUPS, sort) != view.is_reversed)
         whole = sum(max(0, group.total.size_bytes) for group in made)
-        return Listed(tuple(kept[place] for place in places.tolist()), len(made), 0, whole)
+        return ListedArrays(tuple(kept[place] for place in places.tolist()), len(made), 0, whole)
     every = changes(content, view.by, view.device, view.kind)
     those = [
         one
@@ -105,10 +105,10 @@ def listed(content: Content, view: View) -> Listed:
     ]
     places = order(CHANGES, ChangeRows(those, view.by), sort, is_descending(CHANGES, sort) != view.is_reversed)
     same = sum(one.mark == "same" for one in every)
-    return Listed(tuple(those[place] for place in places.tolist()), len(every), same, 0)
+    return ListedArrays(tuple(those[place] for place in places.tolist()), len(every), same, 0)
 
 
-def _holds(page: LiveArrays, group: Group, words: str) -> bool:
+def _holds(page: LiveArrays, group: AllocationGroup, words: str) -> bool:
     """Whether each of the words is in what is known of a group, its stacks included."""
     if not words.strip():
         return True
@@ -117,7 +117,7 @@ def _holds(page: LiveArrays, group: Group, words: str) -> bool:
     return has_words(words)("\n".join(texts).casefold())
 
 
-def compose(content: Content, view: View, listed: Listed, pen: Pen, height: int | None) -> Composed:
+def compose(content: Content, view: LiveArraysView, listed: ListedArrays, pen: Pen, height: int | None) -> Composed:
     """The page; `height` is None for as many lines as it takes."""
     rows = listed.rows
     lines = _summary(content, view, pen, height)
@@ -132,7 +132,7 @@ def compose(content: Content, view: View, listed: Listed, pen: Pen, height: int 
     if with_card:
         drawn = card(content, rows[view.cursor], view.by, pen.at(pen.width - left - 3))
         shown = pen.at(pen.width - left - 3).shortened(drawn, room + 1)
-        table = beside((table, gutter_lines(room + 1, pen.glyphs), shown), (left, 3, pen.width - left - 3))
+        table = hstack((table, gutter_lines(room + 1, pen.glyphs), shown), (left, 3, pen.width - left - 3))
     lines += table
     if not rows:
         lines.append(pen.fit([(f" {_why_nothing(content, view)}", "dim")]))
@@ -140,10 +140,12 @@ def compose(content: Content, view: View, listed: Listed, pen: Pen, height: int 
     return Composed(tuple(lines), start if rows else -1, first, room)
 
 
-def table_lines(content: Content, view: View, listed: Listed, shown: range, pen: Pen, cursor: int) -> list[Line]:
+def table_lines(
+    content: Content, view: LiveArraysView, listed: ListedArrays, shown: range, pen: Pen, cursor: int
+) -> list[Line]:
     """Headings and rows."""
     sort = view.sort or sorts(content)[0]
-    those = [row for row in listed.rows if isinstance(row, Group)]
+    those = [row for row in listed.rows if isinstance(row, AllocationGroup)]
     if isinstance(content, LiveArrays):
         source = GroupRows(those, listed.whole_bytes, view.by, pen.width)
         left_out = _left_out(view, pen.width, all(not group.devices for group in those), content.executables.count == 0)
@@ -172,7 +174,7 @@ def _begun(column: Column, glyphs: Glyphs) -> Column:
     )
 
 
-def _left_out(view: View, width: int, no_devices: bool, no_executables: bool) -> set[str]:
+def _left_out(view: LiveArraysView, width: int, no_devices: bool, no_executables: bool) -> set[str]:
     """Columns that say nothing here, or give way to names."""
     out = set()
     if width < 100:
@@ -186,24 +188,24 @@ def _left_out(view: View, width: int, no_devices: bool, no_executables: bool) ->
     return out
 
 
-def _titled(looks: dict[str, dict[str, object]], view: View) -> dict[str, dict[str, object]]:
+def _titled(looks: dict[str, dict[str, object]], view: LiveArraysView) -> dict[str, dict[str, object]]:
     if view.by in ("device", "kind"):
         looks["name"] = {"title": view.by}
     return looks
 
 
-def _table_title(view: View, listed: Listed) -> str:
+def _table_title(view: LiveArraysView, listed: ListedArrays) -> str:
     count = len(listed.rows)
     words = f"{count} of {listed.whole}" if count < listed.whole else f"{count}"
     return f"{BY_TITLES[view.by]} ({words}{f', {listed.same} the same' if view.hides_same and listed.same else ''})"
 
 
-def _restricted(view: View) -> str:
+def _restricted(view: LiveArraysView) -> str:
     only = [f"{view.kind}s only" if view.kind else "", short_device(view.device) if view.device else ""]
     return ", ".join(filter(None, (*only, f"/{view.words}" if view.words else "")))
 
 
-def _why_nothing(content: Content, view: View) -> str:
+def _why_nothing(content: Content, view: LiveArraysView) -> str:
     if view.words:
         return "nothing holds these words"
     if isinstance(content, LiveArraysDiff):
@@ -214,7 +216,7 @@ def _why_nothing(content: Content, view: View) -> str:
 # --- what stands above the table
 
 
-def _summary(content: Content, view: View, pen: Pen, height: int | None) -> list[Line]:
+def _summary(content: Content, view: LiveArraysView, pen: Pen, height: int | None) -> list[Line]:
     words = headline(content, pen.glyphs.is_ascii)
     wrapped = pen.narrower(1).wrap(words, "strong", [(" ", "text")])
     lines = wrapped if height is None else wrapped[: 2 if height < LOW else 4]
@@ -245,9 +247,9 @@ def device_lines(totals: Sequence[DeviceTotal], most: int | None, pen: Pen) -> l
 
     def line(one: DeviceTotal) -> Line:
         share = one.total.size_bytes / largest if largest > 0 else 0.0
-        figures = f" {binary_size(one.total.size_bytes):>9}  {counted(one.total.count, 'buffer')}"
+        metrics = f" {binary_size(one.total.size_bytes):>9}  {counted(one.total.count, 'buffer')}"
         bar = small_bar(share, max(8, min(60, pen.width - _DEVICE - 32)), pen.glyphs)
-        return pen.fit([_device_name(one.device, pen.glyphs), (bar[0], "text"), (bar[1], "rule"), (figures, "text")])
+        return pen.fit([_device_name(one.device, pen.glyphs), (bar[0], "text"), (bar[1], "rule"), (metrics, "text")])
 
     return _listed(totals, most, line, pen)
 
@@ -260,9 +262,9 @@ def device_changes(diff: LiveArraysDiff, most: int | None, pen: Pen) -> list[Lin
 
     def line(name: str) -> Line:
         old, new = before.get(name, 0), after.get(name, 0)
-        figures = f"{binary_size(old):>9} {pen.glyphs.arrow} {binary_size(new):<9} "
+        metrics = f"{binary_size(old):>9} {pen.glyphs.arrow} {binary_size(new):<9} "
         return pen.fit(
-            [_device_name(name, pen.glyphs), (figures, "text"), (signed_size(new - old), change_style(new - old))]
+            [_device_name(name, pen.glyphs), (metrics, "text"), (signed_size(new - old), change_style(new - old))]
         )
 
     return _listed(names, most, line, pen)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.live_arrays import EXECUTABLE, Allocation, By, Group, LiveArrays
+from tpuprof.parsers.memory.live_arrays import EXECUTABLE, Allocation, AllocationGroup, By, LiveArrays
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.format import count, utc
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, object_table
 from tpuprof.tui.report.shared.buffers import BAR_WIDTH, rank_field, size_look, whole_share
 from tpuprof.tui.report.shared.holders import group_name, share_of, short_device
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
@@ -49,7 +49,7 @@ class GroupRows:
         width: of the table in cells.
     """
 
-    groups: Sequence[Group]
+    groups: Sequence[AllocationGroup]
     whole_bytes: int
     by: By
     width: int = 0
@@ -63,12 +63,12 @@ def devices_words(devices: Sequence[str]) -> str:
     return "" if not devices else short_device(devices[0]) if len(devices) == 1 else f"{len(devices)} dev."
 
 
-def held_words(group: Group) -> str:
+def held_words(group: AllocationGroup) -> str:
     """Where it lies: a device, how many, or that it is a program."""
     return devices_words(group.devices) or ("program" if group.kind == EXECUTABLE else "")
 
 
-def _of_groups(read: Callable[[Group], Any]) -> Callable[[GroupRows, Rows], list[Any]]:
+def _of_groups(read: Callable[[AllocationGroup], Any]) -> Callable[[GroupRows, Rows], list[Any]]:
     return lambda source, rows: [read(source.groups[row]) for row in rows]
 
 
@@ -90,17 +90,17 @@ def _names(source: GroupRows, glyphs: Glyphs) -> Cells:
     return each(lambda row: (clean(group_name(source.groups[row], source.by, is_wide), glyphs.is_ascii), "text"))
 
 
-_NAME: OnScreen[GroupRows] = OnScreen("name", "where it was made", 20, cells=_names, is_left=True, grows=True)
-_COUNT_LOOK: OnScreen[Any] = OnScreen("count", "count", 6, words=lambda value, _: count(value))
-_KIND_LOOK: OnScreen[Any] = OnScreen("", "kind", 10, words=lambda value, _: value or "")
-_DEVICES_LOOK: OnScreen[GroupRows] = OnScreen(
+_NAME: ColumnSpec[GroupRows] = ColumnSpec("name", "where it was made", 20, cells=_names, is_left=True, grows=True)
+_COUNT_LOOK: ColumnSpec[Any] = ColumnSpec("count", "count", 6, words=lambda value, _: count(value))
+_KIND_LOOK: ColumnSpec[Any] = ColumnSpec("", "kind", 10, words=lambda value, _: value or "")
+_DEVICES_LOOK: ColumnSpec[GroupRows] = ColumnSpec(
     "",
     "device",
     8,
     cells=lambda source, glyphs: each(lambda row: (clean(held_words(source.groups[row]), glyphs.is_ascii), "dim")),
 )
-_SHARE_LOOK: OnScreen[Any] = OnScreen("", "%", 5, words=whole_share)
-_EACH_LOOK: OnScreen[Any] = OnScreen(
+_SHARE_LOOK: ColumnSpec[Any] = ColumnSpec("", "%", 5, words=whole_share)
+_EACH_LOOK: ColumnSpec[Any] = ColumnSpec(
     "each", "each", 6, words=lambda value, _: "" if value is None else binary_short(value)
 )
 
@@ -108,7 +108,7 @@ _KIND_MEANING = "buffer: an array's memory on one device; executable: a compiled
 _COUNT_MEANING = "how many are alive; an array is counted on each device that holds a shard of it"
 
 
-def _each(group: Group) -> int | None:
+def _each(group: AllocationGroup) -> int | None:
     total = group.total
     return total.size_bytes // total.count if len(group.members) == 1 and total.count > 0 else None
 
@@ -176,7 +176,7 @@ GROUP_FIELDS: tuple[Field[GroupRows], ...] = (
         PERCENT,
         lambda _, rows: [None for _ in rows],
         "its size as a bar; that of the largest is the longest",
-        screen=OnScreen("", "", BAR_WIDTH, cells=_bars, is_left=True, keeps_style=True),
+        screen=ColumnSpec("", "", BAR_WIDTH, cells=_bars, is_left=True, keeps_style=True),
     ),
     Field(
         "each_bytes",
@@ -223,14 +223,14 @@ ALLOCATIONS: Table[Sequence[Allocation]] = object_table(
         attribute("count", COUNT, _COUNT_MEANING),
         attribute("size_bytes", BYTES, "what all of them take together"),
         attribute("each_bytes", BYTES, "the size of one of them", null="they differ"),
-        Figure(
+        Metric(
             "source",
             TEXT_OR_NONE,
             lambda one: one.frame.place if one.frame else "",
             "the innermost source line on the stack that is no library's",
             _NO_STACK,
         ),
-        Figure(
+        Metric(
             "stack",
             Unit("list of texts", plain, lambda value, _: " < ".join(value)),
             _stack,
@@ -257,7 +257,7 @@ def _time(page: LiveArrays) -> str | None:
     return None if page.time_ns is None else utc(page.time_ns / 1e9)
 
 
-FIGURES: tuple[Figure[LiveArrays], ...] = (
+METRICS: tuple[Metric[LiveArrays], ...] = (
     attribute("total_bytes", BYTES, "what all of it takes", "all", name="total.size_bytes"),
     attribute("total_count", COUNT, "how many there are of all", name="total.count"),
     attribute("buffers_bytes", BYTES, "what buffers of arrays take", "buffers of arrays", name="buffers.size_bytes"),
@@ -266,7 +266,7 @@ FIGURES: tuple[Figure[LiveArrays], ...] = (
         "executables_bytes", BYTES, "the code of compiled programs", "executables", name="executables.size_bytes"
     ),
     attribute("executables_count", COUNT, "how many of these there are", name="executables.count"),
-    Figure("written", VERBATIM, _time, "when it was written", "the file does not say when; JAX's never do"),
+    Metric("written", VERBATIM, _time, "when it was written", "the file does not say when; JAX's never do"),
 )
 """What a page has one of."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpuprof.parsers.memory.live_arrays import Group, LiveArrays
+from tpuprof.parsers.memory.live_arrays import AllocationGroup, LiveArrays
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean
@@ -54,7 +54,7 @@ def summary(content: Content, rows: Sequence[Row]) -> str:
     ]
     parts.append(headline(content, True))
     for row in rows[:_COPIED]:
-        group = row if isinstance(row, Group) else row.group
+        group = row if isinstance(row, AllocationGroup) else row.group
         name = clean(group_name(group, "source", False), True)
         if isinstance(row, GroupChange):
             parts.append(f"{signed_size(row.size_change)} {signed_count(row.count_change)} {name}")

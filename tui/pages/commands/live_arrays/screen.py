@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.memory.live_arrays import BY, Group
+from tpuprof.parsers.memory.live_arrays import BY, AllocationGroup
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.draw.layout import Composed, clean
 from tpuprof.tui.draw.pen import Pen
@@ -15,9 +15,9 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays.card import card, excerpt_of
 from tpuprof.tui.pages.commands.live_arrays.drawing import (
     Content,
-    Listed,
+    ListedArrays,
+    LiveArraysView,
     Row,
-    View,
     compose,
     devices,
     head_line,
@@ -29,9 +29,9 @@ from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
 from tpuprof.tui.pages.commands.live_arrays.help import meaning_lines, summary
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.page_screen import HELPS, PageScreen
-from tpuprof.tui.widgets.popup import Reader, meanings
+from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.screen import ScreenApp
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class LiveArraysScreen(PageScreen[Row]):
     def __init__(
         self,
         content: Content,
-        look: Look,
+        look: ScreenLook,
         *,
         environ: Mapping[str, str] | None = None,
         note: str = "",
@@ -66,10 +66,10 @@ class LiveArraysScreen(PageScreen[Row]):
     ) -> None:
         super().__init__(look, environ, note, is_alone)
         self.content = content
-        self.view: View = View(sort=sorts(content)[0])
+        self.view: LiveArraysView = LiveArraysView(sort=sorts(content)[0])
 
     @property
-    def listed(self) -> Listed:
+    def listed(self) -> ListedArrays:
         """What the table shows."""
         view = self.view.anew()
         return self.kept(view, lambda: listed(self.content, view))
@@ -128,9 +128,9 @@ class LiveArraysScreen(PageScreen[Row]):
     def enter(self) -> None:
         """The whole stack, and all else of the row under the cursor."""
         if self.row is not None:
-            self.open(Reader(self.look, "Live arrays", partial(card, self.content, self.row, self.view.by), ABOUT))
+            self.open(TextPopup(self.look, "Live arrays", partial(card, self.content, self.row, self.view.by), ABOUT))
 
-    def _show(self, view: View, words: str) -> None:
+    def _show(self, view: LiveArraysView, words: str) -> None:
         self.view = view.anew()
         self.flash = clean(words, self.look.glyphs.is_ascii)
 
@@ -178,7 +178,7 @@ class LiveArraysScreen(PageScreen[Row]):
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
         row = self.row
-        group = row if row is None or isinstance(row, Group) else row.group
+        group = row if row is None or isinstance(row, AllocationGroup) else row.group
         source = group.source if group is not None else None
         self.flash = self.edit(source, excerpt_of(source, 2, 2)) if source else "No one source line is known for it."
 

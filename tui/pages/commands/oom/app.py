@@ -20,7 +20,7 @@ from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import keys_line, pad, wait
-from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
+from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.screen import ScreenApp
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ScanScreen(Screen[None]):
     ScanScreen > #scan-foot { height: 1; }
     """
 
-    def __init__(self, name: str, total: int, look: Look) -> None:
+    def __init__(self, name: str, total: int, look: ScreenLook) -> None:
         super().__init__(id="_default")
         self.look = look
         self._log_name = name
@@ -82,13 +82,13 @@ class ScanScreen(Screen[None]):
         name = cut_middle(clean(self._log_name, glyphs.is_ascii), max(8, width - 12), glyphs)
         cells = max(8, min(40, width - 40))
         filled = min(cells, cells * done // total) if total else 0
-        figures = f"  {size(done)} of {size(total)}"
+        metrics = f"  {size(done)} of {size(total)}"
         if 0 < done < total and self._seconds > 1:
-            figures += f"  {wait(self._seconds * (total - done) / done)} left"
+            metrics += f"  {wait(self._seconds * (total - done) / done)} left"
         bar: list[AnySpan] = [(glyphs.full * filled, "key"), (glyphs.light * (cells - filled), "rule")]
         lines: list[AnyLine] = [((" " * width, "text"),)] * max(0, height // 2 - 2)
         lines.append(pad([("  reading ", "dim"), (name, "strong")], width, "text"))
-        return [*lines, pad([("  ", "text"), *bar, (figures, "text")], width, "text")]
+        return [*lines, pad([("  ", "text"), *bar, (metrics, "text")], width, "text")]
 
     def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
         return [keys_line([("Esc", "stop")], width)]

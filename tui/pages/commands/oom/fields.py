@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.model import Advice, OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, space_words
-from tpuprof.tui.report.fields import Field, Figure, Table, attribute, object_table
+from tpuprof.tui.report.fields import Field, Metric, Table, attribute, object_table
 from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, NUMBER, SHARE, VERBATIM, Unit
 
@@ -40,7 +40,7 @@ class OomErrors:
         return len(self.triages)
 
 
-LOG: tuple[Figure[OomErrors], ...] = (
+LOG: tuple[Metric[OomErrors], ...] = (
     attribute("log.lines", COUNT, "lines of the log"),
     attribute("log.bytes", BYTES, "its size, uncompressed", name="log.bytes_read"),
 )
@@ -130,7 +130,7 @@ _ADVICE: Table[Sequence[Advice]] = object_table(
         attribute("how", VERBATIM, "what to do about it"),
         attribute("arithmetic", VERBATIM, "how the saving is worked out"),
         attribute("source", VERBATIM, "the line of code to change", null=_NO_SOURCE),
-        Figure("buffers", VERBATIM, lambda advice: list(advice.buffers), "places of the buffers that it is about"),
+        Metric("buffers", VERBATIM, lambda advice: list(advice.buffers), "places of the buffers that it is about"),
     ),
 )
 ADVICE = replace(_ADVICE, places=("reports[].advice[]",))

@@ -12,13 +12,13 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, Line, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, holders_remark, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import SUMMARY_WIDTH
-from tpuprof.tui.pages.commands.oom.draw.page import View, compose
+from tpuprof.tui.pages.commands.oom.draw.page import OomView, compose
 from tpuprof.tui.pages.commands.oom.draw.table import rows_of, table_lines
 from tpuprof.tui.pages.commands.oom.fields import ADVICE, BUFFERS, ERRORS, LOG, OomErrors
-from tpuprof.tui.report.fields import figure_values, first, reasons, table_records
+from tpuprof.tui.report.fields import first, metric_values, reasons, table_records
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, joined, not_shown, notes_block, table
-from tpuprof.tui.report.page import CommandReport, Look
+from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.shared import holders
 from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.text import heading, page_text
@@ -35,7 +35,7 @@ def read(log: OomLog, path: str, name: str, arrays: LiveArrays | None = None) ->
     return OomErrors(log, [triage_of_report(report, name) for report in log.reports], path, arrays)
 
 
-def json(errors: OomErrors, _: Look, limit: int) -> str:
+def json(errors: OomErrors, _: TextLook, limit: int) -> str:
     """The errors; at most `limit` buffers each, 0 for all."""
     records = table_records(ERRORS, errors, range(len(errors)))
     for record, triage in zip(records, errors.triages, strict=True):
@@ -49,11 +49,11 @@ def json(errors: OomErrors, _: Look, limit: int) -> str:
         for key, reason in report.unknown.items():
             why[f"reports[].{'outputs_bytes' if key == 'output_bytes' else key}"] = reason
     name = errors.path.rstrip("/").rpartition("/")[2] or errors.path
-    body = {**figure_values(LOG, errors), ERRORS.key: records}
+    body = {**metric_values(LOG, errors), ERRORS.key: records}
     if errors.arrays is not None:
         held = holders.holders(errors.arrays, _device(errors))
         those = table_records(holders.HOLDERS, held.groups, first(len(held.groups), limit))
-        body["live_arrays"] = {**figure_values(holders.FIGURES, held), holders.HOLDERS.key: those}
+        body["live_arrays"] = {**metric_values(holders.METRICS, held), holders.HOLDERS.key: those}
         why |= reasons(holders.HOLDERS.fields, f"live_arrays.{holders.HOLDERS.key}[]", {})
     return document(head("oom", Run(name, errors.path, (), ()), (), errors.log.notes), body, why)
 
@@ -63,7 +63,7 @@ def _device(errors: OomErrors) -> str | None:
     return next((triage.device for triage in errors.triages if triage.device), None)
 
 
-def markdown(errors: OomErrors, _: Look, limit: int) -> str:
+def markdown(errors: OomErrors, _: TextLook, limit: int) -> str:
     """Of each error a dozen lines for a chat: its figures, what to do first, and its largest buffers."""
     lines: list[str] = []
     for number, triage in enumerate(errors.triages, 1):
@@ -111,7 +111,7 @@ def _code(text: str | None) -> str:
     return escaped(text or "").replace("\\", "").replace("`", "'")
 
 
-def text(errors: OomErrors, look: Look, limit: int) -> str:
+def text(errors: OomErrors, look: TextLook, limit: int) -> str:
     """Every error, drawn as on the screen, under a line that says where it stands."""
     return page_text(lambda pen: _text_lines(errors, limit, pen), look)
 
@@ -126,7 +126,7 @@ def _text_lines(errors: OomErrors, limit: int, pen: Pen) -> list[Line]:
         lines += [pen.fit([])] if index else []
         lines.append(heading(", ".join(filter(None, words)), place, pen))
         rows = rows_of(triage, None)
-        lines += compose(triage, None, View(), pen, None, rows[:limit] if limit else rows).lines
+        lines += compose(triage, None, OomView(), pen, None, rows[:limit] if limit else rows).lines
         if limit and len(rows) > limit:
             lines.append(pen.fit([(f"   and {len(rows) - limit} more", "dim")]))
     if errors.arrays is not None:
@@ -139,5 +139,5 @@ def _text_lines(errors: OomErrors, limit: int, pen: Pen) -> list[Line]:
 
 
 REPORT = CommandReport(
-    read=read, writers={"text": text, "json": json, "md": markdown}, tables=(ERRORS, ADVICE, BUFFERS), figures=LOG
+    read=read, writers={"text": text, "json": json, "md": markdown}, tables=(ERRORS, ADVICE, BUFFERS), metrics=LOG
 )

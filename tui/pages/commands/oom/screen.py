@@ -17,15 +17,15 @@ from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.commands.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
 from tpuprof.tui.pages.commands.oom.draw.help import meaning_lines
-from tpuprof.tui.pages.commands.oom.draw.page import View
+from tpuprof.tui.pages.commands.oom.draw.page import OomView
 from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
 from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
-from tpuprof.tui.pages.commands.oom.draw.table import SORTS, Row, instruction_of, rows_of
+from tpuprof.tui.pages.commands.oom.draw.table import SORTS, BufferRow, instruction_of, rows_of
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.page_screen import HELPS, PageScreen
-from tpuprof.tui.widgets.popup import Reader, meanings
+from tpuprof.tui.widgets.popup import TextPopup, meanings
 
 if TYPE_CHECKING:
     from _typeshed import SupportsLenAndGetItem
@@ -51,7 +51,7 @@ ABOUT_BUFFER = meanings(
 )
 
 
-class TriageScreen(PageScreen[Row]):
+class TriageScreen(PageScreen[BufferRow]):
     """Shows what is too large and what to do about it.
 
     Args:
@@ -66,7 +66,7 @@ class TriageScreen(PageScreen[Row]):
     def __init__(
         self,
         triages: SupportsLenAndGetItem[Triage],
-        look: Look,
+        look: ScreenLook,
         *,
         environ: Mapping[str, str] | None = None,
         note: str = "",
@@ -77,7 +77,7 @@ class TriageScreen(PageScreen[Row]):
         super().__init__(look, environ, note, is_alone)
         self.triages = triages
         self.at = 0
-        self.view: View = View(cursor=0)
+        self.view: OomView = OomView(cursor=0)
         self.trial: Trial | None = None
         self._try = try_out
         self._arrays = arrays
@@ -89,7 +89,7 @@ class TriageScreen(PageScreen[Row]):
         return self.triages[self.at]
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[BufferRow, ...]:
         """The table's rows."""
         view = self.view
         chosen = self.trial.chosen if self.trial is not None else frozenset()
@@ -198,7 +198,9 @@ class TriageScreen(PageScreen[Row]):
             self.flash = f"There is no advice {number}."
             return
         if self.view.advice == index:
-            self.open(Reader(self.look, f"Advice {index + 1}", partial(advice_card, self.triage, index), ABOUT_ADVICE))
+            self.open(
+                TextPopup(self.look, f"Advice {index + 1}", partial(advice_card, self.triage, index), ABOUT_ADVICE)
+            )
             return
         self.view = replace(self.view, advice=index)
         about = self.triage.advice[index].buffers
@@ -222,7 +224,9 @@ class TriageScreen(PageScreen[Row]):
             self._tick()
         elif self.row is not None and self.buffer is not None:
             lines = partial(buffer_card, self.triage, self.row, excerpt=self._excerpt())
-            self.open(Reader(self.look, self.row.title or instruction_of(self.buffer) or "Buffer", lines, ABOUT_BUFFER))
+            self.open(
+                TextPopup(self.look, self.row.title or instruction_of(self.buffer) or "Buffer", lines, ABOUT_BUFFER)
+            )
 
     @property
     def orders(self) -> Mapping[str, str]:
@@ -254,7 +258,7 @@ class TriageScreen(PageScreen[Row]):
             self.flash = "There is one error only." if self.triage.kind != "module" else ""
             return
         self.at = (self.at + by) % total
-        self.view = View(cursor=0, sort=self.view.sort, grouped=self.view.grouped)
+        self.view = OomView(cursor=0, sort=self.view.sort, grouped=self.view.grouped)
         self.trial = None
 
     def back(self) -> None:

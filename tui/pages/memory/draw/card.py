@@ -6,7 +6,7 @@ import numpy as np
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import Buffer, SpaceMemory
-from tpuprof.parsers.memory.modules.groups import Group
+from tpuprof.parsers.memory.modules.groups import BufferGroup
 from tpuprof.tui.draw.buffers import words as buffer_words
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import LABEL, NAMED, PADDED, WASTED, entry, expansion_style
@@ -26,10 +26,10 @@ def buffer_card(page: SpaceMemory, row: int, pen: Pen, point: int | None = None)
     """Everything about one buffer, what matters most first.
 
     Args:
-        row: of `page.stays`.
+        row: of `page.live_ranges`.
         point: where to count buffers of the same shape; the peak, or where the buffer is born, without it.
     """
-    if not 0 <= row < len(page.stays):
+    if not 0 <= row < len(page.live_ranges):
         return [pen.fit([("no buffer", "dim")])]
     ascii_only, buffer = pen.glyphs.is_ascii, page.buffers[row]
     opcode = clean(buffer.opcode or "opcode unknown", ascii_only)
@@ -42,13 +42,13 @@ def buffer_card(page: SpaceMemory, row: int, pen: Pen, point: int | None = None)
     if buffer.framework_op:
         lines += entry("op", buffer.framework_op.rstrip(":"), pen)
     lines += buffer_words.source_entry(buffer, pen)
-    lines += _stay_lines(page, int(page.stays.born[row]), int(page.stays.dies[row]), pen)
+    lines += _stay_lines(page, int(page.live_ranges.born[row]), int(page.live_ranges.dies[row]), pen)
     return lines + _place(page, row, buffer, pen)
 
 
-def group_card(page: SpaceMemory, group: Group, pen: Pen) -> list[Line]:
+def group_card(page: SpaceMemory, group: BufferGroup, pen: Pen) -> list[Line]:
     """A group: its size, its padding, when any of it is in memory, and its largest buffers."""
-    stays, rows = page.stays, group.rows
+    live_ranges, rows = page.live_ranges, group.rows
     number = len(rows)
     lines = [*pen.wrap(group.name, "strong"), pen.fit([(counted(number, "buffer"), "dim")])]
     lines += _size_entry(page, group.size_bytes, pen)
@@ -61,11 +61,13 @@ def group_card(page: SpaceMemory, group: Group, pen: Pen) -> list[Line]:
         lines += entry("padding", "none", pen, "dim")
     if not number:
         return lines
-    lines += _stay_lines(page, int(stays.born[rows].min()), int(stays.dies[rows].max()), pen)
-    largest = rows[np.argsort(-stays.size_bytes[rows], kind="stable")[:NAMED]]
+    lines += _stay_lines(page, int(live_ranges.born[rows].min()), int(live_ranges.dies[rows].max()), pen)
+    largest = rows[np.argsort(-live_ranges.size_bytes[rows], kind="stable")[:NAMED]]
     for place, row in enumerate(largest.tolist()):
         buffer = page.buffers[row]
-        words = f"{binary_size(int(stays.size_bytes[row]))} {buffer_words.short_shape(buffer.shape)} {buffer.name}"
+        words = (
+            f"{binary_size(int(live_ranges.size_bytes[row]))} {buffer_words.short_shape(buffer.shape)} {buffer.name}"
+        )
         lines += entry("" if place else "largest", words, pen)
     if number > NAMED:
         lines += entry("", f"and {count(number - NAMED)} more", pen, "dim")
@@ -91,7 +93,7 @@ def _size_entry(page: SpaceMemory, size_bytes: int, pen: Pen) -> list[Line]:
 
 def _counted_at(page: SpaceMemory, row: int, point: int | None) -> int:
     """The point given or the peak, where the buffer is in memory then; else where it is born."""
-    born, dies = int(page.stays.born[row]), int(page.stays.dies[row])
+    born, dies = int(page.live_ranges.born[row]), int(page.live_ranges.dies[row])
     wanted = (page.peak_position if point is None else point, page.peak_position)
     return next((known for known in wanted if born <= known < dies), min(max(born, 0), page.points - 1))
 
@@ -99,12 +101,12 @@ def _counted_at(page: SpaceMemory, row: int, point: int | None) -> int:
 def _alike(page: SpaceMemory, row: int, buffer: Buffer, point: int, pen: Pen) -> list[Line]:
     if not buffer.shape:
         return []
-    stays, rows = page.stays, page.at(point)
-    same = rows[(stays.size_bytes[rows] == stays.size_bytes[row]) & (rows != row)]
+    live_ranges, rows = page.live_ranges, page.at(point)
+    same = rows[(live_ranges.size_bytes[rows] == live_ranges.size_bytes[row]) & (rows != row)]
     number = sum(page.buffers[other].shape == buffer.shape for other in same[:COMPARED].tolist())
     where = "at the peak" if point == page.peak_position else f"at point {count(point)}"
     more = "more than " if len(same) > COMPARED else ""
-    return buffer_words.alike_entry(number, int(stays.size_bytes[row]) * (number + 1), where, pen, more)
+    return buffer_words.alike_entry(number, int(live_ranges.size_bytes[row]) * (number + 1), where, pen, more)
 
 
 def _stay_lines(page: SpaceMemory, born: int, dies: int, pen: Pen) -> list[Line]:
@@ -136,7 +138,7 @@ def _event_words(page: SpaceMemory, point: int) -> str:
 
 
 def _place(page: SpaceMemory, row: int, buffer: Buffer, pen: Pen) -> list[Line]:
-    allocation, offset = int(page.stays.allocation[row]), buffer.offset_bytes
+    allocation, offset = int(page.live_ranges.allocation[row]), buffer.offset_bytes
     kind = f" ({buffer.allocation_type})" if buffer.allocation_type else ""
     words = f"{allocation}{kind}" if allocation >= 0 else f"unknown{kind}"
     if offset is not None:

@@ -127,7 +127,7 @@ def graph_lines(
     """A line for the peak, `height` - 2 rows of columns, and the program's axis with the point looked at.
 
     Args:
-        rows: of `page.stays`, the buffers whose band is shown; none for no band.
+        rows: of `page.live_ranges`, the buffers whose band is shown; none for no band.
         backward: the point at which the backward pass begins.
     """
     cells, area = max(1, pen.width - AXIS), max(1, height - 2)
@@ -149,19 +149,19 @@ def graph_lines(
 
 def _levels(page: SpaceMemory, columns: PointColumns, rows: Int64s, scale: Scale) -> tuple[Int64s, Bools]:
     """The upper edges, in eighths of a row, of the buffer, throughout, temporaries and padding; and the band."""
-    stays = page.stays
-    throughout = (stays.born <= 0) & (stays.dies >= page.points)
-    elements = np.where(stays.unpadded_bytes < 0, stays.size_bytes, stays.unpadded_bytes)
+    live_ranges = page.live_ranges
+    throughout = (live_ranges.born <= 0) & (live_ranges.dies >= page.points)
+    elements = np.where(live_ranges.unpadded_bytes < 0, live_ranges.size_bytes, live_ranges.unpadded_bytes)
     held = int(elements[throughout].sum())
     total = page.heap_bytes[columns.top]
     used = np.minimum(page.heap_unpadded_bytes[columns.top], total)
     own, band = np.zeros(len(total), np.int64), np.zeros(len(total), np.bool_)
     if len(rows):
-        born, dies = np.maximum(stays.born[rows], 0), np.minimum(stays.dies[rows], page.points)
+        born, dies = np.maximum(live_ranges.born[rows], 0), np.minimum(live_ranges.dies[rows], page.points)
         is_some = born < dies
         steps = np.zeros((2, page.points + 1), np.int64)  # of bytes, and of buffers
         for points, sign in ((born[is_some], 1), (dies[is_some], -1)):
-            np.add.at(steps[0], points, sign * stays.size_bytes[rows][is_some])
+            np.add.at(steps[0], points, sign * live_ranges.size_bytes[rows][is_some])
             np.add.at(steps[1], points, sign)
         own, alive = (column_most(np.cumsum(step)[:-1], columns.first, columns.last) for step in steps)
         band = alive > 0
@@ -283,20 +283,20 @@ def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, pen: Pen) ->
     """What the band is: its buffers, their size, when they are in memory, and where they come from.
 
     Args:
-        rows: of `page.stays`.
+        rows: of `page.live_ranges`.
         name: of these together.
         origin: left out for want of room.
     """
     if not len(rows):
         return pen.fit([])
     ascii_only = pen.glyphs.is_ascii
-    stays = page.stays
-    born, last = max(0, int(stays.born[rows].min())), min(int(stays.dies[rows].max()), page.points) - 1
+    live_ranges = page.live_ranges
+    born, last = max(0, int(live_ranges.born[rows].min())), min(int(live_ranges.dies[rows].max()), page.points) - 1
     share = percent(100 * max(0, last - born + 1) / page.points, 0)
     when = f"from point {count(born)} to {count(last)}, {share} of the program"
     when = "throughout" if born == 0 and last == page.points - 1 else when
     parts = "parts of it " if len(rows) > 1 else ""
-    tail = f" {binary_size(int(stays.size_bytes[rows].sum()))}, {parts}in memory {when}"
+    tail = f" {binary_size(int(live_ranges.size_bytes[rows].sum()))}, {parts}in memory {when}"
     shown = cut_middle(clean(name, ascii_only), max(8, pen.width - len(tail) - 6), pen.glyphs)
     signs = (fills.sign_of(fills.OWN, pen.glyphs), fills.sign_of(fills.USED_IN_BAND, pen.glyphs))
     spans: list[Span] = [(" ", "text"), *signs, (f" {shown}", "strong"), (tail, "text")]

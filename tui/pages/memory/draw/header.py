@@ -82,10 +82,12 @@ def _peak_line(page: SpaceMemory, pen: Pen) -> Line:
 
 def composition(page: SpaceMemory) -> tuple[int, int, int]:
     """Bytes at the peak: elements of what is there throughout, elements of temporaries, padding."""
-    stays = page.stays
+    live_ranges = page.live_ranges
     rows = page.at(page.peak_position)
-    elements = np.where(stays.unpadded_bytes[rows] < 0, stays.size_bytes[rows], stays.unpadded_bytes[rows])
-    is_temporary = stays.category[rows] >= CATEGORIES.index("temporary")
+    elements = np.where(
+        live_ranges.unpadded_bytes[rows] < 0, live_ranges.size_bytes[rows], live_ranges.unpadded_bytes[rows]
+    )
+    is_temporary = live_ranges.category[rows] >= CATEGORIES.index("temporary")
     temporary, held = int(elements[is_temporary].sum()), int(elements[~is_temporary].sum())
     return max(0, held), max(0, temporary), max(0, page.peak_bytes - held - temporary)
 
@@ -122,7 +124,7 @@ def _figures_line(page: SpaceMemory, pen: Pen) -> Line:
     sized = binary_size if pen.width >= NARROW else binary_short
     share = None if page.fragmentation is None else 100 * page.fragmentation
     donated = f" (+{sized(page.aliased_bytes)} donated)" if page.aliased_bytes > 0 else ""
-    figures = (
+    metrics = (
         ("arguments", sized(page.arguments_bytes), HELD),
         ("temporaries", sized(page.temporaries_bytes), USED),
         ("padding", sized(page.padding_bytes), PADDING),
@@ -133,7 +135,7 @@ def _figures_line(page: SpaceMemory, pen: Pen) -> Line:
         ("scoped", sized(page.scoped_bytes) if page.scoped_bytes is not None else "", None),
     )
     spans: list[Span] = []
-    for name, words, area in figures:
+    for name, words, area in metrics:
         sign: list[Span] = [] if area is None else [sign_of(area, pen.glyphs), (" ", "text")]
         entry: list[Span] = [*sign, (f"{name} ", "dim"), (words, "text")]
         if words and line_width((*spans, *entry)) + 2 <= pen.width:

@@ -63,18 +63,18 @@ class PaintedMap:
 
 def map_allocation(page: SpaceMemory, rows: Int64s) -> int | None:
     """The allocation to show: that of these buffers where it is shared, else the one with most in temporaries."""
-    stays = page.stays
-    is_placed = stays.offset_bytes >= 0
-    for allocation in stays.allocation[rows[:1]].tolist():
-        if allocation >= 0 and int(((stays.allocation == allocation) & is_placed).sum()) > 1:
+    live_ranges = page.live_ranges
+    is_placed = live_ranges.offset_bytes >= 0
+    for allocation in live_ranges.allocation[rows[:1]].tolist():
+        if allocation >= 0 and int(((live_ranges.allocation == allocation) & is_placed).sum()) > 1:
             return int(allocation)
-    is_in_use = is_placed & (stays.allocation >= 0)
-    temporary = is_in_use & (stays.category >= CATEGORIES.index("temporary"))
+    is_in_use = is_placed & (live_ranges.allocation >= 0)
+    temporary = is_in_use & (live_ranges.category >= CATEGORIES.index("temporary"))
     chosen = np.flatnonzero(temporary if temporary.any() else is_in_use)
     if not len(chosen):
         return None
-    ends = stays.offset_bytes[chosen].astype(np.float64) + stays.size_bytes[chosen]
-    return int(stays.allocation[chosen[int(ends.argmax())]])
+    ends = live_ranges.offset_bytes[chosen].astype(np.float64) + live_ranges.size_bytes[chosen]
+    return int(live_ranges.allocation[chosen[int(ends.argmax())]])
 
 
 def paint_map(page: SpaceMemory, allocation: int, columns: int, lines: int, steps: int = 2) -> PaintedMap:
@@ -84,14 +84,16 @@ def paint_map(page: SpaceMemory, allocation: int, columns: int, lines: int, step
         steps: rows of the picture to a line.
     """
     rows = lines * steps
-    stays = page.stays
-    own = np.flatnonzero((stays.allocation == allocation) & (stays.offset_bytes >= 0) & (stays.size_bytes > 0))
-    low = stays.offset_bytes[own].astype(np.float64)
-    high = low + stays.size_bytes[own]
+    live_ranges = page.live_ranges
+    own = np.flatnonzero(
+        (live_ranges.allocation == allocation) & (live_ranges.offset_bytes >= 0) & (live_ranges.size_bytes > 0)
+    )
+    low = live_ranges.offset_bytes[own].astype(np.float64)
+    high = low + live_ranges.size_bytes[own]
     size = float(high.max(initial=1.0))
     cell = size / max(1, rows)
     top = point_columns(page, columns).top
-    left, right = np.searchsorted(top, stays.born[own]), np.searchsorted(top, stays.dies[own])
+    left, right = np.searchsorted(top, live_ranges.born[own]), np.searchsorted(top, live_ranges.dies[own])
     buffer_at = np.full((rows, columns), -1, np.int64)
     is_large, is_shown = high - low >= cell / 2, left < right
     large, small = is_large & is_shown, ~is_large & is_shown
@@ -192,16 +194,16 @@ def map_lines(
 
 def _highlighted(page: SpaceMemory, painted: PaintedMap, rows: Int64s) -> Tones:
     """The picture with these buffers in their own tone; one too low or too short for a cell takes one all the same."""
-    stays = page.stays
-    rows = rows[(stays.allocation[rows] == painted.allocation) & (stays.offset_bytes[rows] >= 0)]
+    live_ranges = page.live_ranges
+    rows = rows[(live_ranges.allocation[rows] == painted.allocation) & (live_ranges.offset_bytes[rows] >= 0)]
     if not len(rows):
         return painted.tone
     columns = point_columns(page, painted.tone.shape[1])
-    left = np.searchsorted(columns.last, stays.born[rows], side="right")
-    right = np.searchsorted(columns.first, stays.dies[rows], side="left")
+    left = np.searchsorted(columns.last, live_ranges.born[rows], side="right")
+    right = np.searchsorted(columns.first, live_ranges.dies[rows], side="left")
     canvas, value = painted.tone.astype(np.int64), np.full(len(rows), OWN, np.int64)
-    low = stays.offset_bytes[rows].astype(np.float64)
-    _paint(canvas, value, low, low + stays.size_bytes[rows], left, np.maximum(left, right), painted.row_bytes)
+    low = live_ranges.offset_bytes[rows].astype(np.float64)
+    _paint(canvas, value, low, low + live_ranges.size_bytes[rows], left, np.maximum(left, right), painted.row_bytes)
     return canvas.astype(np.uint8)
 
 
@@ -231,7 +233,7 @@ def _title(page: SpaceMemory, painted: PaintedMap, rows: Int64s, cells: int, pen
     """Which allocation it is, and whether the cursor's buffer lies in it."""
     words = f" allocation {painted.allocation}: {binary_size(painted.size_bytes)}, {count(painted.buffers)} buffers"
     spans: list[Span] = [(words, "strong"), ("; blank is free", "dim")]
-    if len(rows) and not bool((page.stays.allocation[rows] == painted.allocation).any()):
+    if len(rows) and not bool((page.live_ranges.allocation[rows] == painted.allocation).any()):
         spans.append(("; the cursor's buffer lies in another", "warn"))
     used, column = line_width(tuple(spans)), AXIS + column_of(page, cells, page.peak_position)
     if used < column and column + len(pen.glyphs.down) + len(" peak") <= pen.width:

@@ -6,7 +6,7 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SpaceMemory
-from tpuprof.tui.draw.layout import beside, clean, filled, gutter_lines
+from tpuprof.tui.draw.layout import clean, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Listing
@@ -111,7 +111,7 @@ def compose_memory(
     table = table_lines(page, listed, row, top, pen.at(list_cells), below)
     if card_cells:
         card = pen.at(card_cells).shortened(entry_card(page, listed, row, pen.at(card_cells)), below)
-        table = beside((table, gutter_lines(below, pen.glyphs), card), (list_cells, GUTTER, card_cells))
+        table = hstack((table, gutter_lines(below, pen.glyphs), card), (list_cells, GUTTER, card_cells))
     lines += table
     return ComposedMemory(
         lines=tuple(pen.fit(line) for line in filled(lines, pen.width, height)),

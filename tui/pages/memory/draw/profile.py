@@ -12,7 +12,7 @@ from typing import Any
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples
-from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns, MemoryProfilePage
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import TALL, clean, filled
@@ -20,7 +20,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.memory.draw import profile_graph
-from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, PARTS, Scene, scene
+from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, PARTS, AllocatorScene, scene
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, fragmentation_words
 from tpuprof.tui.report.fields import screen_columns
 
@@ -73,7 +73,7 @@ class ComposedMemoryProfile:
 
 
 def compose_memory_profile(
-    page: MemoryProfilePage, runs: Sequence[ModuleRuns], state: MemoryProfileState, pen: Pen, height: int
+    page: MemoryProfilePage, runs: Sequence[DeviceModuleRuns], state: MemoryProfileState, pen: Pen, height: int
 ) -> ComposedMemoryProfile:
     """The page in so many lines.
 
@@ -181,18 +181,18 @@ def note_lines(allocator: AllocatorProfile, pen: Pen) -> list[Line]:
 
 # --- the graph -----------------------------------------------------------------------------------------------------
 
-Band = tuple[ModuleRuns, Int64s]
+Band = tuple[DeviceModuleRuns, Int64s]
 """Runs of modules, and which of them are on the device."""
 
 
-def band_of(allocator: AllocatorProfile, runs: Sequence[ModuleRuns]) -> Band | None:
+def band_of(allocator: AllocatorProfile, runs: Sequence[DeviceModuleRuns]) -> Band | None:
     """The runs on the device whose memory it is; None where there are none."""
     return next(((of_host, rows) for of_host in runs if len(rows := of_host.on(allocator))), None)
 
 
 def graph_block(
     allocator: AllocatorProfile,
-    shown: Scene,
+    shown: AllocatorScene,
     rows: int,
     pen: Pen,
     cursor_ps: int | None = None,
@@ -224,7 +224,7 @@ def graph_block(
     ]
 
 
-def _title(title: str, allocator: AllocatorProfile, shown: Scene, pen: Pen) -> Line:
+def _title(title: str, allocator: AllocatorProfile, shown: AllocatorScene, pen: Pen) -> Line:
     """The heading, and at its right what the areas are."""
     legend: list[Span] = [(" ", "text")]
     for name, fill, key, letter in PARTS:
@@ -237,7 +237,7 @@ def _title(title: str, allocator: AllocatorProfile, shown: Scene, pen: Pen) -> L
 
 
 def reading_line(
-    allocator: AllocatorProfile, shown: Scene, cursor: int | None, pen: Pen, band: Band | None = None
+    allocator: AllocatorProfile, shown: AllocatorScene, cursor: int | None, pen: Pen, band: Band | None = None
 ) -> Line:
     """The figures of the cursor's column (the event with most in use there), or of the peak."""
     ascii_only = pen.glyphs.is_ascii
@@ -251,13 +251,13 @@ def reading_line(
         spans = [(f" {pen.glyphs.up} ", "mark"), (duration(time_ps, ascii_only, 4), "strong")]
     sizes = zip(PARTS, (allocator.stack_bytes, allocator.heap_bytes, allocator.free_bytes), strict=True)
     share = percent(100 * float(allocator.fragmentation[event]))
-    figures = [("in use", _size(used))]
+    metrics = [("in use", _size(used))]
     # most runtimes reserve no stack: then it needs no room
-    figures += [(part[0], _size(int(column[event]))) for part, column in sizes if part[0] != "stack" or column.any()]
-    figures.append(("fragmentation", share))
-    if line_width(tuple(spans)) + sum(len(label) + len(value) + 3 for label, value in figures) > pen.width:
-        figures = [*figures[1:-1], ("frag", share)]  # what is in use is stack and heap together
-    for label, value in figures:
+    metrics += [(part[0], _size(int(column[event]))) for part, column in sizes if part[0] != "stack" or column.any()]
+    metrics.append(("fragmentation", share))
+    if line_width(tuple(spans)) + sum(len(label) + len(value) + 3 for label, value in metrics) > pen.width:
+        metrics = [*metrics[1:-1], ("frag", share)]  # what is in use is stack and heap together
+    for label, value in metrics:
         spans += [(f"  {label} ", "dim"), (value, "text")]
     if band is not None:
         begin, end = (time_ps, time_ps + 1) if cursor is None else shown.edges[cursor : cursor + 2].tolist()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.allocators.model import AllocatorProfile, ModuleRuns
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns
 from tpuprof.tui.draw.axis import cells_at, tick_line, ticks
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean, cut, joined
@@ -37,7 +37,7 @@ _NAMED_RUNS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class AllocatorScene:
     """What a graph shows.
 
     Attributes:
@@ -63,7 +63,7 @@ class Scene:
         return cells_at(self.edges, (time_ps,))[0]
 
 
-def scene(allocator: AllocatorProfile, cells: int) -> Scene:
+def scene(allocator: AllocatorProfile, cells: int) -> AllocatorScene:
     """The columns of a graph over the whole capture, so many of them."""
     first_ps, last_ps = int(allocator.time_ps[0]), int(allocator.time_ps[-1])
     span = max(last_ps + 1 - first_ps, cells)
@@ -71,7 +71,7 @@ def scene(allocator: AllocatorProfile, cells: int) -> Scene:
     peak, capacity = allocator.peak_bytes, allocator.capacity_bytes
     is_near = capacity is not None and peak >= _BELOW_CAPACITY * capacity
     top = capacity if capacity is not None and is_near else peak * 5 // 4
-    return Scene(edges, _largest(allocator, edges), max(top, 1), is_near)
+    return AllocatorScene(edges, _largest(allocator, edges), max(top, 1), is_near)
 
 
 def in_use(allocator: AllocatorProfile, begin: int, end: int) -> Int64s:
@@ -81,7 +81,7 @@ def in_use(allocator: AllocatorProfile, begin: int, end: int) -> Int64s:
 
 
 def _largest(allocator: AllocatorProfile, edges: Int64s) -> Int64s:
-    """int64[cells]: the event that each column shows, see `Scene`."""
+    """int64[cells]: the event that each column shows, see `AllocatorScene`."""
     time = allocator.time_ps
     borders = np.searchsorted(time, edges, side="left")
     begins_anew = np.searchsorted(time, edges[:-1], side="right") > borders[:-1]
@@ -95,7 +95,9 @@ def _largest(allocator: AllocatorProfile, edges: Int64s) -> Int64s:
     return events
 
 
-def graph_lines(allocator: AllocatorProfile, shown: Scene, rows: int, glyphs: Glyphs, cursor: int | None) -> list[Line]:
+def graph_lines(
+    allocator: AllocatorProfile, shown: AllocatorScene, rows: int, glyphs: Glyphs, cursor: int | None
+) -> list[Line]:
     """The columns, `rows` high, beside their axis.
 
     Args:
@@ -112,7 +114,7 @@ def graph_lines(allocator: AllocatorProfile, shown: Scene, rows: int, glyphs: Gl
     return lines
 
 
-def _eighths(allocator: AllocatorProfile, shown: Scene, rows: int) -> Int64s:
+def _eighths(allocator: AllocatorProfile, shown: AllocatorScene, rows: int) -> Int64s:
     """int64[2, 3, cells]: where stack, heap and free begin and end, in eighths of a cell from the bottom on.
 
     What is not zero takes an eighth at least.
@@ -163,7 +165,7 @@ def _letter(inside: Sequence[int]) -> tuple[str, Key]:
     return (PARTS[2][3], PARTS[2][2]) if inside[2] else (" ", "text")
 
 
-def _label(shown: Scene, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
+def _label(shown: AllocatorScene, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
     """The axis beside a row: the size at the row's upper edge, 0 at the lowest one."""
     apart, is_top = max(1, -(-rows // 5)), row == rows - 1
     has_size = (rows - 1 - row) % apart == 0 and (row > apart // 2 or is_top)
@@ -174,7 +176,7 @@ def _label(shown: Scene, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
     return [(f"{text:>{AXIS - 1}}", key), (glyphs.vertical, "rule")]
 
 
-def fragmentation_lines(allocator: AllocatorProfile, shown: Scene, rows: int, glyphs: Glyphs) -> list[Line]:
+def fragmentation_lines(allocator: AllocatorProfile, shown: AllocatorScene, rows: int, glyphs: Glyphs) -> list[Line]:
     """How fragmented free memory is after the event that each column shows, `rows` high, from 0 to a round share."""
     share = np.where(shown.event >= 0, allocator.fragmentation[np.maximum(shown.event, 0)], np.nan)
     known = np.isfinite(share)
@@ -190,7 +192,7 @@ def fragmentation_lines(allocator: AllocatorProfile, shown: Scene, rows: int, gl
     return lines
 
 
-def mark_row(allocator: AllocatorProfile, shown: Scene, cursor: int | None, glyphs: Glyphs) -> Line:
+def mark_row(allocator: AllocatorProfile, shown: AllocatorScene, cursor: int | None, glyphs: Glyphs) -> Line:
     """The floor of the graph, where the peak and the cursor are pointed at."""
     cells: list[tuple[str, Key]] = [(glyphs.horizontal, "rule")] * shown.cells
     peak = shown.cell_of(allocator.peak_time_ps)
@@ -204,13 +206,13 @@ def mark_row(allocator: AllocatorProfile, shown: Scene, cursor: int | None, glyp
     return ((" " * (AXIS - 1), "text"), ("+" if glyphs.is_ascii else "└", "rule"), *joined(cells))
 
 
-def time_row(shown: Scene, pen: Pen) -> Line:
+def time_row(shown: AllocatorScene, pen: Pen) -> Line:
     """Round instants of the trace's clock."""
     marked = ticks(int(shown.edges[0]), int(shown.edges[-1]), 0, shown.cells, pen.glyphs.is_ascii)
     return pen.fit([("time".rjust(AXIS - 1) + " ", "dim"), *tick_line(marked, shown.edges, pen.glyphs)])
 
 
-def runs_row(runs: ModuleRuns, rows: Int64s, shown: Scene, pen: Pen) -> Line:
+def runs_row(runs: DeviceModuleRuns, rows: Int64s, shown: AllocatorScene, pen: Pen) -> Line:
     """When programs ran on the device: a band, with the names of those that have room.
 
     Args:
@@ -227,7 +229,9 @@ def runs_row(runs: ModuleRuns, rows: Int64s, shown: Scene, pen: Pen) -> Line:
     return pen.fit([("runs".rjust(AXIS - 1), "dim"), (" ", "text"), *joined(cells)])
 
 
-def _name_run(runs: ModuleRuns, row: int, shown: Scene, cells: list[tuple[str, Key]], glyphs: Glyphs) -> None:
+def _name_run(
+    runs: DeviceModuleRuns, row: int, shown: AllocatorScene, cells: list[tuple[str, Key]], glyphs: Glyphs
+) -> None:
     """Writes a program's name on its band where some letters of it fit."""
     first, last = cells_at(shown.edges, (int(runs.start_ps[row]), int(runs.end_ps[row])))
     room = last - first - 1
@@ -238,7 +242,7 @@ def _name_run(runs: ModuleRuns, row: int, shown: Scene, cells: list[tuple[str, K
         cells[cell] = (letter, "text" if glyphs.letters else "on.module")
 
 
-def runs_at(runs: ModuleRuns, rows: NDArray[np.int64], begin_ps: int, end_ps: int) -> tuple[str, ...]:
+def runs_at(runs: DeviceModuleRuns, rows: NDArray[np.int64], begin_ps: int, end_ps: int) -> tuple[str, ...]:
     """Names of the programs that run in an interval, each once; at most four."""
     running = rows[(runs.start_ps[rows] < end_ps) & (runs.end_ps[rows] > begin_ps)]
     labels = (runs.names[index] for index in dict.fromkeys(runs.name[running].tolist()))

@@ -11,7 +11,7 @@ from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import has_words
 from tpuprof.parsers.memory.model import SpaceMemory
-from tpuprof.parsers.memory.modules.groups import Group, group_rows
+from tpuprof.parsers.memory.modules.groups import BufferGroup, group_rows
 from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import NARROW, clean, cut_begin, cut_middle
@@ -40,7 +40,7 @@ class MemoryList:
     """The list, made once for a point, an order, a grouping and a filter.
 
     Attributes:
-        rows: int64, buffers in order, rows of `SpaceMemory.stays`; none where they are grouped.
+        rows: int64, buffers in order, rows of `SpaceMemory.live_ranges`; none where they are grouped.
         groups: of the buffers, in order; none where they are not grouped.
         point: whose buffers these are.
         in_memory_bytes, in_memory_count: all that is in memory at the point, whatever the filter leaves.
@@ -50,7 +50,7 @@ class MemoryList:
     """
 
     rows: Int64s
-    groups: tuple[Group, ...]
+    groups: tuple[BufferGroup, ...]
     point: int
     in_memory_bytes: int
     in_memory_count: int
@@ -66,7 +66,7 @@ class MemoryList:
         return len(self.rows) + len(self.groups)
 
     def rows_of(self, entry: int) -> Int64s:
-        """int64: rows of `SpaceMemory.stays` behind an entry; none for an index that the list does not have."""
+        """int64: rows of `SpaceMemory.live_ranges` behind an entry; none for an index that the list does not have."""
         group = self.group_of(entry)
         return group.rows if group is not None else self.rows[entry : entry + 1] if entry >= 0 else self.rows[:0]
 
@@ -74,7 +74,7 @@ class MemoryList:
         """The buffer's row; None for a group and for an index that the list does not have."""
         return int(self.rows[entry]) if 0 <= entry < len(self.rows) else None
 
-    def group_of(self, entry: int) -> Group | None:
+    def group_of(self, entry: int) -> BufferGroup | None:
         """The group; None for a buffer and for an index that the list does not have."""
         return self.groups[entry] if 0 <= entry < len(self.groups) else None
 
@@ -103,9 +103,9 @@ def memory_list(
     if wanted:
         texts = searched(BUFFERS, ListedRows.of(page, rows), SEARCHED)
         rows = rows[np.array(list(map(has_words(wanted), texts)), np.bool_)]
-    sizes = page.stays.size_bytes
+    sizes = page.live_ranges.size_bytes
     shown_bytes, shown_count, most = int(sizes[rows].sum()), len(rows), int(sizes[rows].max(initial=0))
-    groups: tuple[Group, ...] = ()
+    groups: tuple[BufferGroup, ...] = ()
     if grouping == "none":
         for name in (order,) if order == "program" else ("size", order):  # what is equal stays as it is
             is_down = is_descending(BUFFERS, name) != (is_reversed and name == order)

@@ -12,7 +12,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import StyleKey
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE, VERBATIM, Unit, Value, plain
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _INSTANT = Unit("ps", plain, lambda value, ascii_only: duration(value, ascii_onl
 _OP = replace(VERBATIM, words=lambda value, _: value or UNNAMED)
 _DETAIL = replace(VERBATIM, words=lambda value, _: value or "-")
 
-WHY_EMPTY: Figure[MemoryProfilePage] = attribute(
+WHY_EMPTY: Metric[MemoryProfilePage] = attribute(
     "why_empty", VERBATIM, "why there are no allocators", null="there are allocators"
 )
 
@@ -88,11 +88,11 @@ ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
         attribute("label", VERBATIM, "as people call it", "allocator"),
         attribute("host", VERBATIM, "the host whose memory it is, or whose device's"),
         attribute("capacity_bytes", BYTES, "stack, heap and what is free at the peak", "capacity"),
-        Figure("peak_bytes", BYTES, _peak, "the most of stack and heap in use at once", heading="peak"),
+        Metric("peak_bytes", BYTES, _peak, "the most of stack and heap in use at once", heading="peak"),
         attribute("peak_time_ps", _INSTANT, "when that was, on the trace's clock", "at"),
         attribute("lifetime_peak_bytes", BYTES, _LIFETIME, "lifetime peak of the heap"),
         *(
-            Figure(
+            Metric(
                 key, unit, _at_peak(key), f"{meaning}, at the peak", f"the event at the peak does not say {name}", title
             )
             for key, unit, title, meaning, name in _OF_EVENTS
@@ -101,7 +101,7 @@ ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
         attribute("allocations", COUNT, "events of allocating", "allocations"),
         attribute("deallocations", COUNT, "events of freeing", "freed"),
         attribute("flat", VERBATIM, "why a line that does not move is no fault", null=_MOVES),
-        Figure("at_peak_lacks", VERBATIM, lambda allocator: allocator.unknown.get("at_peak"), _ROWS_LACK, _ADDS_UP),
+        Metric("at_peak_lacks", VERBATIM, lambda allocator: allocator.unknown.get("at_peak"), _ROWS_LACK, _ADDS_UP),
     ),
     markdown=(
         *("label", "peak_bytes", "peak_time_ps", "capacity_bytes", "lifetime_peak_bytes", "stack_bytes", "heap_bytes"),
@@ -131,7 +131,7 @@ def _dim(value: str | None) -> StyleKey:
 
 
 def _detail(key: str, title: str, width: int, meaning: str) -> Field[AllocatorProfile]:
-    look: OnScreen[AllocatorProfile] = OnScreen("", title, width, _dim, cut=cut)
+    look: ColumnSpec[AllocatorProfile] = ColumnSpec("", title, width, _dim, cut=cut)
     null = "the runtime does not say this of these allocations"
     return Field(key, _DETAIL, _of_rows(key), meaning, null, title, look, filter=(key,))
 
@@ -147,12 +147,12 @@ def _shares(allocator: AllocatorProfile, rows: Rows) -> list[float]:
 def _number(
     key: str, unit: Unit, meaning: str, title: str, width: int, style: StyleKey = "text"
 ) -> Field[AllocatorProfile]:
-    screen: OnScreen[AllocatorProfile] = OnScreen("", title, width, lambda _: style)
+    screen: ColumnSpec[AllocatorProfile] = ColumnSpec("", title, width, lambda _: style)
     return Field(key, unit, _of_rows(key), meaning, heading=title, screen=screen)
 
 
 _TITLE = "in use at the peak"
-_OP_LOOK: OnScreen[AllocatorProfile] = OnScreen("", _TITLE, 28, _dim, fixed=True, grows=True)
+_OP_LOOK: ColumnSpec[AllocatorProfile] = ColumnSpec("", _TITLE, 28, _dim, fixed=True, grows=True)
 _ALLOCATION = ("framework_op", "occurrences", "allocated_bytes", "requested_bytes", "region", "data_type", "shape")
 
 AT_PEAK: Table[AllocatorProfile] = Table(
@@ -162,7 +162,7 @@ AT_PEAK: Table[AllocatorProfile] = Table(
         Field("allocator", VERBATIM, lambda allocator, rows: [allocator.id] * len(rows), "the allocator's id"),
         replace(_detail("framework_op", _TITLE, 28, "the op that allocated it"), unit=_OP, screen=_OP_LOOK),
         _number("total_bytes", BYTES, "what equal allocations take together", "total", 9, "strong"),
-        Field("share_percent", PERCENT, _shares, "that, of the peak", heading="%", screen=OnScreen("", "%", 6)),
+        Field("share_percent", PERCENT, _shares, "that, of the peak", heading="%", screen=ColumnSpec("", "%", 6)),
         _number("occurrences", COUNT, "how many equal ones there are", "count", 7),
         _number("allocated_bytes", BYTES, "what the allocator gave each", "size", 9),
         _number("requested_bytes", BYTES, "what each asked for", "asked for", 9),

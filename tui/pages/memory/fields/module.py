@@ -14,14 +14,14 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, MemoryPage, ModulePeaks, SpaceMemory, space_name
-from tpuprof.parsers.memory.modules.groups import Group, padding_of, scope_of
+from tpuprof.parsers.memory.modules.groups import BufferGroup, padding_of, scope_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
 from tpuprof.tui.draw.buffers.words import expansion_style, expansion_words
 from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, figure_rows, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, metric_rows, object_table
 from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows, bar_field, size_bar
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM
 
@@ -71,17 +71,17 @@ def _peak_point_words(space: SpaceMemory) -> str | None:
 
 def _bytes(
     key: str, meaning: str, heading: str = "", null: str = "", words: Callable[[SpaceMemory], str | None] | None = None
-) -> Figure[SpaceMemory]:
+) -> Metric[SpaceMemory]:
     return attribute(key, BYTES, meaning, heading, null=null, words=words)
 
 
 _NO_DEVICE = "the profile does not tell the device"
-DEVICE: Figure[MemoryPage] = attribute("device_type", VERBATIM, "the device's type", null=_NO_DEVICE)
+DEVICE: Metric[MemoryPage] = attribute("device_type", VERBATIM, "the device's type", null=_NO_DEVICE)
 
-SPACE: tuple[Figure[SpaceMemory], ...] = (
-    Figure("module", VERBATIM, lambda space: str(space.module), "the compiled module, with its program id"),
+SPACE: tuple[Metric[SpaceMemory], ...] = (
+    Metric("module", VERBATIM, lambda space: str(space.module), "the compiled module, with its program id"),
     attribute("memory_space", VERBATIM, "which memory the figures are of", name="name"),
-    Figure(
+    Metric(
         "capacity_bytes",
         BYTES,
         lambda space: space.capacity and space.capacity.size_bytes,
@@ -90,7 +90,7 @@ SPACE: tuple[Figure[SpaceMemory], ...] = (
         "capacity",
         words=_capacity_words,
     ),
-    Figure("capacity_source", VERBATIM, _capacity_source, "how the capacity is known", _NO_CAPACITY),
+    Metric("capacity_source", VERBATIM, _capacity_source, "how the capacity is known", _NO_CAPACITY),
     _bytes("headroom_bytes", "capacity less peak, negative where it does not fit", "headroom", null=_NO_CAPACITY),
     _bytes("peak_bytes", "the most that is in use at once", "peak", words=_peak_words),
     _bytes("peak_unpadded_bytes", "of the peak, what elements take", "unpadded peak", null=_NO_ELEMENTS),
@@ -120,23 +120,23 @@ SPACE: tuple[Figure[SpaceMemory], ...] = (
     ),
     _bytes("scoped_bytes", _SCOPED, "largest scoped allocation", null=_NO_SCOPED, words=_scoped_words),
     attribute("scoped_instruction", VERBATIM, "which instruction says so", null=_NO_SCOPED),
-    Figure("buffer_count", COUNT, lambda space: len(space.stays), "buffers before any limit"),
-    Figure("heap_bytes", BYTES, lambda space: space.heap_bytes.tolist(), "memory in use at each point"),
-    Figure("heap_unpadded_bytes", BYTES, lambda space: space.heap_unpadded_bytes.tolist(), _OF_THAT),
+    Metric("buffer_count", COUNT, lambda space: len(space.live_ranges), "buffers before any limit"),
+    Metric("heap_bytes", BYTES, lambda space: space.heap_bytes.tolist(), "memory in use at each point"),
+    Metric("heap_unpadded_bytes", BYTES, lambda space: space.heap_unpadded_bytes.tolist(), _OF_THAT),
 )
 """Figures of one memory space of a module, in the order of JSON."""
 
-_PEOPLES = (
+_READABLE = (
     *("peak_bytes", "peak_unpadded_bytes", "capacity_bytes", "headroom_bytes", "arguments_bytes", "outputs_bytes"),
     *("temporaries_bytes", "constants_bytes", "padding_bytes", "total_allocation_bytes", "fragmentation"),
     *("scoped_bytes", "peak_instruction"),
 )
 
 
-def peoples_figures(space: SpaceMemory) -> list[tuple[str, str]]:
+def readable_metrics(space: SpaceMemory) -> list[tuple[str, str]]:
     """Heading and words of each figure that people read, the most important first."""
     by_key = {figure.key: figure for figure in SPACE}
-    return figure_rows([by_key[key] for key in _PEOPLES], space)
+    return metric_rows([by_key[key] for key in _READABLE], space)
 
 
 # --- words
@@ -167,7 +167,7 @@ _KEY = re.compile(r"\['([^'\[\]]*)'\]")
 class _Described:
     """Buffers of a memory space, or groups as one buffer each; described once, when they are asked for."""
 
-    def __init__(self, space: SpaceMemory, entries: Int64s | Sequence[Group]) -> None:
+    def __init__(self, space: SpaceMemory, entries: Int64s | Sequence[BufferGroup]) -> None:
         self._space, self._entries = space, entries
         self._known: dict[int, Buffer] = {}
 
@@ -177,11 +177,13 @@ class _Described:
     def __getitem__(self, row: int, /) -> Buffer:
         if row not in self._known:
             entry = self._entries[row]
-            self._known[row] = self._together(entry) if isinstance(entry, Group) else self._space.buffers[int(entry)]
+            self._known[row] = (
+                self._together(entry) if isinstance(entry, BufferGroup) else self._space.buffers[int(entry)]
+            )
         return self._known[row]
 
-    def _together(self, group: Group) -> Buffer:
-        is_temporary = bool((self._space.stays.category[group.rows] >= CATEGORIES.index("temporary")).any())
+    def _together(self, group: BufferGroup) -> Buffer:
+        is_temporary = bool((self._space.live_ranges.category[group.rows] >= CATEGORIES.index("temporary")).any())
         elements = group.size_bytes - group.padding_bytes
         return Buffer(group.name, "temporary" if is_temporary else "parameter", group.size_bytes, elements)
 
@@ -191,7 +193,7 @@ class ListedRows(BufferRows):
     """What the screen lists of a memory space.
 
     Attributes:
-        entries: buffers by their rows of `SpaceMemory.stays`, or groups.
+        entries: buffers by their rows of `SpaceMemory.live_ranges`, or groups.
         most_bytes: size of the largest, whose bar is the longest.
     """
 
@@ -201,7 +203,7 @@ class ListedRows(BufferRows):
 
     @classmethod
     def of(
-        cls, space: SpaceMemory, entries: Int64s | Sequence[Group], whole_bytes: int = 0, most_bytes: int = 0
+        cls, space: SpaceMemory, entries: Int64s | Sequence[BufferGroup], whole_bytes: int = 0, most_bytes: int = 0
     ) -> ListedRows:
         """These buffers or groups; `whole_bytes` is what is in memory."""
         return cls(_Described(space, entries), whole_bytes, space, entries, most_bytes)
@@ -233,12 +235,12 @@ def op_or_name(buffer: Buffer) -> str:
 _OP = "the framework op without what transformations add, else the instruction; sorts in the program's order"
 
 
-_LOOKS: dict[str, OnScreen[Any]] = {
-    "expansion": OnScreen("padding", "pad", 5, cells=_paddings),
-    "source": OnScreen("", "source", 20, words=lambda value, _: short_source(value), cut=cut_begin),
+_LOOKS: dict[str, ColumnSpec[Any]] = {
+    "expansion": ColumnSpec("padding", "pad", 5, cells=_paddings),
+    "source": ColumnSpec("", "source", 20, words=lambda value, _: short_source(value), cut=cut_begin),
 }
 _SORTS: dict[str, Callable[[Any], Int64s]] = {
-    "size_bytes": lambda source: source.space.stays.size_bytes[source.entries],
+    "size_bytes": lambda source: source.space.live_ranges.size_bytes[source.entries],
     "expansion": lambda source: padding_of(source.space, source.entries),
 }
 
@@ -255,8 +257,8 @@ BUFFERS: Table[Any] = Table(
             VERBATIM,
             lambda source, rows: [op_or_name(source.buffers[row]) for row in rows],
             _OP,
-            screen=OnScreen("program", "op", 20, grows=True),
-            sort=lambda source: source.space.stays.born[source.entries],
+            screen=ColumnSpec("program", "op", 20, grows=True),
+            sort=lambda source: source.space.live_ranges.born[source.entries],
         ),
     ),
     len,
@@ -283,12 +285,12 @@ def _group_paddings(source: ListedRows, _: Glyphs) -> Cells:
 
 
 def _begins(source: ListedRows) -> Int64s:
-    return np.array([source.space.stays.born[group.rows].min() for group in source.entries], np.int64)
+    return np.array([source.space.live_ranges.born[group.rows].min() for group in source.entries], np.int64)
 
 
-_GROUP_LOOKS: dict[str, OnScreen[Any]] = {
-    "name": OnScreen("program", "", 1, lambda _: "strong", grows=True),
-    "padding_bytes": OnScreen("padding", "padding", 7, cells=_group_paddings),
+_GROUP_LOOKS: dict[str, ColumnSpec[Any]] = {
+    "name": ColumnSpec("program", "", 1, lambda _: "strong", grows=True),
+    "padding_bytes": ColumnSpec("padding", "padding", 7, cells=_group_paddings),
 }
 
 GROUPS: Table[Any] = Table(
@@ -303,7 +305,7 @@ GROUPS: Table[Any] = Table(
             COUNT,
             lambda source, rows: [len(source.entries[row].rows) for row in rows],
             "how many buffers a group has",
-            screen=OnScreen("", "buffers", 7),
+            screen=ColumnSpec("", "buffers", 7),
         ),
     ),
     len,
@@ -337,12 +339,12 @@ MODULES: Table[Sequence[ModulePeaks]] = object_table(
         attribute("name", VERBATIM, "its name", name="module.name"),
         attribute("program_id", VERBATIM, "its id", null=_NO_ID, name="module.program_id"),
         attribute("origin", VERBATIM, "where it was read: the host, or the file's name", name="module.origin"),
-        Figure("peak_bytes", _BY_NAME, _peaks_by_name, "the peak in each memory space that it uses"),
-        Figure("problems", VERBATIM, _problems, "why there are no figures"),
+        Metric("peak_bytes", _BY_NAME, _peaks_by_name, "the peak in each memory space that it uses"),
+        Metric("problems", VERBATIM, _problems, "why there are no figures"),
     ),
     (
-        Figure("module", VERBATIM, lambda module: str(module.module), "name and program id", heading="module"),
-        Figure("peaks", VERBATIM, _peaks, "these peaks in words, or why there are none", heading="peaks"),
+        Metric("module", VERBATIM, lambda module: str(module.module), "name and program id", heading="module"),
+        Metric("peaks", VERBATIM, _peaks, "these peaks in words, or why there are none", heading="peaks"),
     ),
     markdown=("module", "peaks"),
 )

@@ -16,13 +16,13 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, peoples_figures
+from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, readable_metrics
 from tpuprof.tui.pages.memory.modules import SpaceRequest, space_of
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import figure_reasons, figure_values, first, markdown_rows, reasons, table_records
+from tpuprof.tui.report.fields import first, markdown_rows, metric_reasons, metric_values, reasons, table_records
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, fields_table, joined, main_table, not_shown, table
-from tpuprof.tui.report.page import Asked, Report
+from tpuprof.tui.report.page import Report, ReportRequest
 from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.text import heading, page_text
 
@@ -32,7 +32,7 @@ _MOST_MODULES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleMemory:
+class ModuleReport:
     """The page, and the memory space that is asked for.
 
     Attributes:
@@ -54,7 +54,7 @@ class ModuleMemory:
         return self.problem or self.page.why_no_modules or otherwise
 
     def buffers(self, rows: Sequence[int]) -> BufferRows:
-        """Buffers of the memory space, by row of its `stays`."""
+        """Buffers of the memory space, by row of its `live_ranges`."""
         if self.space is None:
             return BufferRows((), None)
         return BufferRows([self.space.buffers[row] for row in rows], max(1, self.space.peak_bytes))
@@ -63,9 +63,9 @@ class ModuleMemory:
         """Rows of the buffers: those in memory at the peak first, then by size; at most `limit`, 0 for all."""
         if self.space is None:
             return ()
-        stays, peak = self.space.stays, self.space.peak_position
-        is_at_peak = (stays.born <= peak) & (peak < stays.dies)
-        order = np.lexsort((np.arange(len(stays)), -stays.size_bytes, ~is_at_peak))
+        live_ranges, peak = self.space.live_ranges, self.space.peak_position
+        is_at_peak = (live_ranges.born <= peak) & (peak < live_ranges.dies)
+        order = np.lexsort((np.arange(len(live_ranges)), -live_ranges.size_bytes, ~is_at_peak))
         shown = order[: int(is_at_peak.sum())] if only_at_peak else order
         rows: list[int] = (shown[:limit] if limit else shown).tolist()
         return rows
@@ -95,58 +95,58 @@ def asked_space(
     return (None, made) if isinstance(made, str) else (made, None)
 
 
-def read(asked: Asked) -> ModuleMemory:
+def read(request: ReportRequest) -> ModuleReport:
     """Reads the modules of a profile, or of HLO files."""
-    options, run = asked.options, asked.run
-    of_files = HloSession(run, options.get("device")) if asked.only_hlo else None
+    options, run = request.options, request.run
+    of_files = HloSession(run, options.get("device")) if request.only_hlo else None
     compiled = (
-        of_files.page(pages.MEMORY) if of_files is not None else asked.session(run).page(pages.MEMORY, asked.host)
+        of_files.page(pages.MEMORY) if of_files is not None else request.session(run).page(pages.MEMORY, request.host)
     )
     page = compiled.page()
-    if asked.only_hlo and page.first is None:
+    if request.only_hlo and page.first is None:
         raise unreadable_modules(page)
-    return ModuleMemory(page, *asked_space(page, compiled, options.get("module"), options.get("space")))
+    return ModuleReport(page, *asked_space(page, compiled, options.get("module"), options.get("space")))
 
 
-def json(memory: ModuleMemory, asked: Asked) -> str:
+def json(memory: ModuleReport, request: ReportRequest) -> str:
     """The modules, and a memory space of one of them with its buffers."""
     page, space = memory.page, memory.space
     body: dict[str, object] = {
-        **figure_values((DEVICE,), page),
+        **metric_values((DEVICE,), page),
         MODULES.key: table_records(MODULES, page.modules, range(len(page.modules))),
     }
-    why = figure_reasons((DEVICE,))
+    why = metric_reasons((DEVICE,))
     if space is None:
         keys = [*(figure.key for figure in SPACE), BUFFERS.key]
         body |= dict.fromkeys(keys)
         why |= dict.fromkeys(keys, memory.why_none("no module of the run has figures"))
     else:
-        buffers = memory.buffers(memory.rows(asked.most_rows))
-        body |= {**figure_values(SPACE, space), BUFFERS.key: table_records(BUFFERS, buffers, range(len(buffers)))}
-        why |= {**figure_reasons(SPACE), **space.unknown}
+        buffers = memory.buffers(memory.rows(request.most_rows))
+        body |= {**metric_values(SPACE, space), BUFFERS.key: table_records(BUFFERS, buffers, range(len(buffers)))}
+        why |= {**metric_reasons(SPACE), **space.unknown}
         if "capacity" in space.unknown:
             why |= dict.fromkeys(("capacity_bytes", "headroom_bytes", "capacity_source"), space.unknown["capacity"])
     why |= {**reasons(MODULES.fields, "modules[]", {}), **reasons(BUFFERS.fields, "buffers[]", {})}
-    return document(head("memory", asked.run, page.hosts, memory.warnings), body, why)
+    return document(head("memory", request.run, page.hosts, memory.warnings), body, why)
 
 
-def csv(memory: ModuleMemory, asked: Asked) -> str:
+def csv(memory: ModuleReport, request: ReportRequest) -> str:
     """The buffers, those in memory at the peak first, by size; only the headings where no module has figures."""
-    buffers = memory.buffers(memory.rows(asked.most_rows))
+    buffers = memory.buffers(memory.rows(request.most_rows))
     return table_csv(BUFFERS, buffers, range(len(buffers)))
 
 
-def markdown(memory: ModuleMemory, asked: Asked) -> str:
+def markdown(memory: ModuleReport, request: ReportRequest) -> str:
     """A memory space, its buffers at the peak, and the modules."""
     page, space = memory.page, memory.space
-    lines = [f"# Memory of {escaped(asked.run.name)}", ""]
+    lines = [f"# Memory of {escaped(request.run.name)}", ""]
     lines += [f"- {escaped(warning)}" for warning in memory.warnings]
     if space is None:
         return joined([*lines, "", escaped(memory.why_none("No module has figures."))])
     lines += ["", f"## {space.name} of {escaped(str(space.module))}", ""]
-    lines += table(("", ""), "lr", peoples_figures(space))
+    lines += table(("", ""), "lr", readable_metrics(space))
     rows = memory.rows(0, only_at_peak=True)
-    buffers = memory.buffers(rows[: asked.most_rows or None])
+    buffers = memory.buffers(rows[: request.most_rows or None])
     cells = markdown_rows(BUFFERS, buffers, range(len(buffers)))
     lines += ["", f"## Buffers at the peak ({len(rows)})", "", *fields_table(BUFFERS, cells)]
     lines += not_shown(len(rows) - len(buffers))
@@ -156,21 +156,21 @@ def markdown(memory: ModuleMemory, asked: Asked) -> str:
     return joined(lines)
 
 
-def text(memory: ModuleMemory, asked: Asked) -> str:
+def text(memory: ModuleReport, request: ReportRequest) -> str:
     """A memory space: its figures, the working set, its buffers at the peak; then the modules."""
     page, space = memory.page, memory.space
 
     def lines(pen: Pen) -> list[Line]:
-        title = f"Memory of {asked.run.name}"
+        title = f"Memory of {request.run.name}"
         drawn = [heading(title, page.device_type or ", ".join(page.hosts), pen)]
         if space is None:
             drawn += pen.wrap(memory.why_none("No module has figures."), "text", [(" ", "text")])
         else:
-            drawn += _space_lines(space, asked.most_rows, pen)
+            drawn += _space_lines(space, request.most_rows, pen)
         drawn += pen.notes(memory.warnings, ())
         return drawn + (_module_lines(page, pen) if len(page.modules) > 1 else [])
 
-    return page_text(lines, asked.look)
+    return page_text(lines, request.look)
 
 
 def _space_lines(space: SpaceMemory, limit: int, pen: Pen) -> list[Line]:
@@ -209,6 +209,6 @@ REPORT = Report(
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(MODULES, BUFFERS),
     csv_table=BUFFERS,
-    figures=(DEVICE, *SPACE),
+    metrics=(DEVICE, *SPACE),
     warnings=lambda memory: (*memory.warnings, *filter(None, (memory.problem,))),
 )

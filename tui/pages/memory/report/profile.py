@@ -13,7 +13,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns, MemoryProfilePage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.pen import Pen
@@ -25,7 +25,7 @@ from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Values, declared
 from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, table_records
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, unknown_block
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.page import ReportRequest
 
 MOST_POINTS = 10_000
 """Points of an allocator's timeline where no limit is given."""
@@ -41,7 +41,7 @@ class MemoryOverTime:
     """The page, and the runs of compiled modules for the band below the graphs of the text."""
 
     page: MemoryProfilePage
-    runs: Sequence[ModuleRuns]
+    runs: Sequence[DeviceModuleRuns]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -49,30 +49,32 @@ class MemoryOverTime:
         return (*self.page.warnings, *((self.page.why_empty,) if self.page.why_empty else ()))
 
 
-def read(asked: Asked) -> MemoryOverTime:
+def read(request: ReportRequest) -> MemoryOverTime:
     """Reads the page."""
-    session = asked.session(asked.run)
-    return MemoryOverTime(session.page(pages.MEMORY_PROFILE, asked.host), session.page(pages.MODULE_RUNS, asked.host))
-
-
-def declare(content: MemoryOverTime, asked: Asked) -> Declared:
-    """The allocators, and what was in use at the peak of each."""
-    page, most = content.page, asked.most_rows
-    return Declared(
-        Head(f"Memory profile of {asked.run.name}", asked.run, page.hosts, page.warnings),
-        statement="" if page.allocators else page.why_empty or UNKNOWN,
-        parts=(
-            Block(lambda: _with_timelines(page, asked), lambda: _tables(page, most)),
-            Figures((WHY_EMPTY,), page),
-        ),
-        csv=Block(csv=lambda: _csv(page, most)),
-        text=lambda pen: _text(content, TEXT_ROWS if asked.limit is None else asked.limit, pen),
+    session = request.session(request.run)
+    return MemoryOverTime(
+        session.page(pages.MEMORY_PROFILE, request.host), session.page(pages.MODULE_RUNS, request.host)
     )
 
 
-def _with_timelines(page: MemoryProfilePage, asked: Asked) -> Values:
+def declare(content: MemoryOverTime, request: ReportRequest) -> Declared:
+    """The allocators, and what was in use at the peak of each."""
+    page, most = content.page, request.most_rows
+    return Declared(
+        Head(f"Memory profile of {request.run.name}", request.run, page.hosts, page.warnings),
+        statement="" if page.allocators else page.why_empty or UNKNOWN,
+        parts=(
+            Block(lambda: _with_timelines(page, request), lambda: _tables(page, most)),
+            Figures((WHY_EMPTY,), page),
+        ),
+        csv=Block(csv=lambda: _csv(page, most)),
+        text=lambda pen: _text(content, TEXT_ROWS if request.limit is None else request.limit, pen),
+    )
+
+
+def _with_timelines(page: MemoryProfilePage, request: ReportRequest) -> Values:
     """Every allocator with its timeline and what was in use at its peak."""
-    points = [_points(allocator, None if asked.limit == 0 else MOST_POINTS) for allocator in page.allocators]
+    points = [_points(allocator, None if request.limit == 0 else MOST_POINTS) for allocator in page.allocators]
     notes = [
         f"the timeline of {allocator.label} has {len(shown):,} points for {counted(len(allocator.time_ps), 'event')},"
         " each the one with most in use of its stretch; --limit 0 gives all"
@@ -82,7 +84,7 @@ def _with_timelines(page: MemoryProfilePage, asked: Asked) -> Values:
     records = table_records(ALLOCATORS, page.allocators, range(len(page.allocators)))
     for record, allocator, shown in zip(records, page.allocators, points, strict=True):
         record[TIMELINE.key] = table_records(TIMELINE, allocator, shown)
-        record[AT_PEAK.key] = table_records(AT_PEAK, allocator, first(len(allocator.at_peak), asked.most_rows))
+        record[AT_PEAK.key] = table_records(AT_PEAK, allocator, first(len(allocator.at_peak), request.most_rows))
     why: dict[str, str] = {}
     for table, prefix in ((ALLOCATORS, ""), (TIMELINE, ".timeline[]"), (AT_PEAK, ".at_peak[]")):
         why |= reasons(table.fields, f"allocators[]{prefix}", {})
@@ -142,7 +144,7 @@ def _text(content: MemoryOverTime, limit: int, pen: Pen) -> list[Line]:
     return lines
 
 
-def _allocator_lines(allocator: AllocatorProfile, pen: Pen, limit: int, runs: Sequence[ModuleRuns]) -> list[Line]:
+def _allocator_lines(allocator: AllocatorProfile, pen: Pen, limit: int, runs: Sequence[DeviceModuleRuns]) -> list[Line]:
     rows = len(allocator.at_peak)
     shown = len(first(rows, limit))
     lines = profile.fact_lines(allocator, pen, most=6)
@@ -164,7 +166,7 @@ REPORT = declared(
     read,
     declare,
     tables=(ALLOCATORS, TIMELINE, AT_PEAK),
-    figures=(WHY_EMPTY,),
+    metrics=(WHY_EMPTY,),
     csv_table=AT_PEAK,
     warnings=lambda content: content.warnings,
 )

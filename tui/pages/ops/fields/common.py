@@ -17,7 +17,7 @@ from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import Field, OnScreen, Reader, column, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, column, in_order
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import (
     COUNT,
@@ -138,29 +138,29 @@ _MEANINGS = {
     **{f"{_MOVED}.{key}": f"{memory_words(name)} traffic over the total time" for name, key in MEMORIES.items()},
 }
 
-_LOOKS: dict[str, OnScreen[Any]] = {
-    "occurrences": OnScreen("count", "count", 8),
-    "total_time_ps": OnScreen("total", "total time", 10),
-    "self_time_ps": OnScreen("self", "self time", 9),
-    "average_time_ps": OnScreen("average_total", "avg total", 9),
-    "average_self_time_ps": OnScreen("average", "average", 9),
-    "self_time_percent": OnScreen("self", "time", 6, fixed=True),
-    "cumulative_percent": OnScreen("cumulative", "cumul.", 6),
-    "gflops_per_second": OnScreen("flops_rate", "FLOP/s", 7),
-    "flops_utilization": OnScreen(
+_LOOKS: dict[str, ColumnSpec[Any]] = {
+    "occurrences": ColumnSpec("count", "count", 8),
+    "total_time_ps": ColumnSpec("total", "total time", 10),
+    "self_time_ps": ColumnSpec("self", "self time", 9),
+    "average_time_ps": ColumnSpec("average_total", "avg total", 9),
+    "average_self_time_ps": ColumnSpec("average", "average", 9),
+    "self_time_percent": ColumnSpec("self", "time", 6, fixed=True),
+    "cumulative_percent": ColumnSpec("cumulative", "cumul.", 6),
+    "gflops_per_second": ColumnSpec("flops_rate", "FLOP/s", 7),
+    "flops_utilization": ColumnSpec(
         "flops", "FLOPS", 6, flops_style, used, note=f"Green from 50%, red below 20%. {ABOVE_NOTE}"
     ),
-    "hbm_bandwidth_utilization": OnScreen("hbm", "HBM", 6, bandwidth_style, used, note=_HELD_UP),
-    "operational_intensity": OnScreen("intensity", "FLOP/B", 7),
-    "roofline_efficiency": OnScreen("roof", "of roof", 7, words=used, note=ABOVE_NOTE),
-    "model_gflops_per_second": OnScreen("model_rate", "model/s", 7),
-    "gigabytes_per_second": OnScreen("all_rate", "bytes/s", 7),
-    "hbm_gigabytes_per_second": OnScreen("hbm_rate", "HBM B/s", 7),
-    f"{_MOVED}.hbm": OnScreen("hbm_rate", "HBM B/s", 7),
-    f"{_MOVED}.cmem_read": OnScreen("cmem_read", "CMEM rd", 7),
-    f"{_MOVED}.cmem_write": OnScreen("cmem_write", "CMEM wr", 7),
-    f"{_MOVED}.sram_read": OnScreen("chip_read", "chip rd", 7),
-    f"{_MOVED}.sram_write": OnScreen("chip_write", "chip wr", 7),
+    "hbm_bandwidth_utilization": ColumnSpec("hbm", "HBM", 6, bandwidth_style, used, note=_HELD_UP),
+    "operational_intensity": ColumnSpec("intensity", "FLOP/B", 7),
+    "roofline_efficiency": ColumnSpec("roof", "of roof", 7, words=used, note=ABOVE_NOTE),
+    "model_gflops_per_second": ColumnSpec("model_rate", "model/s", 7),
+    "gigabytes_per_second": ColumnSpec("all_rate", "bytes/s", 7),
+    "hbm_gigabytes_per_second": ColumnSpec("hbm_rate", "HBM B/s", 7),
+    f"{_MOVED}.hbm": ColumnSpec("hbm_rate", "HBM B/s", 7),
+    f"{_MOVED}.cmem_read": ColumnSpec("cmem_read", "CMEM rd", 7),
+    f"{_MOVED}.cmem_write": ColumnSpec("cmem_write", "CMEM wr", 7),
+    f"{_MOVED}.sram_read": ColumnSpec("chip_read", "chip rd", 7),
+    f"{_MOVED}.sram_write": ColumnSpec("chip_write", "chip wr", 7),
 }
 
 
@@ -230,8 +230,8 @@ def name_fields(
     """
     occurrences, total, own = f"{times}occurrences", f"{times}total_ps", f"{times}self_ps"
     op_class, fraction = f"{shares}op_class", f"{shares}self_fraction"
-    names: OnScreen[Any] = OnScreen("name", "op", width, lambda _: "strong", fixed=True, grows=True)
-    letters: OnScreen[Any] = OnScreen("", "", 1, cells=_letters(op_class), fixed=True, keeps_style=True)
+    names: ColumnSpec[Any] = ColumnSpec("name", "op", width, lambda _: "strong", fixed=True, grows=True)
+    letters: ColumnSpec[Any] = ColumnSpec("", "", 1, cells=_letters(op_class), fixed=True, keeps_style=True)
     bars = replace(letters, width=BAR_WIDTH, cells=_bars(op_class, fraction), is_left=True)
     share_of_time = _field("self_time_percent", SHARE_PERCENT, column(fraction), NO_TIME, "self")
     cumulative = _field(
@@ -290,7 +290,7 @@ def rate_fields(where: str) -> tuple[Field[Any], ...]:
 
     bound_by = replace(
         _field("bound_by", TEXT, bound_names, NO_BOUND, "bound by"),
-        screen=OnScreen("bound", "bound by", 10, cells=_bound_cells(rates)),
+        screen=ColumnSpec("bound", "bound by", 10, cells=_bound_cells(rates)),
         sort=lambda source: np.where(rates(source).bound_by < 0, np.nan, rates(source).bound_by),
         filter=("bound_by",),
         filter_unknown="unknown",
@@ -320,7 +320,7 @@ WORK_RATES = in_order(
 )
 """Rates that every table of work has, in the order of JSON."""
 
-PEOPLES_RATES = in_order(
+READABLE_RATES = in_order(
     "flops_utilization hbm_bandwidth_utilization gflops_per_second operational_intensity bound_by roofline_efficiency"
 )
 """Rates that Markdown shows, in its order."""

@@ -13,18 +13,18 @@ from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
-from tpuprof.tui.report.fields import Figure, attribute
+from tpuprof.tui.report.fields import Metric, attribute
 from tpuprof.tui.report.units import COUNT, FLAG, GFLOPS, GIGABYTES, INTENSITY, NUMBER, TEXT, TIME_PS
 
 
-def _peak(memory: str, key: str) -> Figure[Any]:
+def _peak(memory: str, key: str) -> Metric[Any]:
     meaning = f"what one core can move at most: {memory_words(memory)}"
     what, heading = ("HBM bandwidth", "peak HBM B/s") if memory == "hbm" else (f"of {key.replace('_', ' ')}", "")
     null, name = f"the device plane gives no peak {what}", f"peaks.{memory}"
     return attribute(f"device.peak_{key}_gigabytes_per_second", GIGABYTES, meaning, heading, null=null, name=name)
 
 
-DEVICE: tuple[Figure[Any], ...] = (
+DEVICE: tuple[Metric[Any], ...] = (
     attribute("device.type", TEXT, "the device's type", null="no device plane names its type", name="device_type"),
     attribute("device.cores", COUNT, "TensorCores over all hosts", name="core_count"),
     attribute(
@@ -50,7 +50,7 @@ DEVICE: tuple[Figure[Any], ...] = (
 
 def whole_and_idle(
     kind: str, whole: str, of_whole: str, null: str, heading: str = ""
-) -> tuple[Figure[Any], Figure[Any]]:
+) -> tuple[Metric[Any], Metric[Any]]:
     """The time of all cores or threads, and what of it is idle; both unknown where there is none.
 
     Args:
@@ -59,8 +59,8 @@ def whole_and_idle(
     """
     total, idle = attrgetter(f"{kind}total_ps"), attrgetter(f"{kind}idle_ps")
     return (
-        Figure(f"{kind}total_time_ps", TIME_PS, lambda page: total(page) or None, whole, null, heading),
-        Figure(f"{kind}idle_time_ps", TIME_PS, lambda page: idle(page) if total(page) else None, of_whole, null),
+        Metric(f"{kind}total_time_ps", TIME_PS, lambda page: total(page) or None, whole, null, heading),
+        Metric(f"{kind}idle_time_ps", TIME_PS, lambda page: idle(page) if total(page) else None, of_whole, null),
     )
 
 
@@ -72,17 +72,17 @@ WHOLE_TIME = whole_and_idle(
     "time over all cores",
 )
 
-TIME_SCALE: Figure[Any] = attribute(
+TIME_SCALE: Metric[Any] = attribute(
     "time_scale",
     NUMBER,
     "self time at the nominal clock over self time measured",
     null="no op event has a Time Scale Multiplier",
 )
-SIMULATED: Figure[Any] = attribute("simulated", FLAG, "whether the profile's times were composed, not measured")
-OP_COUNT: Figure[OpsPage] = Figure("op_count", COUNT, len, "HLO ops before any limit")
+SIMULATED: Metric[Any] = attribute("simulated", FLAG, "whether the profile's times were composed, not measured")
+OP_COUNT: Metric[OpsPage] = Metric("op_count", COUNT, len, "HLO ops before any limit")
 
 
-def time_figures(page: OpsPage) -> tuple[Figure[Any], ...]:
+def time_metrics(page: OpsPage) -> tuple[Metric[Any], ...]:
     """`WHOLE_TIME` with the page's own reason where it has one."""
     return tuple(replace(figure, null=page.unknown.get("ops", figure.null)) for figure in WHOLE_TIME)
 

@@ -13,7 +13,7 @@ from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import known_program, name_fields, rate_fields
-from tpuprof.tui.report.fields import Field, OnScreen, Table, column, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Table, column, in_order
 from tpuprof.tui.report.units import COUNT, TEXT
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ _TYPE: Field[FrameworkOps] = Field(
     "the op's type, as the framework names it",
     "the profile does not tell the type of these ops",
     "type",
-    OnScreen("type", "type", 18),
+    ColumnSpec("type", "type", 18),
     filter=("category",),
 )
 _SIDE: Field[FrameworkOps] = Field(
@@ -69,7 +69,7 @@ _SIDE: Field[FrameworkOps] = Field(
     TEXT,
     _sides,
     "where it ran: on the device or on the host, where XLA ran ops on its CPU too",
-    screen=OnScreen("side", "side", 6),
+    screen=ColumnSpec("side", "side", 6),
     sort=lambda source: source.page.is_host,
 )
 _ABOVE: Field[FrameworkOps] = Field(
@@ -105,7 +105,7 @@ FRAMEWORK_OPS: Table[FrameworkOps] = Table(
     json=in_order(
         "name type side class", common.TIMES, common.SHARES, common.WORK_RATES, "above_peak_why main_op main_op_program"
     ),
-    markdown=(*HOST_OP_COLUMNS, *common.PEOPLES_RATES, "main_op"),
+    markdown=(*HOST_OP_COLUMNS, *common.READABLE_RATES, "main_op"),
     screen=in_order(
         common.LEADING,
         "flops_utilization hbm_bandwidth_utilization self_time_ps occurrences side bound_by type gflops_per_second",
@@ -120,7 +120,7 @@ _OP_COUNT: Field[Any] = Field(
     column("types.op_count"),
     "how many framework ops of the type there are",
     heading="ops",
-    screen=OnScreen("ops", "ops", 6),
+    screen=ColumnSpec("ops", "ops", 6),
     sort=lambda source: source.types.op_count,
 )
 _TYPE_NAME: Field[Any] = replace(
@@ -143,7 +143,7 @@ FRAMEWORK_TYPES: Table[Any] = Table(
     ),
     len,
     json=("type", *_OF_TYPES),
-    markdown=in_order("type side op_count self_time_percent self_time_ps occurrences", common.PEOPLES_RATES),
+    markdown=in_order("type side op_count self_time_percent self_time_ps occurrences", common.READABLE_RATES),
     screen=in_order(
         "class self_time_percent self_time_bar type op_count flops_utilization hbm_bandwidth_utilization self_time_ps",
         "occurrences side bound_by gflops_per_second cumulative_percent total_time_ps",

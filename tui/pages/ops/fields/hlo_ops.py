@@ -14,8 +14,8 @@ from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import COLUMNS, common
-from tpuprof.tui.pages.ops.fields.common import LEADING, PEOPLES_RATES, SHARES, TIMES, WORK_RATES
-from tpuprof.tui.report.fields import Field, OnScreen, Reader, Table, column, in_order
+from tpuprof.tui.pages.ops.fields.common import LEADING, READABLE_RATES, SHARES, TIMES, WORK_RATES
+from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Table, column, in_order
 from tpuprof.tui.report.units import COUNT, FLAG, JOULES, MAYBE, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ _PROGRAM = "the HLO module that the op belongs to, with its program id"
 _SOURCE = "the source file and line that it stems from"
 _SHAPE = "the shape of its result, with its layout"
 _DUPLICATE = "the op that it is a copy of, by the compiler's word: ops with one such name run the same code"
-_LOOKS: dict[str, OnScreen[OpsPage]] = {
-    "program": OnScreen("program", "program", 24, cells=_program_cells),
-    "category": OnScreen("category", "HLO category", 20),
-    "framework_op": OnScreen("framework", "framework op", 40),
+_LOOKS: dict[str, ColumnSpec[OpsPage]] = {
+    "program": ColumnSpec("program", "program", 24, cells=_program_cells),
+    "category": ColumnSpec("category", "HLO category", 20),
+    "framework_op": ColumnSpec("framework", "framework op", 40),
 }
 
 
@@ -108,7 +108,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
         common.ratio("table.dma_stall_ps", "table.total_ps", 100),
         "time that the op waited for DMA, of its total time",
         "no event of these ops says how long it waited for DMA, or they took no time",
-        screen=OnScreen("stall", "stall", 6),
+        screen=ColumnSpec("stall", "stall", 6),
     ),
     _work("flops", "FLOPs over all occurrences", common.NO_FLOPS),
     _work("model_flops", "FLOPs that the model asks for, over all occurrences", common.NO_FLOPS),
@@ -127,7 +127,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
         FLAG,
         lambda page, rows: [page.table.is_rematerialized(row) for row in rows],
         "whether the op is computed a second time to save memory, told by its names as XProf does",
-        screen=OnScreen("remat", "remat", 5),
+        screen=ColumnSpec("remat", "remat", 5),
         filter=("remat",),
     ),
     Field(
@@ -135,7 +135,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
         FLAG,
         lambda page, rows: [page.table.is_outside_compilation(row) for row in rows],
         _OUTSIDE,
-        screen=OnScreen("outside", "outside", 7),
+        screen=ColumnSpec("outside", "outside", 7),
     ),
     Field(
         "autotuned",
@@ -143,7 +143,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
         lambda _, rows: [None] * len(rows),
         "whether the compiler has tried out its parameters",
         _NEVER_TOLD,
-        screen=OnScreen("", "autotuned", 9),
+        screen=ColumnSpec("", "autotuned", 9),
     ),
     Field(
         "core_type",
@@ -151,7 +151,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
         _core_types,
         "the core that ran it: TensorCore, or a SparseCore beside it",
         "only TPUs have cores of several types",
-        screen=OnScreen("core", "core", 10),
+        screen=ColumnSpec("core", "core", 10),
     ),
     Field("side", TEXT, _sides, "where it ran, for the filter", filter=("side",)),
     Field(
@@ -160,7 +160,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
         column("table.parent"),
         "the TensorCore's op that a SparseCore ran it for",
         "the ops of a TensorCore run for themselves",
-        screen=OnScreen("parent", "parent op", 16),
+        screen=ColumnSpec("parent", "parent op", 16),
     ),
     Field(
         "energy_joules",
@@ -168,7 +168,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
         column("table.energy_j"),
         "energy at the core's supply (VDD) meanwhile, over all occurrences",
         "no event of these ops has an energy (vdd_energy_j)",
-        screen=OnScreen("energy", "energy", 8),
+        screen=ColumnSpec("energy", "energy", 8),
     ),
     Field("source", TEXT, text_of("source"), _SOURCE, common.NO_SOURCE, filter=("source",)),
     Field("deduplicated_name", TEXT, text_of("deduplicated_name"), _DUPLICATE, common.NO_DUPLICATE),
@@ -197,7 +197,7 @@ HLO_OPS: Table[OpsPage] = Table(
     csv=("rank", *_HLO_JSON),
     markdown=in_order(
         "rank name category class self_time_percent self_time_ps occurrences average_self_time_ps",
-        PEOPLES_RATES,
+        READABLE_RATES,
         "program framework_op",
     ),
     screen=(*LEADING, *COLUMNS),
@@ -221,7 +221,7 @@ def grouped_ops(op_count: Int64s, chosen: tuple[str, ...] = ()) -> Table[OpsPage
         COUNT,
         lambda _, rows: op_count[np.asarray(rows)],
         "how many ops the row adds up: clones, which differ by numbers in name and framework op alone",
-        screen=OnScreen("ops", "ops", 5),
+        screen=ColumnSpec("ops", "ops", 5),
         sort=lambda _: op_count,
     )
     return Table("ops", (number, *HLO_FIELDS), len, (), screen=(*LEADING, "ops", *(chosen or COLUMNS)))
@@ -239,7 +239,7 @@ ROOFLINE_OPS: Table[OpsPage] = Table(
     len,
     json=_ROOFLINE_JSON,
     csv=("kind", *_ROOFLINE_JSON),
-    markdown=in_order("name category class self_time_percent self_time_ps", PEOPLES_RATES),
+    markdown=in_order("name category class self_time_percent self_time_ps", READABLE_RATES),
     screen=in_order(
         LEADING,
         "operational_intensity gflops_per_second roofline_efficiency bound_by",
@@ -265,6 +265,6 @@ ROOFLINE_POINTS: Table[RooflinePoints] = Table(
     ),
     len,
     json=in_order("name total_time_ps", *_ROOFLINE_WORK),
-    markdown=in_order("name total_time_ps", PEOPLES_RATES),
+    markdown=in_order("name total_time_ps", READABLE_RATES),
     places=("program", "average_step", "steps[]"),
 )

@@ -12,7 +12,7 @@ from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields.common import BAR_WIDTH
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, column, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, column, in_order
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, SHARE, SHARE_PERCENT, TEXT, TIME_PS, Unit
 
@@ -59,7 +59,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         _of("name"),
         "its name, as the driver gives it; the screen leaves out namespaces, template arguments and parameters",
         heading="kernel",
-        screen=OnScreen(
+        screen=ColumnSpec(
             "name", "kernel", 26, lambda _: "strong", lambda name, _: kernel_name(name), fixed=True, grows=True
         ),
         filter=("name",),
@@ -71,7 +71,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         "total time, of the time of all kernels",
         "no kernel took any time",
         "share",
-        OnScreen("self", "time", 6, fixed=True),
+        ColumnSpec("self", "time", 6, fixed=True),
         attrgetter("total_ps"),
     ),
     Field(
@@ -79,7 +79,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         SHARE,
         column("fraction"),
         "total time as a bar; that of the first kernel is the longest",
-        screen=OnScreen("", "", BAR_WIDTH, cells=_bars, is_left=True, fixed=True, keeps_style=True),
+        screen=ColumnSpec("", "", BAR_WIDTH, cells=_bars, is_left=True, fixed=True, keeps_style=True),
     ),
     Field("cumulative_percent", SHARE_PERCENT, column("cumulative"), "total time of the kernel and of all before it"),
     Field(
@@ -89,7 +89,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         "the framework op that launched it",
         _NO_OP,
         "framework op",
-        OnScreen("framework_op", "framework op", 24),
+        ColumnSpec("framework_op", "framework op", 24),
         filter=("framework_op",),
     ),
     Field(
@@ -98,11 +98,17 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         _of("op"),
         "the op that it belongs to; the first met, where it is part of several",
         "these kernels belong to no op",
-        screen=OnScreen("op", "op", 20),
+        screen=ColumnSpec("op", "op", 20),
         filter=("program",),
     ),
     Field(
-        "occurrences", COUNT, _of("occurrences"), "launches, over all GPUs", "", "count", OnScreen("count", "count", 7)
+        "occurrences",
+        COUNT,
+        _of("occurrences"),
+        "launches, over all GPUs",
+        "",
+        "count",
+        ColumnSpec("count", "count", 7),
     ),
     Field(
         "total_time_ps",
@@ -111,12 +117,12 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         "time over all launches",
         "",
         "total time",
-        OnScreen("total", "total", 9),
+        ColumnSpec("total", "total", 9),
     ),
     Field("self_time_ps", TIME_PS, column("total_ps"), "the same: nothing runs inside a kernel"),
-    Field("average_time_ps", TIME_PS, _averages, "time by launch", "", "average", OnScreen("average", "average", 9)),
-    Field("minimum_time_ps", TIME_PS, _of("minimum_ps"), "the shortest", "", "least", OnScreen("least", "least", 9)),
-    Field("maximum_time_ps", TIME_PS, _of("maximum_ps"), "the longest", "", "most", OnScreen("most", "most", 9)),
+    Field("average_time_ps", TIME_PS, _averages, "time by launch", "", "average", ColumnSpec("average", "average", 9)),
+    Field("minimum_time_ps", TIME_PS, _of("minimum_ps"), "the shortest", "", "least", ColumnSpec("least", "least", 9)),
+    Field("maximum_time_ps", TIME_PS, _of("maximum_ps"), "the longest", "", "most", ColumnSpec("most", "most", 9)),
     Field(
         "registers_per_thread",
         COUNT,
@@ -124,7 +130,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         "registers that a thread uses",
         f"{_NO_LAUNCH}: AMD's profiler never does",
         "registers",
-        OnScreen("registers", "regs", 5),
+        ColumnSpec("registers", "regs", 5),
     ),
     Field(
         "shared_memory_bytes",
@@ -133,7 +139,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         "shared memory that a block uses, static and dynamic",
         _NO_LAUNCH,
         "shared memory",
-        OnScreen("shared", "shared", 8),
+        ColumnSpec("shared", "shared", 8),
     ),
     Field(
         "block",
@@ -142,7 +148,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         "threads of a block, in three dimensions",
         _NO_LAUNCH,
         "block",
-        OnScreen("block", "block", 10),
+        ColumnSpec("block", "block", 10),
     ),
     Field(
         "grid",
@@ -151,7 +157,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         "blocks of the grid, in three dimensions",
         _NO_LAUNCH,
         "grid",
-        OnScreen("grid", "grid", 12),
+        ColumnSpec("grid", "grid", 12),
     ),
     Field(
         "occupancy_percent",
@@ -160,7 +166,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         "theoretical occupancy: the part of a multiprocessor's threads that the launch can fill",
         "the profiler gives no occupancy, or 0, which it writes where it can't compute one",
         "occupancy",
-        OnScreen("occupancy", "occup.", 6),
+        ColumnSpec("occupancy", "occup.", 6),
     ),
     Field(
         "uses_tensor_cores",
@@ -168,7 +174,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         _of("uses_tensor_cores"),
         "whether the kernel uses tensor cores (AMD: matrix cores), told by its name as XProf does",
         heading="tensor cores",
-        screen=OnScreen("tensor", "tensor", 6),
+        screen=ColumnSpec("tensor", "tensor", 6),
     ),
     Field(
         "is_tensor_core_eligible",
@@ -177,7 +183,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
         "whether tensor cores could do its framework op, told by the op's name as XProf does",
         _NO_OP,
         "could use them",
-        OnScreen("could", "could", 5),
+        ColumnSpec("could", "could", 5),
     ),
 )
 
@@ -205,15 +211,15 @@ KERNELS: Table[KernelsPage] = Table(
     ),
 )
 
-KERNEL_COUNT: Figure[KernelsPage] = Figure("kernel_count", COUNT, len, "kernels before any limit")
-KERNEL_TIME: Figure[KernelsPage] = Figure(
+KERNEL_COUNT: Metric[KernelsPage] = Metric("kernel_count", COUNT, len, "kernels before any limit")
+KERNEL_TIME: Metric[KernelsPage] = Metric(
     "kernel_time_ps",
     TIME_PS,
     lambda page: int(page.total_ps.sum()) if len(page) else None,
     "time of all kernels, over all GPUs",
     "no kernel ran on a GPU",
 )
-TENSOR_TIME: Figure[KernelsPage] = Figure(
+TENSOR_TIME: Metric[KernelsPage] = Metric(
     "tensor_core_time_percent",
     SHARE_PERCENT,
     lambda page: (

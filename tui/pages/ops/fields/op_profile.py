@@ -16,7 +16,7 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, expressions, text_of
-from tpuprof.tui.report.fields import Field, Table, column, in_order, picked
+from tpuprof.tui.report.fields import Field, Table, column, in_order, take
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_PS, WHOLE, Unit, plain
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ TREES = tuple(f"by_{grouping}" for grouping in GROUPINGS)
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class WalkedNodes:
     """The nodes of a tree below its root in the order in which they are listed, those of a closed node left out.
 
     Attributes:
@@ -152,21 +152,21 @@ class Walk:
         return len(self.node)
 
 
-def _walked(quantity: Field[Nodes]) -> Field[Walk]:
+def _walked(quantity: Field[Nodes]) -> Field[WalkedNodes]:
     """A field of nodes, read in the order of a walk."""
 
-    def read(walk: Walk, rows: Rows) -> Sequence[Any] | NDArray[Any]:
-        return quantity.read(walk.nodes, picked(walk.node, rows))
+    def read(walk: WalkedNodes, rows: Rows) -> Sequence[Any] | NDArray[Any]:
+        return quantity.read(walk.nodes, take(walk.node, rows))
 
     return Field(quantity.key, quantity.unit, read, quantity.meaning, quantity.null, quantity.heading)
 
 
-def _of_ops(quantity: Field[OpsPage]) -> Field[Walk]:
+def _of_ops(quantity: Field[OpsPage]) -> Field[WalkedNodes]:
     meaning = f"{quantity.meaning}, of ops alone"
     return Field(quantity.key, quantity.unit, lambda walk, rows: [None] * len(rows), meaning, quantity.null)
 
 
-_HIDDEN: Field[Walk] = Field(
+_HIDDEN: Field[WalkedNodes] = Field(
     "hidden_children",
     Unit("count", plain, lambda hidden, _: f"+ {count(hidden)} more" if hidden else ""),
     column("hidden"),
@@ -174,7 +174,7 @@ _HIDDEN: Field[Walk] = Field(
     heading="not shown",
 )
 
-WALKED: Table[Walk] = Table(
+WALKED: Table[WalkedNodes] = Table(
     "children",
     (
         Field("path", TEXT, column("path"), "names of the nodes on the way to it"),

@@ -6,14 +6,14 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.pages.ops.op_profile import place_of
+from tpuprof.parsers.pages.ops.op_profile import source_location
 from tpuprof.parsers.pages.ops.sources import SourcesPage, short_names
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.layout import clean, cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import common
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, column, in_order, picked
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, column, in_order, take
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, SHARE_PERCENT, TEXT, TIME_PS
 
@@ -42,10 +42,10 @@ def _bars(page: SourcesPage, glyphs: Glyphs) -> Cells:
 
 def _names(page: SourcesPage, glyphs: Glyphs) -> Cells:
     """``model.py:62``, with as many folders as tell files of one name apart."""
-    short = short_names([place_of(text).file for text in page.source])
+    short = short_names([source_location(text).file for text in page.source])
 
     def name(row: int) -> Span:
-        file, line = place_of(page.source[row])
+        file, line = source_location(page.source[row])
         words = f"{short[file]}{'' if line is None else f':{line}'}" if file else "no source line"
         return cut_begin(clean(words, glyphs.is_ascii), _NAME_CELLS, glyphs), "strong" if file else "dim"
 
@@ -68,14 +68,16 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
         "the file and line, as the profile writes them; of a fusion the one that XProf names too",
         UNNAMED,
         "line",
-        OnScreen("source", "line", _NAME_CELLS, cells=_names, is_left=True, fixed=True),
+        ColumnSpec("source", "line", _NAME_CELLS, cells=_names, is_left=True, fixed=True),
         filter=("source",),
     ),
-    Field("file", TEXT, lambda page, rows: [place_of(page.source[row]).file for row in rows], "the file", UNNAMED),
+    Field(
+        "file", TEXT, lambda page, rows: [source_location(page.source[row]).file for row in rows], "the file", UNNAMED
+    ),
     Field(
         "line",
         NUMBER,
-        lambda page, rows: [place_of(page.source[row]).line for row in rows],
+        lambda page, rows: [source_location(page.source[row]).line for row in rows],
         "the number of the line, from 1",
         f"{UNNAMED}, or a file alone",
     ),
@@ -86,7 +88,7 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
         "the function that the line is in, as call stacks name it",
         f"{_NO_STACK}, or these name no functions",
         "function",
-        OnScreen("function", "function", 20),
+        ColumnSpec("function", "function", 20),
     ),
     Field(
         "scope",
@@ -95,10 +97,10 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
         "the innermost framework scope, or else the jitted function, in which most of its time is",
         f"{UNNAMED}, or no framework op",
         "scope",
-        OnScreen("scope", "scope", 16),
+        ColumnSpec("scope", "scope", 16),
     ),
     Field(
-        "op_count", COUNT, column("op_count"), "HLO ops of the line", heading="ops", screen=OnScreen("ops", "ops", 5)
+        "op_count", COUNT, column("op_count"), "HLO ops of the line", heading="ops", screen=ColumnSpec("ops", "ops", 5)
     ),
     Field(
         "occurrences",
@@ -106,7 +108,7 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
         column("occurrences"),
         "how often these ran, over all cores",
         heading="count",
-        screen=OnScreen("count", "count", 8),
+        screen=ColumnSpec("count", "count", 8),
     ),
     Field(
         "self_time_ps",
@@ -114,7 +116,7 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
         column("self_ps"),
         "self time of its ops, summed over all occurrences and cores",
         heading="self time",
-        screen=OnScreen("self_time", "self time", 9),
+        screen=ColumnSpec("self_time", "self time", 9),
     ),
     Field(
         "op_time_percent",
@@ -123,7 +125,7 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
         "self time, of the self time of all ops",
         _NO_TIME,
         "of op time",
-        OnScreen("self", "time", 6, fixed=True),
+        ColumnSpec("self", "time", 6, fixed=True),
         attrgetter("self_ps"),
     ),
     Field(
@@ -131,7 +133,7 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
         SHARE,
         column("op_fraction"),
         "the same as a bar; that of the largest is the longest",
-        screen=OnScreen("", "", common.BAR_WIDTH, cells=_bars, is_left=True, fixed=True, keeps_style=True),
+        screen=ColumnSpec("", "", common.BAR_WIDTH, cells=_bars, is_left=True, fixed=True, keeps_style=True),
     ),
     Field(
         "cumulative_op_time_percent",
@@ -140,7 +142,7 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
         "self time of the line and of all before it, of the self time of all ops",
         _NO_TIME,
         "cumulative",
-        OnScreen("cumulative", "cumul.", 6),
+        ColumnSpec("cumulative", "cumul.", 6),
     ),
     Field(
         "self_time_percent",
@@ -156,10 +158,10 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
     Field(
         "longest_op",
         TEXT,
-        lambda page, rows: picked(page.ops.table.name, page.main[rows].tolist()),
+        lambda page, rows: take(page.ops.table.name, page.main[rows].tolist()),
         "its op with most self time",
         heading="longest op",
-        screen=OnScreen("longest", "longest op", 24),
+        screen=ColumnSpec("longest", "longest op", 24),
     ),
     Field(
         "called_from",
@@ -167,7 +169,7 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
         column("caller"),
         "of a line in an installed package, the nearest call outside of these",
         "the line is in no installed package, or no call stack leads out of it",
-        screen=OnScreen("called", "called from", 24, cut=cut_begin),
+        screen=ColumnSpec("called", "called from", 24, cut=cut_begin),
     ),
     Field("stack", TEXT, _stacks, "the calls that led to most of its time, outermost first", _NO_STACK),
     Field(
@@ -192,7 +194,7 @@ SOURCES: Table[SourcesPage] = Table(
     json=_JSON,
     csv=("rank", *_JSON),
     markdown=in_order(
-        "rank source scope op_time_percent self_time_ps op_count occurrences", common.PEOPLES_RATES, "longest_op"
+        "rank source scope op_time_percent self_time_ps op_count occurrences", common.READABLE_RATES, "longest_op"
     ),
     screen=in_order(
         "op_time_percent op_time_bar source scope self_time_ps flops_utilization hbm_bandwidth_utilization",
@@ -201,10 +203,10 @@ SOURCES: Table[SourcesPage] = Table(
     ),
 )
 
-LINE_COUNT: Figure[SourcesPage] = Figure(
+LINE_COUNT: Metric[SourcesPage] = Metric(
     "line_count", COUNT, lambda page: sum(map(bool, page.source)), "lines of code before any limit"
 )
-UNSOURCED: Figure[SourcesPage] = Figure(
+UNSOURCED: Metric[SourcesPage] = Metric(
     "unsourced_op_time_percent",
     SHARE_PERCENT,
     lambda page: (
@@ -215,4 +217,4 @@ UNSOURCED: Figure[SourcesPage] = Figure(
     "self time of the ops that name no line, of the self time of all ops",
     _NO_TIME,
 )
-HEADLINE: Figure[SourcesPage] = attribute("headline", TEXT, "what costs most, in a sentence")
+HEADLINE: Metric[SourcesPage] = attribute("headline", TEXT, "what costs most, in a sentence")

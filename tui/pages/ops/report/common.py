@@ -11,18 +11,18 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, machine_line
 from tpuprof.tui.report.declared import Head
-from tpuprof.tui.report.fields import figure_rows
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.fields import metric_rows
+from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.text import SIMULATED
 
 NOT_WORTH_SAYING = frozenset({"time_scale"})
 """Keys of what is unknown that text and Markdown pass over: most devices do not scale their clock."""
 
 
-def head(title: str, page: OpsPage, asked: Asked) -> Head:
+def head(title: str, page: OpsPage, request: ReportRequest) -> Head:
     """Title, hosts, device and warnings."""
     machine = f"ran on: {page.device_type or 'an unknown device'}, {counted(page.core_count, page.runs_on)}"
-    return Head(f"{title} of {asked.run.name}", asked.run, page.hosts, page.warnings, (machine,), page.simulated)
+    return Head(f"{title} of {request.run.name}", request.run, page.hosts, page.warnings, (machine,), page.simulated)
 
 
 def worth_saying(unknown: Mapping[str, str]) -> dict[str, str]:
@@ -45,7 +45,7 @@ def time_rows(page: OpsPage) -> list[tuple[str, str]]:
 
 def peak_rows(page: OpsPage) -> list[tuple[str, str]]:
     """What one core can do at most, as Markdown shows it; on-chip memories where the profile gives their peaks."""
-    *peaks, ridge = figure_rows(DEVICE, page)
+    *peaks, ridge = metric_rows(DEVICE, page)
     others = (
         ("peak VMEM B/s, read", page.peaks.vmem_read),
         ("peak VMEM B/s, write", page.peaks.vmem_write),

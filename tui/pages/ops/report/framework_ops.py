@@ -28,9 +28,9 @@ from tpuprof.tui.pages.ops.fields.framework_ops import (
 )
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Block, Declared, Figures, Section, Values, declared
-from tpuprof.tui.report.fields import Figure, columns, reasons, records, screen_columns
+from tpuprof.tui.report.fields import Metric, columns, reasons, records, screen_columns
 from tpuprof.tui.report.markdown import main_table
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.units import COUNT
 
 HOST_DOES_NO_WORK = "no FLOPs or bytes are counted for host ops"
@@ -41,28 +41,28 @@ TIMES = (
         "host_", "the host threads' time", "what of it no framework op fills", "no host thread ran a framework op"
     ),
 )
-COUNTS: tuple[Figure[FrameworkOpsPage], ...] = (
-    Figure("device_op_count", COUNT, lambda page: len(page) - int(page.is_host.sum()), "framework ops on the device"),
-    Figure("host_op_count", COUNT, lambda page: int(page.is_host.sum()), "framework ops on the host"),
+COUNTS: tuple[Metric[FrameworkOpsPage], ...] = (
+    Metric("device_op_count", COUNT, lambda page: len(page) - int(page.is_host.sum()), "framework ops on the device"),
+    Metric("host_op_count", COUNT, lambda page: int(page.is_host.sum()), "framework ops on the host"),
 )
 
 
-def read(asked: Asked) -> FrameworkOps:
+def read(request: ReportRequest) -> FrameworkOps:
     """Reads the page, and the HLO ops that it is made of."""
-    session = asked.session(asked.run)
-    return FrameworkOps(session.page(pages.FRAMEWORK_OPS, asked.host), session.page(pages.OPS, asked.host))
+    session = request.session(request.run)
+    return FrameworkOps(session.page(pages.FRAMEWORK_OPS, request.host), session.page(pages.OPS, request.host))
 
 
-def declare(source: FrameworkOps, asked: Asked) -> Declared:
+def declare(source: FrameworkOps, request: ReportRequest) -> Declared:
     """Figures, framework ops, those of the device first, and their types."""
-    page, types, most = source.page, types_of(source), asked.most_rows
+    page, types, most = source.page, types_of(source), request.most_rows
     own = {"device": page.unknown.get("ops"), "host": page.unknown.get("host_idle_time_ps")}
     times = [replace(figure, null=own[figure.key.partition("_")[0]] or figure.null) for figure in TIMES]
     ops = Section(FRAMEWORK_OPS, source, rows=_rows(page, most))
     by_type = Section(FRAMEWORK_TYPES, types, rows=_rows(types.page, most))
     return Declared(
-        common.head("Framework ops", source.ops, asked),
-        figures=_figures(page),
+        common.head("Framework ops", source.ops, request),
+        metrics=_figures(page),
         parts=(
             Figures(times, page),
             Figures(DEVICE, source.ops),
@@ -98,11 +98,11 @@ def _with_reasons(page: FrameworkOpsPage, ops: Section[Any]) -> Values:
 
 
 def _figures(page: FrameworkOpsPage) -> list[tuple[str, str]]:
-    figures = []
+    metrics = []
     for side, _, whole, idle in _sides(page):
         of_whole = percent(100 * idle / whole if whole else None)
-        figures += [(f"{side} time", duration(whole or None)), (f"{side} idle, of its time", of_whole)]
-    return figures
+        metrics += [(f"{side} time", duration(whole or None)), (f"{side} idle, of its time", of_whole)]
+    return metrics
 
 
 def _side_table(ops: Section[FrameworkOps], side: str, is_host: bool) -> list[str]:
@@ -149,6 +149,6 @@ REPORT = declared(
     read,
     declare,
     tables=(FRAMEWORK_OPS, FRAMEWORK_TYPES),
-    figures=(*TIMES, *DEVICE, *COUNTS),
+    metrics=(*TIMES, *DEVICE, *COUNTS),
     warnings=lambda source: source.page.warnings,
 )

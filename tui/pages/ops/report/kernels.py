@@ -13,24 +13,24 @@ from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.kernels import KERNEL_COUNT, KERNEL_TIME, KERNELS, TENSOR_TIME
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Figures, Section, declared
-from tpuprof.tui.report.fields import figure_rows, screen_columns
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.fields import metric_rows, screen_columns
+from tpuprof.tui.report.page import ReportRequest
 
 OWN = (KERNEL_COUNT, KERNEL_TIME, TENSOR_TIME)
 
 
-def declare(page: KernelsPage, asked: Asked) -> Declared:
+def declare(page: KernelsPage, request: ReportRequest) -> Declared:
     """Figures, and kernels by time."""
-    ops, kernels = page.ops, Section(KERNELS, page, "Kernels", asked.most_rows)
+    ops, kernels = page.ops, Section(KERNELS, page, "Kernels", request.most_rows)
     why = dict(page.unknown)
     if not len(page):
         why |= dict.fromkeys((KERNEL_TIME.key, TENSOR_TIME.key), page.unknown["kernels"])
     return Declared(
-        common.head("GPU kernels", ops, asked),
-        figures=[("kernels", str(len(page))), *figure_rows(OWN, page)],
+        common.head("GPU kernels", ops, request),
+        metrics=[("kernels", str(len(page))), *metric_rows(OWN, page)],
         parts=(Figures((*DEVICE, SIMULATED), ops), Figures(OWN, page), kernels),
         csv=kernels,
-        text=lambda pen: _text(page, asked.most_rows, pen),
+        text=lambda pen: _text(page, request.most_rows, pen),
         unknown=page.unknown,
         reasons=why,
     )
@@ -48,9 +48,9 @@ def _text(page: KernelsPage, most: int, pen: Pen) -> list[Line]:
 
 REPORT = declared(
     "kernels",
-    lambda asked: kernels_page(asked.session(asked.run).page(pages.OPS, asked.host)),
+    lambda request: kernels_page(request.session(request.run).page(pages.OPS, request.host)),
     declare,
     tables=(KERNELS,),
-    figures=(*DEVICE, SIMULATED, *OWN),
+    metrics=(*DEVICE, SIMULATED, *OWN),
     warnings=lambda page: page.ops.warnings,
 )

@@ -24,8 +24,8 @@ from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_figures
-from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, WALKED, Nodes, Walk, node_unknown
+from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_metrics
+from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, WALKED, Nodes, WalkedNodes, node_unknown
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.pages.ops.tree import whole_tree
 from tpuprof.tui.report import fields
@@ -33,7 +33,7 @@ from tpuprof.tui.report.declared import Block, Declared, Figures, Section, Value
 from tpuprof.tui.report.fields import NO_REASON, RowColumns, attribute, columns, records
 from tpuprof.tui.report.json import Written
 from tpuprof.tui.report.markdown import not_shown, rows_table
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.units import TEXT, Value
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ class OpProfile:
     fused: Fused = lambda _: ()
 
 
-def read(asked: Asked) -> OpProfile:
+def read(request: ReportRequest) -> OpProfile:
     """Reads the page."""
-    session = asked.session(asked.run)
-    page, modules = session.page(pages.OP_PROFILE, asked.host), session.page(pages.MODULES, asked.host)
+    session = request.session(request.run)
+    page, modules = session.page(pages.OP_PROFILE, request.host), session.page(pages.MODULES, request.host)
     return OpProfile(page, lambda row: fused(page.ops, modules, row))
 
 
@@ -91,7 +91,7 @@ def fused(ops: OpsPage, modules: Sequence[HloModules], row: int) -> Sequence[Ins
     return () if module is None else module.fused(ops.table.name[row])
 
 
-def walk(nodes: Nodes, limit: int = 0) -> Walk:
+def walk(nodes: Nodes, limit: int = 0) -> WalkedNodes:
     """Goes through the nodes below the root, depth first, at most `limit` children each (0: all)."""
     tree = nodes.tree
     rows: list[tuple[int, int, str, int]] = []
@@ -102,24 +102,24 @@ def walk(nodes: Nodes, limit: int = 0) -> Walk:
         children, hidden = tree.top_children(node, limit=limit)
         rows.append((node, depth, path, hidden))
         stack += [(child, depth + 1, path) for child in children[::-1].tolist()]
-    return Walk(nodes, *(map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])))
+    return WalkedNodes(nodes, *(map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])))
 
 
-def declare(profile: OpProfile, asked: Asked) -> Declared:
+def declare(profile: OpProfile, request: ReportRequest) -> Declared:
     """The three trees in JSON, the one by program elsewhere; at most `limit` children a node."""
-    page, most = profile.page, asked.most_rows
+    page, most = profile.page, request.most_rows
     ops, rates = page.ops, page.by_program.rates
     walked = walk(Nodes(ops, page.by_program), most)
     return Declared(
-        common.head("Op profile", ops, asked),
+        common.head("Op profile", ops, request),
         statement=page.headline,
-        figures=[
+        metrics=[
             *common.time_rows(ops),
             ("FLOPS utilization, of peak", share(float(rates.flops_utilization[0]))),
             ("HBM bandwidth utilization, of peak", share(float(rates.bandwidth_utilization[0, 0]))),
         ],
         parts=(
-            Figures((*time_figures(ops), SIMULATED, *DEVICE, OP_COUNT), ops),
+            Figures((*time_metrics(ops), SIMULATED, *DEVICE, OP_COUNT), ops),
             Figures((HEADLINE,), page),
             Block(lambda: _trees(profile, most), lambda: _indented(page.by_program, walked, most)),
         ),
@@ -130,7 +130,7 @@ def declare(profile: OpProfile, asked: Asked) -> Declared:
     )
 
 
-def _indented(tree: OpTree, walked: Walk, limit: int) -> list[str]:
+def _indented(tree: OpTree, walked: WalkedNodes, limit: int) -> list[str]:
     """The tree as Markdown shows it: nodes are indented, and idle time has no occurrences and no work."""
     cells = fields.markdown_rows(WALKED, walked, range(len(walked)))
     work = [WALKED.markdown.index(key) for key in ("occurrences", "flops_utilization", "bandwidth_utilization.hbm")]
@@ -293,6 +293,6 @@ REPORT = declared(
     read,
     declare,
     tables=(WALKED,),
-    figures=(*WHOLE_TIME, *DEVICE, SIMULATED, OP_COUNT, HEADLINE),
+    metrics=(*WHOLE_TIME, *DEVICE, SIMULATED, OP_COUNT, HEADLINE),
     warnings=lambda profile: profile.page.ops.warnings,
 )

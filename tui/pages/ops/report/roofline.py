@@ -13,13 +13,13 @@ from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS, ROOFLINE_POINTS
 from tpuprof.tui.pages.ops.report import common
-from tpuprof.tui.pages.ops.roofline import figures, plot
+from tpuprof.tui.pages.ops.roofline import metrics, plot
 from tpuprof.tui.report import fields
 from tpuprof.tui.report.csv import parts_csv
-from tpuprof.tui.report.fields import Figure, attribute, columns, figure_values, reasons
+from tpuprof.tui.report.fields import Metric, attribute, columns, metric_values, reasons
 from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import figures_table, joined, main_table, rows_table, unknown_block
-from tpuprof.tui.report.page import Asked, Report
+from tpuprof.tui.report.markdown import joined, main_table, metrics_table, rows_table, unknown_block
+from tpuprof.tui.report.page import Report, ReportRequest
 from tpuprof.tui.report.text import page_heading, page_text
 from tpuprof.tui.report.units import COUNT, FLAG, TEXT
 
@@ -31,63 +31,63 @@ WITH_INFEED = attribute("with_infeed", FLAG, "whether infeed and outfeed ops cou
 STEP_SOURCE = attribute(
     "step_source", TEXT, "where steps come from: `steps` for markers, `modules` for inferred periods", null=NO_STEPS
 )
-OP_COUNT: Figure[RooflinePage] = Figure(
+OP_COUNT: Metric[RooflinePage] = Metric(
     "op_count", COUNT, lambda page: int(page.counts.sum()), "ops that count, before any limit"
 )
 
 
-def read(asked: Asked) -> RooflinePage:
+def read(request: ReportRequest) -> RooflinePage:
     """Reads the page."""
-    return asked.session(asked.run).page(pages.ROOFLINE, asked.host)
+    return request.session(request.run).page(pages.ROOFLINE, request.host)
 
 
-def json(page: RooflinePage, asked: Asked) -> str:
+def json(page: RooflinePage, request: ReportRequest) -> str:
     """Peaks, program, steps, and the ops."""
     ops = page.ops
     no_steps = page.unknown.get("steps", NO_STEPS)
     average = _points(page.average_step)
     body = {
-        **figure_values(DEVICE, ops),
-        **figure_values((WITH_INFEED,), page),
-        **figure_values((SIMULATED,), ops),
+        **metric_values(DEVICE, ops),
+        **metric_values((WITH_INFEED,), page),
+        **metric_values((SIMULATED,), ops),
         "program": _points(page.program)[0],
         "average_step": average[0] if average else None,
-        **figure_values((STEP_SOURCE,), page),
+        **metric_values((STEP_SOURCE,), page),
         "steps": _points(page.steps),
-        **figure_values((OP_COUNT,), page),
-        "ops": fields.table_records(ROOFLINE_OPS, ops, _rows(page, asked.most_rows)),
+        **metric_values((OP_COUNT,), page),
+        "ops": fields.table_records(ROOFLINE_OPS, ops, _rows(page, request.most_rows)),
     }
-    why = {"average_step": no_steps, "step_source": no_steps, **fields.figure_reasons(DEVICE)}
+    why = {"average_step": no_steps, "step_source": no_steps, **fields.metric_reasons(DEVICE)}
     for prefix in ("program", "average_step", "steps[]"):
         why |= reasons(ROOFLINE_POINTS.fields, prefix, page.unknown, "ops[]")
     why |= reasons(ROOFLINE_OPS.fields, "ops[]", page.unknown)
     if "ops" in page.unknown:
         why["program.total_time_ps"] = page.unknown["ops"]
-    return document(head("roofline", asked.run, ops.hosts, ops.warnings), body, why)
+    return document(head("roofline", request.run, ops.hosts, ops.warnings), body, why)
 
 
 def _points(points: RooflinePoints) -> list[dict[str, object]]:
     return fields.table_records(ROOFLINE_POINTS, points, range(len(points)))
 
 
-def csv(page: RooflinePage, asked: Asked) -> str:
+def csv(page: RooflinePage, request: ReportRequest) -> str:
     """The program, the average step, the steps and the ops; `kind` tells them apart."""
     points = (("program", page.program), ("average step", page.average_step), ("step", page.steps))
     parts = [(kind, columns(ROOFLINE_POINTS, part, range(len(part)))) for kind, part in points]
-    ops = columns(ROOFLINE_OPS, page.ops, _rows(page, asked.most_rows))
+    ops = columns(ROOFLINE_OPS, page.ops, _rows(page, request.most_rows))
     return parts_csv(ROOFLINE_OPS.csv, [*parts, ("op", ops)])
 
 
-def markdown(page: RooflinePage, asked: Asked) -> str:
+def markdown(page: RooflinePage, request: ReportRequest) -> str:
     """Peaks, program and steps, ops, and what is unknown."""
     ops = page.ops
-    lines = common.head("Roofline", ops, asked).markdown()
-    lines += figures_table([*common.time_rows(ops), *common.peak_rows(ops)])
+    lines = common.head("Roofline", ops, request).markdown()
+    lines += metrics_table([*common.time_rows(ops), *common.peak_rows(ops)])
     points = [*_point_rows(page.program), *_point_rows(page.average_step)]
-    points += [[f"step {name}", *figures] for name, *figures in _point_rows(page.steps)]
+    points += [[f"step {name}", *metrics] for name, *metrics in _point_rows(page.steps)]
     lines += rows_table("Program and steps", ROOFLINE_POINTS, points)
     title = "Ops" if page.with_infeed else "Ops without infeed and outfeed"
-    lines += main_table(title, ROOFLINE_OPS, ops, _rows(page, asked.most_rows), int(page.counts.sum()))
+    lines += main_table(title, ROOFLINE_OPS, ops, _rows(page, request.most_rows), int(page.counts.sum()))
     return joined([*lines, *unknown_block(page.unknown, common.NOT_WORTH_SAYING)])
 
 
@@ -95,22 +95,22 @@ def _point_rows(points: RooflinePoints) -> list[list[str]]:
     return fields.markdown_rows(ROOFLINE_POINTS, points, range(len(points)))
 
 
-def text(page: RooflinePage, asked: Asked) -> str:
+def text(page: RooflinePage, request: ReportRequest) -> str:
     """Peaks, the plot, and the table of ops."""
-    ops, glyphs = page.ops, asked.look.glyphs
+    ops, glyphs = page.ops, request.look.glyphs
 
     def lines(pen: Pen) -> list[Line]:
         shown = fields.screen_columns(ROOFLINE_OPS, ops, glyphs)
         return [
-            page_heading(f"Roofline of {asked.run.name}", ops.hosts, pen),
+            page_heading(f"Roofline of {request.run.name}", ops.hosts, pen),
             *common.simulated_lines(ops, pen),
-            *figures(page, pen),
+            *metrics(page, pen),
             *plot(page, pen, PLOT_HEIGHT),
-            *first_rows(shown, range(len(ops)), asked.most_rows, pen),
+            *first_rows(shown, range(len(ops)), request.most_rows, pen),
             *common.text_notes(ops.warnings, page.unknown, pen),
         ]
 
-    return page_text(lines, asked.look)
+    return page_text(lines, request.look)
 
 
 def _rows(page: RooflinePage, limit: int) -> NDArray[np.int64]:
@@ -123,7 +123,7 @@ REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(ROOFLINE_POINTS, ROOFLINE_OPS),
-    figures=(*DEVICE, WITH_INFEED, SIMULATED, STEP_SOURCE, OP_COUNT),
+    metrics=(*DEVICE, WITH_INFEED, SIMULATED, STEP_SOURCE, OP_COUNT),
     csv_table=ROOFLINE_OPS,
     warnings=lambda page: page.ops.warnings,
 )

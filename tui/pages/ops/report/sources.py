@@ -7,33 +7,33 @@ from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
-from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_figures
+from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_metrics
 from tpuprof.tui.pages.ops.fields.sources import HEADLINE, LINE_COUNT, SOURCES, UNSOURCED
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Figures, Section, declared
-from tpuprof.tui.report.fields import figure_reasons, reasons, screen_columns
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.fields import metric_reasons, reasons, screen_columns
+from tpuprof.tui.report.page import ReportRequest
 
 TITLE = "Source lines"
 OF_OPS = (*WHOLE_TIME, SIMULATED, *DEVICE, OP_COUNT)
 OWN = (LINE_COUNT, UNSOURCED, HEADLINE)
 
 
-def declare(page: SourcesPage, asked: Asked) -> Declared:
+def declare(page: SourcesPage, request: ReportRequest) -> Declared:
     """Figures, and lines by self time."""
-    ops, lines = page.ops, Section(SOURCES, page, "Lines", asked.most_rows)
-    why = figure_reasons(time_figures(ops)) | reasons((), "lines[]", page.unknown, "ops[]")
+    ops, lines = page.ops, Section(SOURCES, page, "Lines", request.most_rows)
+    why = metric_reasons(time_metrics(ops)) | reasons((), "lines[]", page.unknown, "ops[]")
 
     def text(pen: Pen) -> list[Line]:
         columns = screen_columns(SOURCES, page, pen.glyphs)
-        rows = first_rows(columns, range(len(page)), asked.most_rows, pen)
+        rows = first_rows(columns, range(len(page)), request.most_rows, pen)
         said = pen.wrap(page.headline, "strong")
         return common.text_lines(ops, [*said, *rows], page.unknown, pen)
 
     return Declared(
-        common.head(TITLE, ops, asked),
+        common.head(TITLE, ops, request),
         statement=page.headline,
-        figures=common.time_rows(ops),
+        metrics=common.time_rows(ops),
         parts=(Figures(OF_OPS, ops), Figures(OWN, page), lines),
         csv=lines,
         text=text,
@@ -44,9 +44,9 @@ def declare(page: SourcesPage, asked: Asked) -> Declared:
 
 REPORT = declared(
     "sources",
-    lambda asked: sources_page(asked.session(asked.run).page(pages.OPS, asked.host)),
+    lambda request: sources_page(request.session(request.run).page(pages.OPS, request.host)),
     declare,
     tables=(SOURCES,),
-    figures=(*OF_OPS, *OWN),
+    metrics=(*OF_OPS, *OWN),
     warnings=lambda page: page.ops.warnings,
 )

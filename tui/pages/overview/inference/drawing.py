@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.inference import NO_RUNS, PERCENTILES, Bin, InferencePage, Latency, LatencyRow, Percentile
 from tpuprof.tui.draw.bars import whole_cells
-from tpuprof.tui.draw.columns import AXIS, Columns, Cursor, Frame, graph_lines
+from tpuprof.tui.draw.columns import AXIS, ComposedGraph, Cursor, GraphColumns, graph_lines
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent, significant
 from tpuprof.tui.draw.layout import (
     NARROW,
     TALL,
     WIDE,
     Canvas,
-    beside,
     clean,
     cut,
     cut_middle,
+    hstack,
 )
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
@@ -42,7 +42,7 @@ def inference(page: InferencePage, pen: Pen) -> list[Line]:
     return list(compose(page, pen, None, Cursor()).lines)
 
 
-def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -> Frame:
+def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -> ComposedGraph:
     """Puts the page together, for a screen of some height or (None) a report; the latter part may lie below its end."""
     tall = height is None or height >= TALL
     lines = [*_headline(page, pen), *([pen.fit([])] if tall else [])]
@@ -69,7 +69,7 @@ def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -
     notes = pen.notes(page.warnings, unknown)
     if notes:
         lines += [pen.rule("Notes, and what this profile cannot tell"), *notes]
-    return Frame(tuple(pen.fit(line) for line in lines), -1, -1, first_row)
+    return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first_row)
 
 
 _FEW_LATENCIES = 4
@@ -112,7 +112,7 @@ def _runs_histogram(row: LatencyRow, pen: Pen, height: int) -> list[Line]:
 def _histogram(bins: Sequence[Bin], places: Mapping[float, float], of: str, pen: Pen, height: int) -> list[Line]:
     """A heading, the bins over so many rows, and where the percentiles lie."""
     is_log = bins[-1].high_ps - bins[-1].low_ps > 2 * (bins[0].high_ps - bins[0].low_ps)
-    columns, most = Columns(tuple(range(len(bins))), 1, 0), max(each.count for each in bins)
+    columns, most = GraphColumns(tuple(range(len(bins))), 1, 0), max(each.count for each in bins)
 
     def cell(index: int, row: int) -> Span:
         eighths = 8 * (bins[index].count / most * height - (height - 1 - row))
@@ -124,7 +124,7 @@ def _histogram(bins: Sequence[Bin], places: Mapping[float, float], of: str, pen:
     return [pen.rule("Histogram", right), *graph, _marks(bins, places, columns, pen)]
 
 
-def _marks(bins: Sequence[Bin], places: Mapping[float, float], columns: Columns, pen: Pen) -> Line:
+def _marks(bins: Sequence[Bin], places: Mapping[float, float], columns: GraphColumns, pen: Pen) -> Line:
     """The line below the histogram: its ends, and the percentiles that fit between them."""
     pitch, room = columns.pitch(pen.width), pen.width - AXIS
     row, whole = Canvas(room, key="dim"), pitch * len(bins)
@@ -163,7 +163,7 @@ def _headline(page: InferencePage, pen: Pen) -> list[Line]:
         key: StyleKey = "dim" if figure == UNKNOWN else "strong"
         rows: list[list[Span]] = [[(f" {label}", "dim")], [(f" {figure}", key)], [(f" {note}", "dim")]]
         blocks.append([pen.at(room).fit(row) for row in rows])
-    return beside(blocks, rooms)
+    return hstack(blocks, rooms)
 
 
 def _times(total_ps: dict[float, float], glyphs: Glyphs) -> str:
@@ -223,10 +223,10 @@ def _latencies(
     room = pen.width - len(head) - 3
     lines = [_with_legend(title, right, parts, pen), pen.fit([(head, "dim")])]
     for (name,), latency in zip(markdown_rows(LATENCIES, rows, range(len(rows)), ("percentile",)), every, strict=True):
-        figures = "".join(f"{_figure(getattr(latency, part[0]), pen.glyphs):>{_FIGURE}}" for part in parts)
+        metrics = "".join(f"{_figure(getattr(latency, part[0]), pen.glyphs):>{_FIGURE}}" for part in parts)
         bar = _bar(latency, parts, longest, pen.at(room)) if room >= _LEAST_BAR else []
         row: list[Span] = [(f" {name:<8}", "dim"), (f"{_figure(latency.total_ps, pen.glyphs):>{_FIGURE}}", "strong")]
-        lines.append(pen.fit([*row, (figures, "text"), ("  ", "text"), *bar]))
+        lines.append(pen.fit([*row, (metrics, "text"), ("  ", "text"), *bar]))
     return lines
 
 
@@ -270,11 +270,11 @@ def module_rows(rows: Sequence[LatencyRow], pen: Pen, cursor: int | None = None)
     lines = [heading, pen.fit([(f"{_row_head(pen.width, with_average)}{head}  module", "dim")])]
     short = [row.name.partition("(")[0] for row in rows]
     for at, (row, name) in enumerate(zip(rows, short, strict=True)):
-        figures = _row_figures(row, pen, with_average) + f"{count(row.cores):>7}" * (pen.width >= WIDE)
-        figures += f"  {cut(row.phase or '', _PHASE_CELLS, pen.glyphs):<{_PHASE_CELLS}}" * phases
+        metrics = _row_figures(row, pen, with_average) + f"{count(row.cores):>7}" * (pen.width >= WIDE)
+        metrics += f"  {cut(row.phase or '', _PHASE_CELLS, pen.glyphs):<{_PHASE_CELLS}}" * phases
         # a program's id matters where another one has the same name, and nothing else tells them apart
         is_told = bool(name) and (short.count(name) == 1 or bool(row.inputs))
-        room = max(1, pen.width - len(figures) - 3)
+        room = max(1, pen.width - len(metrics) - 3)
         inputs = cut(clean(", ".join(row.inputs), pen.glyphs.is_ascii), room * 2 // 3, pen.glyphs) if row.inputs else ""
         shown = cut_middle(
             clean(name if is_told else row.name, pen.glyphs.is_ascii), room - len(inputs) - 1, pen.glyphs
@@ -282,7 +282,7 @@ def module_rows(rows: Sequence[LatencyRow], pen: Pen, cursor: int | None = None)
         selected = at == cursor
         spans: list[Span] = [
             (pen.glyphs.mark if selected else " ", "mark"),
-            (figures, "cursor" if selected else "text"),
+            (metrics, "cursor" if selected else "text"),
         ]
         spans += [(f"  {shown}", "cursor" if selected else "strong"), (f" {inputs}", "cursor" if selected else "dim")]
         lines.append(pen.fit(spans))
@@ -309,8 +309,8 @@ def _row_figures(row: LatencyRow, pen: Pen, with_average: bool) -> str:
         *(row.percentiles_ps[at] for at in _shown_percentiles(pen.width)),
     ]
     sizes += [row.maximum_ps] if pen.width >= WIDE else []
-    figures = f"{percent(100 * row.fraction):>6} {count(row.runs):>7}"
-    return figures + "".join(f"{_figure(size, pen.glyphs):>{_FIGURE - 1}}" for size in sizes)
+    metrics = f"{percent(100 * row.fraction):>6} {count(row.runs):>7}"
+    return metrics + "".join(f"{_figure(size, pen.glyphs):>{_FIGURE - 1}}" for size in sizes)
 
 
 def _model_rows(rows: Sequence[LatencyRow], pen: Pen) -> list[Line]:
@@ -318,9 +318,9 @@ def _model_rows(rows: Sequence[LatencyRow], pen: Pen) -> list[Line]:
     lines = [pen.rule("Models", f"{count(len(rows))}, by time")]
     lines.append(pen.fit([(f"{_row_head(pen.width, pen.width >= NARROW)}  model", "dim")]))
     for row in rows:
-        figures = f" {_row_figures(row, pen, pen.width >= NARROW)}  "
-        name = cut_middle(clean(row.name, pen.glyphs.is_ascii), max(1, pen.width - len(figures)), pen.glyphs)
-        lines.append(pen.fit([(figures, "text"), (name, "strong")]))
+        metrics = f" {_row_figures(row, pen, pen.width >= NARROW)}  "
+        name = cut_middle(clean(row.name, pen.glyphs.is_ascii), max(1, pen.width - len(metrics)), pen.glyphs)
+        lines.append(pen.fit([(metrics, "text"), (name, "strong")]))
     return lines
 
 

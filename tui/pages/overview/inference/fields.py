@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.pages.inference import NO_PHASE, PERCENTILES, Bin, InferencePage, LatencyRow
-from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
-from tpuprof.tui.report.shared.quantities import LATENCIES, PERCENTILE, latency_figures, latency_table, queued
+from tpuprof.tui.report.fields import NO_REASON, Field, Metric, Table, attribute, listed, nested, object_table
+from tpuprof.tui.report.shared.quantities import LATENCIES, PERCENTILE, latency_metrics, latency_table, queued
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM
 
 SIZES: Table[Sequence[int]] = Table(
@@ -31,10 +31,10 @@ HISTOGRAM: Table[Sequence[Bin]] = object_table(
 _HISTOGRAM = attribute("histogram", listed(HISTOGRAM), "sessions by latency; bins are of one width, or of one ratio")
 
 
-def _at(place: int) -> Figure[LatencyRow]:
+def _at(place: int) -> Metric[LatencyRow]:
     """The latency at one of `PERCENTILES`, as a column of Markdown."""
     name = f"{PERCENTILES[place]:g}%"
-    return Figure(name, TIME_PS, lambda row: row.percentiles_ps[place], f"at {name}", heading=name)
+    return Metric(name, TIME_PS, lambda row: row.percentiles_ps[place], f"at {name}", heading=name)
 
 
 _OF_ROWS = "of the time of all rows, 0-1; of modules over all cores, each core's runs added up"
@@ -44,7 +44,7 @@ _INPUTS = "arguments that tell the module's batch: whole numbers, and what diffe
 
 def rows_of(kind: str, key: str = "rows") -> Table[Sequence[LatencyRow]]:
     """The table of models or modules, `kind` says which; only modules run on cores."""
-    figures: tuple[Figure[LatencyRow], ...] = (
+    metrics: tuple[Metric[LatencyRow], ...] = (
         attribute("name", VERBATIM, "of the model or module", kind),
         attribute("runs", COUNT, "how many", "runs"),
         attribute("average_ms", TIME_MS, "mean latency", "average"),
@@ -60,7 +60,7 @@ def rows_of(kind: str, key: str = "rows") -> Table[Sequence[LatencyRow]]:
     )
     columns = [_at(place) for place in range(len(PERCENTILES))]
     markdown = ("name", "time_fraction", "runs", "average_ms", *(column.key for column in columns), "maximum_ms")
-    return object_table(key, figures, columns, markdown=(*markdown, *_OF_MODULES * (kind == "module")))
+    return object_table(key, metrics, columns, markdown=(*markdown, *_OF_MODULES * (kind == "module")))
 
 
 _OF_MODULES = ("cores", "phase", "inputs")
@@ -72,22 +72,22 @@ LAUNCHED = latency_table(queued("latency."), markdown=_PARTS)
 LAUNCHES = (
     attribute("count", COUNT, "runs whose launch is known"),
     attribute("of", COUNT, "all runs"),
-    attribute("average", nested((*latency_figures(), queued())), "mean over these"),
+    attribute("average", nested((*latency_metrics(), queued())), "mean over these"),
     attribute("percentiles", listed(LAUNCHED), "latencies from the launch on the host to the end of the run"),
 )
 _PER_SECOND = "sessions over the time from a host's first start to its last end"
-BEFORE_ROWS: tuple[Figure[InferencePage], ...] = (
+BEFORE_ROWS: tuple[Metric[InferencePage], ...] = (
     attribute("source", VERBATIM, "what a session is: requests, or module runs", null=NO_REASON),
     attribute("subject", VERBATIM, "the request events' name, or the module's"),
     attribute("is_training", FLAG, "as the overview tells", null=NO_REASON, short="training or inference"),
     attribute("sessions", COUNT, "how many there are"),
     attribute("batches", COUNT, "that requests were put into"),
     attribute("sessions_per_second", NUMBER, _PER_SECOND, null=NO_REASON, short="sessions per second"),
-    attribute("average", nested(latency_figures()), "mean over the sessions", null=NO_REASON, short="latency"),
+    attribute("average", nested(latency_metrics()), "mean over the sessions", null=NO_REASON, short="latency"),
     attribute("minimum_ms", TIME_MS, "the shortest session", null=NO_REASON),
     attribute("maximum_ms", TIME_MS, "the longest session", null=NO_REASON),
     attribute("percentiles", listed(LATENCIES), "latencies of sessions"),
     _HISTOGRAM,
     attribute("launches", nested(LAUNCHES), "of the module's runs", null=NO_REASON, short="latency from the launch on"),
 )
-NOTE: Figure[InferencePage] = attribute("note", VERBATIM, "what the sessions are, in a sentence or two")
+NOTE: Metric[InferencePage] = attribute("note", VERBATIM, "what the sessions are, in a sentence or two")

@@ -13,11 +13,11 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.inference.drawing import inference
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE, ROWS
 from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
-from tpuprof.tui.report.page import Asked
+from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.shared.quantities import LATENCIES, latencies
 
 
-def declare(page: InferencePage, asked: Asked) -> Declared:
+def declare(page: InferencePage, request: ReportRequest) -> Declared:
     """What a session is, its latency, the launches, models or modules."""
     facts = [f"{page.source}: {page.subject}, {count(page.sessions)}"] if page.source is not None else []
     facts += [f"per second: {significant(page.sessions_per_second)}"] if page.sessions_per_second is not None else []
@@ -27,20 +27,20 @@ def declare(page: InferencePage, asked: Asked) -> Declared:
         title = f"From launch to end, {count(page.launches.count)} of {count(page.launches.of)} runs"
         people.append(Section(LAUNCHED, latencies(page.launches.percentiles, page.launches.average), title))
     if page.source == "requests":
-        people.append(Section(MODELS, page.rows, "Models", asked.most_rows))
-    modules = Section(MODULES, page.modules, "Modules", asked.most_rows)
+        people.append(Section(MODELS, page.rows, "Models", request.most_rows))
+    modules = Section(MODULES, page.modules, "Modules", request.most_rows)
 
     def text(pen: Pen) -> list[Line]:
-        most = asked.limit or None
+        most = request.limit or None
         return inference(replace(page, rows=page.rows[:most], modules=page.modules[:most]), pen)
 
     return Declared(
-        Head(f"Inference latency of {asked.run.name}", asked.run, page.hosts, page.warnings, facts),
+        Head(f"Inference latency of {request.run.name}", request.run, page.hosts, page.warnings, facts),
         statement=page.note,
         parts=(
             *(Block(markdown=section.markdown) for section in people),
             Figures(BEFORE_ROWS, page),
-            Section(ROWS, page.rows, limit=asked.most_rows),
+            Section(ROWS, page.rows, limit=request.most_rows),
             modules,
             Figures((NOTE,), page),
         ),
@@ -52,8 +52,8 @@ def declare(page: InferencePage, asked: Asked) -> Declared:
 
 REPORT = declared(
     "inference",
-    lambda asked: asked.session(asked.run).page(pages.INFERENCE, asked.host),
+    lambda request: request.session(request.run).page(pages.INFERENCE, request.host),
     declare,
     tables=(LATENCIES, ROWS, MODULES),
-    figures=(*BEFORE_ROWS, NOTE),
+    metrics=(*BEFORE_ROWS, NOTE),
 )

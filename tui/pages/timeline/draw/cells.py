@@ -86,7 +86,7 @@ class Slices(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class LaneCells:
     """What lies in the cells of a lane.
 
     Attributes:
@@ -127,14 +127,14 @@ class Cells(NamedTuple):
     event: Int64s
 
 
-def sight(
+def lane_cells(
     track: Track,
     window: LaneWindow,
     fill: Fill | None,
     selected: int | None,
     is_match: Bools | None,
     match_cells: Bools | None,
-) -> Sight:
+) -> LaneCells:
     """What lies in the cells of a lane that has any events in the window; see `lanes.lane_line`."""
     count = window.last - window.first
     busy = window.busy_ps.sum(axis=1)
@@ -161,7 +161,7 @@ def sight(
     if selected is not None:
         crowd[(window.first <= selected) & (selected < window.last)] = SELECTED
     share = np.minimum(busy * (8.0 / np.diff(window.edges)) / 8.0, 1.0)
-    return Sight(count, first, last, crowd_kind, crowd, second, share)
+    return LaneCells(count, first, last, crowd_kind, crowd, second, share)
 
 
 def _match_cells(track: Track, window: LaneWindow, is_match: Bools | None, match_cells: Bools | None) -> Bools:
@@ -177,7 +177,7 @@ def _match_cells(track: Track, window: LaneWindow, is_match: Bools | None, match
     return out
 
 
-def slice_cells(seen: Sight) -> Cells:
+def slice_cells(seen: LaneCells) -> Cells:
     """The look of each cell, edges to an eighth of it."""
     cells = len(seen.count)
     page = np.full(cells, PAGE, np.uint8)
@@ -210,7 +210,7 @@ def _paint(out: Cells, where: Bools, sign: Codes | int, ink: Codes | int, ground
         column[where] = value if isinstance(value, int) else value[where]
 
 
-def _one_event(out: Cells, seen: Sight, one: Bools) -> None:
+def _one_event(out: Cells, seen: LaneCells, one: Bools) -> None:
     """A slice that begins or ends in the cell, or both."""
     begin, end = seen.first.begin, seen.first.end
     length = np.clip(np.rint(end - begin), 1, 7).astype(np.uint8)
@@ -228,7 +228,7 @@ def _one_event(out: Cells, seen: Sight, one: Bools) -> None:
     _paint(out, central, np.where(end - begin <= 1.5, THIN, THICK).astype(np.uint8), seen.first.fill, PAGE)
 
 
-def _two_events(out: Cells, seen: Sight, two: Bools, crowded: Bools) -> None:
+def _two_events(out: Cells, seen: LaneCells, two: Bools, crowded: Bools) -> None:
     """Two slices that meet in the cell, or end and begin in it. What needs a third colour counts as crowded."""
     end, begin = seen.first.end, seen.last.begin
     gap = begin - end
@@ -254,7 +254,7 @@ def _two_events(out: Cells, seen: Sight, two: Bools, crowded: Bools) -> None:
     _paint(out, central, np.where(gap <= 1.5, THIN, THICK).astype(np.uint8), PAGE, seen.first.fill)
 
 
-def _part_neighbours(out: Cells, seen: Sight, whole: Bools, crowded: Bools) -> None:
+def _part_neighbours(out: Cells, seen: LaneCells, whole: Bools, crowded: Bools) -> None:
     """Lines where areas of one colour would run into each other."""
     solid = np.where(whole, out.ground, np.where(out.sign == FULL, out.ink, PAGE))
     beside = np.pad(np.where(whole, out.ground, PAGE), 1, constant_values=PAGE)

@@ -32,7 +32,7 @@ from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.draw.graphs import counter_line, mean_label, minimap_line, range_label, rate_line
 from tpuprof.tui.pages.timeline.draw.lanes import count_line, lane_line, track_line, with_cursor, with_sign
 from tpuprof.tui.pages.timeline.draw.panel import facts_of, hint_of, mark_facts, panel_lines
-from tpuprof.tui.pages.timeline.rows import Row, main_track, overall_track
+from tpuprof.tui.pages.timeline.rows import TimelineRow, main_track, overall_track
 from tpuprof.tui.pages.timeline.state import TimelineView
 
 TOP_LINES = 3
@@ -259,12 +259,12 @@ class TimelinePage:
                 ends.setdefault(place, set()).add(end)
         return ends
 
-    def _selected_in(self, row: Row) -> int | None:
+    def _selected_in(self, row: TimelineRow) -> int | None:
         """The selected event, where it is on a row."""
         event = self.view.event
         return None if event is None or row.track_id != event[:2] else event[2]
 
-    def _cells(self, row: Row, canvas: _Canvas) -> Line:
+    def _cells(self, row: TimelineRow, canvas: _Canvas) -> Line:
         """A row right of its label."""
         section, edges, glyphs = self.view.timeline.sections[row.section], canvas.edges, canvas.glyphs
         if row.kind == "section":
@@ -311,7 +311,7 @@ class TimelinePage:
         taken = line_width(gutter)
         return (*gutter, *Pen(width - taken, replace(glyphs, ellipsis=glyphs.horizontal)).fit(rest))
 
-    def _label(self, row: Row, is_current: bool, glyphs: Glyphs) -> Label:
+    def _label(self, row: TimelineRow, is_current: bool, glyphs: Glyphs) -> Label:
         """What stands left of a row."""
         section = self.view.timeline.sections[row.section]
         if row.kind == "section":
@@ -328,7 +328,7 @@ class TimelinePage:
         title = f"{track.name} {section.title[:80].partition(':')[0]}" if row.is_pinned else track.name
         return Label("track", title, folds, row.is_pinned, is_current, notes)
 
-    def _notes(self, row: Row, glyphs: Glyphs) -> tuple[str, ...]:
+    def _notes(self, row: TimelineRow, glyphs: Glyphs) -> tuple[str, ...]:
         """Averages over the window, to stand beside a track: kept for as long as that stays."""
         view = self.view
         section, (begin, end) = view.timeline.sections[row.section], view.window.on_trace

@@ -21,12 +21,12 @@ from tpuprof.tui.pages.timeline.draw.cells import (
     SIGNS,
     Cells,
     Codes,
-    Sight,
+    LaneCells,
     crowd_letter,
     hatch,
+    lane_cells,
     letter,
     shades,
-    sight,
     slice_cells,
 )
 
@@ -71,7 +71,7 @@ def lane_line(
     lost = _lost(window.edges, lost_from_ps)
     if not (window.last > window.first).any():
         return joined(_blank_spans(lost, 0, cells, glyphs))
-    seen = sight(track, window, fill, selected, is_match, match_cells)
+    seen = lane_cells(track, window, fill, selected, is_match, match_cells)
     if glyphs.letters:
         return _lettered(track, window, seen, lost, glyphs)
     return _painted(track, slice_cells(seen), lost, glyphs)
@@ -209,7 +209,7 @@ def _painted(track: Track, cells: Cells, lost: Bools | None, glyphs: Glyphs) -> 
     return tuple(spans)
 
 
-def _lettered(track: Track, window: LaneWindow, seen: Sight, lost: Bools | None, glyphs: Glyphs) -> Line:
+def _lettered(track: Track, window: LaneWindow, seen: LaneCells, lost: Bools | None, glyphs: Glyphs) -> Line:
     """Slices in brackets."""
     name_of = _namer(track, glyphs)
     cells = letter_cells(seen)
@@ -265,7 +265,7 @@ class LetterCells(NamedTuple):
         return left + text + ("=" * (rest - 1) + sign if rest else "") + right
 
 
-def letter_cells(seen: Sight) -> LetterCells:
+def letter_cells(seen: LaneCells) -> LetterCells:
     """Gives each cell to one event, so that every event has a cell or lies in a crowded one."""
     one, two = seen.count == 1, seen.count == 2
     whole = one & seen.first.before & seen.first.after

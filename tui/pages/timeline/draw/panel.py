@@ -8,7 +8,7 @@ from math import isnan
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.device import HOLDS_OPS
-from tpuprof.parsers.timeline.details import event_beside, op_facts, self_time
+from tpuprof.parsers.timeline.details import adjacent_event, op_facts, self_time
 from tpuprof.parsers.timeline.model import RateTrack, Timeline, Track
 from tpuprof.parsers.timeline.read.classes import is_split
 from tpuprof.parsers.timeline.read.flows import Flow
@@ -326,8 +326,8 @@ def hint_of(view: TimelineView) -> str:
 
 def _gap_words(track: Track, lane: int, instant_ps: int) -> str:
     """How long nothing runs around an instant in a lane, and between what; nothing where that is not in a gap."""
-    before = event_beside(track, lane, (instant_ps + 1, 0), -1)[1]
-    after = event_beside(track, lane, (instant_ps, track.depth), 1)[1]
+    before = adjacent_event(track, lane, (instant_ps + 1, 0), -1)[1]
+    after = adjacent_event(track, lane, (instant_ps, track.depth), 1)[1]
     if before is None or after is None or not track.end_ps[before] <= instant_ps < track.start_ps[after]:
         return ""
     lasting = int(track.start_ps[after]) - int(track.end_ps[before])

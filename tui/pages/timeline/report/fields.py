@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.timeline.measure import MeasuredRow
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.parsers.timeline.part import MOST_TOP_OPS, Content, CounterFigure, EventRow, RateFigure, TrackRow
+from tpuprof.parsers.timeline.part import MOST_TOP_OPS, Content, CounterRange, EventRow, MeanRate, TrackRow
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, flop_rate, significant
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, table_records
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, table_records
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXT, TIME_PS, Unit, plain
 
 Row = TypeVar("Row")
@@ -112,7 +112,7 @@ def _field(
     unit: Unit,
     read: Callable[[Row], object],
     meaning: str,
-    shown: str | OnScreen[Sequence[Row]] = "",
+    shown: str | ColumnSpec[Sequence[Row]] = "",
     heading: str = "",
     null: str = "",
 ) -> Field[Sequence[Row]]:
@@ -136,16 +136,16 @@ def _column(
     fixed: bool = False,
     grows: bool = False,
     keeps_style: bool = False,
-) -> OnScreen[Sequence[Row]]:
+) -> ColumnSpec[Sequence[Row]]:
     """A column that can't be sorted by, with texts cut at their end; one that grows always shows."""
     cutting = cut_middle if grows else cut
-    return OnScreen(
+    return ColumnSpec(
         *("", title, width, lambda _: style, None, cells, cutting, is_left, fixed or grows, grows, keeps_style)
     )
 
 
-def _instant(title: str, fixed: bool = False) -> OnScreen[Any]:
-    return OnScreen(INSTANT_COLUMN, title, 9, lambda _: "dim", fixed=fixed)
+def _instant(title: str, fixed: bool = False) -> ColumnSpec[Any]:
+    return ColumnSpec(INSTANT_COLUMN, title, 9, lambda _: "dim", fixed=fixed)
 
 
 def _drawn(cell: Callable[[Row, Glyphs], Span]) -> Callable[[Sequence[Row], Glyphs], Cells]:
@@ -183,14 +183,14 @@ _SECTION: Field[Any] = _field(
     "section", _NAME, lambda row: row.section.title, "which core, or whose threads", _column("section", 22, "dim")
 )
 _PLANE: Field[Any] = _field("plane", _NAME, lambda row: row.section.plane, "the section's plane in the profile")
-_DEPTH: OnScreen[Any] = _column("depth", 5)
-_TIME: OnScreen[Any] = _column("time", 8)
-_BUSY: OnScreen[Any] = _column("busy", 6, fixed=True)
+_DEPTH: ColumnSpec[Any] = _column("depth", 5)
+_TIME: ColumnSpec[Any] = _column("time", 8)
+_BUSY: ColumnSpec[Any] = _column("busy", 6, fixed=True)
 
 # --- tracks
 
 _NAMED = "the track's name, which is its line's in the profile"
-_LINE: OnScreen[Any] = OnScreen(
+_LINE: ColumnSpec[Any] = ColumnSpec(
     *("", "track", NAME_WIDTH, lambda track: "dim" if track[1] else "strong", lambda track, _: track[0][:NAME_SEEN]),
     fixed=True,
     grows=True,
@@ -208,7 +208,7 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
         events_width: cells of the column of events.
     """
     first, last = _instant("first, ms"), _instant("last, ms")
-    events: OnScreen[Any] = _column("events", events_width)
+    events: ColumnSpec[Any] = _column("events", events_width)
     most = f"the names with most self time, at most {MOST_TOP_OPS}"
     return (
         _SECTION,
@@ -274,7 +274,7 @@ TOP_OPS: Table[Sequence[MeasuredRow]] = Table(
 
 _AVERAGE = "the average of what the ops ask for by the compiler's count, each op's spread over its time"
 
-RATES: Table[Sequence[RateFigure]] = Table(
+RATES: Table[Sequence[MeanRate]] = Table(
     "rates",
     (
         _SECTION,
@@ -293,7 +293,7 @@ RATES: Table[Sequence[RateFigure]] = Table(
 )
 """What the ops of each core ask for, on average."""
 
-COUNTERS: Table[Sequence[CounterFigure]] = Table(
+COUNTERS: Table[Sequence[CounterRange]] = Table(
     "counters",
     (
         _SECTION,
@@ -321,7 +321,7 @@ _CLASS = "what runs: compute (matrix unit), vector, copy, collective, host, idle
 _LABEL = _column("event", 30, cells=_texts(_indented_name, "strong"), grows=True)
 _BEGAN = "when it began, on the trace's clock"
 _START = _instant("start, ms", fixed=True)
-_TAKES: OnScreen[Any] = _column("duration", 8, fixed=True)
+_TAKES: ColumnSpec[Any] = _column("duration", 8, fixed=True)
 _SIGN = _column("", 1, cells=_drawn(_letter), fixed=True, keeps_style=True)
 
 EVENTS: Table[Sequence[EventRow]] = Table(
@@ -347,23 +347,23 @@ EVENTS: Table[Sequence[EventRow]] = Table(
 # --- figures
 
 _COUNTED = "events that reach into the interval, or all but derived ones"
-TRACE: tuple[Figure[Timeline], ...] = (
-    Figure("first_ps", TIME_PS, lambda trace: trace.first_ps, "begin of the first event, on the trace's clock"),
-    Figure("last_ps", TIME_PS, lambda trace: trace.last_ps, "end of the last event, on the trace's clock"),
-    Figure("event_count", COUNT, lambda trace: trace.event_count, _COUNTED),
-    Figure("track_count", COUNT, lambda trace: sum(len(section.tracks) for section in trace.sections), "all tracks"),
+TRACE: tuple[Metric[Timeline], ...] = (
+    Metric("first_ps", TIME_PS, lambda trace: trace.first_ps, "begin of the first event, on the trace's clock"),
+    Metric("last_ps", TIME_PS, lambda trace: trace.last_ps, "end of the last event, on the trace's clock"),
+    Metric("event_count", COUNT, lambda trace: trace.event_count, _COUNTED),
+    Metric("track_count", COUNT, lambda trace: sum(len(section.tracks) for section in trace.sections), "all tracks"),
 )
 """What the whole trace has."""
 
 _LACKS = "what the capture or the file lacks, in sentences"
-LOST: Figure[Timeline] = Figure("lost[]", TEXT, lambda trace: trace.lost, _LACKS)
+LOST: Metric[Timeline] = Metric("lost[]", TEXT, lambda trace: trace.lost, _LACKS)
 
 
-INTERVAL: tuple[Figure[Content], ...] = (
-    Figure("interval.from_ps", TIME_PS, lambda content: content.part.start_ps, "begin of the interval"),
-    Figure("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "its end, which is no longer part of it"),
-    Figure("interval.duration_ps", TIME_PS, lambda of: of.part.end_ps - of.part.start_ps, "how long it lasts"),
-    Figure("event_count", COUNT, lambda content: len(content.selection or ()), "events that reach into it"),
-    Figure("shown_count", COUNT, lambda content: content.shown, "how many of them are printed, the first ones"),
+INTERVAL: tuple[Metric[Content], ...] = (
+    Metric("interval.from_ps", TIME_PS, lambda content: content.part.start_ps, "begin of the interval"),
+    Metric("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "its end, which is no longer part of it"),
+    Metric("interval.duration_ps", TIME_PS, lambda of: of.part.end_ps - of.part.start_ps, "how long it lasts"),
+    Metric("event_count", COUNT, lambda content: len(content.selection or ()), "events that reach into it"),
+    Metric("shown_count", COUNT, lambda content: content.shown, "how many of them are printed, the first ones"),
 )
 """What an interval has."""

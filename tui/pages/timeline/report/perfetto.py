@@ -31,7 +31,7 @@ from tpuprof.tui.pages.timeline.report.perfetto_args import (
     FLOW,
     IS_ASYNC,
     ChunkArgs,
-    Flow,
+    PerfettoFlow,
     PlaneArgs,
     json_number,
     json_text,
@@ -326,14 +326,14 @@ def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Itera
                 yield f'{{"ph":{ends},{ids},"name":"async","cat":"async","id":{number},"ts":{ts}}}'
 
 
-def _bound(flow: Flow) -> str:
+def _bound(flow: PerfettoFlow) -> str:
     """The end of an arrow at a slice."""
     category = f',"cat":"{flow.category}"' if flow.category else ""
     out, into = ',"flow_out":true' if flow.begins else "", ',"flow_in":true' if flow.ends else ""
     return f',"bind_id":{flow.id}{category}{into}{out}' if out or into else ""
 
 
-def _async(head: str, flow: Flow, ts: str, end: str, arguments: str) -> Iterator[str]:
+def _async(head: str, flow: PerfettoFlow, ts: str, end: str, arguments: str) -> Iterator[str]:
     """An asynchronous event: its begin, its end, or both."""
     link = f'"id":{flow.id},"cat":"{flow.category or "async"}"'
     if flow.begins:

@@ -47,7 +47,7 @@ def json_number(value: float) -> str:
     return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
 
 
-class Flow(NamedTuple):
+class PerfettoFlow(NamedTuple):
     """One end of an arrow, or an asynchronous event.
 
     Attributes:
@@ -62,12 +62,12 @@ class Flow(NamedTuple):
     ends: bool
 
 
-def stat_flow(value: int) -> Flow:
+def stat_flow(value: int) -> PerfettoFlow:
     """The flow that a stat `flow` packs: two bits of direction, 56 of id, six of category."""
     value &= (1 << 64) - 1
     number = (value >> 2) & ((1 << _FLOW_BITS) - 1)
     number = number if number < _EXACT else _mixed(-1, number)
-    return Flow(number, _category(value >> (64 - _CATEGORY_BITS)), bool(value & 2), bool(value & 1))
+    return PerfettoFlow(number, _category(value >> (64 - _CATEGORY_BITS)), bool(value & 2), bool(value & 1))
 
 
 def _category(kind: int) -> str:
@@ -95,7 +95,7 @@ class ChunkArgs:
     """
 
     texts: list[str]
-    flows: dict[int, Flow] = field(default_factory=dict)
+    flows: dict[int, PerfettoFlow] = field(default_factory=dict)
     is_async: set[int] = field(default_factory=set)
     names: dict[int, str] = field(default_factory=dict)
 
@@ -189,12 +189,16 @@ class PlaneArgs:
         for place, packed in links.get(FLOW, {}).items():
             out.flows[place] = stat_flow(packed)
         for place, number in links.get(_CORRELATION, {}).items():
-            out.flows[place] = Flow(_mixed(-2, number), _category(_GPU_LAUNCH), not self._is_device, self._is_device)
+            out.flows[place] = PerfettoFlow(
+                _mixed(-2, number), _category(_GPU_LAUNCH), not self._is_device, self._is_device
+            )
         for (kind_name, id_name), begins in ((PRODUCER, True), (CONSUMER, False)):
             kinds = links.get(kind_name, {})
             for place, number in links.get(id_name, {}).items():
                 if place in kinds:
-                    out.flows[place] = Flow(_mixed(kinds[place], number), _category(kinds[place]), begins, not begins)
+                    out.flows[place] = PerfettoFlow(
+                        _mixed(kinds[place], number), _category(kinds[place]), begins, not begins
+                    )
 
 
 def _integers(chunk: StatChunk, index: int) -> dict[int, int]:

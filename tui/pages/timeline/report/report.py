@@ -18,14 +18,14 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import (
     Content,
-    CounterFigure,
+    CounterRange,
     Interval,
-    Part,
-    RateFigure,
-    counter_figures,
+    MeanRate,
+    TimelinePart,
+    counter_ranges,
     event_rows,
+    mean_rates,
     part_of,
-    rate_figures,
     select,
     summaries,
     time_decimals,
@@ -45,8 +45,8 @@ from tpuprof.tui.report.fields import (
     Source,
     Table,
     columns,
-    figure_values,
     markdown_rows,
+    metric_values,
     reasons,
     screen_columns,
     table_records,
@@ -54,7 +54,7 @@ from tpuprof.tui.report.fields import (
 from tpuprof.tui.report.json import document, head, laid_out, safe
 from tpuprof.tui.report.markdown import escaped, fields_table, joined, not_shown, rows_table
 from tpuprof.tui.report.output import Produce, Write
-from tpuprof.tui.report.page import Asked, Format, Report, Writer
+from tpuprof.tui.report.page import Format, Report, ReportRequest, Writer
 from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 HELP = "tpuprof-tui report --help"
@@ -63,23 +63,23 @@ MOST_EVENTS = 10_000
 """Events that a report shows where no limit is given."""
 
 
-def read(asked: Asked) -> Content:
+def read(request: ReportRequest) -> Content:
     """Reads the timeline of one host, and picks what is asked for.
 
     Raises:
         ProfileError: no track has such a name; exit code 3. While the pieces are read: the file can't be read again.
     """
-    timeline = asked.session(asked.run).timeline(asked.host, with_steps=False)
-    interval = interval_of(asked.options)
+    timeline = request.session(request.run).timeline(request.host, with_steps=False)
+    interval = interval_of(request.options)
     part = part_of(timeline, interval)
-    warnings = (*timeline.lost, *timeline.warnings, *host_notes(timeline, asked.run, asked.host))
-    if asked.form == "perfetto":
+    warnings = (*timeline.lost, *timeline.warnings, *host_notes(timeline, request.run, request.host))
+    if request.form == "perfetto":
         return Content(part, None, 0, warnings)
     warnings = (*warnings, *_beyond(part))
     if interval.is_everything:
         return Content(part, None, 0, warnings)
     selection = select(part)
-    shown = min(len(selection), MOST_EVENTS if asked.limit is None else asked.limit or len(selection))
+    shown = min(len(selection), MOST_EVENTS if request.limit is None else request.limit or len(selection))
     if shown < len(selection):
         found = counted(len(selection), "event")
         warnings = (*warnings, f"{shown:,} of {found} are shown, the first ones; --limit 0 shows all")
@@ -94,21 +94,21 @@ def interval_of(options: Mapping[str, Any]) -> Interval:
 # --- formats
 
 
-def _tracks_json(content: Content, asked: Asked) -> str:
+def _tracks_json(content: Content, request: ReportRequest) -> str:
     """What the trace covers, its tracks, rates and counters."""
     body = {
-        **figure_values(fields.TRACE, content.part.timeline),
-        "tracks": _records(fields.TRACKS, track_rows(content.part.timeline, asked.most_rows)),
+        **metric_values(fields.TRACE, content.part.timeline),
+        "tracks": _records(fields.TRACKS, track_rows(content.part.timeline, request.most_rows)),
         **_rates_and_counters(content.part),
     }
-    return document(_head(content, asked), body, _reasons(fields.TRACKS, fields.RATES, fields.COUNTERS))
+    return document(_head(content, request), body, _reasons(fields.TRACKS, fields.RATES, fields.COUNTERS))
 
 
-def _events_json(content: Content, asked: Asked) -> Iterator[str]:
+def _events_json(content: Content, request: ReportRequest) -> Iterator[str]:
     """The interval, a summary by track, rates, counters, and the events, piece by piece."""
     body = {
-        **_head(content, asked),
-        **figure_values(fields.INTERVAL, content),
+        **_head(content, request),
+        **metric_values(fields.INTERVAL, content),
         "summary": _records(fields.SUMMARY, summaries(content.part)),
         **_rates_and_counters(content.part),
     }
@@ -137,15 +137,15 @@ def _cells(table: Table[Sequence[Item]], rows: Sequence[Item]) -> list[list[str]
     return markdown_rows(table, rows, range(len(rows)))
 
 
-def _head(content: Content, asked: Asked) -> dict[str, object]:
-    return head("timeline", asked.run, [content.part.timeline.host], content.warnings)
+def _head(content: Content, request: ReportRequest) -> dict[str, object]:
+    return head("timeline", request.run, [content.part.timeline.host], content.warnings)
 
 
-def _rates_and_counters(part: Part) -> dict[str, object]:
+def _rates_and_counters(part: TimelinePart) -> dict[str, object]:
     """Rates, counters, and what the file lacks."""
     return {
-        "rates": _records(fields.RATES, rate_figures(part)),
-        "counters": _records(fields.COUNTERS, counter_figures(part)),
+        "rates": _records(fields.RATES, mean_rates(part)),
+        "counters": _records(fields.COUNTERS, counter_ranges(part)),
         "lost": list(part.timeline.lost),
     }
 
@@ -155,15 +155,15 @@ def _reasons(*tables: Table[Any]) -> dict[str, str]:
     return {key: why for table in tables for key, why in reasons(table.fields, f"{table.key}[]", {}).items()}
 
 
-def _tracks_csv(content: Content, asked: Asked) -> str:
+def _tracks_csv(content: Content, request: ReportRequest) -> str:
     """A row a track."""
-    rows = track_rows(content.part.timeline, asked.most_rows)
+    rows = track_rows(content.part.timeline, request.most_rows)
     shown = columns(fields.TRACKS, rows, range(len(rows)))
     shown["is_derived"] = [str(value).lower() for value in shown["is_derived"]]
     return csv_table(tuple(shown), zip(*shown.values(), strict=True))
 
 
-def _events_csv(content: Content, _: Asked) -> Iterator[str]:
+def _events_csv(content: Content, _: ReportRequest) -> Iterator[str]:
     """The events line by line, their arguments as JSON in one cell."""
     with closing(Trace.open(content.part.timeline.path)) as trace:
         yield from row_texts([fields.EVENTS.json])
@@ -173,21 +173,21 @@ def _events_csv(content: Content, _: Asked) -> Iterator[str]:
             yield from row_texts(zip(*shown.values(), strict=True))
 
 
-def _tracks_markdown(content: Content, asked: Asked) -> str:
+def _tracks_markdown(content: Content, request: ReportRequest) -> str:
     """What the trace covers, its tracks, rates and counters."""
     timeline = content.part.timeline
-    rows = track_rows(timeline, asked.most_rows)
+    rows = track_rows(timeline, request.most_rows)
     tracks = fields_table(fields.TRACKS, _cells(fields.TRACKS, rows))
     left_out = sum(len(section.tracks) for section in timeline.sections) - len(rows)
-    head = _markdown_head(content, asked)
+    head = _markdown_head(content, request)
     return joined([*head, "", "## Tracks", "", *tracks, *not_shown(left_out), *_figures_markdown(content.part)])
 
 
-def _events_markdown(content: Content, asked: Asked) -> Iterator[str]:
+def _events_markdown(content: Content, request: ReportRequest) -> Iterator[str]:
     """The interval, what ran in it, rates and counters, then the events line by line."""
     busy = [row for row in summaries(content.part) if row.events]
     ran = rows_table("What ran", fields.SUMMARY, _cells(fields.SUMMARY, busy))
-    yield joined([*_markdown_head(content, asked), *ran, *_figures_markdown(content.part)])
+    yield joined([*_markdown_head(content, request), *ran, *_figures_markdown(content.part)])
     if not content.shown:
         return
     yield "\n".join(["", "## Events", "", *fields_table(fields.EVENTS, ()), ""])
@@ -197,28 +197,28 @@ def _events_markdown(content: Content, asked: Asked) -> Iterator[str]:
     yield from (f"{line}\n" for line in not_shown(len(content.selection or ()) - content.shown))
 
 
-def _markdown_head(content: Content, asked: Asked) -> list[str]:
-    lines = [f"# Timeline of {escaped(asked.run.name)}", "", f"- host: {escaped(content.part.timeline.host)}"]
+def _markdown_head(content: Content, request: ReportRequest) -> list[str]:
+    lines = [f"# Timeline of {escaped(request.run.name)}", "", f"- host: {escaped(content.part.timeline.host)}"]
     return [*lines, f"- {escaped(covered(content))}", *(f"- warning: {escaped(text)}" for text in content.warnings)]
 
 
-def _figures_markdown(part: Part) -> list[str]:
+def _figures_markdown(part: TimelinePart) -> list[str]:
     """Tables of rates and counters, where there are any."""
-    rates = rows_table("Rates", fields.RATES, _cells(fields.RATES, rate_figures(part)))
-    return rates + rows_table("Counters", fields.COUNTERS, _cells(fields.COUNTERS, counter_figures(part)))
+    rates = rows_table("Rates", fields.RATES, _cells(fields.RATES, mean_rates(part)))
+    return rates + rows_table("Counters", fields.COUNTERS, _cells(fields.COUNTERS, counter_ranges(part)))
 
 
 # --- plain text
 
 
-def _tracks_text(content: Content, asked: Asked) -> str:
+def _tracks_text(content: Content, request: ReportRequest) -> str:
     """The tracks by section, with rates and counters below each, under a line that names run and host."""
-    width, glyphs = max(asked.look.width, LEAST_WIDTH), asked.look.glyphs
-    timeline, ascii_only = content.part.timeline, asked.look.glyphs.is_ascii
-    rows = track_rows(timeline, asked.most_rows)
-    figures = _figure_spans(content.part, glyphs)
+    width, glyphs = max(request.look.width, LEAST_WIDTH), request.look.glyphs
+    timeline, ascii_only = content.part.timeline, request.look.glyphs.is_ascii
+    rows = track_rows(timeline, request.most_rows)
+    metrics = _figure_spans(content.part, glyphs)
     columns = _columns(fields.TRACKS, rows, timeline.first_ps, timeline.last_ps, Pen(width, glyphs))
-    lines = _head_lines(content, asked, Pen(width, glyphs))
+    lines = _head_lines(content, request, Pen(width, glyphs))
     first = 0
     for section in timeline.sections:
         plane = clean(section.plane[:40], ascii_only) if section.plane != section.title else ""
@@ -228,16 +228,16 @@ def _tracks_text(content: Content, asked: Asked) -> str:
         if shown:
             lines += [header_line(columns, Pen(width, glyphs)), *row_lines(columns, shown, None, Pen(width, glyphs))]
         lines += more_lines(len(section.tracks) - len(shown), Pen(width, glyphs))
-        own = ((figure.name, spans) for figure, spans in figures if figure.section is section)
+        own = ((figure.name, spans) for figure, spans in metrics if figure.section is section)
         lines += [_figure_line(name, spans, Pen(width, glyphs)) for name, spans in own]
-    return render(lines, asked.look.color)
+    return render(lines, request.look.color)
 
 
-def _events_text(content: Content, asked: Asked) -> Iterator[str]:
+def _events_text(content: Content, request: ReportRequest) -> Iterator[str]:
     """What ran by track, then the events in order of time, line by line."""
-    part, color = content.part, asked.look.color
-    width, glyphs = max(asked.look.width, LEAST_WIDTH), asked.look.glyphs
-    lines = _head_lines(content, asked, Pen(width, glyphs))
+    part, color = content.part, request.look.color
+    width, glyphs = max(request.look.width, LEAST_WIDTH), request.look.glyphs
+    lines = _head_lines(content, request, Pen(width, glyphs))
     tracks = summaries(part)
     busy = [row for row in tracks if row.events]
     if busy:
@@ -268,9 +268,9 @@ def _columns(table: Table[Source], source: Source, start_ps: int, end_ps: int, p
     )
 
 
-def _head_lines(content: Content, asked: Asked, pen: Pen) -> list[Line]:
+def _head_lines(content: Content, request: ReportRequest, pen: Pen) -> list[Line]:
     """What a report begins with: run and host, what it covers, the warnings."""
-    lines = [heading(f"Timeline of {asked.run.name}", content.part.timeline.host, pen)]
+    lines = [heading(f"Timeline of {request.run.name}", content.part.timeline.host, pen)]
     lines += pen.wrap(covered(content), "strong", [(" ", "text")])
     return lines + pen.notes(content.warnings, ())
 
@@ -280,16 +280,16 @@ def _figure_line(name: str, spans: Sequence[Span], pen: Pen) -> Line:
     return pen.fit([(f" {label:<{fields.NAME_WIDTH}}", "strong"), *spans])
 
 
-def _figure_spans(part: Part, glyphs: Glyphs) -> list[tuple[RateFigure | CounterFigure, Sequence[Span]]]:
+def _figure_spans(part: TimelinePart, glyphs: Glyphs) -> list[tuple[MeanRate | CounterRange, Sequence[Span]]]:
     """What there is to say of each rate and of each counter."""
-    said: list[tuple[RateFigure | CounterFigure, Sequence[Span]]] = []
-    for rate in rate_figures(part):
+    said: list[tuple[MeanRate | CounterRange, Sequence[Span]]] = []
+    for rate in mean_rates(part):
         average, peak = (fields.rate_words(amount, rate.unit) for amount in (rate.per_second, rate.peak))
         words = f"{average} of {peak}" if rate.peak else f"{average}, peak unknown"
         filled, empty = small_bar(rate.use_fraction or 0.0, fields.BAR_WIDTH, glyphs)
         use = f" {share(rate.use_fraction):>6} "
         said.append((rate, ((use, "text"), (filled, "busy"), (empty, "dim"), (f" {words}", "dim"))))
-    for counter in counter_figures(part):
+    for counter in counter_ranges(part):
         low, high, mean = map(fields.counter_words, (counter.minimum, counter.maximum, counter.mean))
         words = f" on average; {low} to {high}, {counted(counter.samples, 'value')}"
         unit = clean(counter.unit, glyphs.is_ascii)
@@ -319,9 +319,9 @@ def instants(start_ps: int, end_ps: int) -> tuple[str, str]:
 # --- others
 
 
-def perfetto(content: Content, asked: Asked) -> Produce:
+def perfetto(content: Content, request: ReportRequest) -> Produce:
     """What writes the timeline, or an interval of it, as Chrome trace JSON."""
-    timeline, interval = content.part.timeline, interval_of(asked.options)
+    timeline, interval = content.part.timeline, interval_of(request.options)
 
     def produce(write: Write) -> None:
         from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto  # noqa: PLC0415
@@ -344,7 +344,7 @@ def host_notes(timeline: Timeline, run: Run, host: str | None) -> Sequence[str]:
     return [*notes, *(problem.sentence for problem in run.problems)]
 
 
-def _beyond(part: Part) -> Sequence[str]:
+def _beyond(part: TimelinePart) -> Sequence[str]:
     """That the interval lies outside of the trace."""
     timeline = part.timeline
     if part.start_ps <= timeline.last_ps and part.end_ps > timeline.first_ps:
@@ -367,10 +367,12 @@ def check(options: Mapping[str, Any], form: Format, limit: int | None) -> None:
 
 
 def _either(
-    tracks: Callable[[Content, Asked], str], events: Callable[[Content, Asked], Iterator[str]]
+    tracks: Callable[[Content, ReportRequest], str], events: Callable[[Content, ReportRequest], Iterator[str]]
 ) -> Writer[Content]:
     """Writes the tracks as a whole, or the events piece by piece."""
-    return lambda content, asked: (tracks(content, asked),) if content.selection is None else events(content, asked)
+    return lambda content, request: (
+        (tracks(content, request),) if content.selection is None else events(content, request)
+    )
 
 
 REPORT = Report(
@@ -383,7 +385,7 @@ REPORT = Report(
         "perfetto": perfetto,
     },
     tables=(fields.TRACKS, fields.EVENTS, fields.SUMMARY, fields.TOP_OPS, fields.RATES, fields.COUNTERS),
-    figures=(*fields.TRACE, fields.LOST, *(figure for figure in fields.INTERVAL if figure.key != "event_count")),
+    metrics=(*fields.TRACE, fields.LOST, *(figure for figure in fields.INTERVAL if figure.key != "event_count")),
     csv_table=fields.TRACKS,
     warnings=lambda content: content.warnings,
     check=check,

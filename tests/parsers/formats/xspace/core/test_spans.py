@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tpuprof.parsers.formats.xspace.core.types import Core, KeyedSpans, LaidEvents
+from tpuprof.parsers.formats.xspace.core.types import Core, KeyedSpans, LanedEvents
 
 Spans = list[tuple[int, int]]
 
@@ -64,14 +64,14 @@ def events(draw: st.DrawFn, most: int = 40) -> list[Event]:
     return sorted(((start, start + length, key) for start, length, key in spans), key=lambda one: (one[0], -one[1]))
 
 
-def laid(core: Core, ordered: list[Event]) -> LaidEvents:
+def laid(core: Core, ordered: list[Event]) -> LanedEvents:
     """The events in lanes."""
     start, end, key = (np.array([one[at] for one in ordered], np.int64) for at in range(3))
     lane = core.lanes(start, end)
     bounds = np.concatenate([[0], np.cumsum(np.bincount(lane))]).astype(np.int64)
     columns = core.by_lane(lane, bounds, start, end, key.astype(np.int32))
     assert [column.dtype for column in columns] == ["int64", "int64", "int32"]
-    return LaidEvents(columns[0], columns[1], columns[2], lane, bounds)
+    return LanedEvents(columns[0], columns[1], columns[2], lane, bounds)
 
 
 @given(events())
@@ -144,7 +144,7 @@ def test_runs_are_those_of_a_plain_loop(
     if not in_lanes:
         columns = (np.array([one[at] for one in ordered], np.int64) for at in range(3))
         one_lane = np.array([0, len(ordered)], np.int64)
-        found = LaidEvents(
+        found = LanedEvents(
             next(columns), next(columns), next(columns).astype(np.int32), np.zeros(0, np.int32), one_lane
         )
     runs = core.runs(found, np.array(label, np.int32), columns_of(groups), 2, nests)
@@ -204,7 +204,7 @@ def test_what_does_not_fit_is_refused(core: Core) -> None:
         core.duration_sums(spans, np.full(KEYS, 3, np.uint8), 3, 64)
     with pytest.raises(ValueError, match="key"):
         core.work_sums(found.key, np.zeros(KEYS - 1), 64)
-    backwards = LaidEvents(
+    backwards = LanedEvents(
         found.start[::-1].copy(), found.end[::-1].copy(), found.key, labels[:0], found.bounds[[0, -1]]
     )
     with pytest.raises(ValueError, match="sorted"):

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of
-from tpuprof.parsers.memory.oom.advice.roles import Item, read
+from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, read
 from tpuprof.parsers.memory.oom.advice.rule import bare, half, resized, rounding
 from tpuprof.parsers.memory.oom.advice.words import capacity
 
 
-def item(shape: str, size: int | None = None) -> Item:
+def item(shape: str, size: int | None = None) -> BufferFacts:
     """A buffer of a shape, read."""
     return read(need_of(buffer(shape, size=size))).items[0]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.memory.model import CATEGORIES, Capacity, ModuleLabel, SpaceMemory, Stays
+from tpuprof.parsers.memory.model import CATEGORIES, Capacity, LiveRanges, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.space_memory import space_memory
 from tpuprof.parsers.memory.oom.advice.advice import advise
 from tpuprof.parsers.memory.oom.model import OomReport
@@ -58,7 +58,7 @@ def page_of(sizes: list[int], born: list[int], dies: list[int], points: int) -> 
         heap_bytes=heap,
         heap_unpadded_bytes=heap,
         instructions=[],
-        stays=Stays(column, kind, size, size, column, column, first, last),
+        live_ranges=LiveRanges(column, kind, size, size, column, column, first, last),
         buffers=[buffer(None, name=f"b{n}", size=each) for n, each in enumerate(sizes)],
     )
 

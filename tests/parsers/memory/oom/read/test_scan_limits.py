@@ -150,7 +150,7 @@ def test_too_many_different_errors_are_left_out_and_said() -> None:
 def test_an_error_is_compared_only_with_those_of_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = 0
 
-    def counting(known: partial_report.Draft, other: partial_report.Draft) -> bool:
+    def counting(known: partial_report.PartialReport, other: partial_report.PartialReport) -> bool:
         nonlocal compared
         compared += 1
         return is_copy(known, other)

@@ -11,7 +11,7 @@ from tests.support.build import PlaneBuilder
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.pages.findings.finding import Evidence, Place
+from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
 
 def waiting(first: float, second: float) -> Evidence:
@@ -22,7 +22,7 @@ def waiting(first: float, second: float) -> Evidence:
 
 def test_cores_that_wait_for_each_other() -> None:
     finding = the("barrier", waiting(10, 8))
-    assert finding.title == "Cores wait for each other at barriers" and finding.place == Place("timeline")
+    assert finding.title == "Cores wait for each other at barriers" and finding.place == JumpTarget("timeline")
     assert finding.worth_ps == pytest.approx(9 * US)
     assert finding.evidence[1] == "Core host0:0 waits longest, 10.0 µs a step; core host0:1 shortest, 8.00 µs."
 
@@ -67,7 +67,7 @@ def offloaded(share: float, name: str = "all-gather.3", category: str = "async-d
 def test_collectives_on_a_sparse_core_are_no_others() -> None:
     finding = the("sparse-core", offloaded(12))
     assert finding.title == "TensorCores wait for SparseCores: all-gather.3"
-    assert finding.worth_ps == pytest.approx(12 * US) and finding.place == Place("timeline", "all-gather.3")
+    assert finding.worth_ps == pytest.approx(12 * US) and finding.place == JumpTarget("timeline", "all-gather.3")
     assert "No run on a SparseCore was traced: the names of these ops tell it." in finding.evidence
     assert "Never seen on hardware" in finding.basis
     assert found("collective", offloaded(12)) is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
-from tpuprof.parsers.pages.findings.finding import Evidence, Place
+from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 from tpuprof.parsers.pages.findings.why_slow import findings
 
 COLLECTIVES = [
@@ -24,7 +24,7 @@ def test_exposed_collectives_are_found() -> None:
     finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), COLLECTIVES))
     assert finding.title == "Exposed collectives: all-gather-done.3, and more"
     assert (finding.worth_ps, finding.worth_fraction, finding.is_estimate) == (20 * US, 0.2, False)
-    assert finding.place == Place("timeline", "all-gather-done.3")
+    assert finding.place == JumpTarget("timeline", "all-gather-done.3")
     assert finding.evidence == (
         "Cores do nothing but collectives for 20.0 µs a step (20.0%).",
         "Most of it: all-gather-done.3 15.0 µs a step (15.0%), all-reduce.1 5.00 µs a step (5.0%).",

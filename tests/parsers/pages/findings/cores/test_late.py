@@ -11,7 +11,7 @@ from tests.parsers.pages.findings.build import US, Op, Times, evidence, found, g
 from tpuprof.parsers.base.intervals import medians
 from tpuprof.parsers.ops.core.times import CoreOpTimes
 from tpuprof.parsers.pages.findings.cores.late import RankedTimes
-from tpuprof.parsers.pages.findings.finding import Evidence, Place
+from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
 
 def cores(busy: Times, whole: float = 120, count: int = 8, hosts: int = 1, waits: str = "collective") -> Evidence:
@@ -31,7 +31,7 @@ def test_a_core_that_computes_longer_while_the_others_wait_is_found() -> None:
     proof = cores(one(12))
     finding = the("straggler", proof)
     assert finding.title == "Core host0:3 computes 12.0% longer than the others"
-    assert (finding.worth_ps, finding.is_estimate, finding.place) == (12 * US, True, Place("timeline", "0"))
+    assert (finding.worth_ps, finding.is_estimate, finding.place) == (12 * US, True, JumpTarget("timeline", "0"))
     assert finding.evidence == (
         "It computes 112 µs a step, the median of the others 100 µs; so in 10 of 10 steps.",
         "The others are 12.0 µs longer in collectives, 0 longer idle.",

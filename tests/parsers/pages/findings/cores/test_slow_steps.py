@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the
-from tpuprof.parsers.pages.findings.finding import Place
+from tpuprof.parsers.pages.findings.finding import JumpTarget
 from tpuprof.parsers.steps.times import SlowOp
 
 
@@ -19,7 +19,7 @@ def test_a_slow_step_is_found_with_what_differs_in_it() -> None:
     more = np.array(slower(40, 7))
     finding = the("slow-step", evidence(grid({"compute": 80 + more, "vector": 20 + more / 4}, slow_ops=ops)))
     assert finding.title == "Step 7 takes 1.50 times the median step"
-    assert (finding.worth_ps, finding.is_estimate, finding.place) == (5 * US, False, Place("timeline", "7"))
+    assert (finding.worth_ps, finding.is_estimate, finding.place) == (5 * US, False, JumpTarget("timeline", "7"))
     assert finding.basis == "Time of the slow steps above the median, divided by the number of steps."
     assert finding.evidence == (
         "Step 7 takes 150 µs, the median 100 µs; 1 step of 10 is slow.",
@@ -57,7 +57,7 @@ def test_a_step_that_waits_too_little_for_an_input_finding_is_slow() -> None:
     proof = evidence(grid({"compute": 100, "host": waits}, waits=waits, input_source="infeed"))
     assert found("input", proof) is None
     finding = the("slow-step", proof)
-    assert finding.place == Place("input", "7")
+    assert finding.place == JumpTarget("input", "7")
     assert finding.evidence[1] == "It takes 40.0 µs longer than the median step: 40.0 µs more of waiting for input."
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
 from tpuprof.parsers.ops.host.activity import Activity, Compilation, IdleTime
-from tpuprof.parsers.pages.findings.finding import Place
+from tpuprof.parsers.pages.findings.finding import JumpTarget
 
 
 def test_steps_that_wait_for_infeed_are_found() -> None:
@@ -19,7 +19,7 @@ def test_steps_that_wait_for_infeed_are_found() -> None:
     assert not finding.is_estimate
     assert finding.basis == "Mean over cores and complete steps of time in infeed ops."
     assert finding.evidence == ("The device waits for input 20.0 µs a step (20.0%), mean over cores and steps.",)
-    assert finding.place == Place("input", "0")
+    assert finding.place == JumpTarget("input", "0")
 
 
 def test_a_little_waiting_for_input_is_none() -> None:
@@ -47,7 +47,7 @@ def test_every_fourth_step_that_waits_is_a_pattern() -> None:
     assert finding.worth_ps == pytest.approx(np.mean(waits) * US)
     assert finding.worth_fraction is not None and finding.worth_fraction < 0.05
     assert "Every 4th step waits 15.0 µs, the others 100 ns." in finding.evidence
-    assert finding.place == Place("input", "3")
+    assert finding.place == JumpTarget("input", "3")
 
 
 def test_the_same_waits_without_a_pattern_are_too_little() -> None:
@@ -105,7 +105,7 @@ def test_idle_gaps_say_what_the_host_did() -> None:
         "10 long gaps on the core that is idle most, the longest 14.0 µs.",
         "Meanwhile main/2 is in $train.py:10 log_metrics for 70.0% of the idle time (12 times).",
     )
-    assert finding.place == Place("timeline", "0")
+    assert finding.place == JumpTarget("timeline", "0")
 
 
 def test_a_step_that_is_idle_longer_than_the_others_is_named() -> None:
@@ -114,7 +114,7 @@ def test_a_step_that_is_idle_longer_than_the_others_is_named() -> None:
     finding = the("idle", evidence(grid({"compute": 90, "idle": idle}, waits=waits, input_source="host")))
     assert finding.worth_ps == pytest.approx(3.9 * US)
     assert finding.evidence[-1] == "Step 6 has 30.0 µs of it, the median step 1.00 µs."
-    assert finding.place == Place("timeline", "6")
+    assert finding.place == JumpTarget("timeline", "6")
 
 
 def test_a_host_that_only_waits_explains_nothing() -> None:
@@ -125,13 +125,15 @@ def test_a_host_that_only_waits_explains_nothing() -> None:
 
 
 def test_an_async_op_under_way_explains_idle_time() -> None:
-    flying = IdleTime(flying={"all-gather.3": 60 * US}, gap_ps=100 * US)
+    flying = IdleTime(in_flight={"all-gather.3": 60 * US}, gap_ps=100 * US)
     finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=flying))
     assert finding.title == "Device idle while all-gather.3 is under way"
-    assert finding.place == Place("timeline", "all-gather.3")
+    assert finding.place == JumpTarget("timeline", "all-gather.3")
     assert "Asynchronous op all-gather.3 is under way for 60.0% of the idle time." in finding.evidence
-    short = IdleTime(flying={"all-gather.3": 20 * US}, gap_ps=100 * US)
-    assert the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=short)).place == Place("timeline", "0")
+    short = IdleTime(in_flight={"all-gather.3": 20 * US}, gap_ps=100 * US)
+    assert the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=short)).place == JumpTarget(
+        "timeline", "0"
+    )
 
 
 def test_what_happened_in_gaps_outside_the_steps_is_not_said() -> None:
@@ -180,7 +182,7 @@ def test_compilation_between_steps_costs_what_the_device_was_idle() -> None:
     finding = the("compilation", proof)
     assert finding.title == "The host compiles during the steps (2 times)"
     assert finding.worth_ps == pytest.approx(7 * US)  # 40 and 30 in ten steps
-    assert finding.place == Place("timeline", "3")
+    assert finding.place == JumpTarget("timeline", "3")
     assert finding.evidence[0] == "2 compilations took 83.0 µs; meanwhile the device was idle for 70.0 µs."
     assert finding.evidence[1] == "The worst is backend_compile, 53.0 µs, in step 3."
     assert found("idle", proof) is None  # 8 of 108, of which 7 are the compiler's

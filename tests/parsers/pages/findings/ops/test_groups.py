@@ -8,7 +8,7 @@ import pytest
 from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, found, grid, modules, the, with_
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.ops.roofline import table_rates, uncounted
-from tpuprof.parsers.pages.findings.finding import Evidence, Place
+from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import groups_of, kernel_name
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.performance import counted_words
@@ -39,7 +39,7 @@ def test_where_the_time_is_comes_first_although_no_saving_is_known() -> None:
     assert first.title == ("70.0% is kernels of unknown work: quantized_matmul 38.0%, ragged_paged_attention 32.0%")
     assert (first.worth_ps, first.worth_fraction, first.after_ps) == (None, None, None)
     assert first.evidence[1].startswith("quantized_matmul takes 38.0 µs a step (38.0%), in 4 calls of the program")
-    assert first.place == Place("op-profile", "quantized_matmul.0")
+    assert first.place == JumpTarget("op-profile", "quantized_matmul.0")
     assert second.kind == "collective"
     assert second.worth_fraction == pytest.approx(0.06)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the
-from tpuprof.parsers.pages.findings.finding import Evidence, Place
+from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
 TRANSPOSED = "%copy.8 = f32[4096,8]{1,0:T(8,128)} copy(f32[4096,8]{0,1:T(8,128)} %p.1)"
 """Padded 16 times."""
@@ -28,7 +28,7 @@ def test_layout_copies_are_found_with_their_padding() -> None:
     finding = the("copy", copies(TRANSPOSED, 10, Op("fusion.2", "data formatting", 2)))
     assert finding.title == "Layout copies: copy.8 (padded 16x) and 1 more"
     assert finding.worth_ps == pytest.approx((180 + 2) / (200 + 2) * 10 * US)
-    assert finding.place == Place("op-profile", "copy.8")
+    assert finding.place == JumpTarget("op-profile", "copy.8")
     assert finding.evidence == (
         "Moving data on the device and nothing else takes 9.01 µs a step (9.0%), in 2 ops.",
         "The largest is copy.8 (jit(step)/copy.8, model.py:1), 8.91 µs a step (8.9%).",
@@ -70,7 +70,7 @@ def test_waiting_for_offloaded_arrays_is_found() -> None:
     finding = the("host-offload", proof)
     assert finding.title == "Host transfers stall the device: copy-done.4"
     assert finding.worth_ps == pytest.approx(8.2 * US)
-    assert finding.place == Place("timeline", "copy-done.4")
+    assert finding.place == JumpTarget("timeline", "copy-done.4")
     assert finding.evidence[0] == "Copies to or from host memory, S(5), take 8.20 µs a step (8.2%)."
     assert found("copy", proof) is None  # 1.8 %: the offloaded ones do not count for both
 

@@ -7,7 +7,7 @@ import pytest
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, modules, the, with_
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.pages.findings.finding import Evidence, Place
+from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
 
 def dot(m: int, k: int, n: int) -> bytes:
@@ -44,7 +44,7 @@ def test_a_product_that_pads_the_matrix_unit_is_found() -> None:
         "dot.1 (jit(step)/dot.1, model.py:1) takes 40.0 µs a step (40.0%) and fills 25.0%: m 512 x k 256 x n 32 "
         "(padded to 128), most in n (output features).",
     )
-    assert finding.place == Place("op-profile", "dot.1")
+    assert finding.place == JumpTarget("op-profile", "dot.1")
 
 
 def test_what_is_filled_counts_from_its_true_ratio() -> None:
@@ -100,7 +100,7 @@ def test_memory_bound_fusions_are_found() -> None:
         "The largest group is fusion.1 (jit(step)/fusion.1, model.py:1), 30.0 µs a step (30.0%).",
         "It moves 18.0 MB to and from HBM each time.",
     )
-    assert finding.place == Place("op-profile", "fusion.1")
+    assert finding.place == JumpTarget("op-profile", "fusion.1")
 
 
 def test_floats_at_the_peak_could_be_halves() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the
 from tpuprof.parsers.ops.device import op_class
-from tpuprof.parsers.pages.findings.finding import Evidence, Place
+from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
 
 def printing(scope: str, share: float = 5) -> Evidence:
@@ -19,7 +19,7 @@ def printing(scope: str, share: float = 5) -> Evidence:
 def test_debug_prints_are_told_from_other_transfers(scope: str) -> None:
     finding = the("debug-print", printing(scope))
     assert finding.title.startswith("Debug prints hold up the step: ")
-    assert finding.worth_ps == pytest.approx(5 * US) and finding.place == Place("timeline", "recv-done.4")
+    assert finding.worth_ps == pytest.approx(5 * US) and finding.place == JumpTarget("timeline", "recv-done.4")
     assert finding.basis.endswith("Never seen on hardware: such ops are recognised as in XProf's source.")
     assert found("host-offload", printing(scope)) is None
 

@@ -28,7 +28,7 @@ from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import command, machine
 from tpuprof.tui.cli.commands.doctor.command import doctor_report, run_doctor
 from tpuprof.tui.cli.commands.doctor.content import MOST_RUNS, lacking
-from tpuprof.tui.cli.commands.doctor.parts import WIDTH, Mask, Part, Row, fenced
+from tpuprof.tui.cli.commands.doctor.parts import WIDTH, DoctorLine, DoctorSection, Mask, fenced
 from tpuprof.tui.demo import demo_path
 
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/somebody"}
@@ -82,7 +82,7 @@ def test_parts_without_a_path() -> None:
 @pytest.mark.parametrize("form", ["text", "md", "json"])
 def test_nothing_wrong_is_said_first(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(machine, "_core", lambda: Part("core", "", [Row("decoding core", "compiled")]))
+    monkeypatch.setattr(machine, "_core", lambda: DoctorSection("core", "", [DoctorLine("decoding core", "compiled")]))
     text = doctor_text(ENVIRONMENT, form=form)
     assert '"problems": []' in text if form == "json" else ": nothing is wrong\n" in text
     assert "\n!" not in text
@@ -463,7 +463,7 @@ def test_the_whole_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(machine, "available_cores", lambda: 8)
     monkeypatch.setattr(machine, "version_of", lambda name: "not installed" if name in MISSING else "2.1.0")
     monkeypatch.setattr(command, "version_of", lambda _: "0.1.0")
-    monkeypatch.setattr(machine, "_core", lambda: Part("core", "", [Row("decoding core", "compiled")]))
+    monkeypatch.setattr(machine, "_core", lambda: DoctorSection("core", "", [DoctorLine("decoding core", "compiled")]))
     monkeypatch.setattr(machine, "on_terminal", lambda: True)
     monkeypatch.setattr(shutil, "get_terminal_size", lambda _: os.terminal_size((120, 40)))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=41_000_000_000))

@@ -18,7 +18,7 @@ from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width
 from tpuprof.tui.pages.commands.diff.changes import SORTS, VIEWS, Sort, ViewName, entries
 from tpuprof.tui.pages.commands.diff.details import card, meaning_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import (
-    View,
+    DiffView,
     compose,
     head_line,
     shown,
@@ -42,7 +42,7 @@ def clones(tmp_path_factory: pytest.TempPathFactory) -> Diff:
     return diff_of(tmp_path_factory.mktemp("clones"), layers(60, MS), layers(60, 1010 * US))
 
 
-def frame(diff: Diff, view: View, width: int, height: int, glyphs: Glyphs = BLOCK) -> Composed:
+def frame(diff: Diff, view: DiffView, width: int, height: int, glyphs: Glyphs = BLOCK) -> Composed:
     every = entries(diff, view.name, view.apart)
     rows = shown(every, view.sort, view.words, view.hides_same)
     return compose(diff, view, rows, len(every), Pen(width, glyphs), height)
@@ -57,7 +57,7 @@ def text(lines: tuple[Line, ...] | list[Line]) -> str:
 @pytest.mark.parametrize("name", VIEWS)
 def test_every_view_fits(diff: Diff, name: ViewName, width: int, height: int, glyphs: Glyphs) -> None:
     for words in ("", "nothing holds this"):
-        composed = frame(diff, View(name=name, words=words), width, height, glyphs)
+        composed = frame(diff, DiffView(name=name, words=words), width, height, glyphs)
         assert len(composed.lines) <= height
         assert {line_width(line) for line in (*composed.lines, head_line(diff, Pen(width, glyphs)))} == {width}
         assert glyphs is not ASCII or text(composed.lines).isascii()
@@ -66,14 +66,14 @@ def test_every_view_fits(diff: Diff, name: ViewName, width: int, height: int, gl
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_golden_of_the_views(diff: Diff, name: ViewName) -> None:
-    composed = frame(diff, View(name=name, hides_same=False), 80, 22)
+    composed = frame(diff, DiffView(name=name, hides_same=False), 80, 22)
     check_golden(GOLDEN / f"diff-{name}-80x22.txt", text([head_line(diff, Pen(80, BLOCK)), *composed.lines]))
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_golden_of_clones(clones: Diff, width: int) -> None:
-    together = frame(clones, View(hides_same=False), width, 12).lines
-    apart = frame(clones, View(hides_same=False, apart=True), width, 12).lines
+    together = frame(clones, DiffView(hides_same=False), width, 12).lines
+    apart = frame(clones, DiffView(hides_same=False, apart=True), width, 12).lines
     of_group = card(clones, entries(clones, "ops")[0], Pen(width, BLOCK))
     check_golden(GOLDEN / f"diff-clones-{width}.txt", text([*together, *apart, *of_group]))
 
@@ -83,13 +83,13 @@ def test_clones_are_one_entry_of_the_summary(clones: Diff) -> None:
 
 
 def test_golden_in_ascii(diff: Diff) -> None:
-    composed = frame(diff, View(cursor=1), 60, 13, ASCII)
+    composed = frame(diff, DiffView(cursor=1), 60, 13, ASCII)
     check_golden(GOLDEN / "diff-ascii-60x13.txt", text([head_line(diff, Pen(60, ASCII)), *composed.lines]))
 
 
 def test_the_cursor_stays_in_sight(diff: Diff) -> None:
     for cursor in range(5):
-        composed = frame(diff, View(cursor=cursor, hides_same=False), 80, 13)
+        composed = frame(diff, DiffView(cursor=cursor, hides_same=False), 80, 13)
         row = composed.first_row_line + cursor - composed.first
         assert plain(composed.lines[row]).startswith("▸") and composed.first <= cursor
 
@@ -152,7 +152,7 @@ def test_different_programs_get_a_verdict_of_their_own(tmp_path: Path) -> None:
     found = diff_of(tmp_path, TRAINING, INFERENCE)
     lines = text(verdict_lines(found, Pen(80, BLOCK)))
     assert lines.startswith(" DIFFERENT ") and "so times are no comparison" in " ".join(lines.split())
-    assert "SLOWER" not in text(frame(found, View(), 80, 24).lines)
+    assert "SLOWER" not in text(frame(found, DiffView(), 80, 24).lines)
     assert "different programs" in summary(found) and verdict(found, True).isascii()
 
 
@@ -235,7 +235,7 @@ def test_names_are_hostile(tmp_path: Path) -> None:
     evil = "fusion\x1b[31m.1"
     found = diff_of(tmp_path, BASE, replace(BASE, steps=steady((evil, 60 * MS))))
     for name in VIEWS:
-        assert "\x1b" not in text(frame(found, View(name=name, hides_same=False), 120, 40).lines)
+        assert "\x1b" not in text(frame(found, DiffView(name=name, hides_same=False), 120, 40).lines)
     assert "\x1b" not in verdict(found) and "\x1b" not in summary(found)
     row = next(row for row in entries(found, "ops") if row.name == evil)
     assert "\x1b" not in text(card(found, row, Pen(80, BLOCK)))

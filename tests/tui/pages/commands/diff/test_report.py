@@ -33,9 +33,9 @@ from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.arguments.diff import diff_parser
 from tpuprof.tui.cli.commands.diff.command import run_diff
 from tpuprof.tui.pages import command_named
-from tpuprof.tui.report.page import Format, Look
+from tpuprof.tui.report.page import Format, TextLook
 
-LOOK = Look(80, False, False)
+LOOK = TextLook(80, False, False)
 GOLDEN = Path(__file__).parent / "golden"
 SLOWER = replace(BASE, steps=steady(("fusion.1", 60 * MS), ("copy.2", 17 * MS), ("all-reduce.3", 20 * MS)))
 
@@ -45,7 +45,7 @@ def diff(tmp_path_factory: pytest.TempPathFactory) -> Diff:
     return example(tmp_path_factory.mktemp("example"))
 
 
-def report(diff: Diff, form: Format, limit: int = 0, judged: Regression | None = None, look: Look = LOOK) -> str:
+def report(diff: Diff, form: Format, limit: int = 0, judged: Regression | None = None, look: TextLook = LOOK) -> str:
     page = command_named("diff").load_report()
     return page.writers[form](page.read(diff, judged), look, limit)
 
@@ -61,15 +61,15 @@ def parsed(text: str) -> Any:
 
 def test_golden_text(diff: Diff) -> None:
     check_golden(GOLDEN / "diff-80.txt", report(diff, "text"))
-    check_golden(GOLDEN / "diff-120.txt", report(diff, "text", look=Look(120, False, False)))
-    words = report(diff, "text", look=Look(60, True, False))
+    check_golden(GOLDEN / "diff-120.txt", report(diff, "text", look=TextLook(120, False, False)))
+    words = report(diff, "text", look=TextLook(60, True, False))
     assert words.isascii() and max(map(len, words.splitlines())) <= 60
 
 
 def test_text_keeps_to_its_limit(diff: Diff) -> None:
     words = report(diff, "text", 1)
     assert "1 of 3 changed, 2 the same within the noise" in words and "copy.812    " not in words
-    assert "\x1b[" in report(diff, "text", look=Look(80, False, True))
+    assert "\x1b[" in report(diff, "text", look=TextLook(80, False, True))
 
 
 def test_golden_markdown(diff: Diff) -> None:

@@ -15,11 +15,11 @@ from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.commands.diff.changes import VIEWS
-from tpuprof.tui.pages.commands.diff.drawing import View
+from tpuprof.tui.pages.commands.diff.drawing import DiffView
 from tpuprof.tui.pages.commands.diff.screen import DiffApp, DiffScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def diff(tmp_path_factory: pytest.TempPathFactory) -> Diff:
 
 def screen_of(diff: Diff, environ: Mapping[str, str] | None = None, note: str = "") -> DiffScreen:
     told = {**ENVIRONMENT, **(environ or {})}
-    return DiffScreen(diff, Look.of(detect(told)), environ=told, note=note)
+    return DiffScreen(diff, ScreenLook.of(detect(told)), environ=told, note=note)
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
@@ -67,13 +67,13 @@ def test_golden_of_the_whole_screen(diff: Diff) -> None:
 def test_the_footer_has_the_keys_of_the_view(diff: Diff, tmp_path: Path) -> None:
     screen = screen_of(diff)
     assert [key for key, _ in footer(screen.keys)] == ["1-8", "Enter", "i", "y", "?", "/", "s", "q"]
-    screen.view = View(name="steps")
+    screen.view = DiffView(name="steps")
     assert [key for key, _ in footer(screen.keys)] == ["1-8", "y", "?", "q"]
-    screen.view = View(name="time")
+    screen.view = DiffView(name="time")
     assert ("s", "sort") not in footer(screen.keys) and footer(screen.keys)[-1] == ("q", "back")
     of_clones = screen_of(diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS)))
     assert footer(of_clones.keys)[3] == ("b", "clones apart")
-    alone = DiffScreen(diff, Look.of(detect(ENVIRONMENT)), environ=ENVIRONMENT, is_alone=True)
+    alone = DiffScreen(diff, ScreenLook.of(detect(ENVIRONMENT)), environ=ENVIRONMENT, is_alone=True)
     assert "Quit" in "\n".join(map(plain, alone.help_lines(Pen(80, BLOCK)))) and footer(alone.keys)[-1] == ("q", "quit")
 
 

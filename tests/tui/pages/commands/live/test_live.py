@@ -18,9 +18,9 @@ from tpuprof.parsers.capture.runtime_metrics import Collectives, Device, Reading
 from tpuprof.tui.cli import main as cli
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs
-from tpuprof.tui.pages.commands.live.drawing import View, compose, head_line, meaning_lines, sparkline
+from tpuprof.tui.pages.commands.live.drawing import LiveView, compose, head_line, meaning_lines, sparkline
 from tpuprof.tui.pages.commands.live.report import REPORT
-from tpuprof.tui.report.page import Look
+from tpuprof.tui.report.page import TextLook
 
 GIB = 1 << 30
 
@@ -45,7 +45,7 @@ def readings(count: int = 30) -> list[Reading]:
     return made
 
 
-def frame(width: int, height: int, glyphs: Glyphs, view: View, problem: str = "", made: int = 30) -> str:
+def frame(width: int, height: int, glyphs: Glyphs, view: LiveView, problem: str = "", made: int = 30) -> str:
     shown = readings(made)
     head = head_line(["localhost:8431"], 1.0, view, Pen(width, glyphs))
     page = compose(shown, problem, view, Pen(width, glyphs), height - 2)
@@ -57,29 +57,29 @@ def frame(width: int, height: int, glyphs: Glyphs, view: View, problem: str = ""
 
 @pytest.mark.parametrize(("width", "height", "glyphs"), [(80, 24, BLOCK), (120, 40, BLOCK), (80, 24, ASCII)])
 def test_frames(width: int, height: int, glyphs: Glyphs) -> None:
-    text = frame(width, height, glyphs, View(cursor=2))
+    text = frame(width, height, glyphs, LiveView(cursor=2))
     check_golden(Path(__file__).parent / "golden" / f"live-{width}-{glyphs.name}.txt", text)
 
 
 def test_frame_after_a_capture_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
-    text = frame(80, 24, BLOCK, View(captures=(1_795_000_010.0,)), "no answer within 2 s")
+    text = frame(80, 24, BLOCK, LiveView(captures=(1_795_000_010.0,)), "no answer within 2 s")
     assert "No newer figures: no answer within 2 s" in text
     assert text.splitlines()[-3].index("◆") == 8 + 10
     assert "capture" in text.splitlines()[-2]
 
 
 def test_before_the_first_answer() -> None:
-    page = compose([], "", View(), Pen(80, BLOCK), 20)
+    page = compose([], "", LiveView(), Pen(80, BLOCK), 20)
     assert "asking the runtime" in page.lines[0][1][0] and page.first_row_line == -1
-    page = compose([], "nothing listens there", View(), Pen(80, BLOCK), 20)
+    page = compose([], "nothing listens there", LiveView(), Pen(80, BLOCK), 20)
     assert any("nothing listens there" in text for text, _ in page.lines[0])
 
 
 def test_many_devices_scroll_with_the_cursor() -> None:
     one = readings(1)[0]
     many = replace(one, devices=tuple(replace(one.devices[0], id=n, chip=n) for n in range(200)))
-    page = compose([many], "", View(cursor=150), Pen(80, BLOCK), 22)
+    page = compose([many], "", LiveView(cursor=150), Pen(80, BLOCK), 22)
     assert page.first <= 150 < page.first + page.room
     assert len(page.lines) <= 22
     shown = ["".join(text for text, _ in line) for line in page.lines]
@@ -104,7 +104,7 @@ def test_a_line_of_json_a_reading(server: FakeRuntime, capsys: pytest.CaptureFix
     assert [device["duty_percent"] for device in told["devices"]] == [95.0, 94.2, 61.0, 94.0]
     assert told["collectives"] is None and set(told["unknown"]) == {"collectives"}
     before, after = readings(2)
-    told = json.loads(REPORT.writers["json"](REPORT.read(after, before), Look(80, False, False), 0))
+    told = json.loads(REPORT.writers["json"](REPORT.read(after, before), TextLook(80, False, False), 0))
     assert told["collectives"] == {"count": 10, "mean_latency_us": 1200.0}
 
 
@@ -115,11 +115,11 @@ def test_a_line_of_text_a_reading(server: FakeRuntime, capsys: pytest.CaptureFix
 
 def test_markdown_and_what_is_unknown() -> None:
     after, before = readings(2)[1], None
-    text = REPORT.writers["md"](REPORT.read(after, before), Look(80, False, False), 0)
+    text = REPORT.writers["md"](REPORT.read(after, before), TextLook(80, False, False), 0)
     assert "| n/a |" in text and "| 29.0 GiB |" not in text and "31.0 GiB" in text
     untold = replace(after, devices=tuple(replace(device, bandwidth_percent=None) for device in after.devices))
     untold = replace(untold, unknown={"bandwidth_percent": "it has no such metric"})
-    told = json.loads(REPORT.writers["json"](REPORT.read(untold, before), Look(80, False, False), 0))
+    told = json.loads(REPORT.writers["json"](REPORT.read(untold, before), TextLook(80, False, False), 0))
     assert told["unknown"]["devices[].bandwidth_percent"] == "it has no such metric"
 
 

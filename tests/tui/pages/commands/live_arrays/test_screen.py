@@ -15,10 +15,10 @@ from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import BY, LiveArrays, live_arrays
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
-from tpuprof.tui.pages.commands.live_arrays.drawing import Content, View
+from tpuprof.tui.pages.commands.live_arrays.drawing import Content, LiveArraysView
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysApp, LiveArraysScreen
 from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 
 
 def page_of(step: int, name: str) -> LiveArrays:
@@ -31,7 +31,7 @@ TWO = LiveArraysDiff(page_of(2, "before.prof"), ONE)
 
 def screen_of(content: Content, environ: Mapping[str, str] | None = None) -> LiveArraysScreen:
     told = {**ENVIRONMENT, **(environ or {})}
-    return LiveArraysScreen(content, Look.of(detect(told)), environ=told)
+    return LiveArraysScreen(content, ScreenLook.of(detect(told)), environ=told)
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
@@ -101,7 +101,7 @@ def test_grouping_sorting_and_going_back() -> None:
             await pilot.press("slash", *"optax", "enter")
             assert [row.function for row in screen.rows] == ["init_state"]  # type: ignore[union-attr]
             await pilot.press("escape", "escape")
-            assert replace(screen.view, by="source", sort="") == View()
+            assert replace(screen.view, by="source", sort="") == LiveArraysView()
             await pilot.press("end", "k", "k")
             assert screen.view.cursor == len(screen.rows) - 3
 

@@ -22,7 +22,7 @@ from tpuprof.tui.pages.commands.oom.app import OomApp, ScanScreen
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
 from tpuprof.tui.terminal.detect import Terminal, detect
 from tpuprof.tui.widgets.chrome import footer
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_canvas import ScreenLook
 
 TRIAGES = (made_up_triage(), load_triage())
 
@@ -33,7 +33,7 @@ def terminal(**environ: str) -> Terminal:
 
 def screen_of(triages: Sequence[Triage] = TRIAGES, environ: Mapping[str, str] | None = None) -> TriageScreen:
     told = {**ENVIRONMENT, **(environ or {})}
-    return TriageScreen(triages, Look.of(detect(told)), environ=told, try_out=made_up_trial)
+    return TriageScreen(triages, ScreenLook.of(detect(told)), environ=told, try_out=made_up_trial)
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
@@ -375,7 +375,7 @@ def test_a_log_with_nothing_in_it_ends_the_app(fails: bool) -> None:
 
 def test_who_holds_the_memory_is_said_and_opened(tmp_path: Path) -> None:
     arrays = read_live_arrays(str(written(tmp_path, step=3)))
-    screen = TriageScreen((load_triage(),), Look.of(terminal()), environ=ENVIRONMENT, arrays=arrays)
+    screen = TriageScreen((load_triage(),), ScreenLook.of(terminal()), environ=ENVIRONMENT, arrays=arrays)
 
     async def part() -> None:
         async with on_stand(screen) as pilot:

@@ -36,7 +36,7 @@ from tpuprof.tui.pages.commands.oom.draw.advice import nothing_known, toggle_lin
 from tpuprof.tui.pages.commands.oom.draw.bars import composition, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
 from tpuprof.tui.pages.commands.oom.draw.help import meaning_lines
-from tpuprof.tui.pages.commands.oom.draw.page import View, compose, head_line
+from tpuprof.tui.pages.commands.oom.draw.page import OomView, compose, head_line
 from tpuprof.tui.pages.commands.oom.draw.table import SORTS, rows_of, table_lines
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -44,7 +44,7 @@ GLYPHS = {"block": BLOCK, "ascii": ASCII}
 SIZES = ("60x15", "80x24", "120x40", "200x50")
 
 
-def page(triage: Triage, view: View, size: str, glyphs: Glyphs, chosen: frozenset[str] | None = None) -> str:
+def page(triage: Triage, view: OomView, size: str, glyphs: Glyphs, chosen: frozenset[str] | None = None) -> str:
     """The head and the page of a screen of this size, without its footer."""
     width, height = map(int, size.split("x"))
     trial = None if chosen is None else made_up_trial(triage, chosen)
@@ -57,24 +57,24 @@ def page(triage: Triage, view: View, size: str, glyphs: Glyphs, chosen: frozense
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("glyphs", GLYPHS)
 def test_frames(glyphs: str, size: str) -> None:
-    text = page(made_up_triage(), View(cursor=2), size, GLYPHS[glyphs])
+    text = page(made_up_triage(), OomView(cursor=2), size, GLYPHS[glyphs])
     check_golden(GOLDEN / f"oom-{glyphs}-{size}.txt", text)
 
 
 @pytest.mark.parametrize("size", ["60x15", "80x24", "120x40"])
 def test_frames_while_trying(size: str) -> None:
-    view = View(cursor=2, is_trying=True)
+    view = OomView(cursor=2, is_trying=True)
     check_golden(GOLDEN / f"oom-try-{size}.txt", page(made_up_triage(), view, size, BLOCK, frozenset({"bf16"})))
 
 
 @pytest.mark.parametrize("size", ["60x15", "80x24", "120x40"])
 def test_frames_with_chosen_advice_and_groups(size: str) -> None:
-    view = View(cursor=0, advice=0, grouped=True)
+    view = OomView(cursor=0, advice=0, grouped=True)
     check_golden(GOLDEN / f"oom-advice-{size}.txt", page(made_up_triage(), view, size, BLOCK))
 
 
 def test_frame_of_a_request() -> None:
-    check_golden(GOLDEN / "oom-load-80x24.txt", page(load_triage(), View(cursor=0), "80x24", BLOCK))
+    check_golden(GOLDEN / "oom-load-80x24.txt", page(load_triage(), OomView(cursor=0), "80x24", BLOCK))
 
 
 def test_cards_and_summary() -> None:
@@ -205,7 +205,7 @@ def test_the_head_adds_up_as_compilers_print_it() -> None:
 def test_without_a_list_of_buffers_the_page_says_where_to_look() -> None:
     triage = triage_of_report(replace(REPORT, buffers=()), "train.log")
     assert triage.notes == (NO_BUFFERS,)
-    text = " ".join(frame(list(compose(triage, None, View(), Pen(80, BLOCK), 22).lines)).split())
+    text = " ".join(frame(list(compose(triage, None, OomView(), Pen(80, BLOCK), 22).lines)).split())
     assert "! The text lists no buffers: look for the list further down in the log" in text
     assert triage_of_report(REPORT, "train.log").notes == triage_of_report(LOAD, "train.log").notes == ()
 
@@ -260,7 +260,7 @@ def test_the_heading_says_what_it_is_sorted_by_where_a_key_changes_that() -> Non
     for sort, title in zip(SORTS, titles, strict=True):
         head = plain(table_lines(triage, rows_of(triage, None, sort), Pen(120, BLOCK), sort=sort)[0])
         assert f"{title}{BLOCK.down}" in head or f"{title}{BLOCK.up}" in head
-    report = plain(compose(triage, None, View(), Pen(100, ASCII), None).lines[-len(BUFFERS) - 1])
+    report = plain(compose(triage, None, OomView(), Pen(100, ASCII), None).lines[-len(BUFFERS) - 1])
     assert report.split() == ["#", "size", "%", "pad", "cat.", "shape", "source"]
 
 
@@ -282,7 +282,7 @@ def test_groups_add_up() -> None:
 def test_the_cursor_shows_wherever_it_is() -> None:
     triage = made_up_triage()
     for cursor in range(len(BUFFERS)):
-        composed = compose(triage, None, View(cursor=cursor), Pen(60, BLOCK), 13)
+        composed = compose(triage, None, OomView(cursor=cursor), Pen(60, BLOCK), 13)
         assert composed.first <= cursor < composed.first + composed.room
         assert plain(composed.lines[composed.first_row_line + cursor - composed.first]).startswith(BLOCK.mark)
 
@@ -373,7 +373,7 @@ def triages(draw: st.DrawFn) -> Triage:
     st.one_of(st.none(), st.integers(13, 40)),
     st.sampled_from([BLOCK, PLAIN, ASCII]),
     st.builds(
-        View,
+        OomView,
         cursor=st.integers(-1, 9),
         first=st.integers(0, 9),
         advice=st.one_of(st.none(), st.integers(0, 3)),
@@ -386,7 +386,7 @@ def triages(draw: st.DrawFn) -> Triage:
 )
 @settings(max_examples=150)
 def test_every_line_is_exactly_as_wide_as_asked(
-    triage: Triage, width: int, height: int | None, glyphs: Glyphs, view: View, chosen: frozenset[str]
+    triage: Triage, width: int, height: int | None, glyphs: Glyphs, view: OomView, chosen: frozenset[str]
 ) -> None:
     trial = made_up_trial(triage, chosen) if triage.toggles else None
     view = replace(view, cursor=min(view.cursor, len(rows_of(triage, trial, grouped=view.grouped)) - 1))

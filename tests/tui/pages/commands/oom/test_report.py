@@ -17,10 +17,10 @@ from tpuprof.parsers.memory.oom.model import Need, OomLog, OomReport
 from tpuprof.tui.cli.arguments.oom import OOM_FORMATS
 from tpuprof.tui.cli.commands.oom import shown_name
 from tpuprof.tui.pages import command_named
-from tpuprof.tui.report.page import Look
+from tpuprof.tui.report.page import TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
-LOOK = Look(100, False, False)
+LOOK = TextLook(100, False, False)
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def made_up_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triage, "toggles", lambda found: TOGGLES if found is NEED else ())
 
 
-def report(form: str, log: OomLog | None = None, look: Look = LOOK, limit: int = 0) -> str:
+def report(form: str, log: OomLog | None = None, look: TextLook = LOOK, limit: int = 0) -> str:
     page = command_named("oom").load_report()
     assert tuple(page.writers) == OOM_FORMATS
     errors = page.read(log or log_of(REPORT, LOAD), "logs/train.log", "train.log")
@@ -49,9 +49,9 @@ def test_goldens(form: str) -> None:
 
 
 def test_the_text_in_ascii_and_narrow() -> None:
-    text = report("text", look=Look(60, True, False))
+    text = report("text", look=TextLook(60, True, False))
     assert text.isascii() and all(len(line) <= 60 for line in text.splitlines())
-    assert "\x1b[" in report("text", look=Look(100, False, True))
+    assert "\x1b[" in report("text", look=TextLook(100, False, True))
 
 
 def test_a_limit_is_one_of_buffers() -> None:

@@ -29,13 +29,13 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.overview.inference.drawing import inference as draw
 from tpuprof.tui.pages.overview.inference.report import REPORT
-from tpuprof.tui.report.page import FORMATS, Format, Look
+from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 LOOKS = {
-    "80-block": Look(80, ascii_only=False, color=False),
-    "80-ascii": Look(80, ascii_only=True, color=False),
-    "120-block": Look(120, ascii_only=False, color=False),
+    "80-block": TextLook(80, ascii_only=False, color=False),
+    "80-ascii": TextLook(80, ascii_only=True, color=False),
+    "120-block": TextLook(120, ascii_only=False, color=False),
 }
 EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
 

@@ -8,7 +8,7 @@ from tests.support.app.scene import scene
 from tests.support.app.stage import ReadyPages, frame, make_app, overview_tab, settled
 from tests.support.made.pages import requests_overview, serving_overview, training_overview
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.widgets.step_graph_tab import Place
+from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 
 def words(app: TpuprofApp) -> str:
@@ -31,7 +31,7 @@ async def test_the_cursor_goes_over_modules_and_search_finds_them() -> None:
         tab = overview_tab(app)
         await pilot.press("v", "j")
         names = [row.name for row in serving_overview().inference.modules]  # type: ignore[union-attr]
-        assert tab.selection == names[1] and tab.place == Place("ops", 1)
+        assert tab.selection == names[1] and tab.place == PanelItem("ops", 1)
         await pilot.press("slash", *"prefill", "enter")
         assert tab.selection == "jit_prefill(9)"
         assert "6 runs of jit_prefill, by latency" in frame(app)
@@ -46,10 +46,10 @@ async def test_a_jump_to_a_step_shows_the_steps() -> None:
     async with scene(make_app(ReadyPages(serving_overview()))) as (app, pilot):
         tab = overview_tab(app)
         await pilot.press("l")
-        assert tab.place == Place("ops", 0)
+        assert tab.place == PanelItem("ops", 0)
         assert tab.go_to("step", "69") == ""
         await settled(pilot)
-        assert tab.place == Place("steps", 69) and "module periods" in frame(app)
+        assert tab.place == PanelItem("steps", 69) and "module periods" in frame(app)
         await pilot.press("escape")
         assert "module periods" not in frame(app)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from tpuprof.parsers.memory.oom.triage import PartName, Triage, Trial, part_of
+from tpuprof.parsers.memory.oom.triage import NeedPartName, Triage, Trial, part_of
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, limit_size
 from tpuprof.tui.draw.format import percent
@@ -22,7 +22,7 @@ KIND_WORDS = {"compile": "compile time", "load": "program load", "runtime": "run
 
 LABEL, _SIZE = 13, 18  # cells of a bar's name, with the blank before it, and of a part's size and share behind its bar
 # parts that are there throughout; the others come and go
-_HELD: frozenset[PartName] = frozenset(("reserved", "arguments", "outputs", "constants", "global"))
+_HELD: frozenset[NeedPartName] = frozenset(("reserved", "arguments", "outputs", "constants", "global"))
 _SMALL = 0.01  # share of the scale below which a part is named, not drawn
 _FAR = 4  # how many times the need a limit may be to be drawn beside it
 
@@ -204,9 +204,9 @@ def _bar_line(label: str, size: int, bars: Sequence[Bar], ruler: _Ruler, pen: Pe
     limit = ruler.room if ruler.limit is None else ruler.limit
     if limit < ruler.room and (cells[limit] == " " or ruler.room - cells.count(" ") > 1):  # one cell is not hidden
         cells[limit], keys[limit] = pen.glyphs.vertical, "bad"
-    figures = f"{limit_size(size):>11} {percent(100 * size / ruler.whole, 0):>5}"
+    metrics = f"{limit_size(size):>11} {percent(100 * size / ruler.whole, 0):>5}"
     label = f" {label:<{LABEL - 1}}"
-    return pen.fit([(label, "dim"), *joined(zip(cells, keys, strict=True)), (figures, "text")])
+    return pen.fit([(label, "dim"), *joined(zip(cells, keys, strict=True)), (metrics, "text")])
 
 
 def _filled(bar: Bar, ruler: _Ruler, glyphs: Glyphs, in_cells: bool) -> tuple[int, str]:

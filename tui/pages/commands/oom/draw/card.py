@@ -16,7 +16,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import excerpt_lines
 from tpuprof.tui.draw.spans import ASCII, Line, StyleKey, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, verdict_line
-from tpuprof.tui.pages.commands.oom.draw.table import Row, instruction_of, place_of
+from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, instruction_of, place_of
 
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
@@ -26,7 +26,7 @@ _MOST_LETTERS = 2000  # of a label or tag that are shown; the rest is said to be
 SUMMARY_WIDTH = 100
 
 
-def buffer_card(triage: Triage, row: Row, pen: Pen, excerpt: SourceExcerpt | None = None) -> list[Line]:
+def buffer_card(triage: Triage, row: BufferRow, pen: Pen, excerpt: SourceExcerpt | None = None) -> list[Line]:
     """Everything about the row's buffer, in the memory tab's words; of a group its buffers in a line each, then its
     largest one.
     """

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
-from tpuprof.tui.draw.layout import Composed, beside, clean, cut, cut_middle, filled, gutter_lines
+from tpuprof.tui.draw.layout import Composed, clean, cut, cut_middle, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.commands.oom.draw.advice import advice_lines, toggle_lines
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import buffer_card
-from tpuprof.tui.pages.commands.oom.draw.table import Row, Sort, rows_of, table_lines
+from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, Sort, rows_of, table_lines
 
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
@@ -29,7 +29,7 @@ _AIRY = 34  # lines from which on blank lines stand between the sections
 
 
 @dataclass(frozen=True, slots=True)
-class View(Listing):
+class OomView(Listing):
     """What the user looks at.
 
     Attributes:
@@ -49,10 +49,10 @@ class View(Listing):
 def compose(
     triage: Triage,
     trial: Trial | None,
-    view: View,
+    view: OomView,
     pen: Pen,
     height: int | None,
-    rows: tuple[Row, ...] | None = None,
+    rows: tuple[BufferRow, ...] | None = None,
     excerpt: SourceExcerpt | None = None,
     held: Sequence[Line] = (),
 ) -> Composed:
@@ -95,7 +95,7 @@ def compose(
     table = table_lines(triage, rows, pen.at(left), view.cursor, marked, sort, first, room, view.is_reversed)
     if with_card:
         card = buffer_card(triage, rows[view.cursor], pen.at(pen.width - left - 3), excerpt)[: room + 1]
-        table = beside((table, gutter_lines(room + 1, pen.glyphs), card), (left, 3, pen.width - left - 3))
+        table = hstack((table, gutter_lines(room + 1, pen.glyphs), card), (left, 3, pen.width - left - 3))
     lines += table
     if not rows:
         lines.append(pen.fit([(" no buffer holds these words", "dim")]))
@@ -164,7 +164,7 @@ def _shares(triage: Triage, height: int | None, taken: int, is_trying: bool) -> 
     return bars, advice + more, gaps
 
 
-def _table_title(triage: Triage, count: int, view: View) -> str:
+def _table_title(triage: Triage, count: int, view: OomView) -> str:
     total = len(triage.need.buffers)
     if view.grouped:
         return f"Source lines ({count} of {total} buffers)"

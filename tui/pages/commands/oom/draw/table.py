@@ -19,7 +19,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Cells, Column, each, header_line, row_lines
 from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED
-from tpuprof.tui.report.fields import Field, OnScreen, Table, is_descending, order, screen_columns
+from tpuprof.tui.report.fields import ColumnSpec, Field, Table, is_descending, order, screen_columns
 from tpuprof.tui.report.shared.buffers import EXPANSION, BufferRows, rank_field, searched, size_look
 from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM
 
@@ -35,7 +35,7 @@ _MEASURED = 200  # rows whose shapes decide how wide their column is
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BufferRow:
     """A row: one buffer, or all of a source line.
 
     Attributes:
@@ -69,7 +69,7 @@ def rows_of(
     words: str = "",
     grouped: bool = False,
     is_reversed: bool = False,
-) -> tuple[Row, ...]:
+) -> tuple[BufferRow, ...]:
     """The rows to show, in order: those of buffers that hold each of `words` in what is known of them."""
     buffers = triage.need.buffers
     is_wanted = has_words(words)
@@ -107,7 +107,7 @@ def instruction_of(buffer: Buffer) -> str:
 
 def table_lines(
     triage: Triage,
-    rows: Sequence[Row],
+    rows: Sequence[BufferRow],
     pen: Pen,
     cursor: int = -1,
     marked: frozenset[int] = frozenset(),
@@ -132,12 +132,12 @@ def table_lines(
     return lines + row_lines(columns, range(first, last), cursor, pen)
 
 
-def _row(triage: Triage, members: tuple[int, ...], sizes: Sequence[int] | None, title: str = "") -> Row:
+def _row(triage: Triage, members: tuple[int, ...], sizes: Sequence[int] | None, title: str = "") -> BufferRow:
     buffers = [triage.need.buffers[index] for index in members]
     known = [buffer.unpadded_bytes for buffer in buffers if buffer.unpadded_bytes is not None]
     after = None if sizes is None else sum(sizes[index] for index in members if index < len(sizes))
     total = sum(buffer.size_bytes for buffer in buffers)
-    return Row(members, total, sum(known) if len(known) == len(buffers) else None, after, title)
+    return BufferRow(members, total, sum(known) if len(known) == len(buffers) else None, after, title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class ShownRows:
     """
 
     triage: Triage
-    rows: Sequence[Row]
+    rows: Sequence[BufferRow]
     width: int = 0
     glyphs: Glyphs = ASCII
     marked: frozenset[int] = frozenset()
@@ -240,14 +240,14 @@ def _drawn(
         return each(lambda row: cell(source, row))
 
     return Field(
-        key, VERBATIM, read, meaning, screen=OnScreen(key, title, width, cells=cells, fixed=fixed, grows=grows)
+        key, VERBATIM, read, meaning, screen=ColumnSpec(key, title, width, cells=cells, fixed=fixed, grows=grows)
     )
 
 
-_RANK: OnScreen[ShownRows] = OnScreen("", "#", 2, cells=lambda source, _: each(source.number), fixed=True)
-_AFTER: OnScreen[ShownRows] = OnScreen("", "est.", 6, cells=lambda source, _: each(source.after), fixed=True)
-_SHARE: OnScreen[ShownRows] = OnScreen("", "%", 4, words=lambda value, _: percent(value, 0), fixed=True)
-_EXPANSION: OnScreen[ShownRows] = OnScreen(
+_RANK: ColumnSpec[ShownRows] = ColumnSpec("", "#", 2, cells=lambda source, _: each(source.number), fixed=True)
+_AFTER: ColumnSpec[ShownRows] = ColumnSpec("", "est.", 6, cells=lambda source, _: each(source.after), fixed=True)
+_SHARE: ColumnSpec[ShownRows] = ColumnSpec("", "%", 4, words=lambda value, _: percent(value, 0), fixed=True)
+_EXPANSION: ColumnSpec[ShownRows] = ColumnSpec(
     "padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value), fixed=True
 )
 
@@ -276,7 +276,7 @@ ROWS: Table[ShownRows] = Table(
 )
 
 
-def _columns(triage: Triage, rows: Sequence[Row], pen: Pen, marked: frozenset[int]) -> list[Column]:
+def _columns(triage: Triage, rows: Sequence[BufferRow], pen: Pen, marked: frozenset[int]) -> list[Column]:
     shown = ShownRows(triage, rows, pen.width, pen.glyphs, marked)
     left_out = {"shape", "source"} | ({"share_percent", "category"} if pen.width < NARROW else set())
     if all(row.after is None for row in rows):
