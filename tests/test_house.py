@@ -186,7 +186,7 @@ def test_no_file_is_long() -> None:
 
 
 def test_no_names_are_twins() -> None:
-    """Names in a folder that differ by -s, -er or -ing alone tell nobody which is which."""
+    """Names in a folder that differ by -s, -er or -ing alone are easily confused."""
     breaches = set()
     for folder in folders("parsers", "tui", "tests"):
         twins = defaultdict(set)
@@ -217,7 +217,7 @@ def compares_with_json(node: ast.AST) -> bool:
 
 
 def test_pyproject_lists_every_package() -> None:
-    """Setuptools installs the folders that it is told of, and no others."""
+    """Setuptools installs the folders that are listed, and no others."""
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     listed = re.search(r"^\[tool\.setuptools\]\npackages = (\[.*?^\])", text, re.MULTILINE | re.DOTALL)
     assert listed is not None, "pyproject.toml: [tool.setuptools] lists no packages"

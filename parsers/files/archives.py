@@ -115,7 +115,7 @@ class _Use:
 
 @lru_cache(maxsize=64)  # an app opens few archives, and their locks go when its process ends
 def _in_use(key: str, inode: int) -> _Use:
-    """The lock on what was unpacked; `inode` tells it from what lay there before."""
+    """The lock on what was unpacked; `inode` distinguishes it from what lay there before."""
     return _Use(CacheFolder("archives", BOUND_BYTES).open(key, is_folder=True))
 
 

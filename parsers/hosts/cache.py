@@ -160,7 +160,7 @@ class HostCache:
 
 
 def _digest(value: object) -> str:
-    """What tells a value from any other."""
+    """What distinguishes a value from any other."""
     from hashlib import sha256  # noqa: PLC0415 - see `HostCache._keep`
 
     from tpuprof.parsers.hosts.codec import encode  # noqa: PLC0415

@@ -155,7 +155,7 @@ class MainScreen(AppScreen):
             self.post_message(WorkerNews(part, news))
 
     def on_worker_news(self, message: WorkerNews) -> None:
-        """A worker has told its part something; all that changes by it is painted at once."""
+        """A worker has news for its part; everything that changes is painted at once."""
         with self.app.batch_update():
             message.part.take(message.news)
 
@@ -213,7 +213,7 @@ class MainScreen(AppScreen):
         if is_there:
             self.rule.styles.offset = (column, top)
             self.rule.styles.height = rows
-            self.rule.prepare(RULE_CELLS, rows)  # hidden and shown at once, it is told of no new size
+            self.rule.prepare(RULE_CELLS, rows)  # it is hidden and shown at once and gets no Resize event
         self.rule.display = is_there
 
     def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:

@@ -170,7 +170,7 @@ class _Reading:
         return table
 
     def _one(self, place: str, value: object, read: Callable[[str, object], _R]) -> _R:
-        """One value, of which is told what the file says."""
+        """One value; what the file says is kept for `doctor`."""
         made = read(place, value)
         if value is not None and ("." in place or place in self._said):
             self._told.append((place, printable(str(value))))

@@ -1,4 +1,4 @@
-"""What the parts of the app act on, and how their workers tell them what has come."""
+"""What the parts of the app act on, and how their workers send them news."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class AppPart(Protocol[N_contra]):
     """A part of the app with workers."""
 
     def take(self, news: N_contra) -> None:
-        """Takes what one of its workers has told; on the screen's thread."""
+        """Takes news from one of its workers; on the screen's thread."""
 
 
 @dataclass()
 class WorkerNews(Message):
-    """What a worker tells its part."""
+    """News from a worker to its part."""
 
     part: AppPart[Any]
     news: object

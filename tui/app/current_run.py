@@ -75,7 +75,7 @@ class CurrentRun:
 
     @property
     def overview(self) -> Overview | None:
-        """The page of the first tab, which header and notes tell of too."""
+        """The page of the first tab, which header and notes show too."""
         return self._overview if self.has_overview else None
 
     @property
@@ -162,10 +162,10 @@ class CurrentRun:
         """Lets a decoding thread end at its next chunk, without a word."""
         self._loader.cancel()
 
-    # --- what a thread tells of it
+    # --- news from its thread
 
     def take(self, news: LoadNews) -> None:
-        """Shows what a load tells, unless a newer one has begun."""
+        """Shows what a load reports, unless a newer one has begun."""
         if not self._loader.is_current(news):
             return
         match news:

@@ -130,7 +130,7 @@ def note_lines(
     unknown: Sequence[Line],
     pen: Pen,
 ) -> list[Line]:
-    """The tab's own note, the verdict in full, what is wrong and what to do about it, what the profile cannot tell."""
+    """The tab's own note, the verdict in full, what is wrong and what to do about it, and what is unknown."""
     hints = {problem.sentence: problem.hint for problem in problems}
     blank, (title, note) = pen.fit([]), first
     lines: list[Line] = []

@@ -1,4 +1,4 @@
-"""Loading on a worker thread: from a path to runs to pages, told to the screen by messages alone.
+"""Loading on a worker thread: from a path to runs to pages, reported to the screen by messages alone.
 
 numpy, protobuf and the parsers are imported here, on the thread, when the first screen already stands.
 """

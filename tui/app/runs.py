@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.session.run_facts import RunFacts
 
 TELL_SECONDS = 0.1
-"""At most one call of `tell` in this time."""
+"""The least time between two calls of `tell`."""
 
 ReadFacts = Callable[["Run", Callable[[], bool]], "RunFacts"]
 

@@ -154,7 +154,7 @@ def names_line(names: Sequence[str], columns: GraphColumns, wanted: Sequence[tup
 
 
 def _label(count: int, columns: GraphColumns, glyphs: Glyphs) -> list[Span]:
-    """What the names are, or which part of so many steps the graph shows."""
+    """What the names are, or which part of `count` steps the graph shows."""
     words = f"{columns.first}{glyphs.dash}{columns.first + len(columns.shown) - 1}"
     words = f"max of {columns.group}" if columns.group > 1 else words
     is_part = columns.group > 1 or len(columns.shown) < count

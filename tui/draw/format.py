@@ -14,7 +14,7 @@ UNKNOWN = "n/a"
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, but never fewer than its whole part: 1.83, 18.3, 183, 1830."""
+    """A number with `digits` significant digits, but never fewer than its whole part: 1.83, 18.3, 183, 1830."""
     size = abs(value)
     for decimals in range(digits - 1, 0, -1):
         if round(size, decimals) < 10 ** (digits - decimals):

@@ -136,18 +136,18 @@ def gutter_lines(height: int, glyphs: Glyphs) -> list[Line]:
 
 
 def filled(lines: Sequence[Line], width: int, height: int) -> list[Line]:
-    """Exactly so many lines: cut, or filled up with blank ones."""
+    """Exactly `height` lines: cut, or filled up with blank ones."""
     blank: Line = ((" " * width, "text"),)
     return [*lines[:height], *[blank] * (height - len(lines))]
 
 
 def rows_around(cursor: int | None, count: int, most: int | None) -> range:
-    """At most so many of the rows of a list: the first ones, or those up to the cursor."""
+    """At most `most` of the rows of a list: the first ones, or those up to the cursor."""
     shown = count if most is None else min(most, count)
     begin = max(0, min(cursor or 0, count - 1) - shown + 1)
     return range(begin, begin + shown)
 
 
 def label_span(label: str, width: int, key: StyleKey = "dim") -> Span:
-    """A label in a column of so many cells; whatever its length, a blank parts it from what comes next."""
+    """A label in a column of `width` cells; whatever its length, a blank separates it from what comes next."""
     return f"{label:<{width - 1}} ", key

@@ -25,11 +25,11 @@ class Pen:
     glyphs: Glyphs
 
     def at(self, width: int) -> Pen:
-        """The same characters, in so many cells."""
+        """The same characters, in `width` cells."""
         return Pen(width, self.glyphs)
 
     def narrower(self, by: int) -> Pen:
-        """The same characters, in so many cells less."""
+        """The same characters, in `by` cells less."""
         return Pen(self.width - by, self.glyphs)
 
     def fit(self, spans: Iterable[Span]) -> Line:
@@ -101,7 +101,7 @@ class Pen:
         return lines
 
     def shortened(self, lines: Sequence[Line], height: int) -> list[Line]:
-        """At most so many lines; the last one says how many more there are, and the key that shows them."""
+        """At most `height` lines; the last one says how many more there are, and the key that shows them."""
         if len(lines) <= height:
             return list(lines)
         if height < 1:
@@ -111,7 +111,7 @@ class Pen:
         return [*lines[: height - 1], self.fit([(" " * max(0, self.width - len(more) - 1), "text"), (more, "dim")])]
 
     def cut_after(self, lines: Sequence[Line], most: int, key: str = "") -> list[Line]:
-        """At most so many lines of a text; the end of the last one says how many more there are, and their key."""
+        """At most `most` lines of a text; the end of the last one says how many more there are, and their key."""
         if len(lines) <= most:
             return list(lines)
         if most < 1:

@@ -61,7 +61,7 @@ class Listing:
         return f"{order}, reversed" if self.is_reversed else order
 
     def shown_first(self, room: int, count: int) -> int:
-        """The first of so many rows that shows, where some fit: the cursor stays in sight."""
+        """The first of `count` rows that shows, where `room` of them fit: the cursor stays in sight."""
         return shown_top(self.cursor, self.first, room, count)
 
 

@@ -134,9 +134,10 @@ class TabView:
     """A page that is shown as a further view of another page's tab, where a run has something for it.
 
     Attributes:
-        name: of the page, and of the part that its `load` tells.
+        name: of the page, and of the part that its `load` publishes.
         title: among the tab's views.
-        view: the module under `tui.pages` and the class in it (`tui.widgets.rows.RowsView`), made of what `load` told.
+        view: the module under `tui.pages` and the class in it (`tui.widgets.rows.RowsView`), made of what `load`
+            published.
         load: the module under `tui.pages` whose `load` reads the page when it is shown first, and whose `is_there` says
             whether a run has any of it, without reading more than the tab itself does.
     """
@@ -216,7 +217,7 @@ Publish = Callable[[str, object], object]
 """Takes a part of a page, by the name that its view knows it by."""
 
 Load = Callable[["Pages", "Run", str | None, Publish], None]
-"""Reads what a view shows of a run, of one host or (None) of all, and tells each part as soon as it is there."""
+"""Reads what a view shows of a run, of one host or (None) of all, and publishes each part as soon as it is there."""
 
 
 def tab_of(page: str) -> str:

@@ -74,8 +74,8 @@ class Filterable:
 class RowsView(Filterable):
     """A table, one thing a row. Only indices are held: a million rows cost eight megabytes.
 
-    A page that is a view of another page's tab derives from it, gets what its `load` told, and says by `table` what the
-    rows are. What it leaves as it is here needs no word in it.
+    A page that is a view of another page's tab derives from it, gets what its `load` published, and says by `table`
+    what the rows are. What it leaves as it is here needs no word in it.
 
     Attributes:
         rows: int64[k]; the rows shown, in their order.
@@ -186,7 +186,7 @@ class RowsView(Filterable):
             self.jump(down)
 
     def jump(self, rows: int) -> None:
-        """So many rows down."""
+        """Moves the cursor `rows` rows down."""
         self.listing = self.listing.at(self.listing.cursor + rows, len(self.rows))
 
     def enter(self) -> bool:

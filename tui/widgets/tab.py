@@ -32,7 +32,7 @@ class Jump:
         tab: name of the tab.
         what, name: what to go to there, such as "op" or "step", and its name; empty where the tab itself is all.
         program: id of the op's program; None where that is not known.
-        module: the program's name, or the file that it is in, where that tells it instead.
+        module: the program's name, or the file that it is in, where that identifies it instead.
     """
 
     tab: str
@@ -73,7 +73,9 @@ class Tab(LineCanvas):
         return self.has_page
 
     def show(self, part: str, payload: Payload) -> str | None:
-        """Shows a part of its page, as its `load` told it; says what came of it, None to leave what was said before."""
+        """Shows a part of its page, as its `load` published it; says what came of it, None to leave what was said
+        before.
+        """
 
     @property
     def wanted(self) -> str:
@@ -100,7 +102,7 @@ class Tab(LineCanvas):
         self.scroll_lines_to(0 if direction < 0 else len(self.lines))
 
     def page(self, screens: float) -> None:
-        """So many screens down."""
+        """Scrolls or moves the cursor `screens` screens down."""
         self.scroll_lines_to(self.scroll_offset.y + round(screens * self.size.height))
 
     def enter(self) -> str:
@@ -149,7 +151,7 @@ class Tab(LineCanvas):
         return None
 
     def unknown_lines(self, pen: Pen) -> list[Line]:
-        """What the profile cannot tell, for the notes."""
+        """What is unknown, and why, for the notes."""
         return []
 
     @property

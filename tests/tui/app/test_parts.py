@@ -49,7 +49,7 @@ class PlainTab(Tab):
         self.parts, self.state = [], state
 
     def jump(self, command: str) -> Jump | None:
-        """Where it was told to lead."""
+        """Where it is set to lead."""
         return self.leads_to
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
@@ -59,7 +59,7 @@ class PlainTab(Tab):
 
 
 class PlainContext:
-    """Does jobs when it is told to, and hands on reports at once."""
+    """Does jobs when a test asks for it, and hands on news at once."""
 
     def __init__(self, jump: Jump | None = None) -> None:
         self.look = LOOK

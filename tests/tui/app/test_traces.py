@@ -1,4 +1,4 @@
-"""A trace for a viewer on every tab and in every report: what it tells is there, and what it can't is said."""
+"""A trace for a viewer on every tab and in every report: what it holds is shown, and the page says what it lacks."""
 
 from __future__ import annotations
 

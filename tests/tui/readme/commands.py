@@ -1,4 +1,4 @@
-"""The commands that the README tells people to type, as they stand there."""
+"""The commands that the README asks people to type, as they stand there."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def live_app(_: Path) -> Stand:
 
 
 def chip(number: int, second: int) -> Device:
-    """What a runtime tells of a chip."""
+    """What a runtime reports of a chip."""
     duty = max(55.0, 93.0 - 2 * second) if number == 2 else 95.0 - number
     return Device("localhost:8431", number, number, duty, (20 + number) << 30, 32 << 30, 30.0 + second % 5, 0.0, 2)
 

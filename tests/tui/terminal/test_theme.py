@@ -1,4 +1,4 @@
-"""The themes can be read: contrast as WCAG measures it, and classes of ops that colour-blind people tell apart."""
+"""The themes can be read: contrast as WCAG measures it, and classes of ops that colour-blind people can distinguish."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class CollectivesView(RowsView):
     """Groups of collectives, of a step or the mean of all; Enter shows those of a group one by one.
 
     Args:
-        page: what `load` told.
+        page: what `load` published.
     """
 
     commands = ("group", "sort", "reverse")

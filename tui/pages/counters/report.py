@@ -16,7 +16,7 @@ from tpuprof.tui.report.text import covered
 
 
 def declare(page: CountersPage, request: ReportRequest) -> Declared:
-    """Figures and three tables; CSV has the units, or the counters themselves where nothing tells of units."""
+    """Figures and three tables; CSV has the units, or the counters themselves where no units are known."""
     most, hosts = request.most_rows, covered(page.hosts) or counted(0, "host")
     units = Section(UNITS, page.units, "Units", most)
     counters = Section(COUNTERS, page.counters, "Counters", most)

@@ -1,4 +1,4 @@
-"""What the graph page tells of an op, its neighbours and what it calls."""
+"""What the graph page says about an op, its neighbours and what it calls."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Opened(Message):
 
 
 class Written(Message):
-    """A file is written, or could not be; `said` tells."""
+    """A file is written, or could not be; `said` says which."""
 
     def __init__(self, said: str) -> None:
         super().__init__()

@@ -273,7 +273,7 @@ class StepHost(NamedTuple):
 
 
 class StepCore(NamedTuple):
-    """A step on one core, its time in picoseconds by what the core does; None where nothing tells."""
+    """A step on one core, its time in picoseconds by what the core does; None where it is unknown."""
 
     core: str
     parts_ps: dict[StepPartName, int | None]
@@ -310,7 +310,7 @@ def steps_of(page: HostsPage) -> list[SharedStep]:
 
 
 def _cores_of(page: HostsPage, steps: SharedSteps) -> list[list[StepCore]]:
-    """Every step on each core, without the time of input where nothing tells of it."""
+    """Every step on each core, without the time of input where it is unknown."""
     is_input_known = [page.rows[steps.rows[host]].input_percent is not None for host in steps.core_hosts.tolist()]
     return [
         [

@@ -38,7 +38,7 @@ class SiblingArrays:
 
     Attributes:
         name: of the file.
-        page: what it tells; None where it can't be read.
+        page: what it holds; None where it can't be read.
         problem: why; empty where it can.
     """
 

@@ -235,7 +235,7 @@ class MemoryTab(Tab):
         self.move(0, direction * (1 << 40))
 
     def page(self, screens: float) -> None:
-        """So many screens of rows."""
+        """Moves the cursor by `screens` screens of rows."""
         rows = self.view.list_rows if self.view is not None else 1
         self.move(0, round(screens * max(1, rows - 1)) or (1 if screens > 0 else -1))
 

@@ -54,7 +54,7 @@ class OpPages:
         roofline, roofline_without_feeds: with and without infeed and outfeed ops.
         modules: the HLO modules of each host.
         listed: the HLO ops as the table lists them: behind those of the cores what SparseCores ran for them.
-        calls: reads what custom calls use of the units, on any thread; None where the profile does not tell.
+        calls: reads what custom calls use of the units, on any thread; None where the profile does not record it.
     """
 
     profile: OpProfilePage

@@ -106,7 +106,7 @@ class Views:
         return own | {OTHERS + place: view.title for place, view in enumerate(self.others)}
 
     def turn(self, by: int) -> None:
-        """Shows the view that is so many further on."""
+        """Shows the view that is `by` further on."""
         numbers = list(self.titles)
         self.at = numbers[(numbers.index(self.at) + by) % len(numbers)]
 

@@ -258,7 +258,7 @@ class TreeView(Filterable):
             self.cursor = next(above, self.cursor)
 
     def jump(self, rows: int) -> None:
-        """So many rows down."""
+        """Moves the cursor `rows` rows down."""
         self.cursor = max(0, min(self.cursor + rows, len(self.rows) - 1))
 
     def _toggle(self, row: TreeRow) -> None:

@@ -384,7 +384,7 @@ class OpsTab(Tab):
             self._moved()
 
     def page(self, screens: float) -> None:
-        """So many screens of rows."""
+        """Moves the cursor by `screens` screens of rows."""
         if self.view is not None:
             self.view.jump(round(screens * max(1, self._list_height - 1)) or (1 if screens > 0 else -1))
             self._moved()

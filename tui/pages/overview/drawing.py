@@ -1,7 +1,7 @@
 """The overview page in cells: what an engineer needs within a minute, the answer first.
 
 From the top: headline figures, the verdict, why it is slow, device time by class, the steps, the top ops, and what this
-profile cannot tell. `compose` fits the page to a screen; the report draws it without a height.
+profile does not provide. `compose` fits the page to a screen; the report draws it without a height.
 """
 
 from __future__ import annotations

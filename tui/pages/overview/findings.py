@@ -102,7 +102,7 @@ def finding_details(finding: Finding, page: Overview, pen: Pen, with_key: bool =
 
 
 def _worth_line(finding: Finding, pen: Pen) -> list[Line]:
-    """What it is worth and what would be left of the step; nothing where that can't be told."""
+    """What it is worth and what would be left of the step; nothing where that is unknown."""
     if finding.after_ps is None or finding.worth_ps is None:
         return []
     per = "a step" if finding.per == "step" else "of the capture"

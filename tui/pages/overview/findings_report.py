@@ -29,7 +29,7 @@ _TOLD = "the profile has what it takes to tell"
 
 @dataclass(frozen=True)
 class _Sought:
-    """A kind of finding: how many there are, and why it can't be told."""
+    """A kind of finding: how many there are, and why it can't be detected."""
 
     kind: str
     found: int
@@ -69,7 +69,7 @@ def _nothing(page: Overview) -> str:
 
 
 def declare(page: Overview, request: ReportRequest) -> Declared:
-    """The findings, what each rests on and what to try, and the kinds that can't be told."""
+    """The findings, what each rests on and what to try, and the kinds that can't be detected."""
     head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
     findings = Section(FINDINGS, page.findings, "Why is it slow?", request.most_rows)
     untold = [kind for kind in _sought(page) if kind.undetectable]

@@ -149,7 +149,7 @@ def _sign(page: Overview) -> tuple[str, StyleKey]:
     """The verdict in two words: the bottleneck where it is known, else what takes most of the cores' time."""
     kind, waiting = page.bottleneck.classification, page.bottleneck.input_percent
     if kind == "both" and waiting is not None and waiting < _PARTLY:
-        return ("MAYBE INPUT-BOUND", "warn")  # on GPUs, where only time without anything to do tells
+        return ("MAYBE INPUT-BOUND", "warn")  # on GPUs, where only time without anything to do shows it
     if kind != "unknown":
         return _SIGNS[kind]
     most = max(page.shares, key=lambda share: share.time_ps, default=None)

@@ -282,5 +282,5 @@ class OverviewTab(StepGraphTab[Overview]):
         return verdict(self._page, pen) if self._page is not None else []
 
     def unknown_lines(self, pen: Pen) -> list[Line]:
-        """What the profile cannot tell, for the notes."""
+        """What is unknown, and why, for the notes."""
         return notes(replace(self._page, warnings=()), pen) if self._page is not None else []

@@ -109,7 +109,7 @@ def _drawn(draw: Callable[[RunRow, bool], Span]) -> Callable[[RunList, Glyphs], 
 
 
 def _drawn_fact(write: Callable[[RunFacts, bool], str]) -> Callable[[RunList, Glyphs], Cells]:
-    """Cells of a fact: dots as long as nobody has looked, `UNKNOWN` where the profile does not tell."""
+    """Cells of a fact: dots as long as nobody has looked, `UNKNOWN` where the profile does not record it."""
 
     def draw(row: RunRow, is_ascii: bool) -> Span:
         words = NOT_YET if row.facts is None else clean(write(row.facts, is_ascii), is_ascii)

@@ -187,12 +187,12 @@ class RowList:
         self.arrange(first_folding(timeline) if is_untouched else self.folding)
 
     def resize(self, height: int) -> None:
-        """So many rows fit."""
+        """Makes room for `height` rows."""
         self.height = height
         self._scroll()
 
     def move(self, by: int) -> None:
-        """So many rows down."""
+        """Moves the cursor `by` rows down."""
         self.cursor = max(0, min(self.cursor + by, len(self.all) - 1))
         self._scroll()
 
@@ -273,7 +273,7 @@ class RowList:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """What the canvas shows, in so many cells.
+    """What the canvas shows, in `cells` cells.
 
     Attributes:
         start_ps, end_ps: from when to when.
@@ -321,7 +321,7 @@ class TimeWindow:
         return self.moved(self.start_ps + by_ps, self.end_ps + by_ps)
 
     def resized(self, cells: int) -> TimeWindow:
-        """What was in sight, in so many cells."""
+        """What was in sight, in `cells` cells."""
         return replace(self, cells=cells).moved(self.start_ps, self.end_ps)
 
     def zoomed(self, factor: int, instant_ps: int) -> TimeWindow:

@@ -164,12 +164,12 @@ class TimelineView:
     # --- moving over rows and cells
 
     def move_rows(self, by: int) -> None:
-        """So many rows down."""
+        """Moves the cursor `by` rows down."""
         self.rows.move(by)
         self.event = self._under_cursor()
 
     def move_cells(self, by: int) -> None:
-        """So many cells to the right; beyond the edge the window follows."""
+        """Moves the cursor `by` cells to the right; beyond the edge the window follows."""
         cells, cell = self.window.cells, self.cursor_cell + by
         if not 0 <= cell < cells:
             width = max(1, self.window.span_ps // cells)

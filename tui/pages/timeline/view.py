@@ -265,7 +265,7 @@ class TimelineTab(Tab):
         self._act(lambda view: view.first_or_last(direction))
 
     def page(self, screens: float) -> None:
-        """So many screens of rows down."""
+        """Moves the cursor by `screens` screens of rows."""
         self._act(lambda view: view.move_rows(round(screens * view.rows.height)))
 
     def enter(self) -> str:
@@ -361,7 +361,7 @@ class TimelineTab(Tab):
             self.redraw()
 
     def on_mouse_up(self, event: MouseUp) -> None:
-        """A drag marks an interval and tells what ran in it, or moves an end of it; a press points."""
+        """A drag marks an interval and shows what ran in it, or moves an end of it; a press points."""
         pressed_at, self._pressed_at = self._pressed_at, None
         fixed_end, self._fixed_end = self._fixed_end, None
         if fixed_end is not None:

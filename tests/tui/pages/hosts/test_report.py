@@ -82,7 +82,7 @@ def test_json_has_every_step_of_every_core() -> None:
     assert [host["host"] for host in step["hosts"]] == ["host0", "host1", "host2", "host3"]
     core = step["cores"][4]
     assert core["core"] == "host2:0"
-    assert core["input"] is None and document["unknown"]["steps[].cores[].input"]  # nothing tells of it
+    assert core["input"] is None and document["unknown"]["steps[].cores[].input"]  # it is unknown
     assert sum(core[part] or 0 for part in PARTS) == pytest.approx(step["duration_ms"])
 
 

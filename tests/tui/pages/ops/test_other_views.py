@@ -95,7 +95,7 @@ class RoomsView(RowsView):
 
 
 def plug_in(monkeypatch: pytest.MonkeyPatch, *, fails: bool = False) -> list[str]:
-    """Registers the page as a view of the ops tab; what was read of it is told in the list."""
+    """Registers the page as a view of the ops tab; each load of it adds its name to the list that is returned."""
     read: list[str] = []
 
     def load(*given: Any) -> None:

@@ -18,7 +18,7 @@ _LEAST_SHARE = 0.1
 """Of the whole change, what a part of it must be to be named."""
 
 _EXPLAINED = 0.5
-"""Share of the change that the named ops must explain; else it is told by category."""
+"""Share of the change that the named ops must explain; else it is explained by category."""
 
 _IDLE, _WAITING = "idle", "waiting for the slowest core"
 
@@ -38,7 +38,7 @@ class Contribution:
 
 
 def headline_mark(diff: Diff) -> Mark:
-    """What the whole change is: of the typical step, else of all time; of different programs nothing can be told."""
+    """What the whole change is: of the typical step, else of all time; for different programs it is unknown."""
     if diff.different:
         return "unknown"
     return (diff.steps.typical if diff.steps is not None else diff.total).mark

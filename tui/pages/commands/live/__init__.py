@@ -1,1 +1,1 @@
-"""The chips right now: duty, memory and bandwidth, as the runtime tells them."""
+"""The chips right now: duty, memory and bandwidth, as the runtime reports them."""

@@ -1,4 +1,4 @@
-"""The screen of ``tpuprof-tui live``: asks the runtime every so often, on a thread, and shows what it tells."""
+"""The screen of ``tpuprof-tui live``: asks the runtime every so often, on a thread, and shows what it reports."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class LiveScreen(PageScreen[Device]):
         return meaning_lines(self._shown[-1].unknown if self._shown else {}, pen)
 
     def enter(self) -> None:
-        """A device has nothing more to tell than its row."""
+        """A device has nothing more to show than its row."""
 
     def back(self) -> None:
         """There is nothing to go back from."""

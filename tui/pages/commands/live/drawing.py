@@ -95,7 +95,7 @@ def _titles(width: int) -> str:
 
 
 def _history(readings: Sequence[Reading], device: Device) -> list[Device | None]:
-    """What was told of a device in the last readings; None where it was not told of."""
+    """A device in each of the last readings; None where it was not reported."""
     found = []
     for reading in readings[-_SPARKS:]:
         same = (other for other in reading.devices if (other.address, other.id) == (device.address, device.id))
@@ -132,7 +132,7 @@ def _row(device: Device, before: Sequence[Device | None], is_late: bool, several
 
 
 def sparkline(values: Sequence[float | None], cells: int, glyphs: Glyphs) -> str:
-    """The last values as columns of 0 to 100 %, the newest at the right; a blank where nothing was told."""
+    """The last values as columns of 0 to 100 %, the newest at the right; a blank where nothing was reported."""
     last = list(values)[-cells:]
     columns = [" " if value is None else glyphs.column[_eighths(value)] for value in last]
     return "".join(columns).rjust(cells)

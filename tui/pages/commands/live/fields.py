@@ -11,7 +11,7 @@ from tpuprof.tui.report.units import BYTES, COUNT, NUMBER, PERCENT, TEXTS, VERBA
 
 @dataclass(frozen=True, slots=True)
 class ReadingPair:
-    """A reading, and the one before it, which tells what happened between; None for the first."""
+    """A reading, and the one before it, to see what happened between; None for the first."""
 
     reading: Reading
     before: Reading | None

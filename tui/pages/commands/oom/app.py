@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.terminal.detect import Terminal
 
 Scan = Callable[[Callable[[int], None], Callable[[], bool]], "OomLog"]
-"""Reads the log: given what to tell how many bytes are read, and what to ask whether to stop."""
+"""Reads the log, given a function that takes the bytes read so far, and one that says whether to stop."""
 
 EVERY_SECONDS = 0.1
 

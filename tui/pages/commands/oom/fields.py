@@ -117,7 +117,7 @@ CALLED: dict[str, str] = {
     "peak_instruction": "what runs at the peak",
     "buffers": "some buffers",
 }
-"""How people call what an error or a compiled module does not tell, by attribute."""
+"""What people call the figures that an error or a compiled module may lack, by attribute."""
 
 _NO_SAVING = "it can't be estimated from what the message says"
 _NO_SOURCE = "the message names no source line for these buffers"

@@ -63,7 +63,7 @@ def _peak(allocator: AllocatorProfile) -> int | None:
 
 
 def fragmentation_words(allocator: AllocatorProfile) -> str | None:
-    """What fragmentation means at the peak, a sentence; None where the profile tells none."""
+    """What fragmentation means at the peak, a sentence; None where the profile records none."""
     share = float(allocator.fragmentation[allocator.peak_index])
     largest, free = allocator.largest_free_bytes, int(allocator.free_bytes[allocator.peak_index])
     if math.isnan(share):

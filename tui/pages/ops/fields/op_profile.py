@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
 
 NODE_MEMORIES = ("hbm", "on_chip_read", "on_chip_write")
-"""The memories that the op profile tells apart."""
+"""The memories that the op profile distinguishes."""
 
 NO_CATEGORY = "programs, scopes and idle time have none, nor have ops of which the profile tells none"
 

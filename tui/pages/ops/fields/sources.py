@@ -41,7 +41,7 @@ def _bars(page: SourcesPage, glyphs: Glyphs) -> Cells:
 
 
 def _names(page: SourcesPage, glyphs: Glyphs) -> Cells:
-    """``model.py:62``, with as many folders as tell files of one name apart."""
+    """``model.py:62``, with as many folders as distinguish files of one name."""
     short = short_names([source_location(text).file for text in page.source])
 
     def name(row: int) -> Span:

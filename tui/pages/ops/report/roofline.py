@@ -71,7 +71,7 @@ def _points(points: RooflinePoints) -> list[dict[str, object]]:
 
 
 def csv(page: RooflinePage, request: ReportRequest) -> str:
-    """The program, the average step, the steps and the ops; `kind` tells them apart."""
+    """The program, the average step, the steps and the ops; `kind` says which."""
     points = (("program", page.program), ("average step", page.average_step), ("step", page.steps))
     parts = [(kind, columns(ROOFLINE_POINTS, part, range(len(part)))) for kind, part in points]
     ops = columns(ROOFLINE_OPS, page.ops, _rows(page, request.most_rows))

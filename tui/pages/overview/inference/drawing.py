@@ -186,7 +186,7 @@ def _about(page: InferencePage, pen: Pen) -> list[Line]:
 
 
 def _ends(low_ps: float, high_ps: float, glyphs: Glyphs) -> tuple[str, str]:
-    """Two durations with as many digits as it takes to tell them apart, to some extent."""
+    """Two durations with as many digits as it takes to distinguish them, up to a limit."""
     for digits in range(3, _MOST_DIGITS + 1):
         low, high = (duration(ps, glyphs.is_ascii, digits) for ps in (low_ps, high_ps))
         if low != high:
@@ -261,7 +261,7 @@ def _bar(latency: Latency, parts: Sequence[tuple[str, str, str, StyleKey]], long
 
 
 def module_rows(rows: Sequence[LatencyRow], pen: Pen, cursor: int | None = None) -> list[Line]:
-    """A heading and a row for each module: share, runs, latencies, what it does, its name and what tells its batch."""
+    """A heading and a row for each module: share, runs, latencies, what it does, its name and what shows its batch."""
     cores = max(row.cores or 0 for row in rows)
     with_average = pen.width >= WIDE or (pen.width >= NARROW and not any(row.inputs for row in rows))
     phases = pen.width >= NARROW and any(row.phase for row in rows)
@@ -272,7 +272,7 @@ def module_rows(rows: Sequence[LatencyRow], pen: Pen, cursor: int | None = None)
     for at, (row, name) in enumerate(zip(rows, short, strict=True)):
         metrics = _row_figures(row, pen, with_average) + f"{count(row.cores):>7}" * (pen.width >= WIDE)
         metrics += f"  {cut(row.phase or '', _PHASE_CELLS, pen.glyphs):<{_PHASE_CELLS}}" * phases
-        # a program's id matters where another one has the same name, and nothing else tells them apart
+        # a program's id matters where another one has the same name, and nothing else distinguishes them
         is_told = bool(name) and (short.count(name) == 1 or bool(row.inputs))
         room = max(1, pen.width - len(metrics) - 3)
         inputs = cut(clean(", ".join(row.inputs), pen.glyphs.is_ascii), room * 2 // 3, pen.glyphs) if row.inputs else ""

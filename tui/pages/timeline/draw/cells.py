@@ -107,7 +107,7 @@ class LaneCells:
 
     @property
     def whole(self) -> Bools:
-        """Cells that one event fills, as far as an eighth can tell."""
+        """Cells that one event fills, to an eighth of a cell."""
         filled: Bools = (self.count == 1) & (self.first.begin < 0.5) & (self.first.end >= 7.5)
         return filled
 

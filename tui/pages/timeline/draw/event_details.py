@@ -138,7 +138,7 @@ def _rows(rows: Sequence[tuple[str, str]], pen: Pen) -> list[Line]:
 
 
 def _value(name: str, value: StatValue) -> str:
-    """A stat's value for reading, with its unit where the name tells."""
+    """A stat's value for reading, with its unit where the name says it."""
     if value is None:
         return "n/a"
     if isinstance(value, bytes):

@@ -31,7 +31,7 @@ from tpuprof.tui.pages.timeline.draw.cells import (
 )
 
 LEAST_NAME = 4
-"""Cells from which on a slice bears its name."""
+"""Cells from which on a slice shows its name."""
 
 NAME_SEEN = 200
 """Characters of a name that are looked at."""

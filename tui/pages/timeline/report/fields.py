@@ -149,7 +149,7 @@ def _instant(title: str, fixed: bool = False) -> ColumnSpec[Any]:
 
 
 def _drawn(cell: Callable[[Row, Glyphs], Span]) -> Callable[[Sequence[Row], Glyphs], Cells]:
-    """Draws cells from rows, where the stored value alone does not tell."""
+    """Draws cells from rows, where the stored value alone is not enough."""
     return lambda source, glyphs: each(lambda row: cell(source[row], glyphs))
 
 

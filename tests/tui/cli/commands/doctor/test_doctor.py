@@ -36,7 +36,7 @@ ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/someb
 
 @pytest.fixture(autouse=True)
 def _home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folders are those of this process, and not of the environment that the doctor is told of."""
+    """Folders are those of this process, and not of the environment that the doctor is given."""
     monkeypatch.setenv("HOME", ENVIRONMENT["HOME"])
     for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)

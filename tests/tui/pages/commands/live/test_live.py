@@ -32,7 +32,7 @@ def server() -> Iterator[FakeRuntime]:
 
 
 def readings(count: int = 30) -> list[Reading]:
-    """Four chips, one of which falls behind; nobody tells of the bandwidth of the last."""
+    """Four chips, one of which falls behind; the bandwidth of the last is not reported."""
     made = []
     for n in range(count):
         devices = [
@@ -130,7 +130,7 @@ def test_nobody_there_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_app(server: FakeRuntime) -> None:
-    """It shows what the server tells now, pauses, helps, and says when the server falls silent."""
+    """It shows what the server reports now, pauses, helps, and says when the server falls silent."""
     with PtyApp("live", server.address, width=80, height=24) as app:
         app.wait_for_text("Chip 2 works less")
         server.values = {name: [90.0] * 4 if "duty" in name else values for name, values in server.values.items()}
