@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -41,8 +40,3 @@ def frame(pilot: Pilot[Any]) -> str:
         assert all(segment.style is not None and segment.style.bgcolor is not None for segment in strip)
         lines.append(strip.text.rstrip())
     return "\n".join(lines) + "\n"
-
-
-def play(part: Callable[[], Coroutine[None, None, None]]) -> None:
-    """Runs a part of a test that waits."""
-    asyncio.run(part())

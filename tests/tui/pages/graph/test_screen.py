@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
+from tests.support.app import scene as scenes
 from tests.support.app.stage import (
     ENVIRONMENT,
     check_cells,
@@ -55,7 +57,7 @@ def demo() -> Programs:
     return demo_session().page(GRAPHS)
 
 
-class Scene:
+class Graphs:
     """A screen, what its keys make of it, and where it went."""
 
     def __init__(self, name: str, programs: Programs | None = None, look: str = "", run: Run | None = None) -> None:
@@ -64,13 +66,12 @@ class Scene:
         content = (programs or small_programs(), Jump("graph", "op", name), run, self.jumps.append)
         self.screen = GraphScreen(content, ScreenLook.of(detect(environ)), environ=environ)
 
-    def play(self, act: Callable[[Pilot[None]], object], width: int = 80, height: int = 24) -> None:
-        async def run() -> None:
-            async with on_stand(self.screen, width, height) as pilot:
-                await ready(self.screen, pilot)
-                await act(pilot)  # type: ignore[misc]
-
-        asyncio.run(run())
+    @asynccontextmanager
+    async def played(self, width: int = 80, height: int = 24) -> AsyncIterator[Pilot[None]]:
+        """The screen once it has its page."""
+        async with on_stand(self.screen, width, height) as pilot:
+            await ready(self.screen, pilot)
+            yield pilot
 
     @property
     def at(self) -> str:
@@ -94,11 +95,10 @@ async def press(pilot: Pilot[None], keys: Sequence[str]) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 @pytest.mark.parametrize("look", ENVIRONS)
-def test_golden_frames(size: tuple[int, int], look: str) -> None:
-    scene = Scene("fusion.397", demo(), look)
+async def test_golden_frames(size: tuple[int, int], look: str) -> None:
+    scene = Graphs("fusion.397", demo(), look)
     suffix = f"{size[0]}x{size[1]}{'-' * bool(look)}{look}"
-
-    async def act(pilot: Pilot[None]) -> None:
+    async with scene.played(*size) as pilot:
         assert look != "ascii" or frame(pilot).isascii()
         if look != "16":
             check_golden(f"graph-{suffix}", frame(pilot))
@@ -116,22 +116,17 @@ def test_golden_frames(size: tuple[int, int], look: str) -> None:
         await press(pilot, ["v", "i"])
         assert frame(pilot).isascii() or look != "ascii"
 
-    scene.play(act, *size)
 
-
-def test_golden_help() -> None:
-    async def act(pilot: Pilot[None]) -> None:
+async def test_golden_help() -> None:
+    async with Graphs("copy.7").played(80, 48) as pilot:
         await press(pilot, ["?"])
         check_golden("graph-help-80x40", frame(pilot))
 
-    Scene("copy.7").play(act, 80, 48)
-
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 60)])
-def test_every_op_can_be_stood_on(size: tuple[int, int]) -> None:
-    scene = Scene("copy.7")
-
-    async def act(pilot: Pilot[None]) -> None:
+async def test_every_op_can_be_stood_on(size: tuple[int, int]) -> None:
+    scene = Graphs("copy.7")
+    async with scene.played(*size) as pilot:
         program = scene.screen.program
         assert program is not None
         for row in range(len(program.graph)):
@@ -140,13 +135,10 @@ def test_every_op_can_be_stood_on(size: tuple[int, int]) -> None:
                 await press(pilot, [key])
                 assert program.graph.name(row) in frame(pilot)
 
-    scene.play(act, *size)
 
-
-def test_walking_and_the_way_back() -> None:
-    scene = Scene("fusion.3")
-
-    async def act(pilot: Pilot[None]) -> None:
+async def test_walking_and_the_way_back() -> None:
+    scene = Graphs("fusion.3")
+    async with scene.played() as pilot:
         await press(pilot, ["j", "Enter"])
         assert scene.at == "copy.7" and "been  fusion.3 ▸ copy.7" in frame(pilot)
         await press(pilot, ["left"])
@@ -165,13 +157,10 @@ def test_walking_and_the_way_back() -> None:
         await press(pilot, ["Esc", "Esc"])
         assert not scene.screen.is_current, "at last to the tab"
 
-    scene.play(act)
 
-
-def test_an_end_says_so() -> None:
-    scene = Scene("arg")
-
-    async def act(pilot: Pilot[None]) -> None:
+async def test_an_end_says_so() -> None:
+    scene = Graphs("arg")
+    async with scene.played() as pilot:
         await press(pilot, ["Enter"])
         assert "It has no operands." in frame(pilot)
         await press(pilot, ["f"])
@@ -181,13 +170,10 @@ def test_an_end_says_so() -> None:
         await press(pilot, ["o"])
         assert "No tab has its time" in frame(pilot) and scene.screen.is_current
 
-    scene.play(act)
 
-
-def test_into_computations_and_out() -> None:
-    scene = Scene("while.1")
-
-    async def act(pilot: Pilot[None]) -> None:
+async def test_into_computations_and_out() -> None:
+    scene = Graphs("while.1")
+    async with scene.played() as pilot:
         await press(pilot, ["f"])
         assert isinstance(scene.screen.popup, ChoicePopup)
         await press(pilot, ["j", "Enter"])
@@ -199,13 +185,10 @@ def test_into_computations_and_out() -> None:
         await press(pilot, ["F"])
         assert scene.at == "fusion.3"
 
-    scene.play(act)
 
-
-def test_find() -> None:
-    scene = Scene("arg")
-
-    async def act(pilot: Pilot[None]) -> None:
+async def test_find() -> None:
+    scene = Graphs("arg")
+    async with scene.played() as pilot:
         await press(pilot, ["n"])
         assert "Nothing is searched for" in frame(pilot)
         await press(pilot, ["/", *"copy"])
@@ -221,13 +204,10 @@ def test_find() -> None:
         await press(pilot, ["Esc"])
         assert scene.screen.prompt is None
 
-    scene.play(act)
 
-
-def test_the_text_and_back() -> None:
-    scene = Scene("copy.7")
-
-    async def act(pilot: Pilot[None]) -> None:
+async def test_the_text_and_back() -> None:
+    scene = Graphs("copy.7")
+    async with scene.played() as pilot:
         await press(pilot, ["v"])
         text = frame(pilot)
         assert "▸  %copy.7 = f32[8,128]{0,1:T(8,128)} copy(%w)" in text and "line 9 of 13" in text
@@ -241,13 +221,10 @@ def test_the_text_and_back() -> None:
         await press(pilot, ["Esc", "Esc"])
         assert scene.at == "copy.7"
 
-    scene.play(act)
 
-
-def test_mouse() -> None:
-    scene = Scene("fusion.3")
-
-    async def act(pilot: Pilot[None]) -> None:
+async def test_mouse() -> None:
+    scene = Graphs("fusion.3")
+    async with scene.played() as pilot:
         made = scene.screen.drawn
         assert made is not None
         left, right = (3, 1 + made.first_row_line), (made.widths[0] + made.widths[1] + 9, 1 + made.first_row_line)
@@ -257,17 +234,14 @@ def test_mouse() -> None:
         await pilot.click(offset=left)
         assert scene.at == "all-reduce-done"
 
-    scene.play(act)
-
 
 @pytest.mark.parametrize(
     ("ending", "begin"), [("dot", b"// jit_step"), ("txt", b"%body"), ("hlo", b"HloModule jit_step")]
 )
-def test_written_files(ending: str, begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_written_files(ending: str, begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    scene = Scene("copy.7")
-
-    async def act(pilot: Pilot[None]) -> None:
+    scene = Graphs("copy.7")
+    async with scene.played() as pilot:
         await press(pilot, ["W"])
         asker = scene.screen.popup
         assert isinstance(asker, PromptPopup) and asker.editor.text == str(
@@ -278,19 +252,16 @@ def test_written_files(ending: str, begin: bytes, tmp_path: Path, monkeypatch: p
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
         assert "Written to" in frame(pilot)
-
-    scene.play(act)
     (path,) = (tmp_path / "state" / "tpuprof-tui" / "graph").iterdir()
     assert path.read_bytes().startswith(begin) and stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_what_may_not_be_written(tmp_path: Path) -> None:
+async def test_what_may_not_be_written(tmp_path: Path) -> None:
     folder = tmp_path / "plugins" / "profile" / "run"
     folder.mkdir(parents=True)
     (tmp_path / "there.dot").write_text("mine")
-    scene = Scene("copy.7", run=Run("run", str(folder), (), ()))
-
-    async def act(pilot: Pilot[None]) -> None:
+    scene = Graphs("copy.7", run=Run("run", str(folder), (), ()))
+    async with scene.played() as pilot:
         await press(pilot, ["W"])
         asker = scene.screen.popup
         assert isinstance(asker, PromptPopup)
@@ -304,8 +275,6 @@ def test_what_may_not_be_written(tmp_path: Path) -> None:
             await press(pilot, ["Enter"])
             assert why in " ".join(frame(pilot).replace("│", " ").split()), frame(pilot)
         await press(pilot, ["Esc"])
-
-    scene.play(act)
     assert (tmp_path / "there.dot").read_text() == "mine" and not list(folder.iterdir())
 
 
@@ -324,31 +293,20 @@ def test_what_may_not_be_written(tmp_path: Path) -> None:
         (small_programs(), "nosuch", "has no instruction nosuch"),
     ],
 )
-def test_why_there_is_no_graph(programs: Programs, name: str, words: str) -> None:
-    scene = Scene(name, programs)
-
-    async def act(pilot: Pilot[None]) -> None:
+async def test_why_there_is_no_graph(programs: Programs, name: str, words: str) -> None:
+    scene = Graphs(name, programs)
+    async with scene.played() as pilot:
         assert words in " ".join(frame(pilot).split()) and "try:" in frame(pilot)
         await press(pilot, ["j", "Enter", "h", "p", "v", "f", "F", "i", "W", "y", "n", "o", "pagedown", "?"])
         await press(pilot, ["Esc", "Esc"])
         assert not scene.screen.is_current
 
-    scene.play(act)
-
 
 # --- from the tabs
 
 
-def on_app(keys: Sequence[str], act: Callable[[TpuprofApp, Pilot[None]], object]) -> None:
-    async def run() -> None:
-        app = make_demo_app(AppOptions())
-        async with on_stage(app) as pilot:
-            for key in keys:
-                await pilot.press(NAMES.get(key, key))
-                await settled(pilot)
-            await act(app, pilot)  # type: ignore[misc]
-
-    asyncio.run(run())
+def on_app(keys: Sequence[str]) -> scenes.Scene:
+    return scenes.scene(make_demo_app(AppOptions()), [NAMES.get(key, key) for key in keys])
 
 
 async def graph_of(app: TpuprofApp, pilot: Pilot[None]) -> GraphScreen:
@@ -371,8 +329,8 @@ async def graph_of(app: TpuprofApp, pilot: Pilot[None]) -> GraphScreen:
     ],
     ids=["overview", "hlo ops", "tree", "framework ops", "roofline", "memory"],
 )
-def test_g_opens_the_graph_of_the_op_under_the_cursor(keys: Sequence[str]) -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_g_opens_the_graph_of_the_op_under_the_cursor(keys: Sequence[str]) -> None:
+    async with on_app(keys) as (app, pilot):
         screen = await graph_of(app, pilot)
         assert screen.problem is None and screen.here is not None
         check_cells(app)
@@ -380,11 +338,9 @@ def test_g_opens_the_graph_of_the_op_under_the_cursor(keys: Sequence[str]) -> No
         await settled(pilot)
         assert app.screen is app.main
 
-    on_app(keys, act)
 
-
-def test_from_the_timeline_and_to_other_tabs() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_from_the_timeline_and_to_other_tabs() -> None:
+    async with on_app(["4", "/", *"fusion.397", "Enter", "g"]) as (app, pilot):
         screen = await graph_of(app, pilot)
         assert screen.here is not None and screen.here.op.name == "fusion.397"
         for key, tab in (("o", "op-profile"), ("O", "timeline"), ("B", "memory")):
@@ -395,44 +351,34 @@ def test_from_the_timeline_and_to_other_tabs() -> None:
             await graph_of(app, pilot)
         await pilot.press("q")
 
-    on_app(["4", "/", *"fusion.397", "Enter", "g"], act)
 
-
-def test_g_is_first_where_no_op_can_be() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_g_is_first_where_no_op_can_be() -> None:
+    async with on_app(["2"]) as (app, pilot):
         assert "graph" not in app.main.situation.commands
         await pilot.press("g")
         await settled(pilot)
         assert app.screen is app.main
 
-    on_app(["2"], act)
 
-
-def test_help_names_the_key() -> None:
-    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+async def test_help_names_the_key() -> None:
+    async with on_app(["3", "v", "?"]) as (app, pilot):
         text = app_frame(app)
         assert "Home G, End" in text and "g G, Home End" not in text
         await pilot.press("G")
         await settled(pilot)
 
-    on_app(["3", "v", "?"], act)
 
-
-def test_compiled_modules_alone_have_graphs(tmp_path: Path) -> None:
+async def test_compiled_modules_alone_have_graphs(tmp_path: Path) -> None:
     folder = dumped(tmp_path / "dump", *TEXTS)
-
-    async def run() -> None:
-        options = AppOptions(tab=TAB_NAMES.index("memory"), only_hlo=True)
-        app = TpuprofApp(
-            str(folder), options, detect(ENVIRONMENT), find=find_hlo, open_session=open_hlo_session, environ=ENVIRONMENT
-        )
-        async with on_stage(app) as pilot:
-            await pilot.press("g")
-            screen = await graph_of(app, pilot)
-            assert screen.here is not None and "n/a: compiled" in app_frame(app)
-            check_golden("graph-dump-80x24", app_frame(app))
-            await pilot.press("escape")
-            await settled(pilot)
-            assert app.main.tab.has_page, "the memory tab is as it was"
-
-    asyncio.run(run())
+    options = AppOptions(tab=TAB_NAMES.index("memory"), only_hlo=True)
+    app = TpuprofApp(
+        str(folder), options, detect(ENVIRONMENT), find=find_hlo, open_session=open_hlo_session, environ=ENVIRONMENT
+    )
+    async with on_stage(app) as pilot:
+        await pilot.press("g")
+        screen = await graph_of(app, pilot)
+        assert screen.here is not None and "n/a: compiled" in app_frame(app)
+        check_golden("graph-dump-80x24", app_frame(app))
+        await pilot.press("escape")
+        await settled(pilot)
+        assert app.main.tab.has_page, "the memory tab is as it was"

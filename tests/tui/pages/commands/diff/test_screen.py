@@ -10,7 +10,7 @@ import pytest
 from tests.parsers.session.diff.build import MS, diff_of, example, layers
 from tests.parsers.session.diff.phased import served
 from tests.support.app.stage import ENVIRONMENT, check_golden
-from tests.support.app.stand import frame, on_stand, play
+from tests.support.app.stand import frame, on_stand
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
@@ -34,34 +34,27 @@ def screen_of(diff: Diff, environ: Mapping[str, str] | None = None, note: str = 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
 @pytest.mark.parametrize("color", ["truecolor", "16", "mono", "ascii"])
-def test_every_cell_is_painted(diff: Diff, size: tuple[int, int], color: str) -> None:
+async def test_every_cell_is_painted(diff: Diff, size: tuple[int, int], color: str) -> None:
     environ = {
         "truecolor": {"COLORTERM": "truecolor"},
         "16": {"TERM": "screen"},
         "mono": {"NO_COLOR": "1"},
         "ascii": {"LANG": "C"},
     }[color]
-
-    async def part() -> None:
-        async with on_stand(screen_of(diff, environ), *size) as pilot:
-            for key in "12345678":
-                await pilot.press(key)
-                shown = frame(pilot)
-                assert "+18.7 ms a step" in shown and (color != "ascii" or shown.isascii())
-            await pilot.press("T")
-            assert "SLOWER" in frame(pilot)
-
-    play(part)
+    async with on_stand(screen_of(diff, environ), *size) as pilot:
+        for key in "12345678":
+            await pilot.press(key)
+            shown = frame(pilot)
+            assert "+18.7 ms a step" in shown and (color != "ascii" or shown.isascii())
+        await pilot.press("T")
+        assert "SLOWER" in frame(pilot)
 
 
-def test_golden_of_the_whole_screen(diff: Diff) -> None:
-    async def part() -> None:
-        async with on_stand(screen_of(diff)) as pilot:
-            check_golden("diff-80x24", frame(pilot))
-            await pilot.press("question_mark")
-            check_golden("diff-help-80x24", frame(pilot))
-
-    play(part)
+async def test_golden_of_the_whole_screen(diff: Diff) -> None:
+    async with on_stand(screen_of(diff)) as pilot:
+        check_golden("diff-80x24", frame(pilot))
+        await pilot.press("question_mark")
+        check_golden("diff-help-80x24", frame(pilot))
 
 
 def test_the_footer_has_the_keys_of_the_view(diff: Diff, tmp_path: Path) -> None:
@@ -77,199 +70,154 @@ def test_the_footer_has_the_keys_of_the_view(diff: Diff, tmp_path: Path) -> None
     assert "Quit" in "\n".join(map(plain, alone.help_lines(Pen(80, BLOCK)))) and footer(alone.keys)[-1] == ("q", "quit")
 
 
-def test_views_and_cursor(diff: Diff) -> None:
+async def test_views_and_cursor(diff: Diff) -> None:
     screen = screen_of(diff)
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            await pilot.press("tab", "tab")
-            assert screen.view.name == "time"
-            await pilot.press("shift+tab", "shift+tab", "shift+tab")
-            assert screen.view.name == VIEWS[-1]
-            await pilot.press("1", "j", "j", "j", "j")
-            assert screen.view.cursor == 2 and screen.row is not None and screen.row.name == "fusion.52"
-            await pilot.press("home", "end", "k")
-            assert screen.row is not None and screen.row.name == "copy.812"
-            await pilot.press("4", "G", "g", "pagedown", "j", "enter")
-            assert screen.popups.popup is None and "Step times" in frame(pilot)
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        await pilot.press("tab", "tab")
+        assert screen.view.name == "time"
+        await pilot.press("shift+tab", "shift+tab", "shift+tab")
+        assert screen.view.name == VIEWS[-1]
+        await pilot.press("1", "j", "j", "j", "j")
+        assert screen.view.cursor == 2 and screen.row is not None and screen.row.name == "fusion.52"
+        await pilot.press("home", "end", "k")
+        assert screen.row is not None and screen.row.name == "copy.812"
+        await pilot.press("4", "G", "g", "pagedown", "j", "enter")
+        assert screen.popups.popup is None and "Step times" in frame(pilot)
 
 
-def test_the_steps_scroll_on_a_low_screen(diff: Diff) -> None:
+async def test_the_steps_scroll_on_a_low_screen(diff: Diff) -> None:
     screen = screen_of(diff)
-
-    async def part() -> None:
-        async with on_stand(screen, 60, 15) as pilot:
-            await pilot.press("4")
-            assert "typical" in frame(pilot)
-            await pilot.press("G")
-            assert "typical " not in frame(pilot) and "2 above" in frame(pilot)
-            await pilot.press("k")
-            await pilot.press("g")
-            assert "typical" in frame(pilot)
-
-    play(part)
+    async with on_stand(screen, 60, 15) as pilot:
+        await pilot.press("4")
+        assert "typical" in frame(pilot)
+        await pilot.press("G")
+        assert "typical " not in frame(pilot) and "2 above" in frame(pilot)
+        await pilot.press("k")
+        await pilot.press("g")
+        assert "typical" in frame(pilot)
 
 
-def test_the_card_shows_both_texts(diff: Diff) -> None:
+async def test_the_card_shows_both_texts(diff: Diff) -> None:
     screen = screen_of(diff)
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            await pilot.press("j", "j", "enter")
-            shown = frame(pilot)
-            assert "HLO A" in shown and "HLO B" in shown and "in A     fusion.41" in shown
-            await pilot.press("escape")
-            assert screen.popups.popup is None
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        await pilot.press("j", "j", "enter")
+        shown = frame(pilot)
+        assert "HLO A" in shown and "HLO B" in shown and "in A     fusion.41" in shown
+        await pilot.press("escape")
+        assert screen.popups.popup is None
 
 
-def test_hiding_sorting_and_filtering(diff: Diff) -> None:
+async def test_hiding_sorting_and_filtering(diff: Diff) -> None:
     screen = screen_of(diff)
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            assert "3 of 5, same hidden (i)" in frame(pilot)
-            await pilot.press("j", "i")
-            assert len(screen.rows) == 5 and screen.row is not None and screen.row.name == "copy.812"
-            await pilot.press("s")
-            assert "Sorted by slower first." in frame(pilot)
-            before = screen.rows
-            await pilot.press("S")
-            assert "Sorted by slower first, reversed." in frame(pilot) and screen.rows == before[::-1]
-            await pilot.press("s")
-            assert screen.view.sort == "faster" and not screen.view.is_reversed
-            await pilot.press("slash", *"norm")
-            assert "1 found" in frame(pilot)
-            await pilot.press("backspace", "enter")
-            assert screen.view.words == "nor" and len(screen.rows) == 1
-            await pilot.press("escape")
-            assert screen.view.words == "" and len(screen.rows) == 5
-            await pilot.press("slash", "q", "escape", "3", "i")
-            assert "All rows show here." in frame(pilot)
-            await pilot.press("s")
-            assert "an order of their own" in frame(pilot)
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        assert "3 of 5, same hidden (i)" in frame(pilot)
+        await pilot.press("j", "i")
+        assert len(screen.rows) == 5 and screen.row is not None and screen.row.name == "copy.812"
+        await pilot.press("s")
+        assert "Sorted by slower first." in frame(pilot)
+        before = screen.rows
+        await pilot.press("S")
+        assert "Sorted by slower first, reversed." in frame(pilot) and screen.rows == before[::-1]
+        await pilot.press("s")
+        assert screen.view.sort == "faster" and not screen.view.is_reversed
+        await pilot.press("slash", *"norm")
+        assert "1 found" in frame(pilot)
+        await pilot.press("backspace", "enter")
+        assert screen.view.words == "nor" and len(screen.rows) == 1
+        await pilot.press("escape")
+        assert screen.view.words == "" and len(screen.rows) == 5
+        await pilot.press("slash", "q", "escape", "3", "i")
+        assert "All rows show here." in frame(pilot)
+        await pilot.press("s")
+        assert "an order of their own" in frame(pilot)
 
 
-def test_clones_together_and_apart(diff: Diff, tmp_path: Path) -> None:
+async def test_clones_together_and_apart(diff: Diff, tmp_path: Path) -> None:
     screen = screen_of(diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS)))
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            assert [row.name for row in screen.rows] == ["fusion.10 (4 ops)"]
-            await pilot.press("i", "b")
-            assert "clones apart" in frame(pilot) and len(screen.rows) == 5
-            await pilot.press("home", "j", "j", "b")
-            assert screen.row is not None and screen.row.name == "fusion.10 (4 ops)"
-            await pilot.press("j", "b")
-            assert screen.row is not None and screen.row.name == "copy.900"
-            await pilot.press("2", "b")
-            assert "No row here is of several ops." in frame(pilot)
-
-    play(part)
-
-    async def without() -> None:
-        async with on_stand(screen_of(diff)) as pilot:
-            await pilot.press("b")
-            assert "No row here is of several ops." in frame(pilot)
-
-    play(without)
+    async with on_stand(screen) as pilot:
+        assert [row.name for row in screen.rows] == ["fusion.10 (4 ops)"]
+        await pilot.press("i", "b")
+        assert "clones apart" in frame(pilot) and len(screen.rows) == 5
+        await pilot.press("home", "j", "j", "b")
+        assert screen.row is not None and screen.row.name == "fusion.10 (4 ops)"
+        await pilot.press("j", "b")
+        assert screen.row is not None and screen.row.name == "copy.900"
+        await pilot.press("2", "b")
+        assert "No row here is of several ops." in frame(pilot)
+    async with on_stand(screen_of(diff)) as pilot:
+        await pilot.press("b")
+        assert "No row here is of several ops." in frame(pilot)
 
 
-def test_copying(diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_copying(diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     screen = screen_of(diff)
-
-    async def part() -> None:
-        async with on_stand(screen, 120, 24) as pilot:
-            await pilot.press("y")
-            await pilot.app.workers.wait_for_complete()
-            await pilot.pause()
-            assert "Copied to the terminal" in frame(pilot)
-            copied = (tmp_path / "tpuprof-tui" / "yank.txt").read_text()
-            assert copied.startswith("A run_a -> B run_b | +18.7 ms a step")
-
-    play(part)
+    async with on_stand(screen, 120, 24) as pilot:
+        await pilot.press("y")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "Copied to the terminal" in frame(pilot)
+        copied = (tmp_path / "tpuprof-tui" / "yank.txt").read_text()
+        assert copied.startswith("A run_a -> B run_b | +18.7 ms a step")
 
 
-def test_the_mouse(diff: Diff) -> None:
+async def test_the_mouse(diff: Diff) -> None:
     screen = screen_of(diff)
+    async with on_stand(screen) as pilot:
+        await pilot.click("#body", offset=(20, 10))
+        assert screen.view.cursor == 2
+        await pilot.click("#body", offset=(20, 10))
+        assert screen.popups.popup is not None
+        await pilot.press("escape")
+        await pilot.click("#body", offset=(20, 1))
+        assert screen.view.cursor == 2
 
-    async def part() -> None:
+
+async def test_a_small_terminal_says_so(diff: Diff) -> None:
+    async with on_stand(screen_of(diff), 50, 12) as pilot:
+        assert "needs 60x15 cells" in frame(pilot).replace("\n", " ")
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "SLOWER" in frame(pilot)
+
+
+async def test_leaving_goes_back(diff: Diff) -> None:
+    for key in ("q", "escape", "Q"):
+        screen = screen_of(diff, note="the note")
         async with on_stand(screen) as pilot:
-            await pilot.click("#body", offset=(20, 10))
-            assert screen.view.cursor == 2
-            await pilot.click("#body", offset=(20, 10))
-            assert screen.popups.popup is not None
-            await pilot.press("escape")
-            await pilot.click("#body", offset=(20, 1))
-            assert screen.view.cursor == 2
-
-    play(part)
-
-
-def test_a_small_terminal_says_so(diff: Diff) -> None:
-    async def part() -> None:
-        async with on_stand(screen_of(diff), 50, 12) as pilot:
-            assert "needs 60x15 cells" in frame(pilot).replace("\n", " ")
-            await pilot.resize_terminal(80, 24)
+            assert "the note" in frame(pilot)
+            await pilot.press(key)
             await pilot.pause()
-            assert "SLOWER" in frame(pilot)
-
-    play(part)
+            assert pilot.app.screen is not screen
 
 
-def test_leaving_goes_back(diff: Diff) -> None:
-    async def part() -> None:
-        for key in ("q", "escape", "Q"):
-            screen = screen_of(diff, note="the note")
-            async with on_stand(screen) as pilot:
-                assert "the note" in frame(pilot)
-                await pilot.press(key)
-                await pilot.pause()
-                assert pilot.app.screen is not screen
-
-    play(part)
-
-
-def test_alone_it_is_the_app(diff: Diff) -> None:
-    async def part() -> None:
-        app = DiffApp(diff, detect(ENVIRONMENT), environ=ENVIRONMENT)
-        async with app.run_test(size=(80, 24)) as pilot:
-            await pilot.pause()
-            assert "q quit" in frame(pilot) and "SLOWER" in frame(pilot)
-            await pilot.press("escape")
-            assert app.is_running
-            await pilot.press("q")
-        assert app.return_code == 0
-
-    play(part)
+async def test_alone_it_is_the_app(diff: Diff) -> None:
+    app = DiffApp(diff, detect(ENVIRONMENT), environ=ENVIRONMENT)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "q quit" in frame(pilot) and "SLOWER" in frame(pilot)
+        await pilot.press("escape")
+        assert app.is_running
+        await pilot.press("q")
+    assert app.return_code == 0
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-def test_programs_apart(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_programs_apart(tmp_path: Path, size: tuple[int, int]) -> None:
     screen = screen_of(served(tmp_path))
-
-    async def part() -> None:
-        async with on_stand(screen, *size) as pilot:
-            await pilot.press("7")
-            check_golden(f"diff-phases-{size[0]}x{size[1]}", frame(pilot))
-            await pilot.press("j", "enter")
-            assert screen.view.phase == "jit_decode"
-            check_golden(f"diff-phase-{size[0]}x{size[1]}", frame(pilot))
-            await pilot.press("p")
-            assert "All programs, together." in frame(pilot)
-            await pilot.press("P", "escape")
-            assert screen.view.phase == "" and screen.view.name == "ops"
-            await pilot.press("6", "p")
-            assert "Programs are apart in" in frame(pilot)
-            await pilot.press("8")
-            check_golden(f"diff-setup-{size[0]}x{size[1]}", frame(pilot))
-            await pilot.press("i", "enter")
-            assert "not told" not in frame(pilot) and "0.0.25" in frame(pilot)
-
-    play(part)
+    async with on_stand(screen, *size) as pilot:
+        await pilot.press("7")
+        check_golden(f"diff-phases-{size[0]}x{size[1]}", frame(pilot))
+        await pilot.press("j", "enter")
+        assert screen.view.phase == "jit_decode"
+        check_golden(f"diff-phase-{size[0]}x{size[1]}", frame(pilot))
+        await pilot.press("p")
+        assert "All programs, together." in frame(pilot)
+        await pilot.press("P", "escape")
+        assert screen.view.phase == "" and screen.view.name == "ops"
+        await pilot.press("6", "p")
+        assert "Programs are apart in" in frame(pilot)
+        await pilot.press("8")
+        check_golden(f"diff-setup-{size[0]}x{size[1]}", frame(pilot))
+        await pilot.press("i", "enter")
+        assert "not told" not in frame(pilot) and "0.0.25" in frame(pilot)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.app.stage import ENVIRONMENT, check_golden
-from tests.support.app.stand import frame, on_stand, play
+from tests.support.app.stand import frame, on_stand
 from tests.support.files.pprof import pprof, training
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
@@ -37,115 +37,89 @@ def screen_of(content: Content, environ: Mapping[str, str] | None = None) -> Liv
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
 @pytest.mark.parametrize("color", ["truecolor", "16", "mono", "ascii"])
 @pytest.mark.parametrize("content", [ONE, TWO], ids=["one", "two"])
-def test_every_cell_is_painted(content: Content, size: tuple[int, int], color: str) -> None:
+async def test_every_cell_is_painted(content: Content, size: tuple[int, int], color: str) -> None:
     environ = {
         "truecolor": {"COLORTERM": "truecolor"},
         "16": {"TERM": "screen"},
         "mono": {"NO_COLOR": "1"},
         "ascii": {"LANG": "C"},
     }[color]
-
-    async def part() -> None:
-        async with on_stand(screen_of(content, environ), *size) as pilot:
-            for key in ("b", "b", "b", "b", "b", "v", "v", "v", "d", "d", "d", "i", "s", "T"):
-                await pilot.press(key)
-                shown = frame(pilot)
-                assert "LIVE ARRAYS" in shown and (color != "ascii" or shown.isascii())
-
-    play(part)
+    async with on_stand(screen_of(content, environ), *size) as pilot:
+        for key in ("b", "b", "b", "b", "b", "v", "v", "v", "d", "d", "d", "i", "s", "T"):
+            await pilot.press(key)
+            shown = frame(pilot)
+            assert "LIVE ARRAYS" in shown and (color != "ascii" or shown.isascii())
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)])
 @pytest.mark.parametrize("content", [ONE, TWO], ids=["one", "two"])
-def test_golden_frames(content: Content, size: tuple[int, int]) -> None:
+async def test_golden_frames(content: Content, size: tuple[int, int]) -> None:
     name = "live-arrays" if isinstance(content, LiveArrays) else "live-arrays-diff"
-
-    async def part() -> None:
-        async with on_stand(screen_of(content), *size) as pilot:
-            check_golden(f"{name}-{size[0]}x{size[1]}", frame(pilot))
-            if size[0] == 80:
-                await pilot.press("enter")
-                check_golden(f"{name}-stack-80x24", frame(pilot))
-                await pilot.press("escape", "question_mark")
-                check_golden(f"{name}-help-80x24", frame(pilot))
-
-    play(part)
+    async with on_stand(screen_of(content), *size) as pilot:
+        check_golden(f"{name}-{size[0]}x{size[1]}", frame(pilot))
+        if size[0] == 80:
+            await pilot.press("enter")
+            check_golden(f"{name}-stack-80x24", frame(pilot))
+            await pilot.press("escape", "question_mark")
+            check_golden(f"{name}-help-80x24", frame(pilot))
 
 
-def test_golden_frame_in_ascii() -> None:
-    async def part() -> None:
-        async with on_stand(screen_of(ONE, {"LANG": "C"})) as pilot:
-            await pilot.press("b", "b", "j")
-            check_golden("live-arrays-stacks-80x24-ascii", frame(pilot))
-
-    play(part)
+async def test_golden_frame_in_ascii() -> None:
+    async with on_stand(screen_of(ONE, {"LANG": "C"})) as pilot:
+        await pilot.press("b", "b", "j")
+        check_golden("live-arrays-stacks-80x24-ascii", frame(pilot))
 
 
-def test_grouping_sorting_and_going_back() -> None:
+async def test_grouping_sorting_and_going_back() -> None:
     screen = screen_of(ONE)
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            for by in (*BY[1:], BY[0]):
-                await pilot.press("b")
-                assert screen.view.by == by
-            await pilot.press("B", "B", "s")
-            assert (screen.view.by, screen.view.sort) == ("device", "count") and "Sorted by count." in frame(pilot)
-            few = screen.rows[-1]
-            await pilot.press("S")
-            assert "Sorted by count, reversed." in frame(pilot) and screen.rows[0] == few
-            await pilot.press("S", "b", "b", "v")
-            assert screen.view.kind == "buffer" and all(row.kind == "buffer" for row in screen.rows)  # type: ignore[union-attr]
-            await pilot.press("d", "d")
-            assert screen.view.device == "TPU_1(process=0,(1,0,0,0))" and "buffers only, TPU_1" in frame(pilot)
-            await pilot.press("slash", *"optax", "enter")
-            assert [row.function for row in screen.rows] == ["init_state"]  # type: ignore[union-attr]
-            await pilot.press("escape", "escape")
-            assert replace(screen.view, by="source", sort="") == LiveArraysView()
-            await pilot.press("end", "k", "k")
-            assert screen.view.cursor == len(screen.rows) - 3
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        for by in (*BY[1:], BY[0]):
+            await pilot.press("b")
+            assert screen.view.by == by
+        await pilot.press("B", "B", "s")
+        assert (screen.view.by, screen.view.sort) == ("device", "count") and "Sorted by count." in frame(pilot)
+        few = screen.rows[-1]
+        await pilot.press("S")
+        assert "Sorted by count, reversed." in frame(pilot) and screen.rows[0] == few
+        await pilot.press("S", "b", "b", "v")
+        assert screen.view.kind == "buffer" and all(row.kind == "buffer" for row in screen.rows)  # type: ignore[union-attr]
+        await pilot.press("d", "d")
+        assert screen.view.device == "TPU_1(process=0,(1,0,0,0))" and "buffers only, TPU_1" in frame(pilot)
+        await pilot.press("slash", *"optax", "enter")
+        assert [row.function for row in screen.rows] == ["init_state"]  # type: ignore[union-attr]
+        await pilot.press("escape", "escape")
+        assert replace(screen.view, by="source", sort="") == LiveArraysView()
+        await pilot.press("end", "k", "k")
+        assert screen.view.cursor == len(screen.rows) - 3
 
 
-def test_the_stack_shows_code_that_is_here(tmp_path: Path) -> None:
+async def test_the_stack_shows_code_that_is_here(tmp_path: Path) -> None:
     source = tmp_path / "keep.py"
     source.write_text("kept = []\ndef keep(x):\n    kept.append(x)\n")
     made = [training()[2]._replace(stack=(("keep", str(source), 3), ("<module>", str(source), 9)))]
     page = live_arrays(read_messages(MemorySource(pprof(made)), "x.prof"), "x.prof", "x.prof")
     screen = screen_of(page, {"EDITOR": "true"})
-
-    async def part() -> None:
-        async with on_stand(screen, 120, 40) as pilot:
-            await pilot.press("enter")
-            assert "kept.append(x)" in frame(pilot) and "kept = []" in frame(pilot)
-            await pilot.press("escape", "e")
-            assert screen.flash == "This terminal can't be lent to an editor."
-
-    play(part)
+    async with on_stand(screen, 120, 40) as pilot:
+        await pilot.press("enter")
+        assert "kept.append(x)" in frame(pilot) and "kept = []" in frame(pilot)
+        await pilot.press("escape", "e")
+        assert screen.flash == "This terminal can't be lent to an editor."
 
 
-def test_what_is_the_same_is_hidden_until_it_is_asked_for() -> None:
+async def test_what_is_the_same_is_hidden_until_it_is_asked_for() -> None:
     screen = screen_of(TWO)
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            assert len(screen.rows) == 1 and "Live memory grew by 40.0 MiB" in frame(pilot)
-            await pilot.press("i")
-            assert len(screen.rows) == 6
-            await pilot.press("y")
-            await pilot.pause()
-            await pilot.press("q")
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        assert len(screen.rows) == 1 and "Live memory grew by 40.0 MiB" in frame(pilot)
+        await pilot.press("i")
+        assert len(screen.rows) == 6
+        await pilot.press("y")
+        await pilot.pause()
+        await pilot.press("q")
 
 
-def test_the_app_is_left_with_q() -> None:
-    async def part() -> None:
-        app = LiveArraysApp(ONE, detect(ENVIRONMENT), environ=ENVIRONMENT)
-        async with app.run_test(size=(80, 24)) as pilot:
-            await pilot.pause()
-            await pilot.press("i", "escape", "q")
-        assert app.return_code == 0
-
-    play(part)
+async def test_the_app_is_left_with_q() -> None:
+    app = LiveArraysApp(ONE, detect(ENVIRONMENT), environ=ENVIRONMENT)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("i", "escape", "q")
+    assert app.return_code == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.app.stage import ENVIRONMENT, check_golden, make_app, on_stage
-from tests.support.app.stand import frame, on_stand, play
+from tests.support.app.stand import frame, on_stand
 from tests.support.files.pprof import written
 from tests.support.made.oom import BUFFERS, load_triage, log_of, made_up_triage, made_up_trial
 from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_UNREADABLE, Cancelled, ProfileError
@@ -38,26 +38,19 @@ def screen_of(triages: Sequence[Triage] = TRIAGES, environ: Mapping[str, str] | 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
 @pytest.mark.parametrize("color", ["truecolor", "16", "mono"])
-def test_every_cell_is_painted(size: tuple[int, int], color: str) -> None:
+async def test_every_cell_is_painted(size: tuple[int, int], color: str) -> None:
     environ = {"truecolor": {"COLORTERM": "truecolor"}, "16": {"TERM": "screen"}, "mono": {"NO_COLOR": "1"}}[color]
-
-    async def part() -> None:
-        async with on_stand(screen_of(environ=environ), *size) as pilot:
-            assert "OVER BY 16.06 GiB" in frame(pilot)
-            await pilot.press("1", "w", "space", "T")
-            assert "estimate" in frame(pilot)
-
-    play(part)
+    async with on_stand(screen_of(environ=environ), *size) as pilot:
+        assert "OVER BY 16.06 GiB" in frame(pilot)
+        await pilot.press("1", "w", "space", "T")
+        assert "estimate" in frame(pilot)
 
 
-def test_golden_of_the_whole_screen() -> None:
-    async def part() -> None:
-        async with on_stand(screen_of()) as pilot:
-            check_golden("oom-80x24", frame(pilot))
-            await pilot.press("question_mark")
-            check_golden("oom-help-80x24", frame(pilot))
-
-    play(part)
+async def test_golden_of_the_whole_screen() -> None:
+    async with on_stand(screen_of()) as pilot:
+        check_golden("oom-80x24", frame(pilot))
+        await pilot.press("question_mark")
+        check_golden("oom-help-80x24", frame(pilot))
 
 
 def test_the_footer_has_the_keys_of_what_is_shown() -> None:
@@ -70,226 +63,176 @@ def test_the_footer_has_the_keys_of_what_is_shown() -> None:
     assert [key for key, _ in footer(bare.keys)] == ["y", "?", "q"]
 
 
-def test_numbers_choose_advice_and_open_it() -> None:
+async def test_numbers_choose_advice_and_open_it() -> None:
     screen = screen_of()
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            await pilot.press("3")
-            assert screen.view.advice == 2 and screen.row is not None and screen.row.buffers == (5,)
-            await pilot.press("3")
-            assert "2.00 GiB - 64.0 MiB = 1.94 GiB" in frame(pilot) and "Advice 3" in frame(pilot)
-            await pilot.press("escape", "escape")
-            assert screen.view.advice is None
-            await pilot.press("9")
-            assert "There is no advice 9." in frame(pilot)
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        await pilot.press("3")
+        assert screen.view.advice == 2 and screen.row is not None and screen.row.buffers == (5,)
+        await pilot.press("3")
+        assert "2.00 GiB - 64.0 MiB = 1.94 GiB" in frame(pilot) and "Advice 3" in frame(pilot)
+        await pilot.press("escape", "escape")
+        assert screen.view.advice is None
+        await pilot.press("9")
+        assert "There is no advice 9." in frame(pilot)
 
 
-def test_the_cursor_moves_and_opens_a_card() -> None:
+async def test_the_cursor_moves_and_opens_a_card() -> None:
     screen = screen_of()
-
-    async def part() -> None:
-        async with on_stand(screen, 60, 15) as pilot:
-            await pilot.press("j", "j", "k")
-            assert screen.view.cursor == 1
-            await pilot.press("end")
-            assert screen.view.cursor == len(BUFFERS) - 1
-            assert "broadcast.666" in frame(pilot)
-            await pilot.press("home", "pagedown", "ctrl+u", "enter")
-            assert "advice 1" in frame(pilot) or "temporary" in frame(pilot)
-            assert screen.popups.popup is not None
-
-    play(part)
+    async with on_stand(screen, 60, 15) as pilot:
+        await pilot.press("j", "j", "k")
+        assert screen.view.cursor == 1
+        await pilot.press("end")
+        assert screen.view.cursor == len(BUFFERS) - 1
+        assert "broadcast.666" in frame(pilot)
+        await pilot.press("home", "pagedown", "ctrl+u", "enter")
+        assert "advice 1" in frame(pilot) or "temporary" in frame(pilot)
+        assert screen.popups.popup is not None
 
 
-def test_the_card_shows_the_source_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_card_shows_the_source_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "train"
     folder.mkdir()
     (folder / "models.py").write_text("".join(f"line {number}\n" for number in range(1, 90)))
     monkeypatch.chdir(tmp_path)
-
-    async def part() -> None:
-        async with on_stand(screen_of()) as pilot:
-            await pilot.press("j", "enter")
-            assert "▸    53 line 53" in frame(pilot)
-
-    play(part)
+    async with on_stand(screen_of()) as pilot:
+        await pilot.press("j", "enter")
+        assert "▸    53 line 53" in frame(pilot)
 
 
-def test_sorting_grouping_and_filtering() -> None:
+async def test_sorting_grouping_and_filtering() -> None:
     screen = screen_of()
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            await pilot.press("s")
-            assert "Sorted by padding." in frame(pilot)
-            assert screen.row is not None and screen.row.buffers == (5,)
-            await pilot.press("S")
-            assert "Sorted by padding, reversed." in frame(pilot)
-            assert screen.row is not None and screen.row.buffers != (5,) and screen.rows[-1].buffers == (5,)
-            await pilot.press("b")
-            assert "Source lines (6 of 11 buffers)" in frame(pilot)
-            await pilot.press("g", "slash", *"attn", "backspace", "backspace", "backspace", *"ttention")
-            assert "3 found" in frame(pilot)
-            await pilot.press("enter")
-            assert "(3 of 11)" in frame(pilot)
-            await pilot.press("escape")
-            assert len(screen.rows) == len(BUFFERS)
-            await pilot.press("slash", *"qqq")
-            assert "no buffer holds these words" in frame(pilot)
-            await pilot.press("escape", "j", "enter")
-            assert screen.popups.popup is not None
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        await pilot.press("s")
+        assert "Sorted by padding." in frame(pilot)
+        assert screen.row is not None and screen.row.buffers == (5,)
+        await pilot.press("S")
+        assert "Sorted by padding, reversed." in frame(pilot)
+        assert screen.row is not None and screen.row.buffers != (5,) and screen.rows[-1].buffers == (5,)
+        await pilot.press("b")
+        assert "Source lines (6 of 11 buffers)" in frame(pilot)
+        await pilot.press("g", "slash", *"attn", "backspace", "backspace", "backspace", *"ttention")
+        assert "3 found" in frame(pilot)
+        await pilot.press("enter")
+        assert "(3 of 11)" in frame(pilot)
+        await pilot.press("escape")
+        assert len(screen.rows) == len(BUFFERS)
+        await pilot.press("slash", *"qqq")
+        assert "no buffer holds these words" in frame(pilot)
+        await pilot.press("escape", "j", "enter")
+        assert screen.popups.popup is not None
 
 
-def test_what_if_adds_up_and_is_an_estimate() -> None:
+async def test_what_if_adds_up_and_is_an_estimate() -> None:
     screen = screen_of()
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            await pilot.press("w")
-            assert "estimates from the listed buffers" in frame(pilot) and "[ ]" in frame(pilot)
-            await pilot.press("space")
-            assert "[x]" in frame(pilot) and "estimate 21.90 GiB   STILL OVER BY" in frame(pilot)
-            await pilot.press("4")
-            assert "FITS, " in frame(pilot)
-            await pilot.press("2", "1")
-            assert screen.trial is not None and screen.trial.chosen == {"batch"}
-            assert "Advice 1 can't be tried" in frame(pilot)
-            await pilot.press("9")
-            assert "There is no change 9." in frame(pilot)
-            await pilot.press("k", "enter")
-            assert screen.trial.chosen == {"batch", "bf16"}
-            await pilot.press("w")
-            assert "What to do first" in frame(pilot) and "estimate" in frame(pilot)
-            await pilot.press("escape")
-            assert screen.trial is None and "needs 31.81 GiB" in frame(pilot)
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        await pilot.press("w")
+        assert "estimates from the listed buffers" in frame(pilot) and "[ ]" in frame(pilot)
+        await pilot.press("space")
+        assert "[x]" in frame(pilot) and "estimate 21.90 GiB   STILL OVER BY" in frame(pilot)
+        await pilot.press("4")
+        assert "FITS, " in frame(pilot)
+        await pilot.press("2", "1")
+        assert screen.trial is not None and screen.trial.chosen == {"batch"}
+        assert "Advice 1 can't be tried" in frame(pilot)
+        await pilot.press("9")
+        assert "There is no change 9." in frame(pilot)
+        await pilot.press("k", "enter")
+        assert screen.trial.chosen == {"batch", "bf16"}
+        await pilot.press("w")
+        assert "What to do first" in frame(pilot) and "estimate" in frame(pilot)
+        await pilot.press("escape")
+        assert screen.trial is None and "needs 31.81 GiB" in frame(pilot)
 
 
-def test_a_module_with_nothing_to_try_says_why() -> None:
+async def test_a_module_with_nothing_to_try_says_why() -> None:
     triage = made_up_triage()
     need = replace(triage.need, memory_space="sflag")
     screen = screen_of([replace(triage, kind="module", need=need, toggles=(), advice=())])
-
-    async def part() -> None:
-        async with on_stand(screen, 120, 30) as pilot:
-            await pilot.press("w")
-            assert "There is nothing to try: what a module keeps in SFlag is the compiler's choice." in frame(pilot)
-
-    play(part)
+    async with on_stand(screen, 120, 30) as pilot:
+        await pilot.press("w")
+        assert "There is nothing to try: what a module keeps in SFlag is the compiler's choice." in frame(pilot)
 
 
-def test_other_errors_of_the_log() -> None:
+async def test_other_errors_of_the_log() -> None:
     screen = screen_of()
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            assert "error 1 of 2" in frame(pilot)
-            await pilot.press("n")
-            assert "error 2 of 2" in frame(pilot) and "SHORT BY 6.02 GiB" in frame(pilot)
-            await pilot.press("j", "enter", "w", "slash", "e", "1", "s", "g")
-            assert "SHORT BY 6.02 GiB" in frame(pilot)
-            await pilot.press("right_square_bracket")
-            assert "error 1 of 2" in frame(pilot)
-            await pilot.press("left_square_bracket", "N")
-            assert "error 1 of 2" in frame(pilot)
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        assert "error 1 of 2" in frame(pilot)
+        await pilot.press("n")
+        assert "error 2 of 2" in frame(pilot) and "SHORT BY 6.02 GiB" in frame(pilot)
+        await pilot.press("j", "enter", "w", "slash", "e", "1", "s", "g")
+        assert "SHORT BY 6.02 GiB" in frame(pilot)
+        await pilot.press("right_square_bracket")
+        assert "error 1 of 2" in frame(pilot)
+        await pilot.press("left_square_bracket", "N")
+        assert "error 1 of 2" in frame(pilot)
 
 
-def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_STATE_HOME")
-
-    async def part() -> None:
-        async with on_stand(screen_of(), 120, 30) as pilot:
-            await pilot.press("y")
-            await pilot.app.workers.wait_for_complete()
-            await pilot.pause()
-            assert "Copied to the terminal" in frame(pilot)
-            assert pilot.app.clipboard.startswith("OOM jit_train_step, compile time (train.log:41822)")
-
-    play(part)
+    async with on_stand(screen_of(), 120, 30) as pilot:
+        await pilot.press("y")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "Copied to the terminal" in frame(pilot)
+        assert pilot.app.clipboard.startswith("OOM jit_train_step, compile time (train.log:41822)")
     text = (tmp_path / ".local/state/tpuprof-tui/yank.txt").read_text()
     assert "OVER BY 16.06 GiB" in text
 
 
-def test_the_editor_needs_the_file() -> None:
-    async def part() -> None:
-        async with on_stand(screen_of()) as pilot:
-            await pilot.press("e")
-            assert "train/models.py:64 is not on this machine." in frame(pilot)
-            await pilot.press("end", "e")
-            assert "No source line is known for it." in frame(pilot)
-
-    play(part)
+async def test_the_editor_needs_the_file() -> None:
+    async with on_stand(screen_of()) as pilot:
+        await pilot.press("e")
+        assert "train/models.py:64 is not on this machine." in frame(pilot)
+        await pilot.press("end", "e")
+        assert "No source line is known for it." in frame(pilot)
 
 
-def test_the_mouse_points() -> None:
+async def test_the_mouse_points() -> None:
     screen = screen_of()
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            row = next(at for at, line in enumerate(frame(pilot).splitlines()) if line.startswith("  3 "))
-            await pilot.click("#body", offset=(5, row - 1))
-            assert screen.view.cursor == 2 and screen.popups.popup is None
-            await pilot.click("#body", offset=(5, row - 1))
-            assert screen.popups.popup is not None
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        row = next(at for at, line in enumerate(frame(pilot).splitlines()) if line.startswith("  3 "))
+        await pilot.click("#body", offset=(5, row - 1))
+        assert screen.view.cursor == 2 and screen.popups.popup is None
+        await pilot.click("#body", offset=(5, row - 1))
+        assert screen.popups.popup is not None
 
 
-def test_leaving_goes_back_to_what_was_below() -> None:
+async def test_leaving_goes_back_to_what_was_below() -> None:
     screen = screen_of()
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            await pilot.press("q")
-            await pilot.pause()
-            assert not isinstance(pilot.app.screen, TriageScreen) and pilot.app.is_running
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        await pilot.press("q")
+        await pilot.pause()
+        assert not isinstance(pilot.app.screen, TriageScreen) and pilot.app.is_running
 
 
-def test_it_opens_above_the_main_app() -> None:
-    async def part() -> None:
-        app = make_app()
-        async with on_stage(app, 100, 30) as pilot:
-            await app.push_screen(screen_of())
-            await pilot.pause()
-            assert "OVER BY 16.06 GiB" in frame(pilot)
-            await pilot.press("2", "j", "tab", "R", "3")
-            assert app.main.tab_name == "overview" and app.main.popups.popup is None
-            await pilot.resize_terminal(80, 24)
-            await pilot.pause()
-            assert "OVER BY 16.06 GiB" in frame(pilot)
-            await pilot.press("escape", "escape")
-            await pilot.pause()
-            assert "Top ops" in frame(pilot)
-
-    play(part)
+async def test_it_opens_above_the_main_app() -> None:
+    app = make_app()
+    async with on_stage(app, 100, 30) as pilot:
+        await app.push_screen(screen_of())
+        await pilot.pause()
+        assert "OVER BY 16.06 GiB" in frame(pilot)
+        await pilot.press("2", "j", "tab", "R", "3")
+        assert app.main.tab_name == "overview" and app.main.popups.popup is None
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "OVER BY 16.06 GiB" in frame(pilot)
+        await pilot.press("escape", "escape")
+        await pilot.pause()
+        assert "Top ops" in frame(pilot)
 
 
-def test_a_small_terminal_gets_a_sentence_and_a_larger_one_the_page_again() -> None:
+async def test_a_small_terminal_gets_a_sentence_and_a_larger_one_the_page_again() -> None:
     screen = screen_of()
-
-    async def part() -> None:
-        async with on_stand(screen, 50, 12) as pilot:
-            assert "needs 60x15 cells" in frame(pilot)
-            await pilot.resize_terminal(100, 30)
-            await pilot.pause()
-            assert "OVER BY 16.06 GiB" in frame(pilot)
-            await pilot.press("end", "enter")
-            await pilot.resize_terminal(60, 15)
-            await pilot.pause()
-            assert screen.view.cursor == len(BUFFERS) - 1 and screen.popups.popup is not None
-
-    play(part)
+    async with on_stand(screen, 50, 12) as pilot:
+        assert "needs 60x15 cells" in frame(pilot)
+        await pilot.resize_terminal(100, 30)
+        await pilot.pause()
+        assert "OVER BY 16.06 GiB" in frame(pilot)
+        await pilot.press("end", "enter")
+        await pilot.resize_terminal(60, 15)
+        await pilot.pause()
+        assert screen.view.cursor == len(BUFFERS) - 1 and screen.popups.popup is not None
 
 
 # --- the app around it
@@ -298,19 +241,16 @@ def test_a_small_terminal_gets_a_sentence_and_a_larger_one_the_page_again() -> N
 IN_TEXT = OomReport("compile", "hbm", "Ran out of memory in memory space hbm.", 7, used_bytes=2, capacity_bytes=1)
 
 
-def test_a_log_that_is_read_opens_at_once() -> None:
-    async def part() -> None:
-        app = OomApp("train.log", terminal(), log=log_of(IN_TEXT), environ=ENVIRONMENT)
-        async with app.run_test(size=(80, 24)) as pilot:
-            await pilot.pause()
-            assert isinstance(app.screen, TriageScreen) and app.screen.triage.where == "train.log:7"
-            await pilot.press("escape", "q")
-        assert app.return_code == 0
-
-    play(part)
+async def test_a_log_that_is_read_opens_at_once() -> None:
+    app = OomApp("train.log", terminal(), log=log_of(IN_TEXT), environ=ENVIRONMENT)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert isinstance(app.screen, TriageScreen) and app.screen.triage.where == "train.log:7"
+        await pilot.press("escape", "q")
+    assert app.return_code == 0
 
 
-def test_reading_shows_progress_and_then_the_errors() -> None:
+async def test_reading_shows_progress_and_then_the_errors() -> None:
     let_go = threading.Event()
 
     def scan(on_progress: Callable[[int], None], is_cancelled: Callable[[], bool]) -> OomLog:
@@ -318,21 +258,18 @@ def test_reading_shows_progress_and_then_the_errors() -> None:
         assert let_go.wait(30) and not is_cancelled()
         return log_of(IN_TEXT)
 
-    async def part() -> None:
-        app = OomApp("train.log", terminal(), scan=scan, total=100_000_000, environ=ENVIRONMENT)
-        async with app.run_test(size=(80, 24)) as pilot:
-            while "40.0 MB of 100 MB" not in "".join(s.text for s in app.screen._compositor.render_strips()):
-                await pilot.pause(0.01)
-            let_go.set()
-            await pilot.app.workers.wait_for_complete()
-            await pilot.pause()
-            await pilot.pause()
-            assert isinstance(app.screen, TriageScreen)
-
-    play(part)
+    app = OomApp("train.log", terminal(), scan=scan, total=100_000_000, environ=ENVIRONMENT)
+    async with app.run_test(size=(80, 24)) as pilot:
+        while "40.0 MB of 100 MB" not in "".join(s.text for s in app.screen._compositor.render_strips()):
+            await pilot.pause(0.01)
+        let_go.set()
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        await pilot.pause()
+        assert isinstance(app.screen, TriageScreen)
 
 
-def test_escape_stops_the_reading() -> None:
+async def test_escape_stops_the_reading() -> None:
     stopped = threading.Event()
 
     def scan(on_progress: Callable[[int], None], is_cancelled: Callable[[], bool]) -> OomLog:
@@ -341,61 +278,47 @@ def test_escape_stops_the_reading() -> None:
         stopped.set()
         raise Cancelled
 
-    async def part() -> None:
-        app = OomApp("train.log", terminal(), scan=scan, total=100, environ=ENVIRONMENT)
-        async with app.run_test(size=(80, 24)) as pilot:
-            await pilot.pause()
-            assert isinstance(app.screen, ScanScreen)
-            await pilot.press("escape")
-            await pilot.pause()
-        assert app.return_code == EXIT_INTERRUPTED
-
-    play(part)
+    app = OomApp("train.log", terminal(), scan=scan, total=100, environ=ENVIRONMENT)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert isinstance(app.screen, ScanScreen)
+        await pilot.press("escape")
+        await pilot.pause()
+    assert app.return_code == EXIT_INTERRUPTED
     assert stopped.wait(30)
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_a_log_with_nothing_in_it_ends_the_app(fails: bool) -> None:
+async def test_a_log_with_nothing_in_it_ends_the_app(fails: bool) -> None:
     def scan(on_progress: Callable[[int], None], is_cancelled: Callable[[], bool]) -> OomLog:
         if fails:
             raise ProfileError("unreadable", "train.log can't be read.", "", EXIT_UNREADABLE)
         return log_of()
 
-    async def part() -> None:
-        app = OomApp("train.log", terminal(), scan=scan, total=100, environ=ENVIRONMENT)
-        async with app.run_test(size=(80, 24)) as pilot:
-            await pilot.app.workers.wait_for_complete()
-            await pilot.pause()
-        assert (app.problem is not None) == fails
-        assert (app.oom_log is not None) != fails
-        assert app.return_code == (EXIT_UNREADABLE if fails else 0)
-
-    play(part)
+    app = OomApp("train.log", terminal(), scan=scan, total=100, environ=ENVIRONMENT)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+    assert (app.problem is not None) == fails
+    assert (app.oom_log is not None) != fails
+    assert app.return_code == (EXIT_UNREADABLE if fails else 0)
 
 
-def test_who_holds_the_memory_is_said_and_opened(tmp_path: Path) -> None:
+async def test_who_holds_the_memory_is_said_and_opened(tmp_path: Path) -> None:
     arrays = read_live_arrays(str(written(tmp_path, step=3)))
     screen = TriageScreen((load_triage(),), ScreenLook.of(terminal()), environ=ENVIRONMENT, arrays=arrays)
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            check_golden("oom-arrays-80x24", frame(pilot))
-            await pilot.press("question_mark")
-            assert "Who holds the memory" in frame(pilot)
-            await pilot.press("escape", "a")
-            assert isinstance(pilot.app.screen, LiveArraysScreen) and "LIVE ARRAYS" in frame(pilot)
-            await pilot.press("q")
-            assert "LIVE ARRAYS" not in frame(pilot) and "SHORT BY" in frame(pilot)
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        check_golden("oom-arrays-80x24", frame(pilot))
+        await pilot.press("question_mark")
+        assert "Who holds the memory" in frame(pilot)
+        await pilot.press("escape", "a")
+        assert isinstance(pilot.app.screen, LiveArraysScreen) and "LIVE ARRAYS" in frame(pilot)
+        await pilot.press("q")
+        assert "LIVE ARRAYS" not in frame(pilot) and "SHORT BY" in frame(pilot)
 
 
-def test_without_a_device_memory_profile_the_key_says_how_to_bring_one() -> None:
+async def test_without_a_device_memory_profile_the_key_says_how_to_bring_one() -> None:
     screen = screen_of()
-
-    async def part() -> None:
-        async with on_stand(screen) as pilot:
-            await pilot.press("a")
-            assert screen.flash == "No device memory profile is here: tpuprof-tui oom LOG memory.prof"
-
-    play(part)
+    async with on_stand(screen) as pilot:
+        await pilot.press("a")
+        assert screen.flash == "No device memory profile is here: tpuprof-tui oom LOG memory.prof"
