@@ -41,7 +41,6 @@ from tpuprof.tui.pages.commands.oom.draw.table import SORTS, rows_of, table_line
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "ascii": ASCII}
-SIZES = ("60x15", "80x24", "120x40", "200x50")
 
 
 def page(triage: Triage, view: OomView, size: str, glyphs: Glyphs, chosen: frozenset[str] | None = None) -> str:
@@ -54,20 +53,19 @@ def page(triage: Triage, view: OomView, size: str, glyphs: Glyphs, chosen: froze
     return frame([head_line(triage, 0, 2, Pen(width, glyphs)), *composed.lines])
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("glyphs", GLYPHS)
+@pytest.mark.parametrize(("glyphs", "size"), [("block", "80x24"), ("block", "120x40"), ("ascii", "80x24")])
 def test_frames(glyphs: str, size: str) -> None:
     text = page(made_up_triage(), OomView(cursor=2), size, GLYPHS[glyphs])
     check_golden(GOLDEN / f"oom-{glyphs}-{size}.txt", text)
 
 
-@pytest.mark.parametrize("size", ["60x15", "80x24", "120x40"])
+@pytest.mark.parametrize("size", ["80x24", "120x40"])
 def test_frames_while_trying(size: str) -> None:
     view = OomView(cursor=2, is_trying=True)
     check_golden(GOLDEN / f"oom-try-{size}.txt", page(made_up_triage(), view, size, BLOCK, frozenset({"bf16"})))
 
 
-@pytest.mark.parametrize("size", ["60x15", "80x24", "120x40"])
+@pytest.mark.parametrize("size", ["80x24", "120x40"])
 def test_frames_with_chosen_advice_and_groups(size: str) -> None:
     view = OomView(cursor=0, advice=0, grouped=True)
     check_golden(GOLDEN / f"oom-advice-{size}.txt", page(made_up_triage(), view, size, BLOCK))
@@ -369,8 +367,8 @@ def triages(draw: st.DrawFn) -> Triage:
 
 @given(
     triages(),
-    st.integers(40, 130),
-    st.one_of(st.none(), st.integers(13, 40)),
+    st.integers(40, 220),
+    st.one_of(st.none(), st.integers(13, 50)),
     st.sampled_from([BLOCK, PLAIN, ASCII]),
     st.builds(
         OomView,
