@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -21,6 +21,7 @@ from tests.support.imports import (
     entry,
     imports_in_program,
     imports_of,
+    loaded_by,
     program,
     way_at_start,
     ways_from,
@@ -28,6 +29,33 @@ from tests.support.imports import (
 
 MOST_ENTRIES = 12
 MOST_LINES = 520
+
+MOST_IMPORTS_IN_FUNCTIONS = 99
+"""Names, in `parsers` and `tui`; only ever lowered: what is imported when its work is done imports at its top."""
+
+MAY_BE_MISSING = ("distributed", "resource", "tomli", "tomllib", "tpuprof.parsers.formats.xspace.core.c_core")
+"""Optional packages, modules of some systems and versions of Python, and what needs a compiler."""
+
+SLOW = (
+    *("numpy", "google.protobuf", "textual", "grpc", "concurrent.futures", "importlib.metadata", "subprocess"),
+    *("tempfile", "hashlib", "urllib.parse", "shutil", "traceback", "json", "difflib", "gzip"),
+)
+"""Packages that take a millisecond or more to load; numpy, protobuf and Textual take from 40 to 150."""
+
+FOR_FEW = {
+    "parsers/formats/xspace/core/api.py": ("tpuprof.parsers.formats.xspace.core.numpy_core",),
+    "parsers/hosts/op_summary.py": (
+        *("tpuprof.parsers.ops.streams", "tpuprof.parsers.ops.host.events", "tpuprof.parsers.formats.hlo.programs"),
+    ),
+    "parsers/hosts/summary.py": ("tpuprof.parsers.ops.streams",),
+    "parsers/pages/ops/ops.py": ("tpuprof.parsers.ops.streams",),
+    "tui/__main__.py": ("tpuprof.tui.cli.main",),
+    "tui/app/loader.py": ("tpuprof.parsers.files.logdir",),
+    "tui/app/watch.py": ("tpuprof.parsers.files.watch",),
+    "tui/pages/timeline/report/report.py": ("tpuprof.tui.pages.timeline.report.perfetto",),
+}
+"""Modules of ours, and what they import where few runs need it: the core that is not compiled, profiles of GPUs and
+CPUs, a trace for Perfetto; what waits for the first frame, and for ctrl+C to end the program while it starts."""
 
 DATA = ("golden", "hashes", "tests/demo/modules")
 """Folders of data, which may hold any number of files."""
@@ -120,6 +148,31 @@ def test_no_package_imports_itself_over_what_lies_in_it() -> None:
                 way = ways_from(used, imports_in_program()).get(module)
                 breaches |= {(program()[module].path, " > ".join((module, *way)))} if way else set()
     hold("circles of a package", breaches, "Import nothing in an __init__.py that imports the package.")
+
+
+def test_imports_in_functions_have_a_reason() -> None:
+    """What they load may be missing, or takes long and is not loaded anyway, or few runs need it."""
+    breaches, count, used = set(), 0, set()
+    for source in program().values():
+        loaded_anyway = loaded_by(source.module)
+        for name in (each.name for each in source.imports if each.in_function):
+            count += 1
+            if named_by(name, MAY_BE_MISSING) or named_by(name, FOR_FEW.get(source.path, ())):
+                used.add(source.path)
+                continue
+            slow = [package for package in SLOW if not any(named_by(other, (package,)) for other in loaded_anyway)]
+            if not any(named_by(other, slow) for other in loaded_by(name)):
+                breaches.add((source.path, f"{name} is imported in a function"))
+    breaches |= {(path, "it has no such import, and stands in FOR_FEW") for path in FOR_FEW.keys() - used}
+    hold("imports in functions", breaches, "Import it at the top, or move what needs it into a module of its own.")
+    hold_below(
+        MOST_IMPORTS_IN_FUNCTIONS, {"parsers and tui": count}, "names imported in functions", "Import at the top."
+    )
+
+
+def named_by(name: str, packages: Iterable[str]) -> bool:
+    """Whether a name is one of some packages or modules, or lies in one."""
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
 def page_folders(folder: str) -> set[str]:

@@ -17,11 +17,11 @@ from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file, rea
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
 from tpuprof.parsers.memory.model import MemoryPage
+from tpuprof.parsers.pages.graph.programs import Programs
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
 from tpuprof.parsers.session.pages import GRAPHS, MEMORY, MEMORY_PROFILE, MODULE_RUNS, ONLY_HLO, Page, PageKey
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.graph.programs import Programs
     from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.parsers.timeline.read.timeline import OnPart
 
@@ -154,8 +154,6 @@ class HloSession:
         return CompiledModules([source], notes=(_OF_TEXTS.format(texts),) if texts else ())
 
     def _graphs(self) -> Programs:
-        from tpuprof.parsers.pages.graph.programs import Programs  # noqa: PLC0415 - the memory page does without
-
         return Programs(CompiledModules(self._compiled.sources), None)
 
     def timeline(self, host: str | None = None, *, on_part: OnPart | None = None) -> NoReturn:

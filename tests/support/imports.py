@@ -21,32 +21,34 @@ class Import:
         name: what stands in the source: `package.module` or `package.module.Name`; leading dots where it is relative.
         at_start: whether it runs as soon as the module is imported: it stands neither in a function nor under
             `if TYPE_CHECKING`.
+        in_function: whether it stands in a function.
     """
 
     name: str
     at_start: bool
+    in_function: bool = False
 
 
-def imports_of(body: list[ast.stmt], at_start: bool = True) -> Iterator[Import]:
+def imports_of(body: list[ast.stmt], at_start: bool = True, in_function: bool = False) -> Iterator[Import]:
     """Every import of some statements, those in functions and under `if TYPE_CHECKING` included."""
     for statement in body:
         if isinstance(statement, ast.Import):
-            yield from (Import(alias.name, at_start) for alias in statement.names)
+            yield from (Import(alias.name, at_start, in_function) for alias in statement.names)
         elif isinstance(statement, ast.ImportFrom):
             module = "." * statement.level + (f"{statement.module}." if statement.module else "")
-            yield from (Import(module + alias.name, at_start) for alias in statement.names)
+            yield from (Import(module + alias.name, at_start, in_function) for alias in statement.names)
         elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from imports_of(statement.body, at_start=False)
+            yield from imports_of(statement.body, at_start=False, in_function=True)
         elif isinstance(statement, ast.If):
             condition = statement.test  # `TYPE_CHECKING` or `typing.TYPE_CHECKING`
             is_run = "TYPE_CHECKING" not in (getattr(condition, "id", ""), getattr(condition, "attr", ""))
-            yield from imports_of(statement.body, at_start and is_run)
-            yield from imports_of(statement.orelse, at_start)
+            yield from imports_of(statement.body, at_start and is_run, in_function)
+            yield from imports_of(statement.orelse, at_start, in_function)
         else:
             for name in ("body", "orelse", "finalbody"):
-                yield from imports_of(getattr(statement, name, []), at_start)
+                yield from imports_of(getattr(statement, name, []), at_start, in_function)
             for branch in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-                yield from imports_of(branch.body, at_start)
+                yield from imports_of(branch.body, at_start, in_function)
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,14 @@ def imports_at_start() -> Mapping[str, Set[str]]:
         folders = {module[:dot] for dot, letter in enumerate(module) if letter == "."}
         edges[module] = source.imported(at_start=True) | (folders & program().keys())
     return edges
+
+
+def loaded_by(name: str) -> Set[str]:
+    """What importing a module, or a name of one, loads at once: modules of the program, and names of other packages."""
+    name = name.removeprefix(NAMESPACE)
+    modules = program()
+    loaded = name if name in modules or name.rpartition(".")[0] not in modules else name.rpartition(".")[0]
+    return ways_from(loaded, imports_at_start()).keys()
 
 
 def way_at_start(module: str, package: str) -> tuple[str, ...]:

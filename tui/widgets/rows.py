@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy
+
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.ops.filter import FilterError, OpColumns, parse_filter
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tpuprof.parsers.ops.filter import Filter, FilterError, OpColumns
+    from tpuprof.parsers.ops.filter import Filter
     from tpuprof.tui.widgets.tab import Jump
 
 LIST_KEYS = (KeyRow("s", "sort"), KeyRow("Enter", "details"), KeyRow("/", "search"))
@@ -44,8 +47,6 @@ class Filterable:
 
     def search(self, text: str) -> str:
         """Filters, or asks for what takes a while (`asked`); says how much was found."""
-        from tpuprof.parsers.ops.filter import FilterError, parse_filter  # noqa: PLC0415 - not at start
-
         text = text.strip()
         self.is_filter_wrong, self.asked = False, None
         try:
@@ -95,8 +96,6 @@ class RowsView(Filterable):
     """Keys of the fields that a filter by time and share looks at."""
 
     def __init__(self) -> None:
-        import numpy  # noqa: PLC0415 - not at start
-
         super().__init__()
         table, source = self.table()
         self.rows: NDArray[np.int64] = numpy.arange(table.length(source), dtype=numpy.int64)
@@ -256,10 +255,6 @@ def op_columns(
         times: keys of the fields with the time and the share of a row; no row is above a time where there are none.
         later: reads one of the columns that are read when they are asked for; None to read it of the table.
     """
-    import numpy  # noqa: PLC0415 - not at start
-
-    from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415
-
     rows = range(table.length(source))
     self_ps, self_share = (
         table.by_key[key].read(source, rows) if key in table.by_key else numpy.full(len(rows), unknown)

@@ -10,6 +10,8 @@ import contextlib
 import os
 import shlex
 import subprocess
+import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -17,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
@@ -26,6 +29,7 @@ from textual.screen import Screen
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.ending import GRACE_SECONDS, ended_by_signals
@@ -79,13 +83,6 @@ class ScreenApp(App[Any]):
 
     def _fatal_error(self) -> None:
         """Ends the app after an error in this program, with a traceback that holds no secrets: Textual's has locals."""
-        import sys  # noqa: PLC0415
-        import traceback  # noqa: PLC0415 - for errors alone
-
-        from rich.text import Text  # noqa: PLC0415
-
-        from tpuprof.parsers.base.urls import masked  # noqa: PLC0415
-
         lines = masked(traceback.format_exc(), sys.argv).splitlines()
         self.panic(Text("\n".join(map(printable, lines)), no_wrap=True, overflow="ignore"))
 

@@ -13,6 +13,7 @@ from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
+from tpuprof.tui.report.describe import metric_lines
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
@@ -200,7 +201,6 @@ class StepGraphTab(Tab, Generic[P]):
         """Opens all figures with what they mean."""
         page = self._page
         if name == "figures" and page is not None:
-            from tpuprof.tui.report.describe import metric_lines  # noqa: PLC0415 - not at start
 
             def lines(pen: Pen) -> list[Line]:
                 return metric_lines(self._sections(page), page.unknown, pen)

@@ -24,8 +24,8 @@ MOST = {
         "inference": 179,
         "timeline": 117,
         "counters": 112,
-        "memory": 133,
-        "memory-profile": 133,
+        "memory": 141,
+        "memory-profile": 137,
         "collectives": 158,
     },
 }

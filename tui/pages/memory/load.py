@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.memory.live_arrays import read_live_arrays
 from tpuprof.parsers.session import pages
+from tpuprof.parsers.session.live_arrays import sibling_arrays
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.pages.memory.modules import MemoryPages
+from tpuprof.tui.report.shared.holders import holders, in_a_line
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
@@ -49,14 +52,10 @@ class SiblingArrays:
     @classmethod
     def of(cls, run_path: str) -> SiblingArrays | None:
         """Reads it; None where there is none."""
-        from tpuprof.parsers.session.live_arrays import sibling_arrays  # noqa: PLC0415 - when all else is shown
-
         path = next(iter(sibling_arrays(run_path)), None)
         if path is None:
             return None
-        from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415 - where there is one
 
-        import_module("tpuprof.tui.report.shared.holders")
         name = os.path.basename(path)
         try:
             return cls(name, read_live_arrays(path))
@@ -68,6 +67,5 @@ class SiblingArrays:
         name = clean(self.name, ascii_only)
         if self.page is None:
             return f"{name} beside: {clean(self.problem, ascii_only)}"
-        from tpuprof.tui.report.shared.holders import holders, in_a_line  # noqa: PLC0415
 
         return f"`L` live arrays, {name} beside: {in_a_line(holders(self.page), ascii_only)}"

@@ -10,6 +10,7 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.message import Message
 
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.source_lines import excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
@@ -252,8 +253,6 @@ class MemoryTab(Tab):
 
     @work(thread=True, exclusive=True, group="source", description="source")
     def _open_with_source(self, details: tuple[str, Callable[[Pen], list[Line]]], source: str) -> None:
-        from tpuprof.tui.draw.source_lines import excerpt_lines, source_excerpt  # noqa: PLC0415
-
         title, drawn = details
         excerpt = source_excerpt(source)
 

@@ -11,6 +11,7 @@ from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
 from tpuprof.tui.draw.layout import Composed, clean, cut
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.source_lines import source_excerpt
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages import load_above
@@ -21,6 +22,7 @@ from tpuprof.tui.pages.commands.oom.draw.page import OomView
 from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
 from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
 from tpuprof.tui.pages.commands.oom.draw.table import SORTS, BufferRow, instruction_of, rows_of
+from tpuprof.tui.report.shared import holders
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook
@@ -118,8 +120,6 @@ class TriageScreen(PageScreen[BufferRow]):
 
     def _excerpt(self) -> SourceExcerpt | None:
         """Lines around the place that the buffer under the cursor comes from, where that file is here."""
-        from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415 - not at start
-
         source = self.buffer.source if self.buffer is not None else None
         if source and source not in self._excerpts:
             self._excerpts[source] = source_excerpt(source, 3, 3)
@@ -278,7 +278,6 @@ class TriageScreen(PageScreen[BufferRow]):
         """Who holds the memory, in a line and as a section; nothing without a device memory profile."""
         if self._arrays is None:
             return []
-        from tpuprof.tui.report.shared import holders  # noqa: PLC0415 - where there is such a file
 
         held = holders.holders(self._arrays, self.triage.device)
         words = cut(

@@ -16,6 +16,9 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.memory.draw.graph import graph_lines
+from tpuprof.tui.pages.memory.draw.header import header_lines
+from tpuprof.tui.pages.memory.draw.table import list_heading, memory_list, table_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, readable_metrics
 from tpuprof.tui.pages.memory.modules import SpaceRequest, space_of
 from tpuprof.tui.report.csv import table_csv
@@ -174,10 +177,6 @@ def text(memory: ModuleReport, request: ReportRequest) -> str:
 
 
 def _space_lines(space: SpaceMemory, limit: int, pen: Pen) -> list[Line]:
-    from tpuprof.tui.pages.memory.draw.graph import graph_lines  # noqa: PLC0415 - for text alone
-    from tpuprof.tui.pages.memory.draw.header import header_lines  # noqa: PLC0415
-    from tpuprof.tui.pages.memory.draw.table import list_heading, memory_list, table_lines  # noqa: PLC0415
-
     lines = header_lines(space, str(space.module), pen)
     if space.points > 1:
         nothing = np.zeros(0, np.int64)
