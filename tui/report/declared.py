@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import json, markdown
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import (
@@ -24,6 +25,7 @@ from tpuprof.tui.report.fields import (
     metric_reasons,
     metric_values,
     reasons,
+    screen_columns,
     table_records,
 )
 from tpuprof.tui.report.page import Content, Report, ReportRequest
@@ -80,8 +82,8 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Figures(Generic[Source]):
-    """Figures of JSON; `Declared.metrics` has those that Markdown shows."""
+class Metrics(Generic[Source]):
+    """Metrics of JSON; `Declared.metrics` has those that Markdown shows."""
 
     metrics: Sequence[Metric[Source]]
     source: Source
@@ -134,6 +136,11 @@ class Section(Generic[Source]):
         whole = self.table.length(self.source)
         return markdown.main_table(self.title, self.table, self.source, self.shown, whole, self.keys)
 
+    def lines(self, pen: Pen, sort: str = "self") -> list[Line]:
+        """The table as the screen draws it, and how many rows are not in it; sorted by the column of that name."""
+        columns = screen_columns(self.table, self.source, pen.glyphs)
+        return first_rows(columns, range(self.table.length(self.source)), self.limit, pen, sort)
+
     def csv(self) -> str:
         """A header line, then a line a row."""
         return table_csv(self.table, self.source, self.shown, self.keys)
@@ -154,7 +161,7 @@ class Block:
     csv: Callable[[], str] = str
 
 
-Part = Figures[Any] | Section[Any] | Block
+Part = Metrics[Any] | Section[Any] | Block
 
 
 @dataclass(frozen=True)

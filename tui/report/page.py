@@ -11,6 +11,7 @@ from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.parsers.session.pages import PageKey
     from tpuprof.parsers.session.session import Session
     from tpuprof.tui.draw.spans import Glyphs
     from tpuprof.tui.report.fields import Metric, Table
@@ -26,6 +27,7 @@ OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "dot", "hlo", "proto")
 WITHOUT_WARNINGS: tuple[Format, ...] = ("csv", *OF_SOME_PAGES)
 """Formats that hold rows, events or a graph alone; what there is to warn of goes to standard error."""
 
+Page = TypeVar("Page")
 Content = TypeVar("Content")
 """What is read of a run to print a page: the page itself, or several."""
 
@@ -86,6 +88,11 @@ class ReportRequest:
     def most_rows(self) -> int:
         """Rows of the main table, 0 for all."""
         return self.limit or 0
+
+
+def page_of(key: PageKey[Page]) -> Callable[[ReportRequest], Page]:
+    """Reads a page of the host that is asked for, or of all."""
+    return lambda request: request.session(request.run).page(key, request.host)
 
 
 Writer = Callable[[Content, ReportRequest], "str | Iterable[str] | Produce"]

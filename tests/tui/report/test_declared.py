@@ -14,7 +14,7 @@ from tests.support.reports import printed
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.tui.cli.main import main
-from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
 from tpuprof.tui.report.json import Written
 from tpuprof.tui.report.page import Format, ReportRequest
@@ -55,7 +55,7 @@ def declare(basket: Basket, request: ReportRequest) -> Declared:
         statement="There is fruit.",
         metrics=metric_rows(METRICS, basket),
         parts=(
-            Figures(METRICS, basket),
+            Metrics(METRICS, basket),
             fruits,
             Block(lambda: Values({"tree": tree}, warnings=("the tree is bare",)), lambda: ["", "A tree."]),
         ),

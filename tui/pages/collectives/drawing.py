@@ -17,10 +17,9 @@ from tpuprof.tui.draw.format import UNKNOWN, duration, share
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
-from tpuprof.tui.draw.table import first_rows
-from tpuprof.tui.pages.collectives.fields import GROUPS, PAYLOAD, RATE, CollectiveRows, parts_signs
+from tpuprof.tui.pages.collectives.fields import PAYLOAD, RATE, CollectiveRows, parts_signs
 from tpuprof.tui.pages.collectives.figures import required_rate
-from tpuprof.tui.report.fields import screen_columns
+from tpuprof.tui.report.declared import Section
 from tpuprof.tui.report.units import BYTES
 
 if TYPE_CHECKING:
@@ -151,12 +150,12 @@ def slice_table(page: CollectivesPage) -> Sequence[SliceCollective]:
     return sorted(page.slices, key=lambda each: -each.stall_ps)
 
 
-def report_lines(page: CollectivesPage, groups: CollectiveRows, most: int, pen: Pen) -> list[Line]:
-    """The answer, at most `most` groups (0 for all), those between slices, and strips of the first steps."""
+def report_lines(page: CollectivesPage, groups: Section[CollectiveRows], pen: Pen) -> list[Line]:
+    """The answer, groups, those between slices, and strips of the first steps."""
     slices = slice_table(page)
     out = pen.wrap(page.statement, "text", [(" ", "text")])
-    if len(groups):
-        out += first_rows(screen_columns(GROUPS, groups, pen.glyphs), range(len(groups)), most, pen, "exposed")
+    if len(groups.source):
+        out += groups.lines(pen, "exposed")
     if slices:
         out.append(pen.rule("Between slices (DCN)"))
         for each in slices:
@@ -164,5 +163,5 @@ def report_lines(page: CollectivesPage, groups: CollectiveRows, most: int, pen: 
     strips = [line for step in range(min(_FEW_STEPS, len(page.step_names))) for line in strip_lines(page, step, pen)]
     if strips:
         out += [pen.rule(f"What core {page.cores[0]} did"), *strips]
-    unknown = why_unknown(page, groups.rows).items()
+    unknown = why_unknown(page, groups.source.rows).items()
     return [*out, *pen.notes((*page.warnings, *page.notes), unknown)]

@@ -10,9 +10,9 @@ from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.collectives.drawing import report_lines, slice_table
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
 from tpuprof.tui.pages.collectives.figures import METRICS, SLICES, STEPS, steps_of
-from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_rows, order
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import ReportRequest, page_of
 
 
 def groups_of(page: CollectivesPage) -> CollectiveRows:
@@ -59,7 +59,7 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
         statement=page.statement,
         metrics=metric_rows(METRICS, page),
         parts=(
-            Figures(METRICS, page),
+            Metrics(METRICS, page),
             Section(GROUPS, groups),
             Block(markdown=shown.markdown),
             Section(SINGLE, each, limit=request.most_rows),
@@ -67,17 +67,11 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
             Section(STEPS, steps_of(page), "Steps"),
         ),
         csv=shown,
-        text=lambda pen: report_lines(page, groups, request.most_rows, pen),
+        text=lambda pen: report_lines(page, shown, pen),
         notes=page.notes,
         unknown=why_unknown(page, groups.rows),
         reasons={key: reason for key, reason in why.items() if reason},
     )
 
 
-REPORT = declared(
-    "collectives",
-    lambda request: request.session(request.run).page(pages.COLLECTIVES, request.host),
-    declare,
-    tables=(GROUPS, SINGLE, SLICES, STEPS),
-    metrics=METRICS,
-)
+REPORT = declared("collectives", page_of(pages.COLLECTIVES), declare, (GROUPS, SINGLE, SLICES, STEPS), METRICS)

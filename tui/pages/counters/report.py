@@ -9,9 +9,9 @@ from tpuprof.parsers.pages.counters import CountersPage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.counters.drawing import text_lines
 from tpuprof.tui.pages.counters.fields import COUNTERS, KERNELS, METRICS, UNITS
-from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import metric_rows, table_records
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import ReportRequest, page_of
 from tpuprof.tui.report.text import covered
 
 
@@ -25,7 +25,7 @@ def declare(page: CountersPage, request: ReportRequest) -> Declared:
         Head(f"Counters of {request.run.name}", request.run, page.hosts, page.warnings, covers=hosts),
         statement=page.statement,
         metrics=metric_rows(METRICS, page),
-        parts=(Figures(METRICS, page), _or_null(units), _or_null(counters), _or_null(kernels)),
+        parts=(Metrics(METRICS, page), _or_null(units), _or_null(counters), _or_null(kernels)),
         csv=counters if page.counters and not page.units else units,
         text=lambda pen: text_lines(page, pen, most),
         notes=page.notes,
@@ -42,10 +42,4 @@ def _or_null(section: Section[Any]) -> Block:
     return Block(json, section.markdown)
 
 
-REPORT = declared(
-    "counters",
-    lambda request: request.session(request.run).page(pages.COUNTERS, request.host),
-    declare,
-    tables=(UNITS, COUNTERS, KERNELS),
-    metrics=METRICS,
-)
+REPORT = declared("counters", page_of(pages.COUNTERS), declare, (UNITS, COUNTERS, KERNELS), METRICS)

@@ -8,8 +8,8 @@ from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.hosts.drawing import cores as lines
 from tpuprof.tui.pages.hosts.fields import CORE_METRICS, CORES, KEYS, of_cores
 from tpuprof.tui.pages.hosts.report import null_objects
-from tpuprof.tui.report.declared import Declared, Figures, Head, Section, declared
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.declared import Declared, Head, Metrics, Section, declared
+from tpuprof.tui.report.page import ReportRequest, page_of
 
 
 def declare(page: HostsPage, request: ReportRequest) -> Declared:
@@ -19,7 +19,7 @@ def declare(page: HostsPage, request: ReportRequest) -> Declared:
     return Declared(
         Head(f"Cores of {request.run.name}", request.run, hosts, page.warnings, covers=number),
         statement=page.cores_statement,
-        parts=(Figures(CORE_METRICS, page), null_objects(cores)),
+        parts=(Metrics(CORE_METRICS, page), null_objects(cores)),
         csv=cores,
         text=lambda pen: lines(page, pen, request.most_rows),
         unknown={KEYS.get(key, key): why for key, why in listed.unknown.items()},
@@ -27,10 +27,4 @@ def declare(page: HostsPage, request: ReportRequest) -> Declared:
     )
 
 
-REPORT = declared(
-    "cores",
-    lambda request: request.session(request.run).page(pages.HOSTS),
-    declare,
-    tables=(CORES,),
-    metrics=CORE_METRICS,
-)
+REPORT = declared("cores", page_of(pages.HOSTS), declare, (CORES,), CORE_METRICS)

@@ -7,10 +7,10 @@ from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.hosts.drawing import hosts as lines
 from tpuprof.tui.pages.hosts.drawing import how_many
 from tpuprof.tui.pages.hosts.fields import BREAKDOWN, HOSTS, KEYS, LEFT_OUT, METRICS, STEPS, steps_of
-from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import table_records
 from tpuprof.tui.report.markdown import main_table
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import ReportRequest, page_of
 
 
 def declare(page: HostsPage, request: ReportRequest) -> Declared:
@@ -24,7 +24,7 @@ def declare(page: HostsPage, request: ReportRequest) -> Declared:
         Head(title, request.run, names, page.warnings, covers=how_many(page)),
         statement=page.statement,
         parts=(
-            Figures(METRICS, page),
+            Metrics(METRICS, page),
             null_objects(hosts),
             Block(markdown=lambda: _breakdown(hosts)),
             Section(LEFT_OUT, page.left_out),
@@ -60,10 +60,4 @@ def _breakdown(hosts: Section[HostsPage]) -> list[str]:
     return main_table("Where a mean step goes", HOSTS, hosts.source, shown, len(known), BREAKDOWN)
 
 
-REPORT = declared(
-    "hosts",
-    lambda request: request.session(request.run).page(pages.HOSTS),
-    declare,
-    tables=(HOSTS, LEFT_OUT, STEPS),
-    metrics=METRICS,
-)
+REPORT = declared("hosts", page_of(pages.HOSTS), declare, (HOSTS, LEFT_OUT, STEPS), METRICS)

@@ -7,14 +7,12 @@ from dataclasses import replace
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.drawing import input_pipeline
 from tpuprof.tui.pages.input.fields import BEFORE_OPS, BREAKDOWN, EXPLAINED, OPS, STAGES
-from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_reasons, metric_rows
 from tpuprof.tui.report.markdown import numbered, table
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import ReportRequest, page_of
 
 
 def declare(page: InputPipelinePage, request: ReportRequest) -> Declared:
@@ -25,23 +23,20 @@ def declare(page: InputPipelinePage, request: ReportRequest) -> Declared:
             nulls = metric_reasons(BEFORE_OPS)
             why |= {key: page.unknown[explained] for key in nulls if key.startswith(prefixes)}
     ops = Section(OPS, page.ops, "Input ops", request.most_rows)
-
-    def text(pen: Pen) -> list[Line]:
-        return input_pipeline(replace(page, stages=page.stages[: request.limit or None]), pen, None)
-
+    shown = replace(page, stages=page.stages[: request.limit or None])
     return Declared(
         Head(f"Input pipeline of {request.run.name}", request.run, page.hosts, page.warnings),
         statement=page.bottleneck.statement,
         parts=(
             Block(markdown=lambda: ["", *numbered(page.next_steps)]),
-            Figures(BEFORE_OPS, page),
+            Metrics(BEFORE_OPS, page),
             Block(markdown=lambda: ["", "## Waiting for input", "", *table(("figure", "value"), "lr", _figures(page))]),
             Block(markdown=lambda: _host_time(page)),
             ops,
             Section(STAGES, page, limit=request.most_rows),
         ),
         csv=ops,
-        text=text,
+        text=lambda pen: input_pipeline(shown, pen, None),
         unknown=page.unknown,
         reasons={**why, **page.unknown},
     )
@@ -69,10 +64,4 @@ def _figures(page: InputPipelinePage) -> list[tuple[str, str]]:
     return rows
 
 
-REPORT = declared(
-    "input",
-    lambda request: request.session(request.run).page(pages.INPUT, request.host),
-    declare,
-    tables=(OPS, STAGES),
-    metrics=BEFORE_OPS,
-)
+REPORT = declared("input", page_of(pages.INPUT), declare, (OPS, STAGES), BEFORE_OPS)

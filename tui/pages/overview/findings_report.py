@@ -14,10 +14,10 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.fields import FINDINGS
 from tpuprof.tui.pages.overview.findings import finding_details
-from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
 from tpuprof.tui.report.fields import Metric, Table, attribute, listed, object_table
 from tpuprof.tui.report.markdown import escaped
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import ReportRequest, page_of
 from tpuprof.tui.report.shared.quantities import STEP_TIME
 from tpuprof.tui.report.units import COUNT, VERBATIM
 
@@ -79,7 +79,7 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
             findings,
             Block(markdown=lambda: _details(page, findings.shown)),
             Block(markdown=Section(SOUGHT, untold, "What this profile can't tell").markdown),
-            Figures(METRICS, page),
+            Metrics(METRICS, page),
         ),
         csv=findings,
         text=lambda pen: _drawn(page, request.limit or len(page.findings), pen),
@@ -117,10 +117,4 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     return [*lines, *pen.notes(page.warnings, ())]
 
 
-REPORT = declared(
-    "findings",
-    lambda request: request.session(request.run).page(pages.OVERVIEW, request.host),
-    declare,
-    tables=(FINDINGS,),
-    metrics=METRICS,
-)
+REPORT = declared("findings", page_of(pages.OVERVIEW), declare, (FINDINGS,), METRICS)

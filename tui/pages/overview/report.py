@@ -11,15 +11,13 @@ from tpuprof.parsers.pages.overview.model import Environment, Overview
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.format import count, duration
-from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview import fields
 from tpuprof.tui.pages.overview.drawing import overview
 from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS
-from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.markdown import escaped, numbered, table
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import ReportRequest, page_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
@@ -30,24 +28,20 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
     ran_on, why, most = page.environment, page.bottleneck, request.most_rows
     top = Section(TOP_OPS, page.top_ops, "Top ops", most)
     says = ["", "## Bottleneck", "", escaped(why.statement), "", *numbered(why.next_steps)]
-
-    def text(pen: Pen) -> list[Line]:
-        return overview(replace(page, top_ops=page.top_ops[: most or None]), pen, None)
-
     title, machine = f"Overview of {request.run.name}", f"ran on: {_machine(ran_on)}"
     return Declared(
         Head(title, request.run, page.hosts, page.warnings, [machine], ran_on.simulated),
         metrics=[*_step_rows(page.performance.step_time), *metric_rows(fields.MARKDOWN, page)],
         parts=(
-            Figures(fields.BEFORE_OPS, page),
+            Metrics(fields.BEFORE_OPS, page),
             Block(markdown=lambda: says),
             Block(markdown=lambda: _findings(page.findings)),
             Block(markdown=Section(fields.SHARES, page.shares, "Device time").markdown),
             top,
-            Figures(fields.AFTER_OPS, page),
+            Metrics(fields.AFTER_OPS, page),
         ),
         csv=top,
-        text=text,
+        text=lambda pen: overview(replace(page, top_ops=page.top_ops[: most or None]), pen, None),
         unknown=page.unknown,
     )
 
@@ -87,10 +81,4 @@ def _findings(findings: Sequence[Finding]) -> list[str]:
     return ["", "## Why is it slow?", "", *table(head, "rlrrl", rows), "", *rests_on]
 
 
-REPORT = declared(
-    "overview",
-    lambda request: request.session(request.run).page(pages.OVERVIEW, request.host),
-    declare,
-    tables=(TOP_OPS,),
-    metrics=METRICS,
-)
+REPORT = declared("overview", page_of(pages.OVERVIEW), declare, (TOP_OPS,), METRICS)

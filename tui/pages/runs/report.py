@@ -15,7 +15,7 @@ from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, RunList, RunRow, step_words
-from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric
 from tpuprof.tui.report.json import head
 from tpuprof.tui.report.markdown import escaped
@@ -77,7 +77,7 @@ def declare(page: Runs, request: ReportRequest) -> Declared:
         parts=(
             Block(lambda: Values({"run": of_run})),
             runs,
-            Figures(METRICS, page),
+            Metrics(METRICS, page),
             Block(markdown=lambda: _problems(page.runs)),
         ),
         csv=runs,

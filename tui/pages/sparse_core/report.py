@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
 from tpuprof.parsers.session import pages
-from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.sparse_core.drawing import report_lines
 from tpuprof.tui.pages.sparse_core.fields import CORES, METRICS, OPS, SPLIT, STEPS, WAITS
-from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_rows
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import ReportRequest, page_of
 
 
 def declare(page: SparseCorePage, request: ReportRequest) -> Declared:
     """The answer, the mean step, SparseCores, who waits, their ops, and steps."""
     ops = Section(OPS, page.ops, "Ops of the SparseCores", request.most_rows)
-
-    def text(pen: Pen) -> list[Line]:
-        return report_lines(page, pen, request.most_rows)
-
     return Declared(
         Head(f"SparseCores of {request.run.name}", request.run, page.hosts, page.warnings),
         statement=page.statement,
         metrics=() if page.mean is None else metric_rows(SPLIT, page.mean),
         parts=(
-            Figures(METRICS, page),
+            Metrics(METRICS, page),
             Section(STEPS, page.steps),
             Section(CORES, page.sparse_cores, "SparseCores"),
             Section(WAITS, page.waits, "Who waits"),
@@ -33,17 +27,12 @@ def declare(page: SparseCorePage, request: ReportRequest) -> Declared:
             Block(markdown=Section(STEPS, page.steps, "Steps").markdown),
         ),
         csv=ops,
-        text=text,
+        text=lambda pen: report_lines(page, pen, request.most_rows),
         notes=page.notes,
         unknown=page.unknown,
     )
 
 
 REPORT = declared(
-    "sparse-core",
-    lambda request: request.session(request.run).page(pages.SPARSE_CORE, request.host),
-    declare,
-    tables=(STEPS, CORES, WAITS, OPS),
-    metrics=METRICS,
-    csv_table=OPS,
+    "sparse-core", page_of(pages.SPARSE_CORE), declare, (STEPS, CORES, WAITS, OPS), METRICS, csv_table=OPS
 )

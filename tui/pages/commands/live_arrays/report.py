@@ -20,7 +20,7 @@ from tpuprof.tui.pages.commands.live_arrays.fields import (
     GroupRows,
     totals_words,
 )
-from tpuprof.tui.report.declared import Declared, Figures, Head, Section, declared
+from tpuprof.tui.report.declared import Declared, Head, Metrics, Section, declared
 from tpuprof.tui.report.fields import Metric, metric_rows
 from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.units import VERBATIM
@@ -66,8 +66,8 @@ def declare(content: GroupedArrays, request: ReportRequest) -> Declared:
         statement=totals_words(page),
         metrics=metric_rows(METRICS, page),
         parts=(
-            Figures(METRICS, page),
-            Figures((_BY,), content),
+            Metrics(METRICS, page),
+            Metrics((_BY,), content),
             Section(DEVICES, page.devices, "Devices"),
             groups,
             Section(ALLOCATIONS, page.allocations, limit=most),

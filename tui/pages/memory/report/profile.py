@@ -22,7 +22,7 @@ from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, in_use, scene
 from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY, fragmentation_words
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Values, declared
 from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, table_records
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, unknown_block
 from tpuprof.tui.report.page import ReportRequest
@@ -65,7 +65,7 @@ def declare(content: MemoryOverTime, request: ReportRequest) -> Declared:
         statement="" if page.allocators else page.why_empty or UNKNOWN,
         parts=(
             Block(lambda: _with_timelines(page, request), lambda: _tables(page, most)),
-            Figures((WHY_EMPTY,), page),
+            Metrics((WHY_EMPTY,), page),
         ),
         csv=Block(csv=lambda: _csv(page, most)),
         text=lambda pen: _text(content, TEXT_ROWS if request.limit is None else request.limit, pen),

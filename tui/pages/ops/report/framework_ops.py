@@ -27,7 +27,7 @@ from tpuprof.tui.pages.ops.fields.framework_ops import (
     TypesOfOps,
 )
 from tpuprof.tui.pages.ops.report import common
-from tpuprof.tui.report.declared import Block, Declared, Figures, Section, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric, columns, reasons, records, screen_columns
 from tpuprof.tui.report.markdown import main_table
 from tpuprof.tui.report.page import ReportRequest
@@ -64,9 +64,9 @@ def declare(source: FrameworkOps, request: ReportRequest) -> Declared:
         common.head("Framework ops", source.ops, request),
         metrics=_figures(page),
         parts=(
-            Figures(times, page),
-            Figures(DEVICE, source.ops),
-            Figures(COUNTS, page),
+            Metrics(times, page),
+            Metrics(DEVICE, source.ops),
+            Metrics(COUNTS, page),
             Block(lambda: _with_reasons(page, ops)),
             Block(lambda: _with_reasons(page, by_type)),
             Block(markdown=Section(FRAMEWORK_TYPES, types, "By type").markdown),
@@ -127,8 +127,7 @@ def _text(source: FrameworkOps, types: TypesOfOps, most: int, pen: Pen) -> list[
         lines += first_rows(shown, rows, most, pen) if rows else []
     if len(types.types):
         lines.append(pen.fit([(f"By type: {counted(len(types.types), 'type')}", "title")]))
-        by_type = screen_columns(FRAMEWORK_TYPES, types, pen.glyphs)
-        lines += first_rows(by_type, range(len(types.types)), most, pen)
+        lines += Section(FRAMEWORK_TYPES, types, limit=most).lines(pen)
     return common.text_lines(source.ops, lines, page.unknown, pen)
 
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
 from tpuprof.parsers.session import pages
-from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_metrics
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.report import common
-from tpuprof.tui.report.declared import Declared, Figures, Section, declared
-from tpuprof.tui.report.fields import metric_reasons, screen_columns
+from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
+from tpuprof.tui.report.fields import metric_reasons
 from tpuprof.tui.report.page import ReportRequest
 
 METRICS = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, OP_COUNT)
@@ -24,18 +21,12 @@ METRICS = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, OP_COUNT)
 def declare(page: OpsPage, request: ReportRequest) -> Declared:
     """Figures, and HLO ops by self time."""
     ops = Section(HLO_OPS, page, "Ops", request.most_rows)
-
-    def text(pen: Pen) -> list[Line]:
-        columns = screen_columns(HLO_OPS, page, pen.glyphs)
-        rows = first_rows(columns, range(len(page)), request.most_rows, pen)
-        return common.text_lines(page, rows, page.unknown, pen)
-
     return Declared(
         common.head("HLO ops", page, request),
         metrics=[*common.time_rows(page), *common.peak_rows(page)],
-        parts=(Figures(METRICS, page), ops),
+        parts=(Metrics(METRICS, page), ops),
         csv=ops,
-        text=text,
+        text=lambda pen: common.text_lines(page, ops.lines(pen), page.unknown, pen),
         unknown=common.worth_saying(page.unknown),
         reasons={**metric_reasons(time_metrics(page)), **page.unknown},
     )

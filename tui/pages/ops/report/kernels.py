@@ -8,12 +8,11 @@ from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.kernels import KERNEL_COUNT, KERNEL_TIME, KERNELS, TENSOR_TIME
 from tpuprof.tui.pages.ops.report import common
-from tpuprof.tui.report.declared import Declared, Figures, Section, declared
-from tpuprof.tui.report.fields import metric_rows, screen_columns
+from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
+from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.page import ReportRequest
 
 OWN = (KERNEL_COUNT, KERNEL_TIME, TENSOR_TIME)
@@ -28,22 +27,21 @@ def declare(page: KernelsPage, request: ReportRequest) -> Declared:
     return Declared(
         common.head("GPU kernels", ops, request),
         metrics=[("kernels", str(len(page))), *metric_rows(OWN, page)],
-        parts=(Figures((*DEVICE, SIMULATED), ops), Figures(OWN, page), kernels),
+        parts=(Metrics((*DEVICE, SIMULATED), ops), Metrics(OWN, page), kernels),
         csv=kernels,
-        text=lambda pen: _text(page, request.most_rows, pen),
+        text=lambda pen: _text(page, kernels, pen),
         unknown=page.unknown,
         reasons=why,
     )
 
 
-def _text(page: KernelsPage, most: int, pen: Pen) -> list[Line]:
+def _text(page: KernelsPage, kernels: Section[KernelsPage], pen: Pen) -> list[Line]:
     lines, tensor = [], TENSOR_TIME.read(page)
     if len(page):
         words = f"{counted(len(page), 'kernel')}, {duration(int(page.total_ps.sum()), pen.glyphs.is_ascii)}"
         words += f"; {percent(100 * tensor)} of it uses tensor cores" if tensor is not None else ""
         lines.append(pen.fit([(words, "title")]))
-    lines += first_rows(screen_columns(KERNELS, page, pen.glyphs), range(len(page)), most, pen)
-    return common.text_lines(page.ops, lines, page.unknown, pen)
+    return common.text_lines(page.ops, [*lines, *kernels.lines(pen)], page.unknown, pen)
 
 
 REPORT = declared(

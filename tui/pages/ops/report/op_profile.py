@@ -29,7 +29,7 @@ from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, WA
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.pages.ops.tree import whole_tree
 from tpuprof.tui.report import fields
-from tpuprof.tui.report.declared import Block, Declared, Figures, Section, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import NO_REASON, RowColumns, attribute, columns, records
 from tpuprof.tui.report.json import Written
 from tpuprof.tui.report.markdown import not_shown, rows_table
@@ -119,8 +119,8 @@ def declare(profile: OpProfile, request: ReportRequest) -> Declared:
             ("HBM bandwidth utilization, of peak", share(float(rates.bandwidth_utilization[0, 0]))),
         ],
         parts=(
-            Figures((*time_metrics(ops), SIMULATED, *DEVICE, OP_COUNT), ops),
-            Figures((HEADLINE,), page),
+            Metrics((*time_metrics(ops), SIMULATED, *DEVICE, OP_COUNT), ops),
+            Metrics((HEADLINE,), page),
             Block(lambda: _trees(profile, most), lambda: _indented(page.by_program, walked, most)),
         ),
         csv=Section(WALKED, walked),

@@ -8,12 +8,10 @@ from typing import Any
 from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import count, significant
-from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.inference.drawing import inference
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE, ROWS
-from tpuprof.tui.report.declared import Block, Declared, Figures, Head, Section, declared
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
+from tpuprof.tui.report.page import ReportRequest, page_of
 from tpuprof.tui.report.shared.quantities import LATENCIES, latencies
 
 
@@ -29,31 +27,22 @@ def declare(page: InferencePage, request: ReportRequest) -> Declared:
     if page.source == "requests":
         people.append(Section(MODELS, page.rows, "Models", request.most_rows))
     modules = Section(MODULES, page.modules, "Modules", request.most_rows)
-
-    def text(pen: Pen) -> list[Line]:
-        most = request.limit or None
-        return inference(replace(page, rows=page.rows[:most], modules=page.modules[:most]), pen)
-
+    most = request.limit or None
+    shown = replace(page, rows=page.rows[:most], modules=page.modules[:most])
     return Declared(
         Head(f"Inference latency of {request.run.name}", request.run, page.hosts, page.warnings, facts),
         statement=page.note,
         parts=(
             *(Block(markdown=section.markdown) for section in people),
-            Figures(BEFORE_ROWS, page),
+            Metrics(BEFORE_ROWS, page),
             Section(ROWS, page.rows, limit=request.most_rows),
             modules,
-            Figures((NOTE,), page),
+            Metrics((NOTE,), page),
         ),
         csv=sessions,
-        text=text,
+        text=lambda pen: inference(shown, pen),
         unknown=page.unknown,
     )
 
 
-REPORT = declared(
-    "inference",
-    lambda request: request.session(request.run).page(pages.INFERENCE, request.host),
-    declare,
-    tables=(LATENCIES, ROWS, MODULES),
-    metrics=(*BEFORE_ROWS, NOTE),
-)
+REPORT = declared("inference", page_of(pages.INFERENCE), declare, (LATENCIES, ROWS, MODULES), (*BEFORE_ROWS, NOTE))
