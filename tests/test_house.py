@@ -251,6 +251,16 @@ def test_no_names_are_twins() -> None:
     hold("twins", breaches, "Name each for what it holds, or merge them.")
 
 
+def test_what_draws_takes_a_pen() -> None:
+    """A width and a set of characters travel as one Pen, which makes texts fit for cells, too."""
+    breaches = set()
+    for source in program().values():
+        for node in ast.walk(source.tree()) if entry(source, "tui") else ():
+            if isinstance(node, ast.arguments) and {"width", "glyphs"} <= {each.arg for each in node.args}:
+                breaches.add((source.path, f"line {node.args[0].lineno}"))
+    hold("width and glyphs", breaches, "Take a Pen.")
+
+
 def test_no_report_chooses_its_writer() -> None:
     """A format is one writer that reads every page's fields, so no function compares a format with "json"."""
     breaches = set()

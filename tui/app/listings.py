@@ -11,7 +11,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.app.actions import ACTIONS, ScreenState, by_name, key_of
 from tpuprof.tui.draw.format import age, size
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import TABS
@@ -171,13 +171,12 @@ def header_lines(heading: Heading, situation: ScreenState, pen: Pen, keys: Keyma
 
 
 def _place(heading: Heading, pen: Pen) -> AnyLine:
-    ascii_only = pen.glyphs.is_ascii
     left: list[AnySpan] = [(f" {APP_NAME}  ", "bar.dim")] if pen.width >= 70 else [(" ", "bar")]
     room = pen.width - 1
-    name = cut_middle(clean(heading.run, ascii_only), max(8, min(48, room - cells(left))), pen.glyphs)
+    name = cut_middle(heading.run, max(8, min(48, room - cells(left))), pen.glyphs)
     left.append((name, "bar.strong"))
     for fact in heading.facts:
-        words = f"  {pen.glyphs.dot}  {clean(fact, ascii_only)}"
+        words = f"  {pen.glyphs.dot}  {pen.text(fact)}"
         if cells(left) + len(words) <= room:
             left.append((words, "bar"))
     return pad(left, pen.width, "bar")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.format import UNKNOWN, duration
-from tpuprof.tui.draw.layout import Canvas, clean
+from tpuprof.tui.draw.layout import Canvas
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 
@@ -145,7 +145,7 @@ def names_line(names: Sequence[str], columns: GraphColumns, wanted: Sequence[tup
         column = columns.column_of(index)
         if column is None:
             continue
-        text = ("" if key == "dim" else pen.glyphs.up) + clean(names[index], pen.glyphs.is_ascii)
+        text = ("" if key == "dim" else pen.glyphs.up) + pen.text(names[index])
         begin = max(0, min(column * columns.pitch(pen.width), room - len(text)))
         around = row.cells[0][max(0, begin - 1) : begin + len(text) + 1]
         if len(text) <= room and all(cell == " " for cell in around):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -38,8 +39,18 @@ class Composed:
     room: int
 
 
+_DRAWN = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u03b1-\u03c9\u2010-\u2027\u2190-\u22ff\u2500-\u25fc\u2800-\u28ff]*")
+"""Characters that every terminal draws in one cell: the most frequent of those that `_one_cell` keeps."""
+
+
 def clean(text: str, ascii_only: bool = False) -> str:
-    """Text of a profile, fit for cells: nothing but one-cell characters, all else shown by a placeholder."""
+    """Text of a profile, fit for cells: nothing but one-cell characters, all else shown by a placeholder.
+
+    It returns its own results unchanged. What is drawn passes through it with every frame, so that plain text, and
+    text with the signs that drawings are made of, returns at once.
+    """
+    if (text.isascii() and text.isprintable()) or (not ascii_only and _DRAWN.fullmatch(text)):
+        return text
     text = printable(text)
     return text if text.isascii() else "".join(_one_cell(character, ascii_only) for character in text)
 
@@ -48,7 +59,7 @@ def _one_cell(character: str, ascii_only: bool) -> str:
     """The character itself where every terminal draws it in one cell, left to right; else a question mark.
 
     That is so up to the end of Cyrillic and Armenian (without marks that go over a neighbour) and for punctuation,
-    arrows, mathematical signs and block characters.
+    arrows, mathematical signs, block characters and Braille, of which curves are made.
     """
     code = ord(character)
     if code < 0x7F:
@@ -59,18 +70,20 @@ def _one_cell(character: str, ascii_only: bool) -> str:
         return "?"
     if code < 0x590:
         return "" if unicodedata.combining(character) or unicodedata.category(character) == "Me" else character
-    if 0x2010 <= code < 0x2600 and unicodedata.east_asian_width(character) not in "WF":
+    if (0x2010 <= code < 0x2600 and unicodedata.east_asian_width(character) not in "WF") or 0x2800 <= code < 0x2900:
         return character
     return "?"
 
 
 def cut(text: str, cells: int, glyphs: Glyphs) -> str:
-    """The beginning of a text, with an ellipsis where it is longer than `width`."""
+    """The beginning of a text, fit for cells, with an ellipsis where it is longer than so many."""
+    text = clean(text, glyphs.is_ascii)
     return text if len(text) <= cells else text[: max(0, cells - 1)] + glyphs.ellipsis[:cells]
 
 
 def cut_middle(text: str, cells: int, glyphs: Glyphs) -> str:
     """A path's beginning and, longer, its end: the last parts of a framework op's name say most."""
+    text = clean(text, glyphs.is_ascii)
     if len(text) <= cells:
         return text
     tail = max(0, cells - 1) if cells <= 8 else (cells - 1) * 2 // 3
@@ -78,7 +91,8 @@ def cut_middle(text: str, cells: int, glyphs: Glyphs) -> str:
 
 
 def cut_begin(text: str, cells: int, glyphs: Glyphs) -> str:
-    """The end of a text, with an ellipsis before it where it is longer than `width`."""
+    """The end of a text, fit for cells, with an ellipsis before it where it is longer than so many."""
+    text = clean(text, glyphs.is_ascii)
     return text if len(text) <= cells else glyphs.ellipsis[:cells] + text[len(text) - max(0, cells - 1) :]
 
 

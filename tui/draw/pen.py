@@ -1,4 +1,7 @@
-"""What a drawing is made with: the cells it may take, its characters, and the lines that every page is made of."""
+"""What a drawing is made with: the cells it may take, its characters, and the lines that every page is made of.
+
+Texts of a profile are hostile: a pen makes whatever it puts into a line fit for cells, so that nobody else has to.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,18 @@ class Pen:
         """The same characters, in `by` cells less."""
         return Pen(self.width - by, self.glyphs)
 
+    def text(self, text: str) -> str:
+        """A text of the profile as its cells show it, for what measures or cuts it before a line is made of it."""
+        return clean(text, self.glyphs.is_ascii)
+
+    def spans(self, spans: Iterable[Span]) -> Line:
+        """Spans fit for cells, without empty ones."""
+        ascii_only = self.glyphs.is_ascii
+        return tuple((clean(text, ascii_only), key) for text, key in spans if text)
+
     def fit(self, spans: Iterable[Span]) -> Line:
-        """A line of exactly this width: padded, or cut with an ellipsis."""
-        spans = tuple(span for span in spans if span[0])
+        """A line of exactly this width, fit for cells: padded, or cut with an ellipsis."""
+        spans = self.spans(spans)
         left = self.width - line_width(spans)
         if left >= 0:
             return (*spans, (" " * left, "text")) if left else spans
@@ -50,8 +62,8 @@ class Pen:
 
     def rule(self, title: str, right: str = "") -> Line:
         """A section's heading: ``─ Steps ──────────── 20 steps ─``; the right part is left out for want of room."""
-        horizontal = self.glyphs.horizontal
-        head: list[Span] = [(horizontal + " ", "rule"), (title, "title"), (" ", "rule")]
+        horizontal, right = self.glyphs.horizontal, self.text(right)
+        head: list[Span] = [(horizontal + " ", "rule"), (self.text(title), "title"), (" ", "rule")]
         tail: list[Span] = [(" ", "rule"), (right, "dim"), (" " + horizontal, "rule")] if right else []
         room = self.width - line_width(tuple(head + tail))
         if room < 0:
@@ -72,9 +84,10 @@ class Pen:
         Args:
             keeps_names: a name with hyphens in it is not parted at one.
         """
-        lead = line_width(tuple(first))
+        first = self.spans(first)
+        lead = line_width(first)
         pieces = textwrap.wrap(
-            clean(text, self.glyphs.is_ascii),
+            self.text(text),
             max(lead + 8, self.width),
             initial_indent=" " * lead,
             subsequent_indent=" " * (lead if indent is None else indent),
@@ -125,7 +138,8 @@ class Pen:
         """Values with their labels before them; a long label makes room for itself, up to half of the width."""
         longest = max((len(label) + 1 for label, _ in rows), default=0)
         column = max(label_width, min(longest, self.width // 2))
-        lines: list[Line] = []
-        for label, value in rows:
-            lines += self.wrap(value, "text", [label_span(label, column)])
-        return lines
+        return [line for label, value in rows for line in self.entry(label, value, label_width=column)]
+
+    def entry(self, label: str, text: str, key: StyleKey = "text", label_width: int = _LABEL) -> list[Line]:
+        """A paragraph with its label before it."""
+        return self.wrap(text, key, [label_span(label, label_width)])

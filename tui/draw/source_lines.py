@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 
@@ -132,6 +131,6 @@ def excerpt_lines(excerpt: SourceExcerpt, pen: Pen) -> list[Line]:
     for index, text in enumerate(excerpt.lines):
         here = index == excerpt.marked
         mark: Span = (pen.glyphs.mark if here else " ", "mark")
-        code: Span = (clean(text, pen.glyphs.is_ascii), "strong" if here else "dim")
+        code: Span = (text, "strong" if here else "dim")
         lines.append(pen.fit([mark, (f"{excerpt.first_line + index:>6} ", "dim"), code]))
     return lines

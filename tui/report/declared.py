@@ -12,7 +12,6 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import json, markdown
@@ -237,10 +236,10 @@ def _markdown(page: Declared) -> str:
 
 
 def _text(page: Declared, request: ReportRequest) -> str:
-    head, glyphs = page.head, request.look.glyphs
+    head = page.head
 
     def lines(pen: Pen) -> list[Line]:
-        log_line = [pen.fit([(clean(head.log_line, glyphs.is_ascii), "strong")])] if head.log_line else []
+        log_line = [pen.fit([(head.log_line, "strong")])] if head.log_line else []
         title = heading(head.title, head.covers or covered(head.hosts), pen)
         return [*log_line, title, *page.text(pen)]
 

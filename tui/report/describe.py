@@ -14,7 +14,7 @@ from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import UNKNOWN
-from tpuprof.tui.draw.layout import clean, cut
+from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.report.fields import NO_REASON, Field, Metric
@@ -136,9 +136,7 @@ def metric_lines(sections: Iterable[Section], unknown: Mapping[str, str], pen: P
         lines += [*([pen.fit([])] if lines else []), pen.fit([(title, "title")])]
         for figure, source in metrics:
             value = figure.read(source)
-            words = (
-                UNKNOWN if value is None else clean(figure.unit.words(value, pen.glyphs.is_ascii), pen.glyphs.is_ascii)
-            )
+            words = UNKNOWN if value is None else pen.text(figure.unit.words(value, pen.glyphs.is_ascii))
             known: Span = (f"{words:>{_VALUE}}  ", "dim" if value is None else "strong")
             why = "" if value is not None else f" Unknown: {unknown.get(figure.key) or figure.null or NO_REASON}."
             name = f"{cut(figure.name, _NAME - 1, pen.glyphs):<{_NAME}}"

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, Column
 from tpuprof.tui.report.units import FLAG, Unit, Value
@@ -406,10 +406,8 @@ def _cells(
     words, style = look.words or quantity.unit.words, look.style
     values = _values(quantity, source, rows)
     texts = [words(value, ascii_only) for value in values]
-    if quantity.unit.is_text:
-        texts = [clean(text, ascii_only) for text in texts]
-        if not (look.grows and look.cut is cut_middle):  # else the table cuts it to what room it gets
-            texts = [look.cut(text, look.width, glyphs) for text in texts]
+    if quantity.unit.is_text and not (look.grows and look.cut is cut_middle):  # else the table cuts it to its room
+        texts = [look.cut(text, look.width, glyphs) for text in texts]
     return [(text, style(value)) for text, value in zip(texts, values, strict=True)]
 
 

@@ -210,7 +210,7 @@ class ChoicePopup(FilteredPopup, Generic[T]):
     def _widths(self, width: int) -> list[int]:
         """Cells of each column but the first, by its widest cell."""
         rest = [
-            max(len(clean(row[index])) for row in (self.columns, *(choice.cells for choice in self.choices)))
+            max(_cells_of(row[index]) for row in (self.columns, *(choice.cells for choice in self.choices)))
             for index in range(1, len(self.columns))
         ]
         return [max(8, width - 2 - sum(rest) - 2 * len(rest)), *rest]
@@ -219,17 +219,16 @@ class ChoicePopup(FilteredPopup, Generic[T]):
         self, cells: Sequence[str], warning: str, width: int, widths: Sequence[int], key: AnyKey, mark: str
     ) -> AnyLine:
         glyphs = self.look.glyphs
-        ascii_only = glyphs.is_ascii
-        longest = max((len(clean(choice.cells[0])) for choice in self.choices), default=8)
+        longest = max((_cells_of(choice.cells[0]) for choice in self.choices), default=8)
         first = min(widths[0], max(longest, len(self.columns[0])))
         spans: list[AnySpan] = [(f"{mark} ", key)]
         for index, cell in enumerate(cells):
             room = first if index == 0 else widths[index]
-            text = cut_middle(clean(cell, ascii_only), room, glyphs)
+            text = cut_middle(cell, room, glyphs)
             spans.append((f"{text:<{room}}" if index == 0 else f"  {text:>{room}}", key))
         left = width - sum(len(text) for text, _ in spans)
         if warning and left > 6:
-            words = cut(clean(warning, ascii_only), left - 2, glyphs)
+            words = cut(warning, left - 2, glyphs)
             spans.append((f"  {words}", "panel.warn" if key == "panel" else key))
         return pad(spans, width, key)
 
@@ -250,3 +249,8 @@ class ChoicePopup(FilteredPopup, Generic[T]):
         if matching and matching[self.cursor].possible:
             self.is_open = False
             self._chosen(matching[self.cursor].value)
+
+
+def _cells_of(text: str) -> int:
+    """Cells that a text takes."""
+    return len(clean(text))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import size
-from tpuprof.tui.draw.layout import clean, cut_middle, label_span
+from tpuprof.tui.draw.layout import cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
@@ -130,7 +130,7 @@ def _key_spans(key: str, label: str) -> list[AnySpan]:
 
 def message_line(text: str, pen: Pen, key: AnyKey = "bar") -> AnyLine:
     """The footer while it says something."""
-    words = clean(text, pen.glyphs.is_ascii)
+    words = pen.text(text)
     return pad([(" " + cut_middle(words, pen.width - 2, pen.glyphs), key)], pen.width, "bar")
 
 
@@ -138,7 +138,7 @@ def prompt_line(text: str, found: str, pen: Pen) -> AnyLine:
     """The footer while a search is typed: the text, a cursor, what it finds so far."""
     room = max(8, pen.width - len(found) - 28)
     shown = text if len(text) < room else pen.glyphs.ellipsis + text[-(room - 2) :]
-    left: list[AnySpan] = [(" /", "bar.key"), (clean(shown, pen.glyphs.is_ascii), "input"), ("_", "bar.key")]
+    left: list[AnySpan] = [(" /", "bar.key"), (pen.text(shown), "input"), ("_", "bar.key")]
     right: list[AnySpan] = [(f"{found}  ", "bar"), ("Enter", "bar.key"), (" keep ", "bar.dim"), ("Esc", "bar.key")]
     right.append((" cancel ", "bar.dim"))
     gap = max(1, pen.width - cells(left) - cells(right))
@@ -156,7 +156,7 @@ def progress_line(progress: Progress, seconds_left: float | None, pen: Pen) -> A
     room = pen.width - len(host) - len(metrics) - len(left) - cells(tail) - 1
     if room < 0:
         metrics, room = sizes, room + len(metrics) - len(sizes)
-    each = _hosts_at_work(progress, room - _LEAST_BAR, pen.glyphs)
+    each = _hosts_at_work(progress, pen.at(room - _LEAST_BAR))
     bar = max(0, min(30, room - len(each)))
     full, rest = progress_bar(done, total, bar, pen.glyphs)
     spans: list[AnySpan] = [(f" {host}", "bar"), (full, "bar.key"), (rest, "bar.dim")]
@@ -170,13 +170,13 @@ def progress_bar(done: int, total: int, cells: int, glyphs: Glyphs) -> tuple[str
     return glyphs.full * filled, glyphs.light * (cells - filled)
 
 
-def _hosts_at_work(progress: Progress, room: int, glyphs: Glyphs) -> str:
+def _hosts_at_work(progress: Progress, pen: Pen) -> str:
     """How far each host is that is read side by side with others, as many as there is room for."""
     words = ""
     for work in progress.at_work if len(progress.at_work) > 1 else ():
         percent = 100 * work.bytes_done // work.bytes_total if work.bytes_total else 0
-        more = f"  {clean(work.host, glyphs.is_ascii)} {percent}%"
-        if len(words) + len(more) > room:
+        more = f"  {pen.text(work.host)} {percent}%"
+        if len(words) + len(more) > pen.width:
             break
         words += more
     return words

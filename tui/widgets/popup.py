@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from textual.geometry import Region, Size
 
-from tpuprof.tui.draw.layout import clean, cut
+from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
@@ -78,7 +78,7 @@ def framed(title: str, body: Sequence[AnyLine], foot: str, pen: Pen) -> list[Any
     block = pen.glyphs.name == "block"
     corners = ("╭", "╮", "╰", "╯") if block else ("+", "+", "+", "+")
     side: AnySpan = (pen.glyphs.vertical, "panel.frame")
-    head = cut(clean(title, not block), pen.width - 6, pen.glyphs)
+    head = cut(title, pen.width - 6, pen.glyphs)
     tail = cut(foot, pen.width - 6, pen.glyphs)
     top: AnyLine = (
         (corners[0] + pen.glyphs.horizontal, "panel.frame"),

@@ -14,7 +14,6 @@ from tpuprof.parsers.collectives.slices import SliceCollective
 from tpuprof.parsers.pages.collectives.model import NEVER_SEEN, CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.rows import why_unknown
 from tpuprof.tui.draw.format import UNKNOWN, duration, share
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.collectives.fields import PAYLOAD, RATE, CollectiveRows, parts_signs
@@ -38,7 +37,7 @@ def strip_lines(page: CollectivesPage, step: int | None, pen: Pen) -> list[Line]
     if not strips.size or not strips[1].any():
         return []
     title = "mean" if step is None else f"step {page.step_names[step]}" if page.has_steps else "profile"
-    title = clean(title, pen.glyphs.is_ascii) if page.has_steps else "profile"
+    title = pen.text(title) if page.has_steps else "profile"
     room = pen.width - max(len(title), len("transfers")) - 6
     if room < _LEAST_STRIP:
         return []
@@ -90,10 +89,10 @@ def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, pen: Pen) 
     def time(values: NDArray[np.float64]) -> str:
         return duration(float(values[row]), pen.glyphs.is_ascii)
 
-    title = f" {clean(rows.name[row], pen.glyphs.is_ascii)}"
+    title = f" {rows.name[row]}"
     if int(rows.collectives[row]) > 1:
         title += f", {int(rows.collectives[row]):,} ops"
-    lines = [pen.fit([(title, "strong"), (f"  {clean(_where(rows, row, pen.glyphs), pen.glyphs.is_ascii)}", "dim")])]
+    lines = [pen.fit([(title, "strong"), (f"  {_where(rows, row, pen.glyphs)}", "dim")])]
     per = "a step" if page.has_steps else "in all"
     parts = f"{time(rows.span_ps)} {per}: hidden {time(rows.hidden_ps)} ({share(float(rows.hidden_share[row]))}), "
     parts += f"exposed {time(rows.exposed_ps)}, neither {time(rows.stalled_ps)}"
@@ -126,9 +125,7 @@ def slice_words(each: SliceCollective, glyphs: Glyphs) -> str:
     def mean(total: int) -> str:
         return duration(total / each.occurrences, glyphs.is_ascii)
 
-    words = (
-        f"{clean(each.rendezvous, glyphs.is_ascii)}: slack {mean(each.slack_ps)}, observed {mean(each.observed_ps)}, "
-    )
+    words = f"{each.rendezvous}: slack {mean(each.slack_ps)}, observed {mean(each.observed_ps)}, "
     words += f"stall {mean(each.stall_ps)}"
     if each.network_bytes is not None:
         words += f"; {BYTES.words(each.network_bytes, glyphs.is_ascii)}"

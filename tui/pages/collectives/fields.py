@@ -9,7 +9,6 @@ from tpuprof.parsers.collectives.bandwidth import NO_GROUPS, NO_PEAK, NO_SIZE
 from tpuprof.parsers.collectives.host import DCN
 from tpuprof.parsers.pages.collectives.model import NO_LATE, Rows
 from tpuprof.tui.draw.format import UNKNOWN, duration
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Table, column, in_order
@@ -79,9 +78,9 @@ def _names(source: CollectiveRows, glyphs: Glyphs) -> Cells:
 
     def name(row: int) -> Span:
         if not source.are_groups:
-            return clean(rows.name[row], glyphs.is_ascii), "strong"
+            return rows.name[row], "strong"
         number = int(rows.collectives[row])
-        return f"{clean(rows.name[row], glyphs.is_ascii)} {glyphs.times}{number:,}", "strong"
+        return f"{rows.name[row]} {glyphs.times}{number:,}", "strong"
 
     return each(name)
 
@@ -92,7 +91,7 @@ def _axes(source: CollectiveRows, glyphs: Glyphs) -> Cells:
     def axis(row: int) -> Span:
         if rows.network[row] == DCN:
             return DCN, "class.host"
-        return (clean(rows.axis[row], glyphs.is_ascii), "text") if rows.axis[row] else (UNKNOWN, "dim")
+        return (rows.axis[row], "text") if rows.axis[row] else (UNKNOWN, "dim")
 
     return each(axis)
 
@@ -145,7 +144,7 @@ def _late(source: CollectiveRows, glyphs: Glyphs) -> Cells:
         if core < 0:
             return glyphs.dash, "dim"
         name = rows.cores[core]
-        label = f"c{name.rpartition(':')[2]}" if is_one_host else clean(name, glyphs.is_ascii)
+        label = f"c{name.rpartition(':')[2]}" if is_one_host else name
         return f"{duration(float(rows.late_ps[row]), glyphs.is_ascii)} {label}", "warn"
 
     return each(late)

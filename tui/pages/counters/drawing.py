@@ -9,7 +9,6 @@ from typing import Any
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow, core_of
 from tpuprof.tui.draw.format import UNKNOWN, duration, share
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import first_rows
@@ -28,7 +27,7 @@ def text_lines(page: CountersPage, pen: Pen, most: int) -> list[Line]:
         lines.append(pen.rule(core_title(page.units[numbers[0]], pen.glyphs)))
         lines += table_lines(UNITS, page.units, numbers, ("core", "source", "sampled_ms"), pen, most)
     for kernel, rows_of in groupby(page.kernels, lambda row: (row.host, row.use.name, row.use.program_id)):
-        lines.append(pen.rule(f"custom call {clean(kernel[1], pen.glyphs.is_ascii)}"))
+        lines.append(pen.rule(f"custom call {kernel[1]}"))
         lines += kernel_lines(list(rows_of), pen)
     if page.counters:
         lines.append(pen.rule(counted(len(page.counters), "counter")))
@@ -65,7 +64,7 @@ def kernel_lines(rows: Sequence[KernelRow], pen: Pen) -> list[Line]:
         words = ", ".join(
             f"{row.use.unit} {share(row.share)}" for row in sorted(uses, key=lambda row: -(row.share or 0.0))
         )
-        head = clean(scope, pen.glyphs.is_ascii) or f"{counted(first.runs, 'run')}, whole"
+        head = pen.text(scope) or f"{counted(first.runs, 'run')}, whole"
         lines += pen.wrap(
             words, "text", [(f" {head[:28]:<28} {duration(first.time_ps, pen.glyphs.is_ascii):>9}  ", "dim")]
         )

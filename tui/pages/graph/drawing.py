@@ -17,7 +17,6 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import short_shape
 from tpuprof.tui.draw.format import count, duration, intensity, share
 from tpuprof.tui.draw.layout import (
-    clean,
     cut_begin,
     cut_middle,
     filled,
@@ -252,12 +251,12 @@ def neighbour_lines(
 
 def _entry(one: Neighbour, side: Side, is_marked: bool, pen: Pen) -> list[Line]:
     """A neighbour: its name and its share of the time or its size; below, its shape, or what is behind it."""
-    node, ascii_only = one.node, pen.glyphs.is_ascii
+    node = one.node
     figure = _figure(node)
     badge = "!" if node.changes_layout else "order" if one.is_control else ""
     mark = pen.glyphs.mark if is_marked else " "
     room = pen.width - 2 - len(figure) - (len(badge) + 1 if badge else 0) - (1 if figure else 0)
-    name = cut_middle(short_name(clean(node.name, ascii_only), room), max(4, room), pen.glyphs)
+    name = cut_middle(short_name(pen.text(node.name), room), max(4, room), pen.glyphs)
     first: list[Span] = [(f"{mark}", "mark"), (f" {name}", "cursor" if is_marked else "text")]
     first.append((" " * max(0, pen.width - line_width(tuple(first)) - len(badge) - len(figure) - bool(badge)), "text"))
     first += [(f"{badge} ", "warn" if node.changes_layout else "dim")] if badge else []
@@ -279,17 +278,17 @@ def _figure(node: Node) -> str:
 
 def _second(one: Neighbour, side: Side, pen: Pen) -> str:
     """What stands below a neighbour's name."""
-    node, ascii_only = one.node, pen.glyphs.is_ascii
+    node = one.node
     if one.behind:
         arrow = "<" if side == "operands" else ">"
         more = "" if one.is_all_behind and len(one.behind) == 1 else f" +{len(one.behind) - 1}"
         more += "" if one.is_all_behind else " or more"
         room = max(4, pen.width - len(more) - 2)
-        return f"{arrow} {cut_middle(clean(one.behind[0], ascii_only), room, pen.glyphs)}{more}"
+        return f"{arrow} {cut_middle(one.behind[0], room, pen.glyphs)}{more}"
     if node.moves:
-        return cut_middle(clean(node.moves, ascii_only), pen.width, pen.glyphs)
+        return cut_middle(node.moves, pen.width, pen.glyphs)
     size = binary_size(node.size_bytes) if node.size_bytes and _figure(node).endswith("%") else ""
-    shape = cut_middle(clean(short_shape(node.shape), ascii_only), max(4, pen.width - len(size) - 1), pen.glyphs)
+    shape = cut_middle(short_shape(node.shape), max(4, pen.width - len(size) - 1), pen.glyphs)
     return f"{shape} {size}".rstrip()
 
 
@@ -299,7 +298,7 @@ def centre_lines(program: Program, here: Neighbourhood, pen: Pen, is_whole: bool
     Args:
         is_whole: nothing of it is cut.
     """
-    op, page, ascii_only = here.op, program.times.page, pen.glyphs.is_ascii
+    op, page = here.op, program.times.page
     lines = pen.wrap(op.name, "strong")
 
     def entry(label: str, words: str, key: Literal["text", "dim", "strong", "warn"] = "text", most: int = 99) -> None:
@@ -308,7 +307,7 @@ def centre_lines(program: Program, here: Neighbourhood, pen: Pen, is_whole: bool
 
     category = page.table.category[op.op] if page is not None and op.op is not None else None
     kind = op.opcode if category in (None, op.opcode) else f"{category} {pen.glyphs.dot} {op.opcode}"
-    lines.append(pen.fit([(clean(kind, ascii_only), "dim")]))
+    lines.append(pen.fit([(kind, "dim")]))
     if op.self_ps is not None and op.occurrences:
         each = duration(op.self_ps / op.occurrences)
         part = f"{share(op.fraction)}: " if op.fraction is not None else ""
@@ -357,7 +356,7 @@ def path_lines(program: Program, here: Neighbourhood, trail: Sequence[str], pen:
 def _way(label: str, names: Sequence[str], right: str, pen: Pen) -> Line:
     """Names one after the other, of a long way its end."""
     room = pen.width - 7 - len(right) - 1
-    words = f" {pen.glyphs.mark} ".join(clean(name, pen.glyphs.is_ascii) for name in names)
+    words = f" {pen.glyphs.mark} ".join(name for name in names)
     words = cut_begin(words, max(8, room), pen.glyphs)
     gap = " " * max(1, pen.width - 7 - len(words) - len(right))
     return pen.fit([(f" {label}  ", "dim"), (words, "text"), (gap, "text"), (right, "dim")])
@@ -386,9 +385,7 @@ def _detail_lines(one: Neighbour | None, side: Side, pen: Pen) -> list[Line]:
         parts.append(f"{by} {', '.join(one.behind)}{more}")
     dot = f" {pen.glyphs.dot} "
     words = f"{dot.join(parts)}{dot}{node.shape}" + (f"{dot}{node.source}" if node.source else "")
-    lines = pen.narrower(1).wrap(
-        words, "dim", [(f" {clean(node.name, pen.glyphs.is_ascii)}  ", "strong")], 2, keeps_names=True
-    )
+    lines = pen.narrower(1).wrap(words, "dim", [(f" {node.name}  ", "strong")], 2, keeps_names=True)
     return filled(pen.narrower(1).cut_after(lines, _DETAIL_LINES), pen.width, _DETAIL_LINES)
 
 
@@ -423,15 +420,15 @@ def text_line(program: Program, here: Neighbourhood, line: int) -> str:
 def _text_page(
     program: Program, here: Neighbourhood, view: GraphView, head: list[Line], foot: list[Line], pen: Pen, height: int
 ) -> DrawnGraph:
-    total, ascii_only = text_length(program, here), pen.glyphs.is_ascii
-    under = clean(text_line(program, here, view.text.cursor).strip(), ascii_only)
+    total = text_length(program, here)
+    under = text_line(program, here, view.text.cursor).strip()
     detail = pen.narrower(1).cut_after(pen.narrower(1).wrap(under, "text", [(" ", "text")]), max(2, height // 4))
     rows = max(1, height - len(head) - len(foot) - len(detail) - 2)
     first = view.text.shown_first(rows, total)
     own = line_of(program, here.op.row)
     lines = [*head, pen.rule(f"line {count(view.text.cursor + 1)} of {count(total)}")]
     for line in range(first, min(total, first + rows)):
-        shown = clean(text_line(program, here, line), ascii_only)[view.shift :]
+        shown = pen.text(text_line(program, here, line))[view.shift :]
         mark = pen.glyphs.mark if line == view.text.cursor else " "
         key: Literal["cursor", "strong", "text"] = (
             "cursor" if line == view.text.cursor else "strong" if line == own else "text"

@@ -19,7 +19,6 @@ from tpuprof.parsers.pages.graph.model import CalledComputation, Neighbour, Neig
 from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
 from tpuprof.parsers.pages.graph.programs import Program, Programs
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
@@ -161,15 +160,15 @@ class GraphScreen(PageScreen[int]):
         left = " GRAPH  "
         if self.program is None or self.here is None:
             return pad(
-                [(left, "bar.dim"), (clean(self.content.wanted.name, pen.glyphs.is_ascii), "bar.strong")],
+                [(left, "bar.dim"), (pen.text(self.content.wanted.name), "bar.strong")],
                 pen.width,
                 "bar",
             )
-        op, label = self.here.op, clean(str(self.program.label.name), pen.glyphs.is_ascii)
-        facts = f"  {pen.glyphs.dot}  {clean(op.opcode, pen.glyphs.is_ascii)}  {pen.glyphs.dot}  {label}"
+        op, label = self.here.op, pen.text(str(self.program.label.name))
+        facts = f"  {pen.glyphs.dot}  {pen.text(op.opcode)}  {pen.glyphs.dot}  {label}"
         page = self.program.times.page
         badge = " SIMULATED TIMES " if page is not None and page.simulated else ""
-        name = clean(op.name, pen.glyphs.is_ascii)
+        name = pen.text(op.name)
         title = pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width - len(badge), "bar")
         return (*title, (badge, "badge")) if badge else title
 
@@ -407,9 +406,7 @@ class GraphScreen(PageScreen[int]):
         later = [at for at, row in enumerate(matches) if (row > own if by > 0 else row < own)]
         at = (later[0] if by > 0 else later[-1]) if later else (0 if by > 0 else len(matches) - 1)
         self.walk(matches[at])
-        self.flash = (
-            f"{count(at + 1)} of {count(len(matches))} with {clean(self.view.words, self.look.glyphs.is_ascii)}"
-        )
+        self.flash = f"{count(at + 1)} of {count(len(matches))} with {self.view.words}"
 
     # --- other pages, files
 
@@ -419,7 +416,7 @@ class GraphScreen(PageScreen[int]):
             return
         op = self.here.op
         if tab != "memory" and op.op is None:
-            self.flash = f"No tab has its time: {clean(op.why_untimed, self.look.glyphs.is_ascii)}."
+            self.flash = f"No tab has its time: {op.why_untimed}."
             return
         jump = Jump(tab, "op", op.name, self.program.label.program_id)
         self.app.call_later(self.content.go, jump)

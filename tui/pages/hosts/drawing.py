@@ -16,7 +16,7 @@ from tpuprof.parsers.pages.hosts.cores import own_times
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.layout import clean, cut, filled
+from tpuprof.tui.draw.layout import cut, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, each, header_line, row_lines
@@ -230,7 +230,7 @@ def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], pen: Pen
     Args:
         listed: the page with the rows that the table shows.
     """
-    longest = max([name_width(listed), *(len(clean(out.host, pen.glyphs.is_ascii)) for out in page.left_out)])
+    longest = max([name_width(listed), *(len(pen.text(out.host)) for out in page.left_out)])
     widest = min(_MOST_NAME, longest, max(8, pen.width // 4))
     looks = {key: {"width": widest} if key == table.screen[0] else {} for key in table.screen}
     columns = fields.screen_columns(table, listed, pen.glyphs, looks)
@@ -280,8 +280,8 @@ def _missing(out: LeftOut, name_width: int, glyphs: Glyphs) -> tuple[str, str]:
     """A host's name, and in place of its figures why they are not there; the file's path says no more than the name."""
     first, _, rest = out.reason.partition(" ")
     reason = rest if rest and "/" in first and out.host in first else out.reason
-    name = cut(clean(out.host, glyphs.is_ascii), name_width, glyphs)
-    return f"{name:<{name_width}} ", clean(f"left out: {reason}", glyphs.is_ascii)
+    name = cut(out.host, name_width, glyphs)
+    return f"{name:<{name_width}} ", f"left out: {reason}"
 
 
 def _levels(own_ps: NDArray[np.int64], cells: int, most: int) -> NDArray[np.int64]:
@@ -312,7 +312,7 @@ def _detail(
     """A step of a host taken apart, by core, and what is wrong with the host's profile; the sentences on that, too."""
     if entry >= len(order):
         out = page.left_out[entry - len(order)]
-        name = clean(out.host, pen.glyphs.is_ascii)
+        name = out.host
         return [pen.rule(name), *pen.wrap(out.reason, "text", [(" ! ", "bad")])], (out.reason,)
     place = order[entry]
     if place is None:
@@ -320,10 +320,10 @@ def _detail(
     core = listed.rows[place]
     host_index = next(index for index, row in enumerate(page.rows) if row.host == core.host)
     row, lines = page.rows[host_index], list[Line]()
-    name = clean(row.host, pen.glyphs.is_ascii)
+    name = row.host
     if page.steps is not None and host_index in page.steps.rows:
         step = None if step is None else min(max(step, 0), len(page.steps) - 1)
-        which = "A mean step" if step is None else f"Step {clean(page.steps.names[step], pen.glyphs.is_ascii)}"
+        which = "A mean step" if step is None else f"Step {page.steps.names[step]}"
         lines += _parts_heading(f"{which} of {name}", page.steps, pen)
         lines += _core_lines(page.steps, host_index, step, pen, core.label if core.core is not None else "")
     else:
@@ -396,7 +396,7 @@ def _parts_line(name: str, parts: Sequence[float], longest: float, pen: Pen, key
     """Name, whole time, and a bar of the parts as long as the time is of the longest; the largest parts in figures."""
     whole = sum(parts)
     label = max(10, min(_MOST_NAME, pen.width // 5))
-    text = cut(clean(name, pen.glyphs.is_ascii), label, pen.glyphs)
+    text = cut(name, label, pen.glyphs)
     head: list[Span] = [(f" {text:<{label}}", key), (f"{duration(whole, pen.glyphs.is_ascii):>{_FIGURE}} ", "text")]
     metrics = _part_figures(parts, whole, pen.width)
     cells = pen.width - 1 - label - _FIGURE - 1 - len(metrics) - 1

@@ -11,7 +11,6 @@ import numpy as np
 
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName
 from tpuprof.tui.draw.format import UNKNOWN, count
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, listed, object_table
@@ -50,14 +49,14 @@ def _name_cells(page: HostsPage, glyphs: Glyphs) -> Cells:
         row = page.rows[index]
         if row.core is None and is_alone:
             return "all cores", "strong"
-        name = clean(row.host, glyphs.is_ascii) if row.core is None else f"  {row.noun} {row.core}"
+        name = row.host if row.core is None else f"  {row.noun} {row.core}"
         return (name, "strong") if row.core is None else (_marked(page, index, name), "text")
 
     return each(cell)
 
 
 def _core_cells(page: HostsPage, glyphs: Glyphs) -> Cells:
-    return each(lambda index: (_marked(page, index, clean(page.rows[index].label, glyphs.is_ascii)), "strong"))
+    return each(lambda index: (_marked(page, index, page.rows[index].label), "strong"))
 
 
 def _marked(page: HostsPage, index: int, name: str) -> str:

@@ -24,7 +24,7 @@ from tpuprof.tui.draw.columns import (
     step_time_card,
 )
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, clean, cut_middle, label_span
+from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.input.fields import BREAKDOWN, OPS
@@ -105,9 +105,9 @@ def _worst_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
     worst = page.worst_step
     if worst is None:
         return [label, [("none waits" if page.infeed_percent is not None else UNKNOWN, "dim")], []]
-    step, ascii_only = page.steps[worst], glyphs.is_ascii
-    core: list[Span] = [("on ", "dim"), (clean(step.core or "", ascii_only), "text")] if step.core else []
-    name: list[Span] = [(clean(step.name, ascii_only), "strong"), (f" {percent(step.percent_maximum)}", "class.host")]
+    step = page.steps[worst]
+    core: list[Span] = [("on ", "dim"), (step.core or "", "text")] if step.core else []
+    name: list[Span] = [(step.name, "strong"), (f" {percent(step.percent_maximum)}", "class.host")]
     return [label, name, core]
 
 
@@ -184,7 +184,7 @@ def wait_graph(steps: Sequence[StepWait], pen: Pen, height: int, cursor: int | N
 def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, pen: Pen) -> Line:
     """One line on a step: the one under the cursor, else the one that waits most."""
     step = steps[index]
-    name, time = clean(step.name, pen.glyphs.is_ascii), duration(step.duration_ps, pen.glyphs.is_ascii)
+    name, time = step.name, duration(step.duration_ps, pen.glyphs.is_ascii)
     head = " step " if is_cursor else " worst: step "
     spans: list[Span] = [(head, "dim"), (name, "strong"), (f"  {time}", "strong")]
     if step.wait_ps is None:
@@ -193,7 +193,7 @@ def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, pen: Pen
         return pen.fit([*spans, (", no core waits for input", "dim")])
     spans += [(", waits ", "dim"), (duration(step.wait_ps, pen.glyphs.is_ascii), "text")]
     spans += [(f" = {percent(step.percent_maximum)}", "class.host"), (" on ", "dim")]
-    spans += [(clean(step.core, pen.glyphs.is_ascii), "text")]
+    spans += [(step.core, "text")]
     least, mean = percent(step.percent_minimum), percent(step.percent_average)
     spread = f"; mean {mean}, least {least}"
     if least != percent(step.percent_maximum) and line_width(tuple(spans)) + len(spread) <= pen.width:
@@ -284,7 +284,7 @@ def _op_row(page: InputPipelinePage, row: int, selected: bool, pen: Pen) -> Line
     stage, ascii_only, wide = page.stages[row], pen.glyphs.is_ascii, pen.width >= WIDE
     op, room = page.ops[stage.op], _name_room(page, pen.width)
     indent = "  " * min(stage.depth, _DEEPEST)
-    name = cut_middle(clean(stage.label, ascii_only), max(1, room - len(indent)), pen.glyphs)
+    name = cut_middle(stage.label, max(1, room - len(indent)), pen.glyphs)
     short, style = _PARTS[op.category]
     category = f"{op.category:<18} " if wide else f"{short:<10} " * (pen.width >= NARROW)
     cells = _figure_cells(pen.width)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict, wait_detail
@@ -80,7 +80,7 @@ class InputPipelineTab(StepGraphTab[InputPipelinePage]):
             return wait_detail(page.steps, place.index, True, pen)
         op = page.ops[page.stages[place.index].op]
         kind = f"  {pen.glyphs.dot} {op.category}"
-        name = cut_middle(clean(op.name, pen.glyphs.is_ascii), max(1, pen.width - 5 - len(kind)), pen.glyphs)
+        name = cut_middle(op.name, max(1, pen.width - 5 - len(kind)), pen.glyphs)
         return pen.fit([(" op ", "dim"), (name, "strong"), (kind, "dim")])
 
     def _lines_on(self, page: InputPipelinePage, place: PanelItem, pen: Pen) -> list[Line]:
@@ -124,7 +124,7 @@ def input_op_details(page: InputPipelinePage, row: int, pen: Pen) -> list[Line]:
     ]
     parent = next(stage.parent for stage in page.stages if stage.op == row)
     if parent >= 0:
-        rows.append(("feeds", clean(page.ops[page.stages[parent].op].name, is_ascii)))
+        rows.append(("feeds", page.ops[page.stages[parent].op].name))
     if op.stage_id:
         rows.append(("stage number", str(op.stage_id)))
     return [*pen.wrap(op.name, "strong"), pen.fit([]), *pen.labelled(rows)]
@@ -145,5 +145,5 @@ def step_wait_details(step: StepWait, page: InputPipelinePage, pen: Pen) -> list
             rows.append(("the median step", percent(page.infeed_percent.median)))
     if page.step_time is not None and page.step_time.source == "modules":
         rows.append(("inferred", page.step_time.note))
-    head = pen.fit([("Step ", "dim"), (clean(step.name, pen.glyphs.is_ascii), "strong")])
+    head = pen.fit([("Step ", "dim"), (step.name, "strong")])
     return [head, pen.fit([]), *pen.labelled(rows)]

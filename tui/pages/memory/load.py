@@ -11,7 +11,6 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.live_arrays import read_live_arrays
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.live_arrays import sibling_arrays
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.pages.memory.modules import MemoryPages
 from tpuprof.tui.report.shared.holders import holders, in_a_line
 
@@ -64,8 +63,6 @@ class SiblingArrays:
 
     def words(self, ascii_only: bool) -> str:
         """What it says in a line, and the key that opens it."""
-        name = clean(self.name, ascii_only)
         if self.page is None:
-            return f"{name} beside: {clean(self.problem, ascii_only)}"
-
-        return f"`L` live arrays, {name} beside: {in_a_line(holders(self.page), ascii_only)}"
+            return f"{self.name} beside: {self.problem}"
+        return f"`L` live arrays, {self.name} beside: {in_a_line(holders(self.page), ascii_only)}"

@@ -13,7 +13,7 @@ from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModuleLabel, ModuleP
 from tpuprof.parsers.memory.modules.landmarks import backward_from, live_ranges_of, next_peak
 from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean, cut_middle, filled
+from tpuprof.tui.draw.layout import cut_middle, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at
@@ -175,9 +175,7 @@ class BuffersView:
         buffer = self.buffer
         if buffer is None:
             return pen.fit([])
-        name, where = (
-            clean(text, pen.glyphs.is_ascii) for text in (buffer.name, buffer.framework_op or buffer.shape or "")
-        )
+        name, where = (pen.text(text) for text in (buffer.name, buffer.framework_op or buffer.shape or ""))
         where = cut_middle(where, pen.width - len(name) - 3, pen.glyphs)
         return pen.fit([(f" {name}  ", "strong"), (where, "dim")])
 

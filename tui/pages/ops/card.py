@@ -17,7 +17,7 @@ from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops, most_above
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, share, size
-from tpuprof.tui.draw.layout import clean, cut_middle, label_span
+from tpuprof.tui.draw.layout import cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
@@ -73,7 +73,7 @@ class _Card:
         """A name, and below it what it is, with the letter of its class."""
         self.lines += self.pen.wrap(name, "strong")
         letter: list[Span] = [(f"{CLASS_LETTER[kind]} ", CLASS_STYLE[kind])] if kind is not None else []
-        text = f" {self.pen.glyphs.dot} ".join(clean(word, self.pen.glyphs.is_ascii) for word in words)
+        text = f" {self.pen.glyphs.dot} ".join(word for word in words)
         self.lines.append(self.pen.fit([*letter, (text, "dim")]))
 
     def entry(self, label: str, text: str, key: StyleKey = "text") -> None:
@@ -250,7 +250,7 @@ def _units(card: _Card, uses: Sequence[KernelRow]) -> None:
         words = ", ".join(f"{row.use.unit} {share(row.share)}" for row in rows)
         if scope:
             time = duration(rows[0].use.time_ps)
-            card.entry("", f"in {clean(scope, card.pen.glyphs.is_ascii)[:_SCOPE]}, {time}: {words}", "dim")
+            card.entry("", f"in {scope[:_SCOPE]}, {time}: {words}", "dim")
         else:
             card.entry("units", f"{words} (LLO: the compiler's count, over measured time)")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.ops.compare import OpComparison, is_alike, ratio
 from tpuprof.tui.draw.format import UNKNOWN, count, size
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
@@ -135,7 +135,7 @@ class _Lines:
 
     def _line(self, mark: Span, label: str, values: Sequence[str], times: str, style: StyleKey) -> Line:
         glyphs, cells = self._glyphs, self._cells
-        texts = (cut_middle(clean(text, glyphs.is_ascii), cells - 1, glyphs) for text in values)
+        texts = (cut_middle(text, cells - 1, glyphs) for text in values)
         spans: list[Span] = [mark, (f"{label:<{LABEL}}", "dim"), *((f"{text:<{cells}}", style) for text in texts)]
         return self._pen.fit([*spans, (f"{times:>{TIMES}}", style)])
 

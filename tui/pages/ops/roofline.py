@@ -9,7 +9,6 @@ import numpy as np
 
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import byte_rate, count, flop_rate, intensity, share
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.loglog import roofline_plot
 from tpuprof.tui.draw.loglog_scene import Point, Roof
 from tpuprof.tui.draw.pen import Pen
@@ -35,9 +34,8 @@ def roofline_chart(page: RooflinePage, pen: Pen, height: int, row: int | None = 
 
 def metrics(page: RooflinePage, pen: Pen) -> list[Line]:
     """The peaks, and how near program and steps come to the roof."""
-    ascii_only = pen.glyphs.is_ascii
     peaks = page.ops.peaks
-    device = clean(page.ops.device_type or "device unknown", ascii_only)
+    device = page.ops.device_type or "device unknown"
     spans: list[Span] = [(f" {device}", "strong")]
     if peaks.flops_per_second is None and peaks.hbm is None:
         return [pen.fit([*spans, ("  its peaks are not in this profile: there is no roof", "dim")])]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
-from tpuprof.tui.draw.layout import clean, cut, cut_begin, cut_middle
+from tpuprof.tui.draw.layout import cut, cut_begin, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program, used
@@ -162,7 +162,7 @@ def shown_name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
     else:
         text, kind = tree.name[row.node], tree.kind[row.node]
         text = short_program(text, glyphs) if kind == "program" else text
-    return f"{'  ' * row.depth}{sign} {clean(text, glyphs.is_ascii)}"
+    return f"{'  ' * row.depth}{sign} {text}"
 
 
 def framework_op(page: OpProfilePage, tree: OpTree, row: TreeRow) -> str:
@@ -186,14 +186,14 @@ def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, co
         before = " " * (columns.before - 1)
         spans: list[Span]
         if row.offloaded is not None:
-            note = f"{clean(row.beside, pen.glyphs.is_ascii):>{columns.before - 2}} "
+            note = f"{pen.text(row.beside):>{columns.before - 2}} "
             spans = [mark, (note, "cursor" if selected else "dim")]
             return pen.fit([*spans, (shown_name(tree, row, pen.glyphs), under)])
         if row.instruction is None:
             words = f"{before}{'  ' * row.depth}+ {count(row.hidden)} more"
             return pen.fit([mark, (f"{words:<{pen.width - 1}}", "cursor" if selected else "dim")])
         name = shown_name(tree, row, pen.glyphs)
-        shape = f"  {clean(row.instruction.shape, pen.glyphs.is_ascii)}"
+        shape = f"  {row.instruction.shape}"
         return pen.fit([mark, (before + name, under), (shape, "cursor" if selected else "dim")])
     fraction = float(tree.time_fraction[node])
     filled, _ = small_bar(fraction if math.isfinite(fraction) else 0.0, BAR_WIDTH, pen.glyphs)
@@ -223,7 +223,7 @@ def _framework_cells(page: OpProfilePage, tree: OpTree, row: TreeRow, columns: T
     full = framework_op(page, tree, row) if columns.framework_op else ""
     if not full:
         return ""
-    text = cut_begin(clean(full, glyphs.is_ascii), columns.framework_op, glyphs)
+    text = cut_begin(full, columns.framework_op, glyphs)
     return f"  {text:<{columns.framework_op}}"
 
 

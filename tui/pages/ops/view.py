@@ -15,7 +15,7 @@ from textual.timer import Timer
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.filter import HELP, FilterError
-from tpuprof.tui.draw.layout import clean, filled, gutter_lines, hstack
+from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
@@ -161,7 +161,7 @@ class OpsTab(Tab):
         pen = Pen(width, self.look.glyphs)
         if self._pages is None:
             return state_lines(self._state, pen, height)
-        lines = [pen.fit([(clean(f" {self.views.headline}", pen.glyphs.is_ascii), "text")])]
+        lines = [pen.fit([(f" {self.views.headline}", "text")])]
         if height >= TALL or (self.views.other_view is not None and height >= LOW):  # other pages' rows are few
             lines = pen.narrower(1).wrap(self.views.headline, "text", [(" ", "text")])
             lines[1:] = [pen.narrower(1).fit(tuple(chain.from_iterable(lines[1:])))] if lines[1:] else []

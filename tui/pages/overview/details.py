@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import count, duration, flop_rate, percent
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span
 from tpuprof.tui.pages.overview.steps import median_ps
@@ -13,18 +13,18 @@ from tpuprof.tui.pages.overview.steps import median_ps
 
 def op_line(op: TopOp, pen: Pen) -> Line:
     """An op's full name in one line, as far as it fits, and what kind of op it is."""
-    kind = clean(op.hlo_category or "category unknown", pen.glyphs.is_ascii)
+    kind = pen.text(op.hlo_category or "category unknown")
     head: list[Span] = [(" op ", "dim")]
     room = pen.width - 4 - len(kind) - 4
     if room < 24:
-        return pen.fit([*head, (cut_middle(clean(op.name, pen.glyphs.is_ascii), pen.width - 5, pen.glyphs), "strong")])
-    name = cut_middle(clean(op.name, pen.glyphs.is_ascii), room, pen.glyphs)
+        return pen.fit([*head, (cut_middle(op.name, pen.width - 5, pen.glyphs), "strong")])
+    name = cut_middle(op.name, room, pen.glyphs)
     return pen.fit([*head, (name, "strong"), (f"  {pen.glyphs.dot} {kind}", "dim")])
 
 
 def step_line(step: Step, page: Overview, pen: Pen) -> Line:
     """When a step began and how its cores waited for input, as far as that is known."""
-    spans: list[Span] = [(" step ", "dim"), (clean(step.name, pen.glyphs.is_ascii), "strong"), ("  starts at ", "dim")]
+    spans: list[Span] = [(" step ", "dim"), (step.name, "strong"), ("  starts at ", "dim")]
     spans.append((duration(step.start_ps, pen.glyphs.is_ascii), "text"))
     parts = step.breakdown
     if isinstance(parts, GenericBreakdown):
@@ -43,8 +43,8 @@ def op_details(op: TopOp, page: Overview, pen: Pen) -> list[Line]:
     lines = pen.wrap(op.name, "strong")
     rows = [
         ("class", f"{CLASS_LETTER[op.op_class]} {op.op_class}"),
-        ("HLO category", clean(op.hlo_category or "not in the profile", pen.glyphs.is_ascii)),
-        ("framework op type", clean(op.category, pen.glyphs.is_ascii)),
+        ("HLO category", (op.hlo_category or "not in the profile")),
+        ("framework op type", op.category),
         ("self time", f"{duration(op.self_time_ps, pen.glyphs.is_ascii)}, over all cores"),
         ("share of op time", f"{percent(op.self_time_percent)}, with all above it {percent(op.cumulative_percent)}"),
         ("occurrences", count(op.occurrences)),
@@ -92,7 +92,7 @@ def step_details(step: Step, page: Overview, pen: Pen) -> list[Line]:
     if step.sparse_core is not None:
         times = (duration(ps, pen.glyphs.is_ascii) for ps in (step.sparse_core.compute_ps, step.sparse_core.idle_ps))
         rows.append(("SparseCores beside", "{} compute, {} idle".format(*times)))
-    head = pen.fit([("Step ", "dim"), (clean(step.name, pen.glyphs.is_ascii), "strong")])
+    head = pen.fit([("Step ", "dim"), (step.name, "strong")])
     jump = [pen.fit([]), pen.fit([("o ", "key"), ("shows it in tab 4, timeline", "text")])]
     return [head, pen.fit([]), *pen.labelled(rows), *jump]
 

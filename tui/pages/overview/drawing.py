@@ -14,7 +14,7 @@ from tpuprof.parsers.pages.overview.model import Overview, Share, TopOp
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar, whole_cells
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, rows_around
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, cut_middle, rows_around
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
 from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading
@@ -33,7 +33,7 @@ def class_bar(page: Overview, pen: Pen, compact: bool = False) -> list[Line]:
     """
     if not page.shares:
         reason = page.unknown.get("performance.device_duty_cycle_percent", "no device ops")
-        return [pen.fit([(f" {UNKNOWN}: {clean(reason, pen.glyphs.is_ascii)}", "dim")])]
+        return [pen.fit([(f" {UNKNOWN}: {reason}", "dim")])]
     bar: list[Span] = [(" ", "text")]
     sizes = whole_cells([share.fraction for share in page.shares], pen.width - 2)
     for share, cells in zip(page.shares, sizes, strict=True):
@@ -104,10 +104,10 @@ def _op_row(op: TopOp, metrics: str, name: str, largest: float, selected: bool, 
     filled, _ = small_bar(op.self_time_percent / largest, 7, pen.glyphs)
     metrics += "  "
     if pen.width >= WIDE:
-        category = clean(op.hlo_category or "unknown", pen.glyphs.is_ascii)
+        category = op.hlo_category or "unknown"
         metrics += f"{cut_middle(category, 20, pen.glyphs):<20}  "
     room = max(1, pen.width - 11 - len(metrics))
-    name = cut_middle(clean(name, pen.glyphs.is_ascii), room, pen.glyphs)
+    name = cut_middle(name, room, pen.glyphs)
     style = CLASS_STYLE[op.op_class]
     spans: list[Span] = [
         (pen.glyphs.mark if selected else " ", "mark"),
@@ -121,7 +121,7 @@ def _op_row(op: TopOp, metrics: str, name: str, largest: float, selected: bool, 
 def environment(page: Overview, ascii_only: bool) -> str:
     """The machine and the capture in one phrase."""
     env = page.environment
-    parts = [clean(env.device_type or ("device unknown" if env.device_core_count else "no device"), ascii_only)]
+    parts = [(env.device_type or ("device unknown" if env.device_core_count else "no device"))]
     if env.device_core_count:
         parts.append(counted(env.device_core_count, "GPU" if "GPU" in (env.device_type or "") else "core"))
     parts.append(f"{env.host_count} host{'s' * (env.host_count != 1)}")
@@ -194,7 +194,7 @@ def _ops_title(page: Overview, shown: int, pen: Pen) -> str:
     title = f"{count(page.op_count)} HLO ops, {count(page.op_event_count)} events"
     if shown < len(page.top_ops):
         title = f"{shown} of the top {len(page.top_ops)}; {title}"
-    prefix = clean(shared_prefix([op.name for op in page.top_ops]), pen.glyphs.is_ascii)
+    prefix = pen.text(shared_prefix([op.name for op in page.top_ops]))
     with_prefix = f"names in {prefix}; {title}"
     return with_prefix if prefix and len(with_prefix) + 16 < pen.width else title
 

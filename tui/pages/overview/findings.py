@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import clean, cut, rows_around
+from tpuprof.tui.draw.layout import cut, rows_around
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages import TABS
@@ -38,7 +38,7 @@ def _where(finding: Finding, page: Overview, pen: Pen) -> str:
     if not goes_somewhere(finding):
         return ""
     if place.tab == "overview":
-        what, name = "step", cut(clean(place.target or "", pen.glyphs.is_ascii), 8, pen.glyphs)
+        what, name = "step", cut(place.target or "", 8, pen.glyphs)
     else:
         what, name = TAB_KEYS[place.tab]
     return f"{pen.glyphs.arrow} {what}" + (f" {name}" if pen.width >= _NARROW else "")
@@ -70,7 +70,7 @@ def _row(place: int, finding: Finding, where: str, selected: bool, pen: Pen) -> 
     key: StyleKey = "key" if fraction is None else "bad" if fraction >= SEVERE else "warn"
     metrics = f"{worth(finding, pen.glyphs.is_ascii):>{_WORTH}}{share(finding):>{_SHARE}}"
     room = max(1, pen.width - 5 - len(metrics) - len(where))
-    title = cut(clean(finding.title, pen.glyphs.is_ascii), room, pen.glyphs)
+    title = cut(finding.title, room, pen.glyphs)
     spans: list[Span] = [(pen.glyphs.mark if selected else " ", "mark"), (f"{place + 1} ", key)]
     spans.append((f"{title:<{room}} ", "cursor" if selected else "strong"))
     return pen.fit([*spans, (metrics, "cursor" if selected else key), (f"{where} ", "dim")])
@@ -79,7 +79,7 @@ def _row(place: int, finding: Finding, where: str, selected: bool, pen: Pen) -> 
 def finding_line(finding: Finding, pen: Pen) -> Line:
     """The first piece of evidence in one line."""
     text = finding.evidence[0] if finding.evidence else finding.basis
-    return pen.fit([(" ", "text"), (clean(text, pen.glyphs.is_ascii), "dim")])
+    return pen.fit([(" ", "text"), (text, "dim")])
 
 
 def finding_details(finding: Finding, page: Overview, pen: Pen, with_key: bool = True) -> list[Line]:
@@ -124,4 +124,4 @@ def _jump(finding: Finding, page: Overview, ascii_only: bool) -> str:
     if place.target is None:
         return where
     is_step = any(step.name == place.target for step in page.steps)
-    return f"{'step ' * is_step}{clean(place.target, ascii_only)} in {where}"
+    return f"{'step ' * is_step}{place.target} in {where}"

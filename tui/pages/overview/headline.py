@@ -9,7 +9,7 @@ from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import WIDE_CARD, step_time_card
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import WIDE, clean, hstack
+from tpuprof.tui.draw.layout import WIDE, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 
@@ -177,7 +177,7 @@ def latency_line(page: Overview, pen: Pen) -> list[Line]:
     inference = page.inference
     if inference is None or not page.infers:
         return []
-    subject = clean(inference.subject.partition("(")[0], pen.glyphs.is_ascii)
+    subject = pen.text(inference.subject.partition("(")[0])
     what = "requests" if inference.source == "requests" else f"runs of {subject}"
     tail: Span = (f"  of {count(inference.sessions)} {what}", "dim")
     shown = {row.percentile: duration(row.latency.total_ps, pen.glyphs.is_ascii) for row in inference.percentiles}

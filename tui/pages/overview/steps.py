@@ -13,7 +13,6 @@ from tpuprof.parsers.pages.overview.model import Step
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.columns import GraphColumns, columns_of, graph_lines, names_line
 from tpuprof.tui.draw.format import duration, significant
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
@@ -177,7 +176,7 @@ def step_detail(steps: Sequence[Step], cursor: int | None, pen: Pen) -> Line:
     index = cursor if cursor is not None else max(range(len(steps)), key=lambda n: steps[n].duration_ps)
     step = steps[index]
     times = step.duration_ps / middle if middle else 1.0
-    name = clean(step.name, pen.glyphs.is_ascii)
+    name = step.name
     ratio = f"{significant(times)}{pen.glyphs.times}"
     if cursor is None and times < SLOW and len(steps) > 1:
         return pen.fit([(f" steady: the slowest step, {name}, takes {ratio} the median", "dim")])

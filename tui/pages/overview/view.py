@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
@@ -181,7 +180,7 @@ class OverviewTab(StepGraphTab[Overview]):
         if place.panel == "findings":
             return finding_line(page.findings[place.index], pen)
         if module := self._module(page, place.index):
-            return pen.fit([(" module ", "dim"), (clean(module.name, pen.glyphs.is_ascii), "strong")])
+            return pen.fit([(" module ", "dim"), (module.name, "strong")])
         return op_line(page.top_ops[place.index], pen)
 
     def _lines_on(self, page: Overview, place: PanelItem, pen: Pen) -> list[Line]:

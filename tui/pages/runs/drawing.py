@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import NARROW, clean
+from tpuprof.tui.draw.layout import NARROW
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
@@ -88,7 +88,7 @@ def list_lines(
 
 def _columns(rows: Sequence[RunRow], now: float, pen: Pen) -> list[Column]:
     """The columns that fit, the names of modules only where there is room for some of a name."""
-    longest = max((len(clean(row.run.name, pen.glyphs.is_ascii)) for row in rows), default=8)
+    longest = max((len(pen.text(row.run.name)) for row in rows), default=8)
     widest = max(8, min(longest, _LONGEST_NAME if pen.width >= NARROW else _NARROW_NAME))
     sign, name, *others, modules = fields.screen_columns(RUNS, RunList(rows, now), pen.glyphs)
     columns = [sign, replace(name, width=widest), *others]
@@ -104,15 +104,15 @@ def detail_lines(row: RunRow | None, pen: Pen) -> list[Line]:
         return [pen.rule(""), *(pen.fit([]) for _ in range(DETAIL_LINES - 1))]
     run, facts = row.run, row.facts
     labels = [word for word, is_so in (("newest", row.is_newest), ("open", row.is_shown)) if is_so]
-    lines = [pen.rule(clean(run.name, pen.glyphs.is_ascii), ", ".join(labels))]
+    lines = [pen.rule(run.name, ", ".join(labels))]
     texts = ["reading what it holds" + NOT_YET, "", ""]
     if facts is not None:
         texts = [_capture(run, facts, pen.glyphs), _steps(facts, pen.glyphs), _modules(facts)]
-    lines += [pen.fit([(" " + clean(text, pen.glyphs.is_ascii), "text")]) for text in texts]
+    lines += [pen.fit([(" " + text, "text")]) for text in texts]
     problems = [*run.problems, *(facts.problems if facts is not None else ())]
     wrong = problems[0].sentence if problems else ""
     wrong += f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
-    lines.append(pen.fit([(" ! ", "warn"), (clean(wrong, pen.glyphs.is_ascii), "text")] if wrong else []))
+    lines.append(pen.fit([(" ! ", "warn"), (wrong, "text")] if wrong else []))
     return lines
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import UNKNOWN, age, duration, utc
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Table
@@ -112,7 +111,7 @@ def _drawn_fact(write: Callable[[RunFacts, bool], str]) -> Callable[[RunList, Gl
     """Cells of a fact: dots as long as nobody has looked, `UNKNOWN` where the profile does not record it."""
 
     def draw(row: RunRow, is_ascii: bool) -> Span:
-        words = NOT_YET if row.facts is None else clean(write(row.facts, is_ascii), is_ascii)
+        words = NOT_YET if row.facts is None else write(row.facts, is_ascii)
         return words, "dim" if row.facts is None or words == UNKNOWN else "text"
 
     return _drawn(draw)
@@ -133,7 +132,7 @@ def _problem_sign(row: RunRow, _: bool) -> Span:
 
 
 def _name(row: RunRow, is_ascii: bool) -> Span:
-    return clean(row.run.name, is_ascii), "strong" if row.is_shown else "text" if row.run.hosts else "dim"
+    return row.run.name, "strong" if row.is_shown else "text" if row.run.hosts else "dim"
 
 
 def _step_times(source: RunList) -> list[int | None]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import newest_first
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.runs import drawing
 from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, ORDERS, RunListing, RunOrder
@@ -160,7 +159,7 @@ class RunsPopup(FilteredPopup):
             by = self.listing.in_words(_NAMES[self.listing.sort])
             words = f"{counted(count, 'run')}, by {by}; * is the newest"
             if self._marked is not None:
-                name = clean(self._marked.name, self.look.glyphs.is_ascii)
+                name = Pen(width, self.look.glyphs).text(self._marked.name)
                 words = f"{name}: {self.look.glyphs.keyed('`d`')} on another run compares, with A the older"
                 return pad([(f"{self._letter()} ", "panel.key"), (words, "panel")], width, "panel")
             return pad([(words, "panel.dim")], width, "panel")

@@ -10,7 +10,7 @@ import numpy as np
 from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
 from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import first_rows, more_lines
@@ -101,7 +101,7 @@ def legend(page: SparseCorePage, pen: Pen) -> Line:
     spans: list[Span] = [(" ", "dim")]
     for key, meaning in words:
         spans += [signs[key], (f" {meaning}  ", "dim")]
-    spans += [(clean(page.strip_core, pen.glyphs.is_ascii), "dim")] if page.cores > 1 else []
+    spans += [(page.strip_core, "dim")] if page.cores > 1 else []
     return pen.fit(spans)
 
 
@@ -119,7 +119,7 @@ def _resampled(percents: Any, cells: int) -> list[float]:  # noqa: ANN401 - nump
 
 def _step_line(page: SparseCorePage, index: int, pen: Pen) -> Line:
     step, split = page.steps[index], page.steps[index].split
-    spans: list[Span] = [(" step ", "dim"), (clean(step.name, pen.glyphs.is_ascii), "strong")]
+    spans: list[Span] = [(" step ", "dim"), (step.name, "strong")]
     spans += [
         (f", {index + 1} of {count(len(page.steps))}", "dim"),
         (f"  {duration(split.step_ps, pen.glyphs.is_ascii)}", "strong"),
@@ -224,7 +224,7 @@ def object_lines(table: Table[Any], rows: Sequence[Any], pen: Pen) -> list[Line]
     """The first rows of a table of objects with those columns of Markdown that fit; the first one gets what is left."""
     fields = table.chosen(table.markdown)
     words = [
-        [clean(text, pen.glyphs.is_ascii) for text in row_words(table, table.markdown, rows, row, pen.glyphs.is_ascii)]
+        [pen.text(text) for text in row_words(table, table.markdown, rows, row, pen.glyphs.is_ascii)]
         for row in range(min(len(rows), MOST_OBJECTS))
     ]
     widths = [

@@ -12,7 +12,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.timeline.measure import MeasuredRow, Measurement, SortKey, TrackShare
 from tpuprof.parsers.timeline.model import EventId, TrackKind
 from tpuprof.tui.draw.format import count, duration, percent, share
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
@@ -221,7 +221,7 @@ class MeasurementPopup(ListPopup):
         room = width - len(mark) - len(right) - 1
         second = min(34, room * 2 // 5) if track and room >= _ROOM_FOR_TRACK else 0
         texts = [(name, room - second - bool(second)), (track, second)][: 1 + bool(second)]
-        cut = (f"{cut_middle(clean(text, glyphs.is_ascii), cells, glyphs):<{cells}}" for text, cells in texts)
+        cut = (f"{cut_middle(text, cells, glyphs):<{cells}}" for text, cells in texts)
         return f"{mark}{' '.join(cut)} {right}"
 
     # --- keys

@@ -132,10 +132,10 @@ def in_a_line(held: Holders, ascii_only: bool = False) -> str:
 def lines(held: Holders, remark: str, pen: Pen, limit: int = _MOST_LINES) -> list[Line]:
     """A section of a report."""
     fullest = ", the fullest device" if held.device and not held.is_named and len(held.page.devices) > 1 else ""
-    drawn = [pen.rule("Who holds it", f"{clean(held.page.name, pen.glyphs.is_ascii)}{fullest}")]
+    drawn = [pen.rule("Who holds it", f"{held.page.name}{fullest}")]
     drawn += pen.narrower(1).wrap(f"{totals(held)}. {remark}", "text", [(" ", "text")])
     for group in held.groups[:limit]:
-        name = clean(group_name(group, "source", pen.width >= 100), pen.glyphs.is_ascii)
+        name = pen.text(group_name(group, "source", pen.width >= 100))
         size, share = group.total.size_bytes, percent(share_of(group.total.size_bytes, held.total.size_bytes), 0)
         metrics = f" {binary_size(size):>9} {share:>5} "
         drawn.append(pen.fit([(metrics, "strong"), (f" {name} ({group.total.count:,})", "text")]))

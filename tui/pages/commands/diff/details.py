@@ -45,7 +45,7 @@ def card(diff: Diff, row: ChangeRow, pen: Pen) -> list[Line]:
         rows.append(("per", f"{per_unit(diff)}, on the mean core"))
     if row.note and row.op is None:
         rows.append(("note", row.note))
-    lines = [*pen.wrap(clean(row.name, is_ascii), "strong"), *pen.labelled(rows, LABEL)]
+    lines = [*pen.wrap(row.name, "strong"), *pen.labelled(rows, LABEL)]
     if row.group is not None:
         lines += _clones(diff, row.group, pen)
     return lines if row.op is None else lines + _op(diff, row.op, pen)
@@ -54,8 +54,8 @@ def card(diff: Diff, row: ChangeRow, pen: Pen) -> list[Line]:
 def _setting(row: ChangeRow, texts: tuple[str | None, str | None], pen: Pen) -> list[Line]:
     """A setting with its whole values."""
     rows = [("change", MARKS[row.change.mark].word), ("kind", row.note)]
-    rows += [(side, clean(text or "not told", pen.glyphs.is_ascii)) for side, text in zip("AB", texts, strict=True)]
-    return [*pen.wrap(clean(row.name, pen.glyphs.is_ascii), "strong"), *pen.labelled(rows, LABEL)]
+    rows += [(side, (text or "not told")) for side, text in zip("AB", texts, strict=True)]
+    return [*pen.wrap(row.name, "strong"), *pen.labelled(rows, LABEL)]
 
 
 def _clones(diff: Diff, group: OpGroupChange, pen: Pen) -> list[Line]:
@@ -66,26 +66,25 @@ def _clones(diff: Diff, group: OpGroupChange, pen: Pen) -> list[Line]:
     rows = [("clones", f"{len(changes):,}, each by itself: {words}; texts are those of one of them")]
     for number, op in enumerate(changes[:_MOST_CLONES]):
         size = f"{signed(op.time.delta, 'time', pen.glyphs.is_ascii)} {relative(op.time)}".rstrip()
-        rows.append(("" if number else "largest", f"{size}  {clean(op.name, pen.glyphs.is_ascii)}"))
+        rows.append(("" if number else "largest", f"{size}  {op.name}"))
     return pen.labelled(rows, LABEL)
 
 
 def _op(diff: Diff, op: OpChange, pen: Pen) -> list[Line]:
-    is_ascii = pen.glyphs.is_ascii
-    category = clean(op.category or "category unknown", is_ascii)
-    words = f"{category} {pen.glyphs.dot} {op.op_class} {pen.glyphs.dot} {clean(op.program, is_ascii)}"
+    category = op.category or "category unknown"
+    words = f"{category} {pen.glyphs.dot} {op.op_class} {pen.glyphs.dot} {op.program}"
     head = pen.fit([(f"{CLASS_LETTER[op.op_class]} ", CLASS_STYLE[op.op_class]), (words, "dim")])
     known = [f"{value:.6g}" for value in (op.count.before, op.count.after) if value is not None]
     number = known[0] if len(set(known)) == 1 else f" {pen.glyphs.arrow} ".join(known)
     rows = [("runs", f"{number} {'time' if number == '1' else 'times'} {per_unit(diff)}")]
     if op.old_name:
-        rows.append(("in A", clean(op.old_name, is_ascii)))
+        rows.append(("in A", op.old_name))
     if _MATCHED[op.matched_by]:
         rows.append(("matched", _MATCHED[op.matched_by]))
     elif op.time.mark == "same":
         rows.append(("note", "it runs outside of the typical steps only"))
     if op.framework_op:
-        rows.append(("op", clean(op.framework_op, is_ascii)))
+        rows.append(("op", op.framework_op))
     rows += [(f"source{label}", text) for label, text in _of_both(diff, op, _source)]
     lines = [head, *pen.labelled(rows, LABEL)]
     for label, text in _of_both(diff, op, OpTable.expression):
@@ -107,12 +106,12 @@ def _of_both(diff: Diff, op: OpChange, read: Callable[[OpTable, int], str]) -> l
 
 def summary(diff: Diff) -> str:
     """A line of plain ASCII for a chat: the runs, the verdict, the ops that changed most."""
-    lines = [f"A {clean(diff.before.name, True)} -> B {clean(diff.after.name, True)}", verdict(diff, ascii_only=True)]
+    lines = [f"A {diff.before.name} -> B {diff.after.name}", verdict(diff, ascii_only=True)]
     for row in shown(entries(diff, "ops"), hides_same=True)[:_SUMMARY_OPS]:
         word, size = MARKS[row.change.mark].word, signed(row.change.delta, "time", True)
-        lines.append(" ".join(f"{word} {size} {relative(row.change)} {clean(row.name, True)}".split()))
-    lines += [f"! {clean(sentence, True)}" for sentence in diff.warnings]
-    return " | ".join(lines)
+        lines.append(" ".join(f"{word} {size} {relative(row.change)} {row.name}".split()))
+    lines += [f"! {sentence}" for sentence in diff.warnings]
+    return clean(" | ".join(lines), ascii_only=True)
 
 
 # --- help

@@ -16,7 +16,6 @@ from tpuprof.tui.draw.layout import (
     NARROW,
     TALL,
     Composed,
-    clean,
     cut,
     cut_middle,
 )
@@ -68,7 +67,7 @@ def head_line(diff: Diff, pen: Pen) -> Line:
     lead = " tpuprof-tui  DIFF  " if pen.width >= NARROW else " DIFF  "
     tail = pen.glyphs.keyed("`?` help ")
     room = pen.width - len(lead) - len(tail) - 8
-    names = [clean(side.name, pen.glyphs.is_ascii) for side in (diff.before, diff.after)]
+    names = [pen.text(side.name) for side in (diff.before, diff.after)]
     if len(names[0]) + len(names[1]) > room:
         names = [cut_middle(name, max(6, room // 2), pen.glyphs) for name in names]
     spans: list[Span] = [(lead, "dim"), ("A ", "key"), (names[0], "strong"), (f" {pen.glyphs.arrow} ", "dim")]
@@ -94,12 +93,12 @@ def sides_lines(diff: Diff, pen: Pen) -> list[Line]:
     """What each run is: steps, cores, device."""
     lines = []
     for name, side in zip("AB", (diff.before, diff.after), strict=True):
-        words = [clean(side.device_type or "no device", pen.glyphs.is_ascii), counted(side.core_count, "core")]
+        words = [pen.text(side.device_type or "no device"), counted(side.core_count, "core")]
         words.append(counted(len(side.hosts), "host"))
         words.append(counted(len(side.step_ps), "step") if side.step_ps else "steps unknown")
         if side.odd_count:
             words.append(f"{side.odd_count} of them odd, left out")
-        run = cut_middle(clean(side.name, pen.glyphs.is_ascii), max(12, pen.width // 3), pen.glyphs)
+        run = cut_middle(side.name, max(12, pen.width // 3), pen.glyphs)
         spans: list[Span] = [(f" {name} ", "key"), (run, "strong"), (f"  {', '.join(words)}  ", "dim")]
         lines.append(pen.fit([*spans, (" SIMULATED " * side.simulated, "badge")]))
     return lines
@@ -123,7 +122,7 @@ def apart_lines(diff: Diff, pen: Pen) -> list[Line]:
     """A line of the kinds of ops that one run alone has, and one of how each program changed by itself."""
     lines = []
     kinds = [
-        f"{word} {clean(', '.join(names), pen.glyphs.is_ascii)}"
+        f"{word} {pen.text(', '.join(names))}"
         for word, mark in (("new", "new"), ("gone", "gone"))
         if (names := list(dict.fromkeys(kind.name for kind in diff.kinds if kind.time.mark == mark)))
     ]
@@ -134,7 +133,7 @@ def apart_lines(diff: Diff, pen: Pen) -> list[Line]:
         for phase in diff.phases:
             words = f"{MARKS[phase.time.mark].word} {relative(phase.time)}".strip()
             spans += [
-                (f"{clean(phase.name, pen.glyphs.is_ascii)} ", "text"),
+                (f"{phase.name} ", "text"),
                 (f"{words}  ", MARKS[phase.time.mark].style),
             ]
         lines.append(pen.fit(spans))
@@ -188,7 +187,7 @@ def _table_rule(diff: Diff, view: DiffView, count: int, total: int, pen: Pen) ->
         return pen.rule("Step times")
     words = f"{count:,} of {total:,}" if count < total else f"{total:,}"
     if view.words:
-        words += f" with {clean(view.words, pen.glyphs.is_ascii)}"
+        words += f" with {view.words}"
     if view.hides_same and count < total:
         words += pen.glyphs.keyed(", same hidden (`i`)")
     if view.name == "ops" and has_clones(part_of(diff, view.name, view.phase)):

@@ -11,7 +11,7 @@ from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, Side
 from tpuprof.parsers.session.diff.noise import CONFIDENCE
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, count
-from tpuprof.tui.draw.layout import clean, cut
+from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.commands.diff.changes import ChangeRow
@@ -256,7 +256,7 @@ def _side(name: str, absent: str) -> Callable[[ChangeRow, bool], str]:
 
     def words(entry: ChangeRow, is_ascii: bool) -> str:
         if entry.texts is not None:
-            return clean(entry.texts[index] or absent, is_ascii)
+            return entry.texts[index] or absent
         return side_figure(entry.change, read(entry.change), entry.kind, is_ascii, absent)
 
     return words
@@ -299,7 +299,7 @@ def _drawn_op(draw: Callable[[OpChange, Glyphs], Span]) -> Callable[[Entries, Gl
 
 def _note(entry: ChangeRow, glyphs: Glyphs) -> Span:
     is_below = entry.kind == "bytes" and entry.change.mark == "unknown"  # why it is unknown stands below the table
-    return "" if is_below else clean(entry.note, glyphs.is_ascii), "dim"
+    return "" if is_below else entry.note, "dim"
 
 
 def _count(op: OpChange, glyphs: Glyphs) -> Span:
@@ -369,7 +369,7 @@ _NOTE = ColumnSpec("", "", 26, cells=_drawn(_note), is_left=True)
 _COUNT = ColumnSpec("", "count", 9, cells=_drawn_op(_count))
 _OLD_NAME_COLUMN: ColumnSpec[Entries] = ColumnSpec("", "name in A", 18, _dim, lambda value, _: value or "", cut=cut)
 _PROGRAM: ColumnSpec[Entries] = ColumnSpec("", "program", 20, cut=cut)
-_FRAMEWORK_CELLS = _drawn_op(lambda op, glyphs: (clean(op.framework_op or UNKNOWN, glyphs.is_ascii), "dim"))
+_FRAMEWORK_CELLS = _drawn_op(lambda op, glyphs: (op.framework_op or UNKNOWN, "dim"))
 _FRAMEWORK = ColumnSpec("", "framework op", 40, cells=_FRAMEWORK_CELLS, is_left=True)
 _MATCHED = ColumnSpec("", "matched by", 22, cells=_drawn_op(_matched), is_left=True)
 

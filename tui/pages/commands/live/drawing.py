@@ -17,7 +17,7 @@ from tpuprof.parsers.capture.runtime_metrics import (
 )
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import duration, local_minute
-from tpuprof.tui.draw.layout import Composed, clean
+from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Listing
@@ -51,7 +51,7 @@ def head_line(addresses: Sequence[str], every_seconds: float, view: LiveView, pe
     """Who is asked, and how often."""
     state = "paused" if view.is_paused else f"every {every_seconds:g} s"
     where = addresses[0] if len(addresses) == 1 else f"{addresses[0]} and {counted(len(addresses) - 1, 'other')}"
-    parts: list[Span] = [(" Live", "strong"), (f" {pen.glyphs.dot} {clean(where, pen.glyphs.is_ascii)}", "text")]
+    parts: list[Span] = [(" Live", "strong"), (f" {pen.glyphs.dot} {where}", "text")]
     return pen.fit([*parts, (f" {pen.glyphs.dot} {state}", "warn" if view.is_paused else "dim")])
 
 
@@ -68,7 +68,7 @@ def compose(readings: Sequence[Reading], problem: str, view: LiveView, pen: Pen,
     last = readings[-1]
     lines = pen.wrap(headline(last), "strong", _INDENT)
     for address, reason in list(last.silent.items())[:3]:
-        lines.append(pen.fit([(f" {clean(address, pen.glyphs.is_ascii)}: {reason}", "warn")]))
+        lines.append(pen.fit([(f" {address}: {reason}", "warn")]))
     if problem:
         lines.append(pen.fit([(f" No newer figures: {problem}", "warn")]))
     lines.append(pen.fit([(_titles(pen.width), "dim")]))
@@ -214,4 +214,4 @@ def meaning_lines(unknown: Mapping[str, str], pen: Pen) -> list[Line]:
         *unknown.items(),
     ]
     heading = pen.fit([("What the figures mean", "title")])
-    return [heading, *pen.labelled([(name, clean(text, pen.glyphs.is_ascii)) for name, text in rows])]
+    return [heading, *pen.labelled([(name, text) for name, text in rows])]

@@ -10,7 +10,7 @@ from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import entry
 from tpuprof.tui.draw.format import count, percent
-from tpuprof.tui.draw.layout import clean, cut_begin
+from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
@@ -74,7 +74,7 @@ def _member_line(one: Allocation, pen: Pen) -> Line:
     where = short_device(one.device) if one.device else one.kind or ""
     callers = " < ".join(frame.function or "?" for frame in one.stack[one.own : one.own + 4])
     text = f"{each:<16} {where:<10} {callers}"
-    return pen.fit([(f"{binary_size(one.size_bytes):>9}  ", "strong"), (clean(text, pen.glyphs.is_ascii), "text")])
+    return pen.fit([(f"{binary_size(one.size_bytes):>9}  ", "strong"), (text, "text")])
 
 
 def stack_lines(one: Allocation, pen: Pen) -> list[Line]:
@@ -99,8 +99,8 @@ def stack_lines(one: Allocation, pen: Pen) -> list[Line]:
 
 def _frame_line(frame: Frame, is_own: bool, pen: Pen) -> Line:
     key: StyleKey = "strong" if is_own else "dim" if is_library(frame) else "text"
-    function = clean(frame.function or "(unknown)", pen.glyphs.is_ascii)
-    place = clean(frame.place or "(file unknown)", pen.glyphs.is_ascii)
+    function = pen.text(frame.function or "(unknown)")
+    place = frame.place or "(file unknown)"
     mark: Span = (f"{pen.glyphs.mark} " if is_own else "  ", "mark")
     room = max(12, pen.width - 4 - min(len(function), 30))
     return pen.fit([mark, (cut_begin(place, room, pen.glyphs), key), (f"  {function}", key)])

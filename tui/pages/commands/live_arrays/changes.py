@@ -70,11 +70,11 @@ def _fraction(change: GroupChange) -> float | None:
 
 def _names(source: ChangeRows, glyphs: Glyphs) -> Cells:
     is_wide = source.width >= 100
-    return each(lambda row: (clean(group_name(source.changes[row].group, source.by, is_wide), glyphs.is_ascii), "text"))
+    return each(lambda row: (group_name(source.changes[row].group, source.by, is_wide), "text"))
 
 
 def _devices(source: ChangeRows, glyphs: Glyphs) -> Cells:
-    return each(lambda row: (clean(held_words(source.changes[row].group), glyphs.is_ascii), "dim"))
+    return each(lambda row: (held_words(source.changes[row].group), "dim"))
 
 
 def _style(value: Any) -> Key:  # noqa: ANN401 - a stored figure

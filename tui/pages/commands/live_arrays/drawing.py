@@ -14,7 +14,7 @@ from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, AllocationGro
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff, changes
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import LOW, NARROW, Composed, clean, cut, cut_middle, filled, gutter_lines, hstack
+from tpuprof.tui.draw.layout import LOW, NARROW, Composed, cut, cut_middle, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
@@ -228,7 +228,7 @@ def _summary(content: Content, view: LiveArraysView, pen: Pen, height: int | Non
         lines += device_lines(content.devices, most, pen)
         warnings = list(content.warnings)
     for text in warnings[: None if height is None else 1]:
-        lines.append(pen.fit([(" ! ", "warn"), (clean(text, pen.glyphs.is_ascii), "warn")]))
+        lines.append(pen.fit([(" ! ", "warn"), (text, "warn")]))
     return lines
 
 
@@ -271,7 +271,7 @@ def device_changes(diff: LiveArraysDiff, most: int | None, pen: Pen) -> list[Lin
 
 
 def _device_name(device: str, glyphs: Glyphs) -> Span:
-    return f" {cut_middle(clean(short_device(device), glyphs.is_ascii), _DEVICE - 2, glyphs):<{_DEVICE - 1}}", "dim"
+    return f" {cut_middle(short_device(device), _DEVICE - 2, glyphs):<{_DEVICE - 1}}", "dim"
 
 
 def _listed(items: Sequence[object], most: int | None, line: Callable[..., Line], pen: Pen) -> list[Line]:
@@ -292,7 +292,7 @@ def head_line(content: Content, pen: Pen) -> Line:
     spans: list[Span] = [(lead, "badge"), ("  ", "text")]
     for place, name in enumerate(names):
         spans += [(f"  {pen.glyphs.arrow}  ", "dim")] if place else []
-        spans.append((cut_middle(clean(name, pen.glyphs.is_ascii), room, pen.glyphs), "strong"))
+        spans.append((cut_middle(name, room, pen.glyphs), "strong"))
     what = f"  {pen.glyphs.dot}  device memory profile" + ("s compared" if len(names) > 1 else "")
     if line_width(tuple(spans)) + len(what) < pen.width:
         spans.append((what, "dim"))

@@ -10,7 +10,6 @@ from tpuprof.parsers.memory.live_arrays import EXECUTABLE, Allocation, Allocatio
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.format import count, utc
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, object_table
@@ -87,7 +86,7 @@ def _bars(source: GroupRows, glyphs: Glyphs) -> Cells:
 
 def _names(source: GroupRows, glyphs: Glyphs) -> Cells:
     is_wide = source.width >= 100
-    return each(lambda row: (clean(group_name(source.groups[row], source.by, is_wide), glyphs.is_ascii), "text"))
+    return each(lambda row: (group_name(source.groups[row], source.by, is_wide), "text"))
 
 
 _NAME: ColumnSpec[GroupRows] = ColumnSpec("name", "where it was made", 20, cells=_names, is_left=True, grows=True)
@@ -97,7 +96,7 @@ _DEVICES_LOOK: ColumnSpec[GroupRows] = ColumnSpec(
     "",
     "device",
     8,
-    cells=lambda source, glyphs: each(lambda row: (clean(held_words(source.groups[row]), glyphs.is_ascii), "dim")),
+    cells=lambda source, glyphs: each(lambda row: (held_words(source.groups[row]), "dim")),
 )
 _SHARE_LOOK: ColumnSpec[Any] = ColumnSpec("", "%", 5, words=whole_share)
 _EACH_LOOK: ColumnSpec[Any] = ColumnSpec(

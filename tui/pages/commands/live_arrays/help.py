@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from tpuprof.parsers.memory.live_arrays import AllocationGroup, LiveArrays
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, signed_count, signed_size
@@ -47,15 +46,11 @@ def meaning_lines(content: Content, pen: Pen) -> list[Line]:
 
 def summary(content: Content, rows: Sequence[Row]) -> str:
     """The matter in one line of a few parts: the sentence, and the largest rows."""
-    parts = [
-        clean(
-            content.name if isinstance(content, LiveArrays) else f"{content.before.name} -> {content.after.name}", True
-        )
-    ]
+    parts = [(content.name if isinstance(content, LiveArrays) else f"{content.before.name} -> {content.after.name}")]
     parts.append(headline(content, True))
     for row in rows[:_COPIED]:
         group = row if isinstance(row, AllocationGroup) else row.group
-        name = clean(group_name(group, "source", False), True)
+        name = group_name(group, "source", False)
         if isinstance(row, GroupChange):
             parts.append(f"{signed_size(row.size_change)} {signed_count(row.count_change)} {name}")
         else:

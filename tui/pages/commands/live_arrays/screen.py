@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.live_arrays import BY, AllocationGroup
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
-from tpuprof.tui.draw.layout import Composed, clean
+from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays.card import card, excerpt_of
@@ -132,7 +132,7 @@ class LiveArraysScreen(PageScreen[Row]):
 
     def _show(self, view: LiveArraysView, words: str) -> None:
         self.view = view.anew()
-        self.flash = clean(words, self.look.glyphs.is_ascii)
+        self.flash = words
 
     def _group(self, by: int) -> None:
         now = BY[(BY.index(self.view.by) + by) % len(BY)]

@@ -16,7 +16,7 @@ from textual.screen import Screen
 from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_OK, Cancelled, ProfileError
 from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
 from tpuprof.tui.draw.format import size
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import keys_line, pad, wait
@@ -79,7 +79,7 @@ class ScanScreen(Screen[None]):
 
     def _draw_page(self, width: int, height: int) -> list[AnyLine]:
         glyphs, done, total = self.look.glyphs, self._bytes_read, self._total
-        name = cut_middle(clean(self._log_name, glyphs.is_ascii), max(8, width - 12), glyphs)
+        name = cut_middle(self._log_name, max(8, width - 12), glyphs)
         cells = max(8, min(40, width - 40))
         filled = min(cells, cells * done // total) if total else 0
         metrics = f"  {size(done)} of {size(total)}"

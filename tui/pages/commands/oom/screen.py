@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
-from tpuprof.tui.draw.layout import Composed, clean, cut
+from tpuprof.tui.draw.layout import Composed, cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import source_excerpt
 from tpuprof.tui.draw.spans import Line
@@ -239,7 +239,7 @@ class TriageScreen(PageScreen[BufferRow]):
     def _what_if(self) -> None:
         """Begins to try, or goes back to the advice; what is ticked stays ticked."""
         if not self.triage.toggles:
-            self.flash = clean(why_nothing_to_try(self.triage), self.look.glyphs.is_ascii)
+            self.flash = why_nothing_to_try(self.triage)
             return
         if self.trial is None:
             self.trial = self._try(self.triage, frozenset())

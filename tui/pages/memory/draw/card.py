@@ -11,7 +11,6 @@ from tpuprof.tui.draw.buffers import words as buffer_words
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import LABEL, NAMED, PADDED, WASTED, entry, expansion_style
 from tpuprof.tui.draw.format import UNKNOWN, count, percent
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.memory.fields.module import SMALL
@@ -31,8 +30,8 @@ def buffer_card(page: SpaceMemory, row: int, pen: Pen, point: int | None = None)
     """
     if not 0 <= row < len(page.live_ranges):
         return [pen.fit([("no buffer", "dim")])]
-    ascii_only, buffer = pen.glyphs.is_ascii, page.buffers[row]
-    opcode = clean(buffer.opcode or "opcode unknown", ascii_only)
+    buffer = page.buffers[row]
+    opcode = buffer.opcode or "opcode unknown"
     kind = f"{buffer_words.CATEGORY_PHRASES[buffer.category]} {pen.glyphs.dot} {opcode}"
     lines = [*pen.wrap(buffer.name, "strong"), pen.fit([(kind, "dim")])]
     lines += _sizes(page, buffer, pen)

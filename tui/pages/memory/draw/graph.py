@@ -16,7 +16,7 @@ from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.draw.buffers import fills
 from tpuprof.tui.draw.buffers.sizes import UNITS, binary_size, limit_size
 from tpuprof.tui.draw.format import count, percent, significant
-from tpuprof.tui.draw.layout import clean, cut, cut_middle
+from tpuprof.tui.draw.layout import cut, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
@@ -230,7 +230,7 @@ def _peak_line(page: SpaceMemory, cells: int, pen: Pen, far: str) -> Line:
     """A sign above the peak's column, with the peak and its instruction beside it."""
     words = f"peak {binary_size(page.peak_bytes)}"
     if page.peak_instruction is not None:
-        words += f", after {cut_middle(clean(page.peak_instruction, pen.glyphs.is_ascii), _NAME, pen.glyphs)}"
+        words += f", after {cut_middle(page.peak_instruction, _NAME, pen.glyphs)}"
     begin, spans = _beside(column_of(page, cells, page.peak_position), words, pen.glyphs.down, cells, "strong")
     before, after = AXIS + begin, pen.width - AXIS - begin - line_width(tuple(spans))
     if len(far) + 2 <= after:
@@ -254,7 +254,7 @@ def program_axis(page: SpaceMemory, point: int, cells: int, pen: Pen, backward: 
     if point != page.peak_position:  # else the line above the graph says the rest
         words += f": {binary_size(int(page.heap_bytes[point]))}"
         name = page.instructions[point - 1] if 0 < point <= len(page.instructions) else None
-        after = f"after {clean(name, pen.glyphs.is_ascii)}" if name else "before the first instruction"
+        after = f"after {name}" if name else "before the first instruction"
         words += f", {cut_middle(after, _NAME, pen.glyphs)}"
     begin, spans = _beside(column_of(page, cells, point), words, pen.glyphs.up, cells, "text")
     passes = column_of(page, cells, backward) if backward is not None else -1
@@ -289,7 +289,6 @@ def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, pen: Pen) ->
     """
     if not len(rows):
         return pen.fit([])
-    ascii_only = pen.glyphs.is_ascii
     live_ranges = page.live_ranges
     born, last = max(0, int(live_ranges.born[rows].min())), min(int(live_ranges.dies[rows].max()), page.points) - 1
     share = percent(100 * max(0, last - born + 1) / page.points, 0)
@@ -297,10 +296,10 @@ def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, pen: Pen) ->
     when = "throughout" if born == 0 and last == page.points - 1 else when
     parts = "parts of it " if len(rows) > 1 else ""
     tail = f" {binary_size(int(live_ranges.size_bytes[rows].sum()))}, {parts}in memory {when}"
-    shown = cut_middle(clean(name, ascii_only), max(8, pen.width - len(tail) - 6), pen.glyphs)
+    shown = cut_middle(name, max(8, pen.width - len(tail) - 6), pen.glyphs)
     signs = (fills.sign_of(fills.OWN, pen.glyphs), fills.sign_of(fills.USED_IN_BAND, pen.glyphs))
     spans: list[Span] = [(" ", "text"), *signs, (f" {shown}", "strong"), (tail, "text")]
     room = pen.width - line_width(tuple(spans)) - 4
     if origin and room >= _LEAST_ORIGIN:
-        spans.append((f"  {cut_middle(clean(origin, ascii_only), room, pen.glyphs)}", "dim"))
+        spans.append((f"  {cut_middle(origin, room, pen.glyphs)}", "dim"))
     return pen.fit(spans)

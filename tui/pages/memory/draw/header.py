@@ -10,7 +10,7 @@ from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 from tpuprof.tui.draw.buffers.fills import FILL, HELD, LETTER, PADDING, USED, sign_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
 from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import NARROW, clean, cut_middle, joined
+from tpuprof.tui.draw.layout import NARROW, cut_middle, joined
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 
@@ -44,10 +44,9 @@ def headroom_style(page: SpaceMemory) -> StyleKey:
 
 
 def _title_line(page: SpaceMemory, title: str, pen: Pen) -> Line:
-    ascii_only = pen.glyphs.is_ascii
-    name, space = clean(title or str(page.module), ascii_only), clean(page.name, ascii_only)
+    name, space = pen.text(title or str(page.module)), pen.text(page.name)
     size = "unknown" if page.capacity is None else limit_size(page.capacity.size_bytes)
-    note = clean(page.unknown.get("capacity", "") if page.capacity is None else page.capacity.source, ascii_only)
+    note = pen.text(page.unknown.get("capacity", "") if page.capacity is None else page.capacity.source)
     room = pen.width - 4 - len(name)
     long = f"{space}: capacity {size}"
     right = long if len(long) <= room else f"{space} {size}"

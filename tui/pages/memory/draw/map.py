@@ -16,7 +16,7 @@ from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import short_shape
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import clean, cut
+from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, line_width
 from tpuprof.tui.pages.memory.draw.graph import AXIS, axis_spans, column_of, point_columns, program_axis
@@ -215,7 +215,7 @@ def _cells(lower: Tones, upper: Tones, labels: tuple[Label, ...], glyphs: Glyphs
     else:
         signs = np.where(lower != upper, glyphs.column[4], np.where(lower == FREE, " ", glyphs.full)).tolist()
     for begin, cells, text in labels:
-        words = cut(clean(text, glyphs.is_ascii), cells - 2, glyphs)
+        words = cut(text, cells - 2, glyphs)
         for cell, character in enumerate(words, begin + 1):
             if lower[cell] == upper[cell]:
                 signs[cell] = character

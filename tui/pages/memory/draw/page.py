@@ -6,7 +6,7 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SpaceMemory
-from tpuprof.tui.draw.layout import clean, filled, gutter_lines, hstack
+from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Listing
@@ -164,7 +164,7 @@ def _warnings(page: SpaceMemory, pen: Pen, height: int) -> list[Line]:
         return []
     first, *others = page.warnings
     more = f" (and {len(others)} more)" if others else ""
-    return [pen.fit([(" ! ", "warn"), (clean(first, pen.glyphs.is_ascii) + more, "text")])]
+    return [pen.fit([(" ! ", "warn"), (first + more, "text")])]
 
 
 def _no_trace(page: SpaceMemory, pen: Pen) -> list[Line]:

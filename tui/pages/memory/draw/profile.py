@@ -15,7 +15,7 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns, MemoryProfilePage
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import TALL, clean, filled
+from tpuprof.tui.draw.layout import TALL, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
@@ -137,7 +137,7 @@ def fact_lines(allocator: AllocatorProfile, pen: Pen, place: tuple[int, int] = (
     """
     ascii_only = pen.glyphs.is_ascii
     index, many = place
-    lines: list[list[Span]] = [[(f" {clean(allocator.label, ascii_only)}", "strong")]]
+    lines: list[list[Span]] = [[(f" {pen.text(allocator.label)}", "strong")]]
     lines[0] += [(f" ({index + 1} of {many})", "dim")] if many > 1 else []
     for label, value, note in _facts(allocator, ascii_only):
         fact: Line = ((f"{label} ", "dim"), (value, "text" if value == UNKNOWN else "strong"), (note, "dim"))
@@ -263,7 +263,7 @@ def reading_line(
         begin, end = (time_ps, time_ps + 1) if cursor is None else shown.edges[cursor : cursor + 2].tolist()
         running = profile_graph.runs_at(*band, begin, end)
         if running:
-            spans.append((f"  {clean(examples(running), ascii_only)} running", "dim"))
+            spans.append((f"  {examples(running)} running", "dim"))
     return pen.fit(spans)
 
 

@@ -12,7 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns
 from tpuprof.tui.draw.axis import cells_at, tick_line, ticks
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean, cut, joined
+from tpuprof.tui.draw.layout import cut, joined
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, StyleKey
 
@@ -225,21 +225,19 @@ def runs_row(runs: DeviceModuleRuns, rows: Int64s, shown: AllocatorScene, pen: P
     cells = [band if is_covered else (" ", "text") for is_covered in (reach[before] > shown.edges[:-1]).tolist()]
     inside = np.flatnonzero((end > shown.edges[0]) & (start < shown.edges[-1]))
     for index in inside.tolist() if len(inside) <= _NAMED_RUNS else ():
-        _name_run(runs, int(rows[index]), shown, cells, pen.glyphs)
+        _name_run(runs, int(rows[index]), shown, cells, pen)
     return pen.fit([("runs".rjust(AXIS - 1), "dim"), (" ", "text"), *joined(cells)])
 
 
-def _name_run(
-    runs: DeviceModuleRuns, row: int, shown: AllocatorScene, cells: list[tuple[str, Key]], glyphs: Glyphs
-) -> None:
+def _name_run(runs: DeviceModuleRuns, row: int, shown: AllocatorScene, cells: list[tuple[str, Key]], pen: Pen) -> None:
     """Writes a program's name on its band where some letters of it fit."""
     first, last = cells_at(shown.edges, (int(runs.start_ps[row]), int(runs.end_ps[row])))
     room = last - first - 1
-    name = clean(runs.names[runs.name[row]].partition("(")[0], glyphs.is_ascii)
+    name = pen.text(runs.names[runs.name[row]].partition("(")[0])
     if room < min(6, len(name)):
         return
-    for cell, letter in enumerate(cut(name, room, glyphs), first + 1):
-        cells[cell] = (letter, "text" if glyphs.letters else "on.module")
+    for cell, letter in enumerate(cut(name, room, pen.glyphs), first + 1):
+        cells[cell] = (letter, "text" if pen.glyphs.letters else "on.module")
 
 
 def runs_at(runs: DeviceModuleRuns, rows: NDArray[np.int64], begin_ps: int, end_ps: int) -> tuple[str, ...]:

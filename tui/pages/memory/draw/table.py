@@ -14,7 +14,7 @@ from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.modules.groups import BufferGroup, group_rows
 from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import NARROW, clean, cut_begin, cut_middle
+from tpuprof.tui.draw.layout import NARROW, cut_begin, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Column, header_line, row_lines
@@ -129,7 +129,7 @@ def list_heading(page: SpaceMemory, listed: MemoryList, pen: Pen) -> Line:
     number, right = count(len(listed)), f"sort: {listed.order}" + ", reversed" * listed.is_reversed
     if listed.wanted:
         number = f"{count(listed.shown_count)} of {count(listed.in_memory_count)}"
-        wanted = clean(listed.wanted, pen.glyphs.is_ascii)
+        wanted = listed.wanted
         right = f"with {cut_middle(wanted, 20, pen.glyphs)}: {binary_short(listed.shown_bytes)}; {right}"
     return pen.rule(f"{what} {where} ({number})", right)
 

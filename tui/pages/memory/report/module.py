@@ -13,7 +13,6 @@ from tpuprof.parsers.pages.memory import CompiledModules, first_space
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.hlo import HloSession, unreadable_modules
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw.graph import graph_lines
@@ -193,11 +192,10 @@ def _space_lines(space: SpaceMemory, limit: int, pen: Pen) -> list[Line]:
 def _module_lines(page: MemoryPage, pen: Pen) -> list[Line]:
     """The other modules there are, for `--module`."""
     lines = [pen.fit([(f"Modules ({len(page.modules)}), the largest HBM peak first", "title")])]
-    ascii_only = pen.glyphs.is_ascii
     for module in page.modules[:_MOST_MODULES]:
         peaks = (f"{space_name(space)} {binary_size(peak)}" for space, peak in sorted(module.peaks.items()) if peak)
-        words = clean(module.problem, ascii_only) if module.problem else "  ".join(peaks)
-        name = clean(str(module.module), ascii_only)
+        words = module.problem if module.problem else "  ".join(peaks)
+        name = str(module.module)
         lines.append(pen.fit([(f" {name}", "text"), (f"  {words}", "warn" if module.problem else "dim")]))
     left = len(page.modules) - _MOST_MODULES
     return [*lines, pen.fit([(f" and {left} more", "dim")])] if left > 0 else lines

@@ -9,7 +9,6 @@ from typing import Any
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import byte_rate, flop_rate, percent
-from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
@@ -89,9 +88,8 @@ def time_metrics(page: OpsPage) -> tuple[Metric[Any], ...]:
 
 def machine_line(page: OpsPage, pen: Pen) -> Line:
     """What the ops ran on, and the device's peaks."""
-    ascii_only = pen.glyphs.is_ascii
     peaks = page.peaks
-    parts = [clean(page.device_type or "device unknown", ascii_only), counted(page.core_count, page.runs_on)]
+    parts = [(page.device_type or "device unknown"), counted(page.core_count, page.runs_on)]
     if peaks.flops_per_second is not None:
         parts.append(f"{flop_rate(peaks.flops_per_second / 1e9)}FLOP/s")
     if peaks.hbm is not None:

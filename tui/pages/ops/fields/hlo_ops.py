@@ -10,7 +10,7 @@ import numpy as np
 from tpuprof.parsers.ops.roofline import above_peak
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import share
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import COLUMNS, common
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def _program_cells(page: OpsPage, glyphs: Glyphs) -> Cells:
     def program(row: int) -> Span:
-        name = clean(common.short_program(page.program[row], glyphs), glyphs.is_ascii)
+        name = common.short_program(page.program[row], glyphs)
         return cut_middle(name, 24, glyphs), "text"
 
     return each(program)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.pages.ops.op_profile import source_location
 from tpuprof.parsers.pages.ops.sources import SourcesPage, short_names
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
-from tpuprof.tui.draw.layout import clean, cut_begin
+from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import common
@@ -47,7 +47,7 @@ def _names(page: SourcesPage, glyphs: Glyphs) -> Cells:
     def name(row: int) -> Span:
         file, line = source_location(page.source[row])
         words = f"{short[file]}{'' if line is None else f':{line}'}" if file else "no source line"
-        return cut_begin(clean(words, glyphs.is_ascii), _NAME_CELLS, glyphs), "strong" if file else "dim"
+        return cut_begin(words, _NAME_CELLS, glyphs), "strong" if file else "dim"
 
     return each(name)
 

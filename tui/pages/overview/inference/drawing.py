@@ -14,7 +14,6 @@ from tpuprof.tui.draw.layout import (
     TALL,
     WIDE,
     Canvas,
-    clean,
     cut,
     cut_middle,
     hstack,
@@ -86,7 +85,7 @@ def session_latencies(page: InferencePage, pen: Pen, most: int | None, right: st
 
 def session_words(page: InferencePage, glyphs: Glyphs) -> str:
     """How many sessions of what there are."""
-    subject = clean(page.subject.partition("(")[0], glyphs.is_ascii)
+    subject = page.subject.partition("(")[0]
     requests = page.source == "requests"
     return counted(page.sessions, "request") if requests else f"{counted(page.sessions, 'run')} of {subject}"
 
@@ -100,7 +99,7 @@ def histogram(page: InferencePage, pen: Pen, height: int) -> list[Line]:
 
 def _runs_histogram(row: LatencyRow, pen: Pen, height: int) -> list[Line]:
     """The same of the runs of a module; a sentence and blank lines for one bin, so that nothing below moves."""
-    name = clean(row.name.partition("(")[0], pen.glyphs.is_ascii)
+    name = row.name.partition("(")[0]
     words = f"{counted(row.runs, 'run')} of {name}"
     if len(row.histogram) > 1:
         places = dict(zip(PERCENTILES, row.percentiles_ps, strict=True))
@@ -275,10 +274,8 @@ def module_rows(rows: Sequence[LatencyRow], pen: Pen, cursor: int | None = None)
         # a program's id matters where another one has the same name, and nothing else distinguishes them
         is_told = bool(name) and (short.count(name) == 1 or bool(row.inputs))
         room = max(1, pen.width - len(metrics) - 3)
-        inputs = cut(clean(", ".join(row.inputs), pen.glyphs.is_ascii), room * 2 // 3, pen.glyphs) if row.inputs else ""
-        shown = cut_middle(
-            clean(name if is_told else row.name, pen.glyphs.is_ascii), room - len(inputs) - 1, pen.glyphs
-        )
+        inputs = cut(", ".join(row.inputs), room * 2 // 3, pen.glyphs) if row.inputs else ""
+        shown = cut_middle(name if is_told else row.name, room - len(inputs) - 1, pen.glyphs)
         selected = at == cursor
         spans: list[Span] = [
             (pen.glyphs.mark if selected else " ", "mark"),
@@ -319,14 +316,13 @@ def _model_rows(rows: Sequence[LatencyRow], pen: Pen) -> list[Line]:
     lines.append(pen.fit([(f"{_row_head(pen.width, pen.width >= NARROW)}  model", "dim")]))
     for row in rows:
         metrics = f" {_row_figures(row, pen, pen.width >= NARROW)}  "
-        name = cut_middle(clean(row.name, pen.glyphs.is_ascii), max(1, pen.width - len(metrics)), pen.glyphs)
+        name = cut_middle(row.name, max(1, pen.width - len(metrics)), pen.glyphs)
         lines.append(pen.fit([(metrics, "text"), (name, "strong")]))
     return lines
 
 
 def module_details(row: LatencyRow, pen: Pen) -> list[Line]:
     """All that the page knows of a module."""
-    is_ascii = pen.glyphs.is_ascii
     rows = [
         ("share", f"{percent(100 * row.fraction)} of the modules' time over all cores"),
         ("runs", f"{count(row.runs)}, on {counted(row.cores or 0, 'core')}"),
@@ -336,7 +332,7 @@ def module_details(row: LatencyRow, pen: Pen) -> list[Line]:
         ("phase", row.phase or f"{UNKNOWN}: its name does not tell"),
         (
             "inputs",
-            clean(", ".join(row.inputs), is_ascii) or f"{UNKNOWN}: no argument in the profile's HLO tells its batch",
+            ", ".join(row.inputs) or f"{UNKNOWN}: no argument in the profile's HLO tells its batch",
         ),
     ]
     lines = [*pen.wrap(row.name, "strong"), pen.fit([]), *pen.labelled(rows)]

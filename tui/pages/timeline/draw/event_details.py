@@ -15,7 +15,7 @@ from tpuprof.parsers.timeline.details import EventStats, op_facts, read_event_st
 from tpuprof.parsers.timeline.model import EventId, Timeline, Track
 from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.tui.draw.format import count, duration, percent, size
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
@@ -130,7 +130,7 @@ def _rows(rows: Sequence[tuple[str, str]], pen: Pen) -> list[Line]:
     """Names and values; a long value goes on below itself."""
     lines: list[Line] = []
     for name, value in rows:
-        label = cut_middle(clean(name[:_NAME_SEEN], pen.glyphs.is_ascii), max(_LABEL, pen.width // 2), pen.glyphs)
+        label = cut_middle(name[:_NAME_SEEN], max(_LABEL, pen.width // 2), pen.glyphs)
         for part in value.splitlines() or ("",):
             lines += pen.wrap(part, "text", [(f"{label:<{_LABEL}} ", "dim")])
             label = ""

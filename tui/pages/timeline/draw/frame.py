@@ -25,7 +25,7 @@ from tpuprof.parsers.timeline.windows import (
 )
 from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.format import duration, share
-from tpuprof.tui.draw.layout import clean, cut, cut_middle, filled
+from tpuprof.tui.draw.layout import cut, cut_middle, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
@@ -115,19 +115,18 @@ class TimelinePage:
     def status_line(self, pen: Pen) -> Line:
         """What the capture lacks, or how many events there are."""
         view, timeline = self.view, self.view.timeline
-        ascii_only = pen.glyphs.is_ascii
         if view.so_far:
             words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}, {view.so_far}"
-            return pen.fit([(clean(words, ascii_only), "dim")])
+            return pen.fit([(words, "dim")])
         if timeline.lost:
-            return pen.fit([(" incomplete: ", "warn"), (clean(timeline.lost[0][:1000], ascii_only), "dim")])
+            return pen.fit([(" incomplete: ", "warn"), (timeline.lost[0][:1000], "dim")])
         words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}"
         words += (
             f", one of {counted(self._hosts, 'host')}: {pen.glyphs.keyed('`H`')} shows another"
             if self._hosts > 1
             else ""
         )
-        return pen.fit([(clean(words, ascii_only), "dim")])
+        return pen.fit([(words, "dim")])
 
     def point(self, x: int, y: int) -> None:
         """Moves the cursor to a place on the screen; one outside of the marked interval clears that."""
@@ -184,10 +183,10 @@ class TimelinePage:
         marked = ticks(window.start_ps, window.end_ps, view.base_ps, canvas.cells, ascii_only)
         base = "from mark" if view.base == "mark" else "time"
         if view.base == "step" and view.step is not None:
-            base = f"in step {clean(timeline.steps[view.step].name[:20], ascii_only)}"
+            base = f"in step {timeline.steps[view.step].name[:20]}"
         begin, end = window.on_trace
         heads: tuple[Span, ...] = (
-            (" incomplete: W", "warn") if timeline.lost else (f" {clean(timeline.host[:80], ascii_only)}", "dim"),
+            (" incomplete: W", "warn") if timeline.lost else (f" {timeline.host[:80]}", "dim"),
             (f" {base} {marked.offset}", "strong" if marked.offset else "dim"),
             (_shown_words(duration(end - begin, ascii_only), canvas.gutter), "dim"),
         )
@@ -306,7 +305,7 @@ class TimelinePage:
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
         words = words if section.is_read else "reading"
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
-        rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (clean(words, glyphs.is_ascii), "dim")]
+        rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (words, "dim")]
         rest.append((" " + glyphs.horizontal * width, "rule"))
         taken = line_width(gutter)
         return (*gutter, *Pen(width - taken, replace(glyphs, ellipsis=glyphs.horizontal)).fit(rest))
@@ -426,8 +425,8 @@ def gutter_line(label: Label, pen: Pen) -> Line:
     ]
     head_width = min(line_width(tuple(head)), pen.width - 1)
     room = pen.width - 1 - head_width
-    text = clean(label.text[:_SEEN], ascii_only)
-    notes = [clean(note[:_SEEN], ascii_only) for note in label.notes]
+    text = pen.text(label.text[:_SEEN])
+    notes = [pen.text(note[:_SEEN]) for note in label.notes]
     note = next((note for note in notes if len(text) + 1 + len(note) <= room), "")
     if notes and not note and label.kind == "graph" and len(notes[-1]) + 1 + min(len(text), 8) <= room:
         note = notes[-1]

@@ -9,7 +9,7 @@ from tpuprof.parsers.timeline.model import CLASSES, CounterTrack
 from tpuprof.parsers.timeline.windows import TrackWindow, mean_value
 from tpuprof.tui.draw.axis import cells_at, equal_runs
 from tpuprof.tui.draw.format import UNKNOWN
-from tpuprof.tui.draw.layout import clean, joined
+from tpuprof.tui.draw.layout import joined
 from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span
 from tpuprof.tui.pages.timeline.draw.cells import hatch
 
@@ -83,21 +83,21 @@ def range_label(counter: CounterTrack, glyphs: Glyphs) -> str:
     if ends is None:
         return UNKNOWN
     low, high = map(_number, ends)
-    return _with_unit(low if low == high else f"{low}{glyphs.dash}{high}", counter, glyphs)
+    return _with_unit(low if low == high else f"{low}{glyphs.dash}{high}", counter)
 
 
 def mean_label(counter: CounterTrack, start_ps: int, end_ps: int, glyphs: Glyphs) -> str:
     """``93.1 W``: a counter's mean between two instants."""
     mean = mean_value(counter, start_ps, end_ps)
-    return UNKNOWN if mean is None else _with_unit(_number(mean), counter, glyphs)
+    return UNKNOWN if mean is None else _with_unit(_number(mean), counter)
 
 
 def _number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.2e}"
 
 
-def _with_unit(text: str, counter: CounterTrack, glyphs: Glyphs) -> str:
-    unit = clean(counter.unit[:20], glyphs.is_ascii)
+def _with_unit(text: str, counter: CounterTrack) -> str:
+    unit = counter.unit[:20]
     return f"{text} {unit}" if unit else text
 
 

@@ -15,9 +15,9 @@ from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.parsers.timeline.windows import mean_rate, mean_value
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, percent
-from tpuprof.tui.draw.layout import clean, cut_middle, filled
+from tpuprof.tui.draw.layout import cut_middle, filled
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.draw.graphs import counter_values
 from tpuprof.tui.pages.timeline.state import TimelineView
@@ -99,18 +99,18 @@ def panel_lines(
     tail = [] if marks is None else [_mark_line(marks, pen)]
     room = max(0, height - len(tail))
     if facts is None:
-        lines = [pen.fit([(f" {_seen(pen.glyphs.keyed(hint), pen.glyphs)}", "dim")])]
+        lines = [pen.fit([(f" {_seen(pen.glyphs.keyed(hint), pen)}", "dim")])]
     else:
-        origin = _texts(((facts.framework_op, "text"), (facts.source, "dim")), pen.glyphs)
-        arrows = _texts([(text, "text") for text in facts.arrows], pen.glyphs)
-        groups = [_times(facts, pen.glyphs), _rates(facts), origin, arrows]
+        origin = _texts(((facts.framework_op, "text"), (facts.source, "dim")), pen)
+        arrows = _texts([(text, "text") for text in facts.arrows], pen)
+        groups = [_times(facts, pen), _rates(facts), origin, arrows]
         lines = [_title(facts, pen), *_laid_out(groups, pen, room - 1)]
     return [*filled(lines, pen.width, room), *tail][:height]
 
 
-def _seen(text: str, glyphs: Glyphs, most: int = _SEEN) -> str:
+def _seen(text: str, pen: Pen, most: int = _SEEN) -> str:
     """A text of the profile, as much of it as is looked at, fit for cells."""
-    return clean(text[:most], glyphs.is_ascii)
+    return pen.text(text[:most])
 
 
 Entry = list[Span]
@@ -121,16 +121,16 @@ def _title(facts: EventFacts, pen: Pen) -> Line:
     head: Entry = [(" ", "text")]
     if facts.op_class is not None:
         head += [(CLASS_LETTER[facts.op_class], CLASS_STYLE[facts.op_class]), (" ", "text")]
-    tail = _seen("  ".join(part for part in (facts.op_class, facts.category, facts.where) if part), pen.glyphs)
-    name = _seen(facts.name, pen.glyphs)
+    tail = _seen("  ".join(part for part in (facts.op_class, facts.category, facts.where) if part), pen)
+    name = _seen(facts.name, pen)
     room = pen.width - line_width(tuple(head))
     kept = len(tail) + 2 if tail and len(tail) + 2 <= room - min(len(name), room * 2 // 3) else 0
     label: Span = (cut_middle(name, room - kept, pen.glyphs), "strong")
     return pen.fit([*head, label, (f"  {tail}" if kept else "", "dim")])
 
 
-def _times(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
-    ascii_only = glyphs.is_ascii
+def _times(facts: EventFacts, pen: Pen) -> list[Entry]:
+    ascii_only = pen.glyphs.is_ascii
     out: list[Entry] = []
     if facts.duration_ps is not None:
         out.append([("takes ", "dim"), (duration(facts.duration_ps, ascii_only, 4), "strong")])
@@ -139,13 +139,13 @@ def _times(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
             out.append([("self ", "dim"), (duration(facts.self_ps, ascii_only, 4), "text"), (own, "dim")])
     if facts.start_ps is not None:
         start = instant(facts.start_ps, facts.duration_ps or 1, ascii_only)
-        out.append([("at ", "dim"), (start, "text"), (f" of {_seen(facts.base, glyphs, 40)}", "dim")])
+        out.append([("at ", "dim"), (start, "text"), (f" of {_seen(facts.base, pen, 40)}", "dim")])
     if facts.step is not None and facts.step_fraction is not None:
         is_base = facts.start_ps is not None and facts.base == f"step {facts.step}"
-        whole = "the step" if is_base else f"step {_seen(facts.step, glyphs, 40)}"
+        whole = "the step" if is_base else f"step {_seen(facts.step, pen, 40)}"
         out.append([(percent(100 * facts.step_fraction), "text"), (f" of {whole}", "dim")])
     if facts.occurrences is not None and facts.occurrences > 1:
-        out.append([(f"{glyphs.times}{count(facts.occurrences)}", "text")])
+        out.append([(f"{pen.glyphs.times}{count(facts.occurrences)}", "text")])
     return out
 
 
@@ -166,8 +166,8 @@ def _rates(facts: EventFacts) -> list[Entry]:
     return out
 
 
-def _texts(texts: Sequence[tuple[str | None, StyleKey]], glyphs: Glyphs) -> list[Entry]:
-    return [[(_seen(text, glyphs), key)] for text, key in texts if text]
+def _texts(texts: Sequence[tuple[str | None, StyleKey]], pen: Pen) -> list[Entry]:
+    return [[(_seen(text, pen), key)] for text, key in texts if text]
 
 
 def _laid_out(groups: Sequence[Sequence[Entry]], pen: Pen, height: int) -> list[Line]:
@@ -221,7 +221,7 @@ def instant(ps: int, precise_ps: int, ascii_only: bool = False) -> str:
 def _mark_line(marks: MarkFacts, pen: Pen) -> Line:
     """``m…m  123 µs  from 1.00 ms to 1.12 ms of step 7``."""
     ascii_only = pen.glyphs.is_ascii
-    base: Span = (f" of {_seen(marks.base, pen.glyphs, 40)}", "dim")
+    base: Span = (f" of {_seen(marks.base, pen, 40)}", "dim")
     if marks.end_ps is None:
         head: Entry = [(" m ", "mark"), (duration(marks.start_ps, ascii_only, _DIGITS), "text"), base]
         return pen.fit([*head, (pen.glyphs.keyed("   press `m` again for the other end"), "dim")])

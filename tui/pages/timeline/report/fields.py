@@ -11,7 +11,7 @@ from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import MOST_TOP_OPS, Content, CounterRange, EventRow, MeanRate, TrackRow
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, flop_rate, significant
-from tpuprof.tui.draw.layout import clean, cut, cut_middle
+from tpuprof.tui.draw.layout import cut, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, table_records
@@ -155,7 +155,7 @@ def _drawn(cell: Callable[[Row, Glyphs], Span]) -> Callable[[Sequence[Row], Glyp
 
 def _texts(text: Callable[[Row], str], style: Key) -> Callable[[Sequence[Row], Glyphs], Cells]:
     """Draws texts that are made from rows."""
-    return _drawn(lambda row, glyphs: (clean(text(row), glyphs.is_ascii), style))
+    return _drawn(lambda row, glyphs: (text(row), style))
 
 
 def _full_name(row: TrackRow) -> str:

@@ -33,7 +33,7 @@ from tpuprof.parsers.timeline.part import (
 )
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import count, duration, share
-from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, more_lines, row_lines
@@ -214,15 +214,15 @@ def _figures_markdown(part: TimelinePart) -> list[str]:
 def _tracks_text(content: Content, request: ReportRequest) -> str:
     """The tracks by section, with rates and counters below each, under a line that names run and host."""
     width, glyphs = max(request.look.width, LEAST_WIDTH), request.look.glyphs
-    timeline, ascii_only = content.part.timeline, request.look.glyphs.is_ascii
+    timeline = content.part.timeline
     rows = track_rows(timeline, request.most_rows)
     metrics = _figure_spans(content.part, glyphs)
     columns = _columns(fields.TRACKS, rows, timeline.first_ps, timeline.last_ps, Pen(width, glyphs))
     lines = _head_lines(content, request, Pen(width, glyphs))
     first = 0
     for section in timeline.sections:
-        plane = clean(section.plane[:40], ascii_only) if section.plane != section.title else ""
-        lines.append(Pen(width, glyphs).rule(clean(section.title[: fields.NAME_SEEN], ascii_only), plane))
+        plane = section.plane[:40] if section.plane != section.title else ""
+        lines.append(Pen(width, glyphs).rule(section.title[: fields.NAME_SEEN], plane))
         shown = range(first, min(len(rows), first + len(section.tracks)))
         first = shown.stop
         if shown:
@@ -276,7 +276,7 @@ def _head_lines(content: Content, request: ReportRequest, pen: Pen) -> list[Line
 
 
 def _figure_line(name: str, spans: Sequence[Span], pen: Pen) -> Line:
-    label = cut_middle(clean(name[: fields.NAME_SEEN], pen.glyphs.is_ascii), fields.NAME_WIDTH, pen.glyphs)
+    label = cut_middle(name[: fields.NAME_SEEN], fields.NAME_WIDTH, pen.glyphs)
     return pen.fit([(f" {label:<{fields.NAME_WIDTH}}", "strong"), *spans])
 
 
@@ -292,7 +292,7 @@ def _figure_spans(part: TimelinePart, glyphs: Glyphs) -> list[tuple[MeanRate | C
     for counter in counter_ranges(part):
         low, high, mean = map(fields.counter_words, (counter.minimum, counter.maximum, counter.mean))
         words = f" on average; {low} to {high}, {counted(counter.samples, 'value')}"
-        unit = clean(counter.unit, glyphs.is_ascii)
+        unit = counter.unit
         said.append((counter, ((f" {mean} {unit}".rstrip(), "text"), (words, "dim"))))
     return said
 

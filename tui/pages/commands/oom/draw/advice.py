@@ -7,7 +7,7 @@ import os
 from tpuprof.parsers.memory.oom.model import Advice
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.buffers.sizes import binary_short
-from tpuprof.tui.draw.layout import clean, cut
+from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.commands.oom.draw.bars import with_right
@@ -35,7 +35,7 @@ def advice_lines(triage: Triage, pen: Pen, height: int | None, selected: int | N
     blocks = [[_title(triage, index, pen, index == chosen)] for index in range(len(triage.advice))]
     left = height - len(blocks)
     for index in sorted(range(len(blocks)), key=lambda index: index != chosen):
-        how = cut(clean(triage.advice[index].how, pen.glyphs.is_ascii), pen.width - _LEAD, pen.glyphs)
+        how = cut(triage.advice[index].how, pen.width - _LEAD, pen.glyphs)
         brief = [*blocks[index], pen.fit([(" " * _LEAD, "text"), (how, "dim")])] if how else blocks[index]
         for block in (_in_full(triage, index, pen, True), brief) if index == chosen else (brief,):
             if len(block) - 1 <= left:
@@ -61,7 +61,7 @@ def toggle_lines(triage: Triage, trial: Trial | None, pen: Pen, height: int | No
             (f"{number:<{digits}} ", "key" if number <= MOST_DIGIT else "dim"),
             ("[x] " if is_on else "[ ] ", "strong" if is_on else "text"),
             (f"{_saving(savings.get(toggle.key, 0)):>{_SAVING}} ", "good" if is_on else "dim"),
-            (clean(toggle.title, pen.glyphs.is_ascii), "cursor" if here else "text"),
+            (toggle.title, "cursor" if here else "text"),
         ]
         lines.append(with_right(spans, f"{count} buffer{'s' * (count != 1)}", pen))
     return lines if height is None else lines[: max(0, height)]
@@ -101,7 +101,7 @@ def why_nothing_to_try(triage: Triage) -> str:
 
 def _in_full(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]:
     advice = triage.advice[index]
-    source, words = _source(advice, pen.glyphs), clean(advice.sentence, pen.glyphs.is_ascii)
+    source, words = _source(advice, pen), pen.text(advice.sentence)
     lines = [_title(triage, index, pen, selected)]
     if len(words) > pen.width - _LEAD - len(source) - 2:  # the sentence in full, and the source line behind it
         words += f"  ({source})" if source else ""
@@ -123,16 +123,16 @@ def _head(triage: Triage, index: int, glyphs: Glyphs, selected: bool) -> list[Sp
 
 def _title(triage: Triage, index: int, pen: Pen, selected: bool) -> Line:
     advice = triage.advice[index]
-    source, head = _source(advice, pen.glyphs), _head(triage, index, pen.glyphs, selected)
+    source, head = _source(advice, pen), _head(triage, index, pen.glyphs, selected)
     room = pen.width - line_width(tuple(head)) - (len(source) + 3 if source else 1)
     if room < _LEAST_ROOM:
         source, room = "", pen.width - line_width(tuple(head)) - 1
-    words = cut(clean(advice.sentence, pen.glyphs.is_ascii), room, pen.glyphs)
+    words = cut(advice.sentence, room, pen.glyphs)
     return with_right([*head, (words, "cursor" if selected else "strong")], source, pen)
 
 
-def _source(advice: Advice, glyphs: Glyphs) -> str:
-    return clean(os.path.basename(advice.source or ""), glyphs.is_ascii)
+def _source(advice: Advice, pen: Pen) -> str:
+    return pen.text(os.path.basename(advice.source or ""))
 
 
 def _saving(value: int | None) -> str:

@@ -13,7 +13,7 @@ from tpuprof.parsers.memory.oom.triage import NeedPartName, Triage, Trial, part_
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, limit_size
 from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import clean, joined
+from tpuprof.tui.draw.layout import joined
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, line_width
 
@@ -64,7 +64,7 @@ def holders_remark(triages: Sequence[Triage]) -> str:
 
 def verdict_line(triage: Triage, trial: Trial | None, pen: Pen) -> Line:
     """How much there is, how much is needed, and by how much that is too much; with toggles on, what they come to."""
-    spans: list[Span] = [(f" {clean(triage.space, pen.glyphs.is_ascii)} ", "strong")]
+    spans: list[Span] = [(f" {triage.space} ", "strong")]
     wanted, limit, over = triage.wanted_bytes, triage.limit_bytes, triage.over_bytes
     if trial is not None and trial.chosen:
         was = f"was {limit_size(wanted)}" if wanted is not None else ""
@@ -153,6 +153,7 @@ def _tried(triage: Triage, trial: Trial) -> list[Span]:
 
 def with_right(spans: list[Span], right: str, pen: Pen, apart: int = 1) -> Line:
     """The spans, and words at the right end where there is room for them, so many cells apart."""
+    spans = list(pen.spans(spans))
     gap = pen.width - line_width(tuple(spans)) - len(right) - 1
     if right and gap >= apart:
         spans = [*spans, (" " * gap, "text"), (right, "dim")]

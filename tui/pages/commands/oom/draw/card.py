@@ -38,7 +38,7 @@ def buffer_card(triage: Triage, row: BufferRow, pen: Pen, excerpt: SourceExcerpt
         lines += _listed(triage, row.buffers, pen)
         lines += [pen.fit([]), pen.fit([("The largest of them", "title")])]
     kind = [words.CATEGORY_PHRASES[buffer.category], buffer.opcode]
-    facts = f" {pen.glyphs.dot} ".join(clean(word, pen.glyphs.is_ascii) for word in kind if word)
+    facts = f" {pen.glyphs.dot} ".join(word for word in kind if word)
     lines += pen.wrap(instruction_of(buffer) or short_shape(buffer.shape), "strong")
     lines.append(pen.fit([(facts, "dim")]))
     whole = "peak" if triage.kind == "module" else "need"
@@ -81,22 +81,22 @@ def advice_card(triage: Triage, index: int, pen: Pen) -> list[Line]:
 
 def summary(triage: Triage) -> str:
     """The matter in one line of at most twelve parts: the verdict, what to do first, the largest buffers."""
-    head = " ".join(filter(None, ("OOM" if triage.kind != "module" else "memory", clean(triage.title or ""))))
-    lines = [f"{head}, {KIND_WORDS[triage.kind]} ({clean(triage.where)})"]
+    head = " ".join(filter(None, ("OOM" if triage.kind != "module" else "memory", triage.title or "")))
+    lines = [f"{head}, {KIND_WORDS[triage.kind]} ({triage.where})"]
     lines.append(plain(verdict_line(triage, None, Pen(SUMMARY_WIDTH, ASCII))).strip())
     if len(triage.parts) > 1:
         parts = ", ".join(f"{part.name} {limit_size(part.size_bytes)}" for part in triage.parts)
         lines.append(parts + (f"; padding {limit_size(triage.padding_bytes)}" if triage.padding_bytes else ""))
     for number, advice in enumerate(triage.advice[:3], 1):
         saving = f"-{binary_size(advice.saving_bytes)} (estimate): " if advice.saving_bytes else ""
-        source = f" [{clean(advice.source)}]" if advice.source else ""
-        lines.append(f"{number}. {saving}{clean(advice.sentence)}{source}")
+        source = f" [{advice.source}]" if advice.source else ""
+        lines.append(f"{number}. {saving}{advice.sentence}{source}")
     for buffer in sorted(triage.need.buffers, key=lambda buffer: -buffer.size_bytes)[: 12 - len(lines)]:
         padded = f" {expansion_words(buffer.expansion)} padded" if (buffer.expansion or 1) >= PADDED else ""
-        kind, shape = words.CATEGORY_WORDS[buffer.category], clean(short_shape(buffer.shape))
-        place = clean(" ".join(place_of(buffer)).strip())
+        kind, shape = words.CATEGORY_WORDS[buffer.category], short_shape(buffer.shape)
+        place = " ".join(place_of(buffer)).strip()
         lines.append(f"{binary_size(buffer.size_bytes):>9} {kind} {shape}{padded}  {place}")
-    return " | ".join(" ".join(line[: 2 * SUMMARY_WIDTH].split()) for line in lines[:12])
+    return clean(" | ".join(" ".join(line[: 2 * SUMMARY_WIDTH].split()) for line in lines[:12]))
 
 
 def _entries(facts: Mapping[str, str | None], pen: Pen, key: StyleKey = "text") -> list[Line]:
@@ -115,11 +115,11 @@ def _padding(buffer: Buffer, pen: Pen) -> list[Line]:
 
 
 def _listed(triage: Triage, indices: tuple[int, ...], pen: Pen) -> list[Line]:
-    lines, ascii_only = [], pen.glyphs.is_ascii
+    lines = []
     for index in indices[:_MOST_LISTED]:
         buffer = triage.need.buffers[index]
-        head = f"{clean(short_shape(buffer.shape), ascii_only)}  "
-        op = clean(buffer.framework_op or instruction_of(buffer), ascii_only)
+        head = f"{pen.text(short_shape(buffer.shape))}  "
+        op = buffer.framework_op or instruction_of(buffer)
         size = f"{binary_size(buffer.size_bytes):>9}  "
         text = head + cut_begin(op, max(0, pen.width - len(size) - len(head)), pen.glyphs)
         lines.append(pen.fit([(size, "strong"), (text, "text")]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
-from tpuprof.tui.draw.layout import Composed, clean, cut, cut_middle, filled, gutter_lines, hstack
+from tpuprof.tui.draw.layout import Composed, cut, cut_middle, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Listing
@@ -105,11 +105,10 @@ def compose(
 
 def head_line(triage: Triage, index: int, total: int, pen: Pen) -> Line:
     """Where we are: which error of how many, in which log and line, of which program, and how often it is there."""
-    ascii_only = pen.glyphs.is_ascii
     spans: list[Span] = [(" OOM " if triage.kind != "module" else " MEMORY ", "badge"), (" ", "text")]
     times = f"{triage.count:,} times in the log" if triage.count > 1 else ""
     tail = f"error {index + 1} of {total}" if total > 1 else ""
-    names = [name for name in (clean(triage.where, ascii_only), clean(triage.title or "", ascii_only)) if name]
+    names = [name for name in (pen.text(triage.where), pen.text(triage.title or "")) if name]
     room = pen.width - line_width(tuple(spans)) - (len(tail) + 2 if tail else 1)
     each = max(8, (room - 4 * len(names)) // max(1, len(names)))
     if sum(map(len, names)) + 3 * len(names) > room:
@@ -118,7 +117,7 @@ def head_line(triage: Triage, index: int, total: int, pen: Pen) -> Line:
     for place, name in enumerate(names):
         spans += [(f"  {pen.glyphs.dot}  " if place else "", "dim"), (name, "text" if place else "strong")]
     for fact in filter(None, (KIND_WORDS[triage.kind], triage.device, times)):
-        words = f"  {pen.glyphs.dot}  {clean(fact, ascii_only)}"
+        words = f"  {pen.glyphs.dot}  {pen.text(fact)}"
         if line_width(tuple(spans)) + len(words) + (len(tail) + 2 if tail else 0) <= pen.width:
             spans.append((words, "dim"))
     if tail:
@@ -130,13 +129,11 @@ def head_line(triage: Triage, index: int, total: int, pen: Pen) -> Line:
 def _remarks(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
     """What to know before the figures: the error's own words where there are no figures, and what is missing."""
     lines: list[Line] = []
-    ascii_only = pen.glyphs.is_ascii
     if triage.sentence and (height is None or triage.wanted_bytes is None or not triage.need.buffers):
-        words = clean(triage.sentence, ascii_only)
-        code = f"{triage.code} " if triage.code and triage.code not in words else ""
-        lines += pen.wrap(code + words, "dim", [(" ", "text")])[: None if height is None else 3]
+        code = f"{triage.code} " if triage.code and triage.code not in triage.sentence else ""
+        lines += pen.wrap(code + triage.sentence, "dim", [(" ", "text")])[: None if height is None else 3]
     cut_remark = ["The text ends in the middle: it may have listed more."] if triage.is_cut else []
-    texts = [clean(remark, ascii_only) for remark in (*cut_remark, *triage.notes)]
+    texts = [*cut_remark, *triage.notes]
     if height is None or not triage.need.buffers:  # without a table there is room for all that there is to say
         room = None if height is None else max(0, height - len(lines) - _LEAST_ROWS)
         return lines + [line for text in texts for line in pen.wrap(text, "warn", [(" ! ", "warn")])][:room]

@@ -14,7 +14,7 @@ from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
 from tpuprof.tui.draw.format import UNKNOWN, percent
-from tpuprof.tui.draw.layout import NARROW, WIDE, clean, cut_begin
+from tpuprof.tui.draw.layout import NARROW, WIDE, cut_begin
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Cells, Column, each, header_line, row_lines
@@ -146,14 +146,13 @@ class ShownRows:
 
     Attributes:
         triage: whose buffers these are.
-        width: of the table, in cells; place_width: of the column of source lines.
+        pen: of the table; place_width: cells of the column of source lines.
         marked: buffers that the chosen advice is about.
     """
 
     triage: Triage
     rows: Sequence[BufferRow]
-    width: int = 0
-    glyphs: Glyphs = ASCII
+    pen: Pen = Pen(0, ASCII)
     marked: frozenset[int] = frozenset()
     place_width: int = 0
 
@@ -163,9 +162,6 @@ class ShownRows:
     def first(self, index: int) -> Buffer:
         """The largest buffer of a row."""
         return self.triage.need.buffers[self.rows[index].buffers[0]]
-
-    def _clean(self, text: str) -> str:
-        return clean(text, self.glyphs.is_ascii)
 
     def number(self, index: int) -> Span:
         """The place of the buffer in the list, of a group that in the table."""
@@ -189,28 +185,28 @@ class ShownRows:
         row = self.rows[index]
         if not row.title:
             text = self.first(index).shape or UNKNOWN
-            return (self._clean(text if self.width >= 2 * NARROW else short_shape(text)), "text")
+            return ((text if self.pen.width >= 2 * NARROW else short_shape(text)), "text")
         shapes = {short_shape(self.triage.need.buffers[member].shape) for member in row.buffers}
-        words = f"{len(row.buffers)} {self.glyphs.times} " if len(row.buffers) > 1 else ""
-        return (self._clean(words + (shapes.pop() if len(shapes) == 1 else f"({len(shapes)} shapes)")), "text")
+        words = f"{len(row.buffers)} {self.pen.glyphs.times} " if len(row.buffers) > 1 else ""
+        return (words + (shapes.pop() if len(shapes) == 1 else f"({len(shapes)} shapes)"), "text")
 
     def place(self, index: int) -> tuple[str, str]:
         """The line of code and the op; of a group the op where all its buffers have one."""
-        row, folder = self.rows[index], self.width >= WIDE
+        row, folder = self.rows[index], self.pen.width >= WIDE
         place, op = place_of(self.first(index), folder)
         if row.title:
             place = row.title if folder or " " in row.title else os.path.basename(row.title)
             ops = {op_tail(self.triage.need.buffers[member].framework_op or "") for member in row.buffers}
             op = ops.pop() if len(ops) == 1 else f"({len(ops)} ops)"
-        return self._clean(place), self._clean(op)
+        return self.pen.text(place), self.pen.text(op)
 
     def source(self, index: int) -> Span:
         """The line of code and the op, as far as there is room."""
         place, op = self.place(index)
         left = self.place_width - len(place) - bool(place)
         if place and left < min(len(op), _LEAST_OP):  # the line of code says more than a bit of an op
-            return (cut_begin(place, self.place_width, self.glyphs), "text")
-        return (f"{place} {cut_begin(op, left, self.glyphs)}".strip(), "text")
+            return (cut_begin(place, self.place_width, self.pen.glyphs), "text")
+        return (f"{place} {cut_begin(op, left, self.pen.glyphs)}".strip(), "text")
 
 
 def _of_rows(name: str) -> Callable[[ShownRows, Rows], list[Any]]:
@@ -277,7 +273,7 @@ ROWS: Table[ShownRows] = Table(
 
 
 def _columns(triage: Triage, rows: Sequence[BufferRow], pen: Pen, marked: frozenset[int]) -> list[Column]:
-    shown = ShownRows(triage, rows, pen.width, pen.glyphs, marked)
+    shown = ShownRows(triage, rows, pen, marked)
     left_out = {"shape", "source"} | ({"share_percent", "category"} if pen.width < NARROW else set())
     if all(row.after is None for row in rows):
         left_out.add("after_bytes")
