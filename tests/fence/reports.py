@@ -23,7 +23,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.golden import check_golden
-from tpuprof.parsers.session import session as session_module
+from tpuprof.parsers.session import opening
+from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.main import main
 
 Call = Sequence[str]
@@ -116,12 +117,11 @@ def same_everywhere(root: Path) -> Iterator[None]:
 
     A page that another report has made is not made again.
     """
-    kept: dict[object, session_module.Session] = {}
-    opened = session_module.Session
+    kept: dict[object, Session] = {}
 
     def one_session(run: object, *_: object, **__: object) -> object:
         if run not in kept:
-            kept[run] = opened(run)  # type: ignore[arg-type]
+            kept[run] = Session(run)  # type: ignore[arg-type]
         return kept[run]
 
     try:
@@ -131,7 +131,7 @@ def same_everywhere(root: Path) -> Iterator[None]:
             for name, value in (("LC_ALL", "C.UTF-8"), ("TERM", "xterm-256color"), ("TZ", "UTC")):
                 monkeypatch.setenv(name, value)
             time.tzset()
-            monkeypatch.setattr(session_module, "Session", one_session)
+            monkeypatch.setattr(opening, "Session", one_session)
             monkeypatch.chdir(root)
             yield
     finally:
