@@ -130,8 +130,7 @@ def _key_spans(key: str, label: str) -> list[AnySpan]:
 
 def message_line(text: str, pen: Pen, key: AnyKey = "bar") -> AnyLine:
     """The footer while it says something."""
-    words = pen.text(text)
-    return pad([(" " + cut_middle(words, pen.width - 2, pen.glyphs), key)], pen.width, "bar")
+    return pad([(" " + cut_middle(text, pen.width - 2, pen.glyphs), key)], pen.width, "bar")
 
 
 def prompt_line(text: str, found: str, pen: Pen) -> AnyLine:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpuprof.tui.draw.format import count as counted
-from tpuprof.tui.draw.layout import Composed, clean
+from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyLine
@@ -149,7 +149,7 @@ class PageScreen(AppScreen, Generic[_Row]):
     def edit(self, source: str, excerpt: SourceExcerpt | None) -> str:
         """Opens the user's editor at a source line, where that file is here; says what went wrong."""
         if excerpt is None:
-            return f"{clean(source, self.look.glyphs.is_ascii)} is not on this machine."
+            return f"{source} is not on this machine."
         return self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
 
     # --- drawing
