@@ -193,6 +193,34 @@ def attribute(
     return Metric(key, unit, attrgetter(name or stored), meaning, null, heading, short, words)
 
 
+def named(
+    key: str,
+    unit: Unit,
+    read: Reader[Any],
+    meaning: str,
+    heading: str = "",
+    width: int = 0,
+    *,
+    null: str = "",
+    filter: tuple[str, ...] = (),
+    **look: Any,  # noqa: ANN401 - of `ColumnSpec`
+) -> Field[Any]:
+    """A field of which Markdown, its column on the screen and the order by that column have the same name, its heading.
+
+    Args:
+        width: of its column; 0 where it has none.
+        look: what else its `ColumnSpec` says.
+    """
+    screen = ColumnSpec(**{"name": heading, "title": heading, "width": width, **look}) if width else None
+    return Field(key, unit, read, meaning, null, heading, screen, filter=filter)
+
+
+def of_each(name: str) -> Reader[Sequence[Any]]:
+    """Reads of each item of a sequence what it has under a dotted name."""
+    read = attrgetter(name)
+    return lambda items, rows: [read(items[row]) for row in rows]
+
+
 def column(name: str, index: int | None = None) -> Reader[Any]:
     """Reads a column of the source with a dotted name: an array or a sequence, or the one at an index of an array."""
     whole = attrgetter(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.collectives.bandwidth import NO_GROUPS, NO_PEAK, NO_SIZE
@@ -11,7 +11,7 @@ from tpuprof.parsers.pages.collectives.model import NO_LATE, Rows
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Table, column, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Table, column, in_order, named
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import (
     BYTES,
@@ -69,8 +69,17 @@ class CollectiveRows:
         return len(self.rows)
 
 
-def _of(name: str) -> Reader[CollectiveRows]:
-    return column(f"rows.{name}")
+def _field(
+    key: str,
+    unit: Unit,
+    at: str,
+    meaning: str,
+    heading: str = "",
+    width: int = 0,
+    **more: Any,  # noqa: ANN401 - of `named`
+) -> Field[CollectiveRows]:
+    """A field of a column of the rows."""
+    return named(key, unit, column(f"rows.{at}"), meaning, heading, width, **more)
 
 
 def _names(source: CollectiveRows, glyphs: Glyphs) -> Cells:
@@ -164,182 +173,87 @@ def _exposed_style(value: float) -> StyleKey:
     return "strong" if value > 0 else "dim"
 
 
+_NAME = "the kind of the collectives that a row sums and how many ops these are, or the op, that which starts it"
+_AXIS = "the mesh axis of its groups where the compiled HLO names it, else by how much the ids of neighbours differ"
+_DCN = "DCN: between slices"
+_GROUPS = "replica groups and the devices of each, or the pairs of a permute; all: one group of all devices"
+_UNTOLD = "neither the op's text nor the compiled HLO tells, or they differ"
+_NETWORK = "ICI: links between the chips of a slice; DCN: the data centre's network between slices"
+_DIRECTION = "forward, backward, or recomputed, by the names of its framework ops"
+_ASYNC = "whether it, or one that the row sums, is a start and a done, between which a core can work"
+_PAYLOAD = "size of its data a step and core, as nccl-tests count it: the result's, of a reduce-scatter the input's"
+_ALGBW = "algbw: that over the time in transfers without waiting for late cores; of an asynchronous one at least that"
+_BUSBW = (
+    "busbw in GB/s: algbw times what each device must send over the size: 2(n-1)/n for all-reduces, (n-1)/n for "
+    "gathers, scatters and all-to-alls of n devices, 1 for the rest"
+)
+_AT_LEAST = "With a sign before it, it is at least that"
+_OF_PEAK = "busbw of what a chip can send over all its ICI links, as Cloud TPU's documents give it; one axis has a part"
+_HIDDEN_SHARE = "the hidden part of the time in transfers"
+_NAME_LOOK: dict[str, Any] = {"name": "name", "cells": _names, "fixed": True, "grows": True}
+_BAR = ColumnSpec("", "hid exp", BAR, cells=_bars, is_left=True, keeps_style=True)
+_PARTS = "the time in transfers: hidden by work full, exposed light, neither blank"
+_TRANSFER = "time a step in which it is under way: an op, or from the begin of its start to the end of its done"
+_EXPOSED = "the part of it in the collective's own ops: the core waits, or moves the data itself"
+_BESIDE = "the rest of it: the core is idle, in another collective's op, or waits for the host"
+_WAITING = (
+    "the part of the exposed time above the shortest over the cores in the step: waiting for the core that comes "
+    "last; the rest is transfer. All cores that run it are compared: the profile does not tell who forms a group"
+)
+_LAST = (
+    "the core that comes last, so waits least, in two thirds of the steps or more, and by how much the others' "
+    "median is longer in the collective"
+)
 _FIELDS: tuple[Field[CollectiveRows], ...] = (
     Field("rank", RANK.unit, RANK.read, "the row's place by exposed time"),
-    Field(
-        "name",
-        TEXT,
-        _of("name"),
-        "the kind of the collectives that a row sums and how many ops these are, or the op, that which starts it",
-        heading="collective",
-        screen=ColumnSpec("name", "collective", 18, cells=_names, is_left=True, fixed=True, grows=True),
-        filter=("name",),
+    _field("name", TEXT, "name", _NAME, "collective", 18, filter=("name",), **_NAME_LOOK),
+    _field("kind", TEXT, "kind", "what it does, ``all-gather``", "kind", filter=("category",)),
+    _field("axis", TEXT, "axis", _AXIS, "axis", 6, null=_NO_AXIS, cells=_axes, note=_DCN, filter=("program",)),
+    _field("groups", TEXT, "groups", _GROUPS, "groups", 7, null=_UNTOLD, words=_groups_words),
+    _field("network", TEXT, "network", _NETWORK, "network", 3, title="net"),
+    _field("pass", TEXT, "pass_name", _DIRECTION, "pass", 9, null=_NO_SCOPE, filter=("framework_op",)),
+    _field("is_async", FLAG, "is_async", _ASYNC, "async"),
+    _field("collectives", COUNT, "collectives", "how many ops the row sums; a start and its done are one", "ops"),
+    _field(
+        "occurrences", PER_STEP, "count", "how often it runs in a step on a core, the mean", "a step", 6, name="count"
     ),
-    Field("kind", TEXT, _of("kind"), "what it does, ``all-gather``", heading="kind", filter=("category",)),
-    Field(
-        "axis",
-        TEXT,
-        _of("axis"),
-        "the mesh axis of its groups where the compiled HLO names it, else by how much the ids of neighbours differ",
-        _NO_AXIS,
-        "axis",
-        ColumnSpec("axis", "axis", 6, cells=_axes, is_left=True, note="DCN: between slices"),
-        filter=("program",),
-    ),
-    Field(
-        "groups",
-        TEXT,
-        _of("groups"),
-        "replica groups and the devices of each, or the pairs of a permute; all: one group of all devices",
-        "neither the op's text nor the compiled HLO tells, or they differ",
-        "groups",
-        ColumnSpec("groups", "groups", 7, words=_groups_words, is_left=True),
-    ),
-    Field(
-        "network",
-        TEXT,
-        _of("network"),
-        "ICI: links between the chips of a slice; DCN: the data centre's network between slices",
-        heading="network",
-        screen=ColumnSpec("network", "net", 3, is_left=True),
-    ),
-    Field(
-        "pass",
-        TEXT,
-        _of("pass_name"),
-        "forward, backward, or recomputed, by the names of its framework ops",
-        _NO_SCOPE,
-        "pass",
-        ColumnSpec("pass", "pass", 9, is_left=True),
-        filter=("framework_op",),
-    ),
-    Field(
-        "is_async",
-        FLAG,
-        _of("is_async"),
-        "whether it, or one that the row sums, is a start and a done, between which a core can work",
-        heading="async",
-    ),
-    Field(
-        "collectives",
-        COUNT,
-        _of("collectives"),
-        "how many ops the row sums; a start and its done are one",
-        heading="ops",
-    ),
-    Field(
-        "occurrences",
-        PER_STEP,
-        _of("count"),
-        "how often it runs in a step on a core, the mean",
-        "",
-        "a step",
-        ColumnSpec("count", "a step", 6),
-    ),
-    Field(
-        "payload_bytes",
-        PAYLOAD,
-        _of("payload"),
-        "size of its data a step and core, as nccl-tests count it: the result's, of a reduce-scatter the input's",
-        NO_SIZE,
-        "data",
-        ColumnSpec("size", "data", 8),
-    ),
-    Field(
+    _field("payload_bytes", PAYLOAD, "payload", _PAYLOAD, "data", 8, null=NO_SIZE, name="size"),
+    _field(
         "algorithm_gigabytes_per_second",
         RATE,
-        _of("algorithm_rate"),
-        "algbw: that over the time in transfers without waiting for late cores; of an asynchronous one at least that",
-        NO_SIZE,
+        "algorithm_rate",
+        _ALGBW,
         "algbw GB/s",
-        ColumnSpec("algbw", "algbw", 6),
+        6,
+        null=NO_SIZE,
+        name="algbw",
+        title="algbw",
     ),
-    Field(
+    _field(
         "bus_gigabytes_per_second",
         RATE,
-        _of("bus_rate"),
-        "busbw in GB/s: algbw times what each device must send over the size: 2(n-1)/n for all-reduces, (n-1)/n for "
-        "gathers, scatters and all-to-alls of n devices, 1 for the rest",
-        NO_GROUPS,
+        "bus_rate",
+        _BUSBW,
         "busbw GB/s",
-        ColumnSpec("busbw", "GB/s", 5, cells=_rates, note="With a sign before it, it is at least that"),
+        5,
+        null=NO_GROUPS,
+        name="busbw",
+        title="GB/s",
+        cells=_rates,
+        note=_AT_LEAST,
     ),
-    Field(
-        "peak_percent",
-        SHARE_PERCENT,
-        _of("peak_share"),
-        "busbw of what a chip can send over all its ICI links, as Cloud TPU's documents give it; one axis has a part",
-        NO_PEAK,
-        "of peak",
-        ColumnSpec("peak", "peak", 6),
+    _field(
+        "peak_percent", SHARE_PERCENT, "peak_share", _OF_PEAK, "of peak", 6, null=NO_PEAK, name="peak", title="peak"
     ),
-    Field(
-        "parts_bar",
-        SHARE,
-        _of("hidden_share"),
-        "the time in transfers: hidden by work full, exposed light, neither blank",
-        screen=ColumnSpec("", "hid exp", BAR, cells=_bars, is_left=True, keeps_style=True),
-    ),
-    Field(
-        "transfer_time_ms",
-        TIME_MS,
-        _of("span_ps"),
-        "time a step in which it is under way: an op, or from the begin of its start to the end of its done",
-        heading="transfer",
-        screen=ColumnSpec("transfer", "transfer", 8),
-    ),
-    Field(
-        "hidden_time_ms",
-        TIME_MS,
-        _of("hidden_ps"),
-        "the part of it in which the core computes or copies",
-        heading="hidden",
-        screen=ColumnSpec("hidden", "hidden", 8),
-    ),
-    Field(
-        "exposed_time_ms",
-        TIME_MS,
-        _of("exposed_ps"),
-        "the part of it in the collective's own ops: the core waits, or moves the data itself",
-        heading="exposed",
-        screen=ColumnSpec("exposed", "exposed", 8, _exposed_style),
-    ),
-    Field(
-        "beside_time_ms",
-        TIME_MS,
-        _of("stalled_ps"),
-        "the rest of it: the core is idle, in another collective's op, or waits for the host",
-        heading="beside",
-        screen=ColumnSpec("beside", "beside", 8),
-    ),
-    Field(
-        "waiting_time_ms",
-        TIME_MS,
-        _of("waiting_ps"),
-        "the part of the exposed time above the shortest over the cores in the step: waiting for the core that comes "
-        "last; the rest is transfer. All cores that run it are compared: the profile does not tell who forms a group",
-        heading="waiting",
-        screen=ColumnSpec("waiting", "waiting", 8),
-    ),
-    Field(
-        "hidden_percent",
-        SHARE_PERCENT,
-        _of("hidden_share"),
-        "the hidden part of the time in transfers",
-        _NO_TIME,
-        "hidden",
-    ),
-    Field(
-        "late_core",
-        TEXT,
-        _of("late"),
-        "the core that comes last, so waits least, in two thirds of the steps or more, and by how much the others' "
-        "median is longer in the collective",
-        NO_LATE,
-        "late core",
-        ColumnSpec("late", "late", 10, cells=_late, is_left=True),
-    ),
-    Field("late_by_ms", TIME_MS, _of("late_ps"), "by how much it is late", NO_LATE, "late by"),
+    Field("parts_bar", SHARE, column("rows.hidden_share"), _PARTS, screen=_BAR),
+    _field("transfer_time_ms", TIME_MS, "span_ps", _TRANSFER, "transfer", 8),
+    _field("hidden_time_ms", TIME_MS, "hidden_ps", "the part of it in which the core computes or copies", "hidden", 8),
+    _field("exposed_time_ms", TIME_MS, "exposed_ps", _EXPOSED, "exposed", 8, style=_exposed_style),
+    _field("beside_time_ms", TIME_MS, "stalled_ps", _BESIDE, "beside", 8),
+    _field("waiting_time_ms", TIME_MS, "waiting_ps", _WAITING, "waiting", 8),
+    _field("hidden_percent", SHARE_PERCENT, "hidden_share", _HIDDEN_SHARE, "hidden", null=_NO_TIME),
+    _field("late_core", TEXT, "late", _LAST, "late core", 10, null=NO_LATE, name="late", title="late", cells=_late),
+    _field("late_by_ms", TIME_MS, "late_ps", "by how much it is late", "late by", null=NO_LATE),
     Field("late_steps", COUNT, _late_steps, "in how many steps it comes last", NO_LATE, "late in"),
 )
 
@@ -363,13 +277,6 @@ GROUPS: Table[CollectiveRows] = Table(
 )
 """Groups of collectives."""
 
-SINGLE: Table[CollectiveRows] = Table(
-    "collectives",
-    _FIELDS,
-    len,
-    _JSON,
-    ("rank", *_JSON),
-    _MARKDOWN,
-    tuple(key for key in _SCREEN if key not in ("late_core",)),
-)
+_NOT_LATE = tuple(key for key in _SCREEN if key != "late_core")
+SINGLE: Table[CollectiveRows] = Table("collectives", _FIELDS, len, _JSON, ("rank", *_JSON), _MARKDOWN, _NOT_LATE)
 """Collectives one by one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tpuprof.parsers.collectives.slices import SliceCollective
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.tui.pages.collectives.fields import RATE
 from tpuprof.tui.report.fields import Metric, Table, attribute, in_order, object_table
-from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TEXTS, TIME_MS, VERBATIM
+from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TEXTS, TIME_MS, VERBATIM, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ STEPS = object_table(
     "steps",
     (
         attribute("name", TEXT, "the step", "step"),
-        Metric("step_time_ms", TIME_MS, lambda step: step.step_time_ps, "mean over cores", heading="time"),
-        Metric("hidden_time_ms", TIME_MS, lambda step: step.hidden_ps, "as the page's, of this step", heading="hidden"),
-        Metric("exposed_time_ms", TIME_MS, lambda step: step.exposed_ps, "the same", heading="exposed"),
-        Metric("beside_time_ms", TIME_MS, lambda step: step.stalled_ps, "the same", heading="beside"),
+        attribute("step_time_ms", TIME_MS, "mean over cores", "time"),
+        attribute("hidden_time_ms", TIME_MS, "as the page's, of this step", "hidden", name="hidden_ps"),
+        attribute("exposed_time_ms", TIME_MS, "the same", "exposed", name="exposed_ps"),
+        attribute("beside_time_ms", TIME_MS, "the same", "beside", name="stalled_ps"),
     ),
     markdown=in_order("name step_time_ms hidden_time_ms exposed_time_ms beside_time_ms"),
 )
@@ -51,8 +51,9 @@ _NO_BYTES = "the profile does not tell how many slices take part, or in what kin
 _NO_SLACK = "there is no slack, or the bytes are unknown"
 
 
-def _mean(name: str) -> Callable[[SliceCollective], float]:
-    return lambda row: getattr(row, name) / row.occurrences
+def _mean(key: str, name: str, meaning: str, heading: str = "") -> Metric[SliceCollective]:
+    """A time of one occurrence."""
+    return Metric(key, TIME_MS, lambda row: getattr(row, name) / row.occurrences, meaning, heading=heading)
 
 
 def required_rate(row: SliceCollective) -> float | None:
@@ -61,6 +62,13 @@ def required_rate(row: SliceCollective) -> float | None:
     return row.network_bytes / slack * 1e12 if row.network_bytes is not None and slack > 0 else None
 
 
+_OCCURRENCES = "sends with the recv-done that ends them, over the hosts' first cores"
+_SLACK = (
+    "from the send's begin to the recv-done's, without the time in any collective's ops between slices: what "
+    "the network may take without stalling the core"
+)
+_BYTES = "what a core sends over the network each time, by XProf's formulas"
+_NEEDED = "the bytes over the slack; XProf gives it in Gbit/s"
 SLICES: Table[Sequence[SliceCollective]] = object_table(
     "slices",
     (
@@ -68,46 +76,17 @@ SLICES: Table[Sequence[SliceCollective]] = object_table(
         attribute("transfer_type", TEXT, "what it does", "kind", null="the compiled HLO does not say"),
         attribute("send_op", TEXT, "the op that begins it", "send"),
         attribute("recv_op", TEXT, "the op that ends it", "recv-done"),
-        attribute(
-            "occurrences", COUNT, "sends with the recv-done that ends them, over the hosts' first cores", "count"
-        ),
-        Metric(
-            "slack_ms",
-            TIME_MS,
-            _mean("slack_ps"),
-            "from the send's begin to the recv-done's, without the time in any collective's ops between slices: what "
-            "the network may take without stalling the core",
-            heading="slack",
-        ),
-        Metric(
-            "observed_ms",
-            TIME_MS,
-            _mean("observed_ps"),
-            "from the begin of the send to the end of the recv-done",
-            heading="observed",
-        ),
-        Metric("stall_ms", TIME_MS, _mean("stall_ps"), "time in the collective's four ops", heading="stall"),
-        Metric("send_stall_ms", TIME_MS, _mean("send_ps"), "time in the send"),
-        Metric("send_done_stall_ms", TIME_MS, _mean("send_done_ps"), "time in the send-done"),
-        Metric("recv_stall_ms", TIME_MS, _mean("recv_ps"), "time in the recv"),
-        Metric("recv_done_stall_ms", TIME_MS, _mean("recv_done_ps"), "time in the recv-done"),
-        Metric("total_stall_ms", TIME_MS, lambda row: row.stall_ps, "stall of all occurrences", heading="total stall"),
-        Metric(
-            "network_bytes",
-            BYTES,
-            lambda row: row.network_bytes,
-            "what a core sends over the network each time, by XProf's formulas",
-            _NO_BYTES,
-            "bytes",
-        ),
-        Metric(
-            "required_gigabytes_per_second",
-            RATE,
-            required_rate,
-            "the bytes over the slack; XProf gives it in Gbit/s",
-            _NO_SLACK,
-            "needed GB/s",
-        ),
+        attribute("occurrences", COUNT, _OCCURRENCES, "count"),
+        _mean("slack_ms", "slack_ps", _SLACK, "slack"),
+        _mean("observed_ms", "observed_ps", "from the begin of the send to the end of the recv-done", "observed"),
+        _mean("stall_ms", "stall_ps", "time in the collective's four ops", "stall"),
+        _mean("send_stall_ms", "send_ps", "time in the send"),
+        _mean("send_done_stall_ms", "send_done_ps", "time in the send-done"),
+        _mean("recv_stall_ms", "recv_ps", "time in the recv"),
+        _mean("recv_done_stall_ms", "recv_done_ps", "time in the recv-done"),
+        attribute("total_stall_ms", TIME_MS, "stall of all occurrences", "total stall", name="stall_ps"),
+        attribute("network_bytes", BYTES, _BYTES, "bytes", null=_NO_BYTES),
+        Metric("required_gigabytes_per_second", RATE, required_rate, _NEEDED, _NO_SLACK, "needed GB/s"),
     ),
     markdown=in_order(
         "rendezvous transfer_type slack_ms observed_ms stall_ms occurrences network_bytes required_gigabytes_per_second"
@@ -118,90 +97,39 @@ SLICES: Table[Sequence[SliceCollective]] = object_table(
 # --- figures of the page
 
 _NONE = "no collective ran in a step"
+_HIDDEN_SHARE = "the part of the time in transfers in which the core works"
+_EXPOSED_SHARE = "time in collectives' own ops, of the step"
+_HIDDEN_TIME = "time a step in which a transfer is under way and the core works"
+_EXPOSED_TIME = (
+    "time a step in which the core does nothing but collectives; the finding on exposed collectives has the same, "
+    "without those between slices"
+)
+_BESIDE_TIME = "time a step in which a transfer is under way and the core does neither"
+_PEAK = "what a chip can send over all its ICI links"
+_WAITING_TIME = "the part of the exposed time in which cores wait for the last one"
+
+
+def _part(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Metric[CollectivesPage]:
+    return attribute(key, unit, meaning, heading, null=_NONE, name=name)
+
+
+def _steps(page: CollectivesPage) -> int | None:
+    return len(page.step_names) if page.has_steps else None
+
 
 METRICS: tuple[Metric[CollectivesPage], ...] = (
     attribute("log_line", VERBATIM, "how much is hidden and exposed, in a line for logs"),
     attribute("statement", VERBATIM, "the same, and who waits for whom, in a sentence or two"),
     attribute("notes", TEXTS, "what to know of these figures"),
-    Metric(
-        "hidden_percent",
-        SHARE_PERCENT,
-        lambda page: page.hidden_share,
-        "the part of the time in transfers in which the core works",
-        _NONE,
-        "hidden, of the time in transfers",
-    ),
-    Metric(
-        "exposed_percent",
-        SHARE_PERCENT,
-        lambda page: page.exposed_share,
-        "time in collectives' own ops, of the step",
-        _NONE,
-        "exposed, of the step",
-    ),
-    Metric(
-        "hidden_time_ms",
-        TIME_MS,
-        lambda page: page.hidden_ps,
-        "time a step in which a transfer is under way and the core works",
-        _NONE,
-        "hidden",
-    ),
-    Metric(
-        "exposed_time_ms",
-        TIME_MS,
-        lambda page: page.exposed_ps,
-        "time a step in which the core does nothing but collectives; the finding on exposed collectives has the same, "
-        "without those between slices",
-        _NONE,
-        "exposed",
-    ),
-    Metric(
-        "beside_time_ms",
-        TIME_MS,
-        lambda page: page.stalled_ps,
-        "time a step in which a transfer is under way and the core does neither",
-        _NONE,
-        "beside",
-    ),
-    Metric(
-        "waiting_time_ms",
-        TIME_MS,
-        lambda page: page.waiting_ps,
-        "the part of the exposed time in which cores wait for the last one",
-        _NONE,
-        "waiting for late cores",
-    ),
-    Metric(
-        "step_time_ms",
-        TIME_MS,
-        lambda page: page.step_time_ps,
-        "mean over steps and cores",
-        "no device, or no step",
-        "step",
-    ),
-    Metric(
-        "peak_gigabytes_per_second",
-        RATE,
-        lambda page: page.peak,
-        "what a chip can send over all its ICI links",
-        NO_PEAK,
-        "peak of the links, GB/s",
-    ),
+    _part("hidden_percent", SHARE_PERCENT, "hidden_share", _HIDDEN_SHARE, "hidden, of the time in transfers"),
+    _part("exposed_percent", SHARE_PERCENT, "exposed_share", _EXPOSED_SHARE, "exposed, of the step"),
+    _part("hidden_time_ms", TIME_MS, "hidden_ps", _HIDDEN_TIME, "hidden"),
+    _part("exposed_time_ms", TIME_MS, "exposed_ps", _EXPOSED_TIME, "exposed"),
+    _part("beside_time_ms", TIME_MS, "stalled_ps", _BESIDE_TIME, "beside"),
+    _part("waiting_time_ms", TIME_MS, "waiting_ps", _WAITING_TIME, "waiting for late cores"),
+    attribute("step_time_ms", TIME_MS, "mean over steps and cores", "step", null="no device, or no step"),
+    attribute("peak_gigabytes_per_second", RATE, _PEAK, "peak of the links, GB/s", null=NO_PEAK, name="peak"),
     Metric("core_count", COUNT, lambda page: len(page.cores), "cores that the means are over"),
-    Metric(
-        "step_count",
-        COUNT,
-        lambda page: len(page.step_names) if page.has_steps else None,
-        "steps that the means are over",
-        "each core's whole time counts as one step",
-    ),
-    Metric(
-        "device_type",
-        TEXT,
-        lambda page: page.device_type,
-        "as the profile names it",
-        "the profile does not tell",
-        "device",
-    ),
+    Metric("step_count", COUNT, _steps, "steps that the means are over", "each core's whole time counts as one step"),
+    attribute("device_type", TEXT, "as the profile names it", "device", null="the profile does not tell"),
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow
@@ -11,7 +13,7 @@ from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Reader, Table, attribute, in_order, named, of_each
 from tpuprof.tui.report.units import (
     COUNT,
     FLAG,
@@ -80,8 +82,22 @@ _AMOUNT = Unit("what `measure` says", plain, lambda value, _: amount_words(value
 _VALUE = Unit("what `unit` says", plain, lambda value, _: value_words(value))
 
 
-def _of(read: Callable[[Any], Any]) -> Callable[[Sequence[Any], Rows], list[Any]]:
-    return lambda items, rows: [read(items[row]) for row in rows]
+def _field(
+    of: str,
+    key: str,
+    unit: Unit,
+    meaning: str,
+    heading: str = "",
+    width: int = 0,
+    *,
+    at: str = "",
+    **more: Any,  # noqa: ANN401 - of `named`
+) -> Field[Any]:
+    """A field of what a row has in `of` under the same name, or of what it has at a dotted name."""
+    return named(key, unit, of_each(at or f"{of}.{key}"), meaning, heading, width, **more)
+
+
+_of_use, _of_counter = partial(_field, "use"), partial(_field, "counter")
 
 
 def use_style(use: float | None) -> StyleKey:
@@ -102,6 +118,10 @@ def _bars(units: Units, glyphs: Glyphs) -> Cells:
     return each(bar)
 
 
+def _measure_words(measure: str, _: bool) -> str:
+    return _SHORT.get(measure, measure)
+
+
 def _amounts(name: str) -> Callable[[Units, Glyphs], Cells]:
     def cells(units: Units, glyphs: Glyphs) -> Cells:
         def cell(row: int) -> Span:
@@ -113,130 +133,45 @@ def _amounts(name: str) -> Callable[[Units, Glyphs], Cells]:
     return cells
 
 
+def _searched_units(units: Units, rows: Rows) -> list[str]:
+    texts = attrgetter("use.name", "use.group", "core", "use.kernel", "use.source")
+    return [" ".join(texts(units[row])) for row in rows]
+
+
+_HOST = _of_use("host", TEXT, "the host whose device it is", "host", at="host")
+_CORE = "the core of the device's chip; what all cores share stands at the chip"
+_NAME_LOOK: dict[str, Any] = {"style": lambda _: "strong", "fixed": True, "grows": True}
+_SOURCE = "how it is known: reading (once from the registers), periodic (sampled over time), LLO (the compiler's count)"
+_ACHIEVED = "what it did while it was sampled, in `measure`; counters that were not sampled count as none"
+_PEAK = "what it could have done in that time, in `measure`, by XProf's constants"
+_SAMPLED = "for how long it was sampled: the cycles of its core at the nominal clock, or the time between samples"
+_NO_CYCLES, _NO_KERNEL = "the cycles of its core were not sampled", "it is of the whole capture"
+_DIM = "Dim for what is a share and has no peak."
+_BAR: ColumnSpec[Units] = ColumnSpec(
+    "", "", BAR_WIDTH, cells=_bars, is_left=True, fixed=True, keeps_style=True, note=_DIM
+)
+_UNIT_NAME = "the unit, or the share of cycles or bytes, as XProf calls it"
+_USE, _NO_USE = "achieved over peak, over the time that was sampled", f"{NOT_SAMPLED}, or {NO_PEAK}"
+_SEARCHED_UNITS = "what a filter looks at: unit, kind, core, kernel and how it is known"
+
 _UNIT_FIELDS: tuple[Field[Units], ...] = (
-    Field("host", TEXT, _of(lambda row: row.host), "the host whose device it is", heading="host"),
-    Field("device", TEXT, _of(lambda row: row.use.plane), "the device plane that has the counters", heading="device"),
-    Field(
-        "core",
-        TEXT,
-        _of(lambda row: row.core),
-        "the core of the device's chip; what all cores share stands at the chip",
-        heading="core",
-        screen=ColumnSpec("core", "core", 18, is_left=True),
-    ),
-    Field(
-        "kernel",
-        TEXT,
-        _of(lambda row: row.use.kernel),
-        "what a reading of the registers is of",
-        "it is of the whole capture",
-        "kernel",
-    ),
-    Field(
-        "sample",
-        NUMBER,
-        _of(lambda row: row.use.sample),
-        "the id of the reading's line; 0 for what is sampled over time",
-        heading="sample",
-    ),
-    Field(
-        "source",
-        TEXT,
-        _of(lambda row: row.use.source),
-        "how it is known: reading (once from the registers), periodic (sampled over time), LLO (the compiler's count)",
-        heading="source",
-        screen=ColumnSpec("source", "known by", 8, is_left=True),
-    ),
-    Field(
-        "unit",
-        TEXT,
-        _of(lambda row: row.use.name),
-        "the unit, or the share of cycles or bytes, as XProf calls it",
-        heading="unit",
-        screen=ColumnSpec("unit", "unit", 22, lambda _: "strong", is_left=True, fixed=True, grows=True),
-    ),
-    Field(
-        "group",
-        TEXT,
-        _of(lambda row: row.use.group),
-        "what it is of",
-        heading="kind",
-        screen=ColumnSpec("group", "kind", 12, is_left=True),
-    ),
-    Field(
-        "use_percent",
-        SHARE_PERCENT,
-        _of(lambda row: row.use.use),
-        "achieved over peak, over the time that was sampled",
-        f"{NOT_SAMPLED}, or {NO_PEAK}",
-        "use",
-        ColumnSpec("use", "use", 6, use_style, fixed=True),
-    ),
-    Field(
-        "use_bar",
-        SHARE,
-        _of(lambda row: row.use.use),
-        "the same as a bar; the whole column is the peak",
-        screen=ColumnSpec(
-            "",
-            "",
-            BAR_WIDTH,
-            cells=_bars,
-            is_left=True,
-            fixed=True,
-            keeps_style=True,
-            note="Dim for what is a share and has no peak.",
-        ),
-    ),
-    Field(
-        "achieved",
-        _AMOUNT,
-        _of(lambda row: row.use.achieved),
-        "what it did while it was sampled, in `measure`; counters that were not sampled count as none",
-        NOT_SAMPLED,
-        "achieved",
-        ColumnSpec("achieved", "achieved", 8, cells=_amounts("achieved")),
-    ),
-    Field(
-        "peak",
-        _AMOUNT,
-        _of(lambda row: row.use.peak),
-        "what it could have done in that time, in `measure`, by XProf's constants",
-        NO_PEAK,
-        "peak",
-        ColumnSpec("peak", "peak", 8, cells=_amounts("peak")),
-    ),
-    Field(
-        "measure",
-        TEXT,
-        _of(lambda row: row.use.measure),
-        "what achieved and peak count",
-        heading="in",
-        screen=ColumnSpec("measure", "in", 6, words=lambda measure, _: _SHORT.get(measure, measure), is_left=True),
-    ),
-    Field(
-        "sampled_ms",
-        TIME_MS,
-        _of(lambda row: row.use.sampled_ps),
-        "for how long it was sampled: the cycles of its core at the nominal clock, or the time between samples",
-        "the cycles of its core were not sampled",
-        "sampled",
-        ColumnSpec("sampled", "sampled", 9),
-    ),
-    Field(
-        "searched",
-        TEXT,
-        _of(lambda row: f"{row.use.name} {row.use.group} {row.core} {row.use.kernel} {row.use.source}"),
-        "what a filter looks at: unit, kind, core, kernel and how it is known",
-        filter=("name",),
-    ),
-    Field(
-        "is_share",
-        FLAG,
-        _of(lambda row: row.use.is_share),
-        "whether it is a share of cycles or bytes, and no unit with a peak",
-    ),
-    Field("meaning", VERBATIM, _of(lambda row: row.use.meaning), "what it counts"),
+    _HOST,
+    _of_use("device", TEXT, "the device plane that has the counters", "device", at="use.plane"),
+    _of_use("core", TEXT, _CORE, "core", 18, at="core"),
+    _of_use("kernel", TEXT, "what a reading of the registers is of", "kernel", null=_NO_KERNEL),
+    _of_use("sample", NUMBER, "the id of the reading's line; 0 for what is sampled over time", "sample"),
+    _of_use("source", TEXT, _SOURCE, "source", 8, title="known by"),
+    _of_use("unit", TEXT, _UNIT_NAME, "unit", 22, at="use.name", **_NAME_LOOK),
+    _of_use("group", TEXT, "what it is of", "kind", 12, name="group"),
+    _of_use("use_percent", SHARE_PERCENT, _USE, "use", 6, at="use.use", null=_NO_USE, style=use_style, fixed=True),
+    Field("use_bar", SHARE, of_each("use.use"), "the same as a bar; the whole column is the peak", screen=_BAR),
+    _of_use("achieved", _AMOUNT, _ACHIEVED, "achieved", 8, null=NOT_SAMPLED, cells=_amounts("achieved")),
+    _of_use("peak", _AMOUNT, _PEAK, "peak", 8, null=NO_PEAK, cells=_amounts("peak")),
+    _of_use("measure", TEXT, "what achieved and peak count", "in", 6, name="measure", words=_measure_words),
+    _of_use("sampled_ms", TIME_MS, _SAMPLED, "sampled", 9, at="use.sampled_ps", null=_NO_CYCLES),
+    Field("searched", TEXT, _searched_units, _SEARCHED_UNITS, filter=("name",)),
+    _of_use("is_share", FLAG, "whether it is a share of cycles or bytes, and no unit with a peak"),
+    _of_use("meaning", VERBATIM, "what it counts"),
 )
 
 UNITS: Table[Units] = Table(
@@ -254,9 +189,18 @@ UNITS: Table[Units] = Table(
 )
 
 
-def _hexadecimal(row: CounterRow) -> str | None:
-    value = row.counter.value
-    return hex(value) if row.counter.is_reading and isinstance(value, int) else None
+def _hexadecimal(counters: Counters, rows: Rows) -> list[str | None]:
+    read = [counters[row].counter for row in rows]
+    return [hex(one.value) if one.is_reading and isinstance(one.value, int) else None for one in read]
+
+
+def _searched_counters(counters: Counters, rows: Rows) -> list[str]:
+    texts = attrgetter("counter.name", "counter.register", "counter.sets", "device", "counter.kernel")
+    return [" ".join(texts(counters[row])) for row in rows]
+
+
+def _device_words(name: str, _: bool) -> str:
+    return name.removeprefix("/device:").replace(":", " ")
 
 
 def _values(name: str) -> Callable[[Counters, Glyphs], Cells]:
@@ -266,138 +210,40 @@ def _values(name: str) -> Callable[[Counters, Glyphs], Cells]:
     return cells
 
 
+_COUNTER = "its name; a register's in lower case, as XProf has it"
+_REGISTER, _NO_REGISTER = "the register, where its number is known", "its number is not known"
+_HEX, _NO_HEX = "a register's value in hexadecimal", "it is no whole number of a register"
+_MEAN = "its mean over the time that it was sampled, each value for as long as it holds"
+_ONE_INSTANT = "it has values at one instant, or is read as a whole"
+
 _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
-    Field("host", TEXT, _of(lambda row: row.host), "the host whose device it is", heading="host"),
-    Field(
-        "device",
-        TEXT,
-        _of(lambda row: row.counter.plane),
-        "the device plane that has it",
-        heading="device",
-        screen=ColumnSpec(
-            "device", "device", 10, words=lambda name, _: name.removeprefix("/device:").replace(":", " "), is_left=True
-        ),
+    _HOST,
+    _of_counter("device", TEXT, "the device plane that has it", "device", 10, at="counter.plane", words=_device_words),
+    _of_counter("kernel", TEXT, "what a reading is of", "kernel", null=_NO_KERNEL),
+    _of_counter("counter", TEXT, _COUNTER, "counter", 40, at="counter.name", **_NAME_LOOK),
+    _of_counter("counter_id", NUMBER, "the register's number", at="counter.number", null="it is no register"),
+    _of_counter("register", TEXT, _REGISTER, "register", 30, null=_NO_REGISTER),
+    _of_counter("unit", TEXT, "the unit in its name", "unit", null="its name says no unit"),
+    _of_counter("value", _VALUE, "its last value", "value", 18, title="last", cells=_values("value"), fixed=True),
+    named("value_hex", TEXT, _hexadecimal, _HEX, "hex", 12, null=_NO_HEX),
+    _of_counter("mean", _VALUE, _MEAN, "mean", 14, cells=_values("mean")),
+    _of_counter("minimum", _VALUE, "its least value", "least", 12, cells=_values("minimum")),
+    _of_counter(
+        "maximum", _VALUE, "its greatest value", "greatest", 12, name="most", title="most", cells=_values("maximum")
+    ),
+    _of_counter("samples", COUNT, "how many values there are", "samples", 8),
+    _of_counter(
+        "sampled_ms", TIME_MS, "for how long it was sampled", "sampled", 9, at="counter.sampled_ps", null=_ONE_INSTANT
+    ),
+    _of_counter("first_ps", TIME_PS, "when the first value was taken, on the trace's clock"),
+    _of_counter("last_ps", TIME_PS, "when the last value was taken, or ended"),
+    _of_counter(
+        "set", TEXT, "the sets of counters that it is in", "set", 12, at="counter.sets", null="the profile names none"
     ),
     Field(
-        "kernel",
-        TEXT,
-        _of(lambda row: row.counter.kernel),
-        "what a reading is of",
-        "it is of the whole capture",
-        "kernel",
+        "searched", TEXT, _searched_counters, "what a filter looks at: name, sets, device and kernel", filter=("name",)
     ),
-    Field(
-        "counter",
-        TEXT,
-        _of(lambda row: row.counter.name),
-        "its name; a register's in lower case, as XProf has it",
-        heading="counter",
-        screen=ColumnSpec("counter", "counter", 40, lambda _: "strong", is_left=True, fixed=True, grows=True),
-    ),
-    Field("counter_id", NUMBER, _of(lambda row: row.counter.number), "the register's number", "it is no register"),
-    Field(
-        "register",
-        TEXT,
-        _of(lambda row: row.counter.register),
-        "the register, where its number is known",
-        "its number is not known",
-        "register",
-        ColumnSpec("register", "register", 30, is_left=True),
-    ),
-    Field("unit", TEXT, _of(lambda row: row.counter.unit), "the unit in its name", "its name says no unit", "unit"),
-    Field(
-        "value",
-        _VALUE,
-        _of(lambda row: row.counter.value),
-        "its last value",
-        heading="value",
-        screen=ColumnSpec("value", "last", 18, cells=_values("value"), fixed=True),
-    ),
-    Field(
-        "value_hex",
-        TEXT,
-        _of(_hexadecimal),
-        "a register's value in hexadecimal",
-        "it is no whole number of a register",
-        "hex",
-        ColumnSpec("hex", "hex", 12),
-    ),
-    Field(
-        "mean",
-        _VALUE,
-        _of(lambda row: row.counter.mean),
-        "its mean over the time that it was sampled, each value for as long as it holds",
-        heading="mean",
-        screen=ColumnSpec("mean", "mean", 14, cells=_values("mean")),
-    ),
-    Field(
-        "minimum",
-        _VALUE,
-        _of(lambda row: row.counter.minimum),
-        "its least value",
-        heading="least",
-        screen=ColumnSpec("least", "least", 12, cells=_values("minimum")),
-    ),
-    Field(
-        "maximum",
-        _VALUE,
-        _of(lambda row: row.counter.maximum),
-        "its greatest value",
-        heading="greatest",
-        screen=ColumnSpec("most", "most", 12, cells=_values("maximum")),
-    ),
-    Field(
-        "samples",
-        COUNT,
-        _of(lambda row: row.counter.samples),
-        "how many values there are",
-        heading="samples",
-        screen=ColumnSpec("samples", "samples", 8),
-    ),
-    Field(
-        "sampled_ms",
-        TIME_MS,
-        _of(lambda row: row.counter.sampled_ps),
-        "for how long it was sampled",
-        "it has values at one instant, or is read as a whole",
-        "sampled",
-        ColumnSpec("sampled", "sampled", 9),
-    ),
-    Field(
-        "first_ps",
-        TIME_PS,
-        _of(lambda row: row.counter.first_ps),
-        "when the first value was taken, on the trace's clock",
-    ),
-    Field("last_ps", TIME_PS, _of(lambda row: row.counter.last_ps), "when the last value was taken, or ended"),
-    Field(
-        "set",
-        TEXT,
-        _of(lambda row: row.counter.sets),
-        "the sets of counters that it is in",
-        "the profile names none",
-        "set",
-        ColumnSpec("set", "set", 12, is_left=True),
-    ),
-    Field(
-        "searched",
-        TEXT,
-        _of(
-            lambda row: (
-                f"{row.counter.name} {row.counter.register} {row.counter.sets} {row.device} {row.counter.kernel}"
-            )
-        ),
-        "what a filter looks at: name, sets, device and kernel",
-        filter=("name",),
-    ),
-    Field(
-        "description",
-        TEXT,
-        _of(lambda row: row.counter.description),
-        "what the profile says of it",
-        "the profile says nothing",
-        "description",
-    ),
+    _of_counter("description", TEXT, "what the profile says of it", "description", null="the profile says nothing"),
 )
 
 COUNTERS: Table[Counters] = Table(
@@ -420,30 +266,23 @@ def on_screen(counters: Counters) -> Table[Counters]:
     return REGISTERS if any(row.counter.is_reading for row in counters) else COUNTERS
 
 
+def _rounded_use(name: str) -> Reader[Kernels]:
+    read = attrgetter(name)
+    return lambda kernels, rows: [round(read(kernels[row].use)) for row in rows]
+
+
+_KERNEL_USE = "time in which the unit worked by the compiler's count, of the time that is known of"
 _KERNEL_FIELDS: tuple[Field[Kernels], ...] = (
-    Field("host", TEXT, _of(lambda row: row.host), "the host that it ran on", heading="host"),
-    Field("op", TEXT, _of(lambda row: row.use.name), "the custom call", heading="op"),
-    Field("program_id", NUMBER, _of(lambda row: row.use.program_id), "id of its program, 0 where unknown"),
-    Field("scope", TEXT, _of(lambda row: row.use.scope), "the scope in it", "it is the whole call", "scope"),
-    Field("unit", TEXT, _of(lambda row: row.use.unit), "the unit, as the profile calls it", heading="unit"),
-    Field(
-        "use_percent",
-        SHARE_PERCENT,
-        _of(lambda row: row.share),
-        "time in which the unit worked by the compiler's count, of the time that is known of",
-        "no time of it is known",
-        "use",
-    ),
-    Field("runs", COUNT, _of(lambda row: row.use.runs), "runs of the call over the host's cores", heading="runs"),
-    Field(
-        "time_ps",
-        TIME_PS,
-        _of(lambda row: row.use.time_ps),
-        "time of the call or of the scope, over all runs",
-        heading="time",
-    ),
-    Field("busy_ps", TIME_PS, _of(lambda row: round(row.use.busy_ps)), "time in which the unit worked"),
-    Field("sampled_ps", TIME_PS, _of(lambda row: round(row.use.sampled_ps)), "time that is known of"),
+    _of_use("host", TEXT, "the host that it ran on", "host", at="host"),
+    _of_use("op", TEXT, "the custom call", "op", at="use.name"),
+    _of_use("program_id", NUMBER, "id of its program, 0 where unknown"),
+    _of_use("scope", TEXT, "the scope in it", "scope", null="it is the whole call"),
+    _of_use("unit", TEXT, "the unit, as the profile calls it", "unit"),
+    _of_use("use_percent", SHARE_PERCENT, _KERNEL_USE, "use", at="share", null="no time of it is known"),
+    _of_use("runs", COUNT, "runs of the call over the host's cores", "runs"),
+    _of_use("time_ps", TIME_PS, "time of the call or of the scope, over all runs", "time"),
+    named("busy_ps", TIME_PS, _rounded_use("busy_ps"), "time in which the unit worked"),
+    named("sampled_ps", TIME_PS, _rounded_use("sampled_ps"), "time that is known of"),
 )
 
 KERNELS: Table[Kernels] = Table(
@@ -454,21 +293,11 @@ KERNELS: Table[Kernels] = Table(
     markdown=in_order("op scope unit use_percent runs time_ps"),
 )
 
+_NO_START = "the profile does not record its start and stop"
+_STATEMENT = "for how long the units of the statement were sampled"
 METRICS: tuple[Metric[CountersPage], ...] = (
     attribute("statement", VERBATIM, "what the program uses of the machine, in a sentence"),
-    attribute(
-        "captured_ms",
-        TIME_MS,
-        "how long the capture took",
-        "captured",
-        null="the profile does not record its start and stop",
-    ),
-    attribute(
-        "sampled_ms",
-        TIME_MS,
-        "for how long the units of the statement were sampled",
-        "sampled",
-        null="no unit was sampled, or its clock was not",
-    ),
+    attribute("captured_ms", TIME_MS, "how long the capture took", "captured", null=_NO_START),
+    attribute("sampled_ms", TIME_MS, _STATEMENT, "sampled", null="no unit was sampled, or its clock was not"),
     attribute("notes", TEXTS, "where the figures come from, and what of it was never seen on hardware"),
 )

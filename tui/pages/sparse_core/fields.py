@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.ops.table import OpTable
@@ -20,14 +21,15 @@ from tpuprof.tui.report.fields import (
     ColumnSpec,
     Field,
     Metric,
-    Reader,
     Table,
     attribute,
     column,
     in_order,
+    named,
     nested,
     object_table,
 )
+from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXT, TEXTS, TIME_MS, TIME_PS, VERBATIM
 
 if TYPE_CHECKING:
@@ -76,35 +78,20 @@ STEP = attribute("step_ms", TIME_MS, "the step's time", "time", name="step_ps")
 SPLIT: tuple[Metric[StepSplit], ...] = (STEP, *(figure for part in PARTS for figure in _parts_of(*part)))
 
 _MEAN = "means over the steps and over the TensorCores that have SparseCores beside them"
+_VERDICT = "bottleneck: they hold the TensorCores up for 10 % of the step or more; not_bottleneck; idle; unknown"
+_SOURCE = "where steps come from: steps, modules, Sparse Core Steps, or whole profile where there are none"
 METRICS: tuple[Metric[Any], ...] = (
     attribute("statement", VERBATIM, "whether the SparseCores are the bottleneck, in a sentence or two"),
-    attribute(
-        "verdict",
-        VERBATIM,
-        "bottleneck: they hold the TensorCores up for 10 % of the step or more; not_bottleneck; idle; unknown",
-        null=NO_SPARSE_CORES,
-    ),
+    attribute("verdict", VERBATIM, _VERDICT, null=NO_SPARSE_CORES),
     attribute("mean", nested(SPLIT), _MEAN, null=NO_SPARSE_CORES),
-    attribute(
-        "step_source",
-        VERBATIM,
-        "where steps come from: steps, modules, Sparse Core Steps, or whole profile where there are none",
-        null=NO_SPARSE_CORES,
-    ),
+    attribute("step_source", VERBATIM, _SOURCE, null=NO_SPARSE_CORES),
     attribute("tensor_core_count", COUNT, "TensorCores that have SparseCores beside them", name="cores"),
     attribute("notes", TEXTS, "what to know of these figures"),
 )
 
 
-def _of_split(figure: Metric[StepSplit], read: str = "split") -> Metric[SparseStep]:
-    return Metric(
-        figure.key,
-        figure.unit,
-        lambda step: figure.read(getattr(step, read)),
-        figure.meaning,
-        figure.null,
-        figure.heading,
-    )
+def _of_split(figure: Metric[Any]) -> Metric[Any]:
+    return replace(figure, read=lambda step: figure.read(step.split), words=None)
 
 
 STEPS: Table[Sequence[SparseStep]] = object_table(
@@ -135,25 +122,18 @@ CORES: Table[Sequence[SparseCore]] = object_table(
     markdown=in_order("name busy_ms busy_percent both_ms alone_ms infeed_ms outfeed_ms sync_ms"),
 )
 
+_BEGUN_BY = "the TensorCore's op that began what it waits for"
 WAITS: Table[Sequence[SparseWait]] = object_table(
     "waits",
     (
         attribute("op", VERBATIM, "the TensorCore's op that waits", "op that waits"),
-        attribute(
-            "started_by",
-            TEXT,
-            "the TensorCore's op that began what it waits for",
-            "begun by",
-            null="the op's HLO text names none",
-        ),
+        attribute("started_by", TEXT, _BEGUN_BY, "begun by", null="the op's HLO text names none"),
         attribute("occurrences", COUNT, "how often it ran in the steps, over all cores", "count"),
         attribute("wait_ms", TIME_MS, "its time in the steps, over all cores", "waits", name="wait_ps"),
         attribute("beside_ms", TIME_MS, "as far as a SparseCore works meanwhile", "while SC works", name="beside_ps"),
     ),
     markdown=in_order("op started_by occurrences wait_ms beside_ms"),
 )
-
-SIDE = "SparseCore"
 
 
 def _fractions(table: OpTable, rows: Rows) -> list[float | None]:
@@ -165,116 +145,48 @@ def _averages(table: OpTable, rows: Rows) -> list[float | None]:
     return [int(table.total_ps[row]) / int(table.occurrences[row]) if table.occurrences[row] else None for row in rows]
 
 
-def _text(
-    key: str, read: Reader[OpTable], meaning: str, null: str, screen: ColumnSpec[OpTable], *, filters: bool = True
-) -> Field[OpTable]:
-    return Field(key, TEXT, read, meaning, null, screen.title, screen, filter=(key,) if filters else ())
-
-
 _OP = in_order(
     "name side category parent_op framework_op program_id",
     "self_time_ps self_percent occurrences average_time_ps total_time_ps",
 )
 
+
+def _programs(table: OpTable, rows: Rows) -> list[int | None]:
+    return [int(table.program_id[row]) or None for row in rows]
+
+
+def _expressions(table: OpTable, rows: Rows) -> list[str]:
+    return [table.expression(int(row)) for row in rows]
+
+
+def _text(key: str, meaning: str, heading: str, width: int, name: str = "") -> Field[OpTable]:
+    look = {"null": _NONE_GIVEN, "name": name or heading}
+    return named(key, TEXT, column(key), meaning, heading, width, filter=(key,), **look)
+
+
+_SELF = "its time without the ops inside it, over all SparseCores, in the whole profile"
+_SELF_PERCENT, _NO_SELF_TIME = "its self time, of that of all ops of SparseCores", "they took no time"
+_RAN_FOR, _NOT_TOLD = "the TensorCore's op that it ran for", "nothing in the profile tells what it ran for"
+_NONE_GIVEN = "the profile gives none"
+_NAME_LOOK: dict[str, Any] = {"name": "name", "fixed": True, "grows": True}
+_SIDE: ColumnSpec[OpTable] = ColumnSpec("", "side", 10)
+
 OPS: Table[OpTable] = Table(
     "ops",
     (
-        Field("rank", NUMBER, lambda _, rows: [int(row) + 1 for row in rows], "the op's place by self time"),
-        Field(
-            "name",
-            TEXT,
-            column("name"),
-            "the op's name",
-            heading="op",
-            screen=ColumnSpec("name", "op", 18, fixed=True, grows=True, is_left=True),
-            filter=("name",),
-        ),
-        Field(
-            "self_time_ps",
-            TIME_PS,
-            column("self_ps"),
-            "its time without the ops inside it, over all SparseCores, in the whole profile",
-            heading="self",
-            screen=ColumnSpec("self", "self", 8, fixed=True),
-        ),
-        Field(
-            "self_percent",
-            PERCENT,
-            _fractions,
-            "its self time, of that of all ops of SparseCores",
-            "they took no time",
-            "self %",
-            ColumnSpec("", "%", 6),
-        ),
-        Field(
-            "occurrences",
-            COUNT,
-            column("occurrences"),
-            "how often it ran",
-            heading="count",
-            screen=ColumnSpec("count", "count", 7),
-        ),
-        Field(
-            "average_time_ps",
-            TIME_PS,
-            _averages,
-            "total time by occurrence",
-            "it never ran",
-            "average",
-            ColumnSpec("average", "average", 8),
-        ),
-        _text(
-            "parent_op",
-            column("parent"),
-            "the TensorCore's op that it ran for",
-            "nothing in the profile tells what it ran for",
-            ColumnSpec("for", "for", 18, is_left=True),
-            filters=False,
-        ),
-        _text(
-            "category",
-            column("category"),
-            "the HLO category",
-            "the profile gives none",
-            ColumnSpec("category", "category", 16),
-        ),
-        Field(
-            "side",
-            TEXT,
-            lambda _, rows: [SIDE] * len(rows),
-            "the kind of core that ran it",
-            screen=ColumnSpec("", "side", 10),
-        ),
-        _text(
-            "framework_op",
-            column("framework_op"),
-            "the framework op that it stems from",
-            "the profile gives none",
-            ColumnSpec("framework", "framework op", 24, is_left=True),
-        ),
-        Field(
-            "total_time_ps",
-            TIME_PS,
-            column("total_ps"),
-            "its time with the ops inside it",
-            heading="total",
-            screen=ColumnSpec("total", "total", 8),
-        ),
-        Field(
-            "program_id",
-            NUMBER,
-            lambda table, rows: [int(table.program_id[row]) or None for row in rows],
-            "the id of its HLO module",
-            "the profile gives none",
-        ),
-        Field(
-            "expression",
-            TEXT,
-            lambda table, rows: [table.expression(int(row)) for row in rows],
-            "its HLO text",
-            "the profile gives none",
-            filter=("expression",),
-        ),
+        replace(RANK, meaning="the op's place by self time"),
+        named("name", TEXT, column("name"), "the op's name", "op", 18, filter=("name",), **_NAME_LOOK),
+        named("self_time_ps", TIME_PS, column("self_ps"), _SELF, "self", 8, fixed=True),
+        named("self_percent", PERCENT, _fractions, _SELF_PERCENT, "self %", 6, null=_NO_SELF_TIME, name="", title="%"),
+        named("occurrences", COUNT, column("occurrences"), "how often it ran", "count", 7),
+        named("average_time_ps", TIME_PS, _averages, "total time by occurrence", "average", 8, null="it never ran"),
+        named("parent_op", TEXT, column("parent"), _RAN_FOR, "for", 18, null=_NOT_TOLD),
+        _text("category", "the HLO category", "category", 16),
+        Field("side", TEXT, lambda _, rows: ["SparseCore"] * len(rows), "the kind of core that ran it", screen=_SIDE),
+        _text("framework_op", "the framework op that it stems from", "framework op", 24, name="framework"),
+        named("total_time_ps", TIME_PS, column("total_ps"), "its time with the ops inside it", "total", 8),
+        named("program_id", NUMBER, _programs, "the id of its HLO module", null=_NONE_GIVEN),
+        named("expression", TEXT, _expressions, "its HLO text", null=_NONE_GIVEN, filter=("expression",)),
     ),
     len,
     json=in_order(_OP, "expression"),
