@@ -23,7 +23,6 @@ from tests.parity.oracle.live import PYTHON, ask, has_xprof
 from tests.parity.oracle.op_fields import ABSENT, NOT_HELD, Cells, absent, by_key, columns, flat, outcome, rows_of
 from tests.support.build import PlaneBuilder
 from tests.support.gpus import cpu_profile
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.ops.roofline import table_rates
@@ -91,8 +90,7 @@ class Case:
 
 def named_kernels() -> bytes:
     """A GPU of NVIDIA, with kernels named after tensor cores, of ops that these can do and of others."""
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:GPU:0", 1)
+    plane = PlaneBuilder.alone("/device:GPU:0")
     plane.stat("device_vendor", "Nvidia")
     line, at = plane.line("Stream #1(Kernel)"), 0
     for name in ("volta_h884gemm", "ampere_s16816", "xmma_gemm_f16", "add_kernel", "mfma", "gemm_fusion_dot"):
@@ -101,8 +99,8 @@ def named_kernels() -> bytes:
             event = plane.event_id(name)
             plane.event(line, event, at, 1_000_000 + at // 10, kernel_details=details, tf_op=f"{op}:", correlation_id=1)
             at += 3_000_000 + at // 1_000_000 * 100_000
-    PlaneBuilder(space, "/host:CPU", 2)
-    return space.SerializeToString()
+    PlaneBuilder(plane.space, "/host:CPU", 2)
+    return plane.space.SerializeToString()
 
 
 PROFILES = {

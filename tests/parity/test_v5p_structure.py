@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from tests.parity.oracle.golden import golden_answer
-from tests.support.build import OpSpec, tpu_plane
+from tests.support.build import OpSpec, tpu_plane, trace_of
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
@@ -96,7 +95,7 @@ def made(theirs: Any) -> HostSummary:
         marks = [(step.name, start, start + core_end(core, step)) for step, start in pairs]
         ops = [op for step, start in pairs for op in core_ops(core, step, start)]
         tpu_plane(space, core, ops, steps=marks, framework_ops=names)
-    return summarise(Trace.from_bytes(space.SerializeToString()), "host0")
+    return summarise(trace_of(space), "host0")
 
 
 @pytest.fixture(scope="module")

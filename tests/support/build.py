@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace, XStat
-from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.session.session import Session
 
 StatInput = int | float | str | bytes
+Span = tuple[str, int, int] | tuple[str, int, int, Mapping[str, StatInput]]
+"""Name, start and end of an event, and its stats if it has any."""
 
 
 class PlaneBuilder:
     """A plane whose metadata ids are handed out as names are used."""
 
     def __init__(self, space: XSpace, name: str, plane_id: int = 0) -> None:
+        self.space = space
         self.plane: XPlane = space.planes.add(name=name.encode(), id=plane_id)
         self._events: dict[str, int] = {}
         self._stats: dict[str, int] = {}
+
+    @classmethod
+    def alone(cls, name: str, plane_id: int = 1) -> PlaneBuilder:
+        """The first plane of a new profile."""
+        return cls(XSpace(), name, plane_id)
 
     def stat_id(self, name: str) -> int:
         """Id of a stat's metadata."""
@@ -65,6 +73,25 @@ class PlaneBuilder:
         event = line.events.add(metadata_id=metadata_id, offset_ps=offset_ps, duration_ps=duration_ps)
         for key, value in stats.items():
             self.fill(event.stats.add(), key, value)
+
+    def spans(self, line: str, events: Iterable[Span], unit_ps: int = 1, timestamp_ns: int = 0) -> XLine:
+        """Adds a line of events, whose starts and ends are in this unit, counted from where the line's clock begins."""
+        made = self.line(line, timestamp_ns)
+        for name, start, end, *stats in events:
+            self.event(
+                made, self.event_id(name), start * unit_ps, (end - start) * unit_ps, **(stats[0] if stats else {})
+            )
+        return made
+
+    def threads(self, threads: Iterable[Iterable[Span]], unit_ps: int = 1) -> PlaneBuilder:
+        """Adds a line for each of these threads: ``thread 0``, ``thread 1``, …"""
+        for at, events in enumerate(threads):
+            self.spans(f"thread {at}", events, unit_ps)
+        return self
+
+    def read(self) -> Plane:
+        """The plane as it is read from a profile of its own."""
+        return trace_of(XSpace(planes=[self.plane])).planes[0]
 
 
 OpSpec = tuple[str, str, int, int]
@@ -112,9 +139,30 @@ def host_bytes(step_ps: int = 100, count: int = 4) -> bytes:
     return space.SerializeToString()
 
 
+def bare_host() -> XSpace:
+    """A profile of a host with a thread that ran nothing, and without a device."""
+    host = PlaneBuilder.alone("/host:CPU")
+    host.line("main")
+    return host.space
+
+
+def trace_of(space: XSpace) -> Trace:
+    """A made profile, as it is read."""
+    return Trace.from_bytes(space.SerializeToString())
+
+
 def summary_of(space: XSpace, host: str = "host0") -> HostSummary:
     """What a host adds to the pages."""
-    return summarise(Trace.from_bytes(space.SerializeToString()), host)
+    return summarise(trace_of(space), host)
+
+
+def write_run(folder: Path, name: str = "run", /, **hosts: XSpace | bytes) -> Path:
+    """Writes a run with these host files in TensorBoard's layout; returns the run's folder."""
+    run = folder / "plugins" / "profile" / name
+    run.mkdir(parents=True, exist_ok=True)
+    for host, content in hosts.items():
+        (run / f"{host}.xplane.pb").write_bytes(content if isinstance(content, bytes) else content.SerializeToString())
+    return run
 
 
 def session_at(path: Path | str) -> Session:

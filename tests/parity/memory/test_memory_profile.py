@@ -36,7 +36,6 @@ from tests.parity.oracle.xprof_memory import (
     xprofs_rows,
 )
 from tests.support.build import PlaneBuilder
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.at_peak import EARLIER, STACK
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile
@@ -56,8 +55,7 @@ def page_fields(profiles: Sequence[AllocatorProfile]) -> dict[str, Value]:
     fields: dict[str, Value] = {}
     for profile in profiles:
         at, name = profile.peak_index, profile.id
-        peak = _point(profile, at)
-        fields |= summary(name, peak, profile.lifetime_peak_bytes or 0)
+        fields |= summary(name, _point(profile, at), profile.lifetime_peak_bytes or 0)
         fields[f"{name}.profileSummary.memoryCapacity"] = profile.capacity_bytes
         fields[f"{name}.profileSummary.peakStats.peakBytesInUse"] = profile.peak_bytes
         fields[f"{name}.profileSummary.peakStatsTimePs"] = profile.peak_time_ps
@@ -249,8 +247,7 @@ def test_the_training_golden_out_of_its_own_events(shared: Path, record_property
 
 def rebuilt(answer: Any) -> bytes:
     """A profile with the events of an answer that was not thinned, each allocator's in a thread of its own."""
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU")
+    plane = PlaneBuilder.alone("/host:CPU")
     numbers = {"bytes_reserved": "stackReservedBytes", "bytes_allocated": "heapAllocatedBytes"}
     numbers |= {"bytes_available": "freeMemoryBytes", "peak_bytes_in_use": "peakBytesInUse"}
     activity = {"requested_bytes": "requestedBytes", "allocation_bytes": "allocationBytes", "addr": "address"}
@@ -276,7 +273,7 @@ def rebuilt(answer: Any) -> bytes:
                 **{stat: int(stats.get(key, 0)) for stat, key in numbers.items()},
                 **{stat: int(said.get(key, 0)) for stat, key in activity.items()},
             )
-    return space.SerializeToString()
+    return plane.space.SerializeToString()
 
 
 LIVE = {

@@ -12,7 +12,7 @@ from tests.parity.oracle.fields import Difference, Value, compare
 from tests.parity.oracle.golden import PROFILES, golden_answer
 from tests.parity.pages.test_overview import SPECIFIC as OVERVIEW
 from tests.parity.pages.test_overview import TOUCHING, UNDERFLOW, WORDS, step_fields
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
@@ -146,7 +146,7 @@ def test_a_run_with_the_step_times_of_the_training_golden_has_its_page(shared: P
         at += compute + idle
     tpu_plane(space, 0, ops, steps=steps)
     PlaneBuilder(space, "/host:CPU").line("python")
-    summary = summarise(Trace.from_bytes(space.SerializeToString()), "host0")
+    summary = summarise(trace_of(space), "host0")
     first = overview([summary])
     page = input_pipeline_page([summary], first)
     rows = tuple(f"step.{row}." for row in range(count))

@@ -20,8 +20,7 @@ def chunks(data: bytes, size: int) -> Iterator[bytes]:
 
 @given(st.lists(st.binary(max_size=300), max_size=4), st.integers(1, 50), st.integers(1, 50))
 def test_all_of_it_in_steps(parts: list[bytes], size: int, step: int) -> None:
-    members = b"".join(map(gzip.compress, parts))
-    pieces = list(inflated(chunks(members, size), PLENTY, step))
+    pieces = list(inflated(chunks(b"".join(map(gzip.compress, parts)), size), PLENTY, step))
     assert b"".join(pieces) == b"".join(parts) and all(0 < len(piece) <= step for piece in pieces)
 
 

@@ -65,8 +65,7 @@ def test_place_finds_the_interval_and_gives_borders_to_the_next(spans: list[tupl
     kept = end > start
     start, end = start[kept], end[kept]
     for time, at in zip(times, place(np.array(times, np.int64), start, end), strict=True):
-        holding = [n for n in range(len(start)) if start[n] <= time < end[n]]
-        assert holding == ([] if at < 0 else [at])
+        assert [n for n in range(len(start)) if start[n] <= time < end[n]] == ([] if at < 0 else [at])
 
 
 @given(SPANS)
@@ -75,8 +74,7 @@ def test_nesting_order_sorts_parents_before_children(spans: list[tuple[int, int]
     order = nesting_order(start, end)
     if order is not None:
         start, end = start[order], end[order]
-    keys = list(zip(start.tolist(), (-end).tolist(), strict=True))
-    assert keys == sorted((a, -b) for a, b in spans)
+    assert list(zip(start.tolist(), (-end).tolist(), strict=True)) == sorted((a, -b) for a, b in spans)
     assert nesting_order(start, end) is None
 
 

@@ -131,8 +131,7 @@ def test_snapshots_of_what_a_program_did_before(address: str, tmp_path: Path) ->
     try:
         for _ in range(2):
             (run,) = open_logdir(capture([address], snapshot, str(tmp_path)).run_path).runs
-            timeline = Session(run).timeline()
-            assert timeline.event_count > 20
+            assert Session(run).timeline().event_count > 20
             time.sleep(0.5)
     finally:
         assert [problem for _, problem in switch([address], False, CaptureOptions())] == [None]

@@ -159,8 +159,7 @@ def test_links_devices_and_sparse_files_are_left_out(tmp_path: Path) -> None:
     sparse = tarfile.TarInfo("s.xplane.pb")
     sparse.type = tarfile.GNUTYPE_SPARSE
     path = tar(tmp_path / "a.tar", [*members, (sparse, CONTENT), ("inner.zip", b"PK")])
-    archive = unpacked(path)
-    assert archive.files == 1
+    assert unpacked(path).files == 1
     assert "links and devices (4)" in left_out(path)
     assert "archives within (1)" in left_out(path)
 
@@ -260,8 +259,7 @@ def test_nothing_of_interest_says_what_there_is(tmp_path: Path) -> None:
 
 
 def test_names_with_escapes_are_shown_harmless(tmp_path: Path) -> None:
-    error = refused(tar(tmp_path / "a.tar", [("a\x1b]0;owned\x07\nb", b"x")]))
-    assert error.sentence.isprintable()
+    assert refused(tar(tmp_path / "a.tar", [("a\x1b]0;owned\x07\nb", b"x")])).sentence.isprintable()
 
 
 def test_a_dump_in_an_archive_opens_as_one() -> None:
@@ -273,5 +271,4 @@ def test_a_dump_in_an_archive_opens_as_one() -> None:
 
 def test_a_cache_that_cannot_be_written_is_one_plain_error(tmp_path: Path) -> None:
     put(tmp_path / "cache", b"")
-    error = refused(zipped(tmp_path / "a.zip", {HOST: CONTENT}))
-    assert "can't be unpacked into" in error.sentence
+    assert "can't be unpacked into" in refused(zipped(tmp_path / "a.zip", {HOST: CONTENT})).sentence

@@ -159,8 +159,7 @@ def test_the_entry_bound(tmp_path: Path) -> None:
     found = open_logdir(str(tmp_path), SearchLimits(max_entries=25))
     assert names(found) == ["near"]
     assert any("stopped after 25 folder entries" in line for line in found.searched)
-    error = refused(tmp_path, SearchLimits(max_entries=3))
-    assert "stopped after 3 folder entries" in error.sentence
+    assert "stopped after 3 folder entries" in refused(tmp_path, SearchLimits(max_entries=3)).sentence
     assert open_logdir(str(tmp_path)).searched[1:] == ()
 
 

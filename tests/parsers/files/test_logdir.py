@@ -91,8 +91,7 @@ def test_files_in_an_ordinary_folder_are_a_run(tmp_path: Path) -> None:
     put(tmp_path / "copied" / "host0.xplane.pb")
     put(tmp_path / "copied" / "notes.txt")
     put(tmp_path / "copied" / "deeper" / "host1.xplane.pb")
-    found = open_logdir(str(tmp_path))
-    assert sorted(names(found)) == ["copied", "deeper"]
+    assert sorted(names(open_logdir(str(tmp_path)))) == ["copied", "deeper"]
 
 
 def test_a_folder_named_like_a_profile_is_a_folder(tmp_path: Path) -> None:
@@ -158,8 +157,7 @@ def test_a_file_that_is_no_profile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["jit_step(42).hlo_proto.pb", "ALL_HOSTS.op_stats_v2.pb", "cache_version.txt"])
 def test_a_file_beside_a_profile_opens_its_folder(tmp_path: Path, name: str) -> None:
-    folder = run_folder(tmp_path, hosts=["host0", "host1"])
-    found = open_logdir(str(put(folder / name)))
+    found = open_logdir(str(put(run_folder(tmp_path, hosts=["host0", "host1"]) / name)))
     assert hosts(found.runs[0]) == ["host0", "host1"]
     assert "opened its folder" in found.searched[0]
     alone = refused(put(tmp_path / "elsewhere" / name))

@@ -93,8 +93,7 @@ def test_permissions_for_real() -> None:
     with tempfile.TemporaryDirectory() as place:  # pytest's own folders are closed to others
         root = Path(place)
         root.chmod(0o755)
-        folder = run_folder(root, hosts=["host0", "host1"])
-        (folder / "host0.xplane.pb").chmod(0)
+        (run_folder(root, hosts=["host0", "host1"]) / "host0.xplane.pb").chmod(0)
         (root / "closed").mkdir(mode=0)
         with without_privileges():
             found = open_logdir(place)

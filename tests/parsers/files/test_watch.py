@@ -48,8 +48,7 @@ def polls(watched: LogdirWatch, count: int) -> list[dict[str, list[str]]]:
 
 @pytest.mark.parametrize("levels", [0, 1, 2, 3])
 def test_a_new_run_is_told_once_when_it_has_stayed_as_it_is(tmp_path: Path, levels: int) -> None:
-    folder = run_folder(tmp_path / "experiment", FIRST)
-    start = folder.parent
+    start = run_folder(tmp_path / "experiment", FIRST).parent
     for _ in range(levels):
         start = start.parent
     watched = LogdirWatch(open_logdir(str(start)))
@@ -87,10 +86,8 @@ def test_a_temporary_name_and_an_empty_file_are_waited_for(tmp_path: Path) -> No
 def test_an_empty_file_that_stays_so_is_told_in_the_end(tmp_path: Path) -> None:
     """The writer fails past two gigabytes and leaves nothing."""
     watched = started(tmp_path)
-    folder = run_folder(tmp_path, SECOND)
-    (folder / "host1.xplane.pb").write_bytes(b"")
-    seen = polls(watched, PATIENCE + 1)
-    assert seen == [{}] * PATIENCE + [{"new_runs": [SECOND]}]
+    (run_folder(tmp_path, SECOND) / "host1.xplane.pb").write_bytes(b"")
+    assert polls(watched, PATIENCE + 1) == [{}] * PATIENCE + [{"new_runs": [SECOND]}]
     assert watched.logdir is not None and [p.code for p in watched.logdir.runs[0].problems] == ["empty_file"]
 
 

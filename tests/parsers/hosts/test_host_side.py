@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -23,17 +23,16 @@ Event = tuple[str, int, int, dict[str, StatInput]]
 
 def space_of(*threads: Sequence[Event]) -> tuple[XSpace, PlaneBuilder]:
     """A host whose threads' clocks begin a nanosecond after one another."""
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU", 1)
+    plane = PlaneBuilder.alone("/host:CPU")
     for at, events in enumerate(threads):
         line = plane.line(f"thread {at}", timestamp_ns=at)
         for name, start, end, stats in events:
             plane.event(line, plane.event_id(name), start - 1000 * at, end - start, **stats)
-    return space, plane
+    return plane.space, plane
 
 
 def opened(space: XSpace) -> Trace:
-    return Trace.from_bytes(space.SerializeToString())
+    return trace_of(space)
 
 
 def read(space: XSpace, *stats: str) -> HostEvents:
@@ -158,22 +157,20 @@ def test_one_pass_gives_ops_waits_rows_and_the_stats_that_groups_need() -> None:
 def test_ops_that_overlap_in_part_have_no_negative_self_time() -> None:
     names = ("Iterator::A", "Iterator::B", "Iterator::C", "Iterator::D")
     spans = ((0, 100), (5, 65), (10, 80), (15, 95))
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU", 9)
+    plane = PlaneBuilder.alone("/host:CPU")
     line = plane.line("t")
     for name, (start, end) in zip(names, spans, strict=True):
         plane.event(line, plane.event_id(name), start, end - start)
-    ops = summarise(opened(space), "host0").host_ops
+    ops = summarise(opened(plane.space), "host0").host_ops
     assert dict(zip(ops.name, ops.self_ps.tolist(), strict=True)) == dict(zip(names, (0, 60, 70, 80), strict=True))
 
 
 def test_a_stage_number_without_its_type_is_no_stage() -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU", 9)
+    plane = PlaneBuilder.alone("/host:CPU")
     line = plane.line("t")
     plane.event(line, plane.event_id("a"), 0, 10, _ipl_stage_id=5)
     plane.event(line, plane.event_id("Iterator::Model"), 20, 10)
-    assert summarise(opened(space), "host0").host_ops.name == ("Iterator::Model",)
+    assert summarise(opened(plane.space), "host0").host_ops.name == ("Iterator::Model",)
 
 
 def test_cancelling_ends_the_pass() -> None:

@@ -101,8 +101,7 @@ def outcomes(
 ) -> dict[str, int | ProfileError]:
     """What comes of some work over two processes."""
     found = files(folder)
-    meter = PoolMeter(found, range(len(found)), lambda _: None, lambda: False)
-    task = Task(work, found, meter.poll)
+    task = Task(work, found, PoolMeter(found, range(len(found)), lambda _: None, lambda: False).poll)
     return {found[at].host: one for at, one in over_processes(task, 2, lambda file: -1)}
 
 
@@ -172,8 +171,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_worker_outlives_its_parent(tmp_path: Path, how: signal.Signals) -> None:
-    folder = logdir(tmp_path / "logs")
-    command = [sys.executable, "-c", SCRIPT, str(folder)]
+    command = [sys.executable, "-c", SCRIPT, str(logdir(tmp_path / "logs"))]
     root = Path(__file__).parents[3]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root, text=True) as parent:
         assert parent.stdout is not None
@@ -291,8 +289,7 @@ def test_partial_pages_come_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_summary_crosses_small_and_whole(tmp_path: Path) -> None:
-    folder = logdir(tmp_path, 1)
-    (file,) = files(folder)
+    (file,) = files(logdir(tmp_path, 1))
     with closing(Trace.open(file.path)) as trace:
         here = summarise(trace, "host0")
     crossed = pickle.dumps(do_work(partial(reduce_host, SUMMARY_OF_HOST), file, None, 0, 1))

@@ -154,8 +154,7 @@ def test_a_key_has_the_type_of_what_its_maker_makes(name: str) -> None:
 
 
 def test_memory_over_time_says_which_hosts_are_left_out(tmp_path: Path) -> None:
-    folder = files(slices.host_bytes("host0"), b"\xff" * 300)(tmp_path)
-    page = session(folder).page(MEMORY_PROFILE)
+    page = session(files(slices.host_bytes("host0"), b"\xff" * 300)(tmp_path)).page(MEMORY_PROFILE)
     assert page.hosts == ("host0",) and any("host1" in text and "left out" in text for text in page.warnings)
 
 

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, PlaneBuilder, summary_of, tpu_plane
+from tests.support.build import OpSpec, PlaneBuilder, summary_of, tpu_plane, trace_of
 from tpuprof.parsers.base.intervals import union
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, summarise_core
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
@@ -42,9 +41,7 @@ def busy_core(space: XSpace, ordinal: int, busy: Sequence[Span], steps: Sequence
 def add_host(space: XSpace, *threads: Sequence[HostEvent]) -> None:
     plane = PlaneBuilder(space, "/host:CPU", 9)
     for at, events in enumerate(threads):
-        line = plane.line(f"thread {at}")
-        for name, start, end in events:
-            plane.event(line, plane.event_id(name), start * US, (end - start) * US)
+        plane.spans(f"thread {at}", events, US)
 
 
 # --- one core ------------------------------------------------------------------------------------------------------
@@ -53,7 +50,7 @@ def add_host(space: XSpace, *threads: Sequence[HostEvent]) -> None:
 def core_of(busy: Sequence[Span], steps: Sequence[Span], waits: Sequence[Span] = ()) -> CoreSummary:
     space = XSpace()
     busy_core(space, 0, busy, steps)
-    plane = Trace.from_bytes(space.SerializeToString()).planes[0]
+    plane = trace_of(space).planes[0]
     columns = np.array(waits, np.int64).reshape(-1, 2) * US
     intervals = (columns[:, 0], columns[:, 1])
     return summarise_core(plane, device_info(plane), marked_steps(plane), module_runs(plane), False, intervals)
@@ -65,8 +62,7 @@ def gaps(core: CoreSummary) -> list[Span]:
 
 def test_gaps_are_those_from_the_first_step_to_the_last() -> None:
     busy = [(0, 800), (900, 950), (1200, 1900), (2100, 2900), (2901, 3000)]
-    steps = [(0, 1000), (1000, 2000), (2200, 3000)]
-    core = core_of(busy, steps)
+    core = core_of(busy, [(0, 1000), (1000, 2000), (2200, 3000)])
     # 950-1200 crosses a border, 1900-2100 is partly between steps, the last one is a thousandth of a step
     assert gaps(core) == [(800, 900), (950, 1200), (1900, 2100), (2900, 2901)]
     assert core.gap_ps == (100 + 250 + 200 + 1) * US
@@ -116,9 +112,9 @@ def test_idle_time_is_that_of_the_core_that_is_idle_most_without_input_waits() -
     steps = [(0, 1000), (1000, 2000)]
     busy_core(space, 0, [(0, 900), (1000, 2000)], steps)
     core = busy_core(space, 3, [(0, 400), (500, 900), (1000, 1500), (1800, 2000)], steps)
-    line = core.line("Async XLA Ops")
-    for name, start, end in (("%copy-start.1 = f32[] copy-start()", 380, 420), ("all-gather-start.2", 1650, 1990)):
-        core.event(line, core.event_id(name), start * US, (end - start) * US)
+    core.spans(
+        "Async XLA Ops", (("%copy-start.1 = f32[] copy-start()", 380, 420), ("all-gather-start.2", 1650, 1990)), US
+    )
     host = [
         ("log", 390, 450),
         ("PjitFunction(f)", 450, 460),
@@ -126,8 +122,7 @@ def test_idle_time_is_that_of_the_core_that_is_idle_most_without_input_waits() -
         ("save", 1550, 1700),
     ]
     add_host(space, host)
-    found = summary_of(space)
-    idle = found.idle
+    idle = summary_of(space).idle
     assert idle is not None
     assert (idle.core, idle.count, idle.gap_ps) == (3, 3, (100 + 100 + 200) * US)
     assert idle.longest == (1600 * US, 1800 * US)
@@ -178,9 +173,7 @@ def test_compilations_count_the_idle_time_of_the_core_that_is_idle_most() -> Non
 
 def sparse_core(space: XSpace, number: int, steps: Sequence[tuple[str, int, int]], ops: Sequence[Span]) -> None:
     plane = PlaneBuilder(space, f"/device:TPU:0 SparseCore {number}", 20 + number)
-    line = plane.line("Sparse Core Steps")
-    for name, start, end in steps:
-        plane.event(line, plane.event_id(name), start * US, (end - start) * US)
+    plane.spans("Sparse Core Steps", steps, US)
     line = plane.line("Sparse Core Ops")
     for start, end in ops:
         plane.event(line, plane.event_id("op"), start * US, (end - start) * US)
@@ -243,8 +236,7 @@ def test_the_host_tells_the_time_for_input_with_an_event_in_every_other_step(
 
 
 def test_infeed_ops_tell_the_time_for_input_whatever_the_host_does() -> None:
-    space = XSpace()
-    tpu_plane(space, 0, [("infeed.1", "infeed", 0, 5)], steps=[("0", 0, 10)])
+    space = tpu_plane(XSpace(), 0, [("infeed.1", "infeed", 0, 5)], steps=[("0", 0, 10)]).space
     add_host(space, [("batched_device_put", 0, 9)])
     steps = summary_of(space).steps
     assert steps is not None
@@ -265,8 +257,7 @@ def test_inferred_steps_may_wait_for_the_host_too() -> None:
 def test_several_lines_of_steps_are_one() -> None:
     space = XSpace()
     plane = busy_core(space, 0, [(0, 400)], [(100, 200)])
-    line = plane.line(STEPS_LINE)
-    plane.event(line, plane.event_id("before"), 0, 100 * US)
+    plane.event(plane.line(STEPS_LINE), plane.event_id("before"), 0, 100 * US)
     steps = summary_of(space).steps
     assert steps is not None
     assert steps.names == ("before", "0")
@@ -286,8 +277,7 @@ def test_whatever_the_numbers_nothing_is_negative(
     host: list[tuple[int, int, int | None, int | None]],
     shift: int,
 ) -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:TPU:0", 1)
+    plane = PlaneBuilder.alone("/device:TPU:0")
     names = {"Steps": "step", "XLA Ops": "f", "XLA Modules": "jit_f(1)"}
     for (line_name, name), events in zip(names.items(), (marks, ops, marks), strict=True):
         line = plane.line(line_name, timestamp_ns=shift)
@@ -295,13 +285,13 @@ def test_whatever_the_numbers_nothing_is_negative(
             values = {"device_offset_ps": device_start, "device_duration_ps": device_length}
             stats = {key: value for key, value in values.items() if value is not None}
             plane.event(line, plane.event_id(name, name, hlo_category="copy"), start, length, **stats)
-    threads = PlaneBuilder(space, "/host:CPU", 2)
+    threads = PlaneBuilder(plane.space, "/host:CPU", 2)
     line = threads.line("python")
     for start, length, number, root in host:
         stats = {key: value for key, value in {"step_num": number, "_r": root}.items() if value is not None}
         for name in ("train", "batched_device_put", "XlaCompile"):
             threads.event(line, threads.event_id(name), start, length, **stats)
-    found = summary_of(space)
+    found = summary_of(plane.space)
     assert found.self_ps >= 0 and found.total_ps >= found.self_ps
     if found.steps is not None:
         assert (found.steps.duration_ps > 0).all()
@@ -327,7 +317,7 @@ def test_a_summary_is_small_and_grows_with_steps_and_ops_alone() -> None:
             ]
             marks = [(str(step), step * events * 100, (step + 1) * events * 100) for step in range(steps)]
             tpu_plane(space, core, ops, steps=marks)
-        sizes[steps, events] = len(pickle.dumps(summarise(Trace.from_bytes(space.SerializeToString()), "host")))
+        sizes[steps, events] = len(pickle.dumps(summarise(trace_of(space), "host")))
     assert abs(sizes[10, 40] - sizes[10, 4]) < 200
     assert 0 < sizes[40, 4] - sizes[10, 4] < 2 * 30 * 400
     assert sizes[10, 4] < 20_000

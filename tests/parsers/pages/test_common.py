@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import grid
-from tests.support.build import PlaneBuilder, summary_of, tpu_plane
+from tests.support.build import PlaneBuilder, bare_host, summary_of, tpu_plane
 from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -22,9 +22,7 @@ from tpuprof.parsers.steps.aligned import AlignedSteps
 
 
 def host_alone(host: str = "idle") -> HostSummary:
-    space = XSpace()
-    PlaneBuilder(space, "/host:CPU").line("python")
-    return summary_of(space, host)
+    return summary_of(bare_host(), host)
 
 
 def with_steps(steps: AlignedSteps | None, host: str, note: str = "") -> HostSummary:
@@ -47,8 +45,7 @@ def test_why_there_are_no_ops() -> None:
     space = XSpace()
     PlaneBuilder(space, "/device:TPU:0").line("Steps")
     no_ops = summary_of(space)
-    space = XSpace()
-    tpu_plane(space, 0, [("f", "copy", 0, 5)])
+    space = tpu_plane(XSpace(), 0, [("f", "copy", 0, 5)]).space
     assert why_no_ops([host_alone()]) == NO_DEVICE
     assert why_no_ops([host_alone(), no_ops]) == NO_OPS
     assert why_no_ops([no_ops, summary_of(space)]) == ""
@@ -56,8 +53,7 @@ def test_why_there_are_no_ops() -> None:
 
 def test_markers_of_one_host_beat_inferred_steps_of_another() -> None:
     inferred = with_steps(steps_of(0, 9, "a", source="modules"), "a", "no Steps line: inferred")
-    marked = with_steps(steps_of(0, 3, "b"), "b")
-    found = common_steps([inferred, marked, host_alone()])
+    found = common_steps([inferred, with_steps(steps_of(0, 3, "b"), "b"), host_alone()])
     assert found.grid is not None
     assert (found.grid.source, found.grid.core_names, len(found.grid), found.note) == ("steps", ("b:0",), 3, "")
     alone = common_steps([inferred, host_alone()])
@@ -114,13 +110,12 @@ def test_step_times_summary_is_that_of_the_sample(durations: list[int]) -> None:
 def test_each_figure_of_the_device_is_the_first_hosts_that_has_it() -> None:
     summaries = []
     for at, (kind, peak) in enumerate([(None, 0.0), ("TPU v5p", 459.0), ("TPU v5p", 100.0)]):
-        space = XSpace()
-        plane = PlaneBuilder(space, f"/device:TPU:{at}")
+        plane = PlaneBuilder.alone(f"/device:TPU:{at}")
         plane.stat("peak_teraflops_per_second", peak)
         if kind:
             plane.stat("device_type_string", kind)
         plane.line("XLA Ops")
-        summaries.append(summary_of(space, f"host{at}"))
+        summaries.append(summary_of(plane.space, f"host{at}"))
     device = device_of([host_alone(), *summaries])
     assert device is not None
     assert (device.device_type, device.peaks.flops_per_second) == ("TPU v5p", 459e12)

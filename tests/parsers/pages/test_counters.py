@@ -98,8 +98,7 @@ def test_why_there_are_none() -> None:
     device(unknown, 0, "TPU v5p")
     none = page_of(unknown.SerializeToString())
     assert "tpu_perf_counters" in none.unknown["counters"] and "LIBTPU_INIT_ARGS" in none.unknown["kernels"]
-    other = device(unknown, 1, "TPU v5p")
-    add_reading(other, {77: 3})
+    add_reading(device(unknown, 1, "TPU v5p"), {77: 3})
     page = page_of(unknown.SerializeToString())
     assert len(page.counters) == 1 and not page.units
     assert page.unknown["units"].startswith("what the registers of TPU v5p tell of units is not known")
@@ -111,5 +110,4 @@ def test_a_session_reads_it_once(tmp_path: Path) -> None:
     assert session.page(HAS_COUNTERS) and session.page(COUNTERS) is session.page(COUNTERS)
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "host0.xplane.pb").write_bytes(XSpace(hostnames=[b"host0"]).SerializeToString())
-    none = session_at(tmp_path / "none")
-    assert not none.page(HAS_COUNTERS)
+    assert not session_at(tmp_path / "none").page(HAS_COUNTERS)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, session_at, tpu_plane
+from tests.support.build import bare_host, session_at, tpu_plane
 from tests.support.made.many_hosts import (
     GAP,
     REDUCE,
@@ -112,16 +112,13 @@ def test_a_host_with_fewer_cores_than_most_may_have_lost_some() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_too_few_steps_make_no_straggler(count: int) -> None:
-    page = page_of({"a": steady(1500, count), "b": steady(1000, count)})
-    assert page.verdict == "uneven"
+    assert page_of({"a": steady(1500, count), "b": steady(1000, count)}).verdict == "uneven"
 
 
 def test_with_nothing_to_compare_it_says_why() -> None:
     made = profiles({"a": steady(1000)})
     assert hosts_page(summaries(made)).statement == "The run has one host, a: there is nothing to compare it with."
-    space = XSpace()
-    PlaneBuilder(space, "/host:CPU", 1).line("main")
-    made["idle"] = space.SerializeToString()
+    made["idle"] = bare_host().SerializeToString()
     page = hosts_page(summaries(made))
     assert page.statement == "There is nothing to compare a with: the others have no steps."
     assert page.rows[1].problems == ("no device plane in this profile",)
@@ -150,8 +147,7 @@ def test_hosts_of_one_name_are_two() -> None:
 
 def test_the_session_compares_hosts_and_names_broken_ones(tmp_path: Path) -> None:
     made = profiles({"a": steady(1000), "b": steady(1200)})
-    folder = write_run(tmp_path, {**made, "broken": b"\xff" * 300})
-    page = session_at(folder).page(HOSTS)
+    page = session_at(write_run(tmp_path, {**made, "broken": b"\xff" * 300})).page(HOSTS)
     assert page.straggler == 1
     assert [out.host for out in page.left_out] == ["broken"]
 
@@ -211,8 +207,7 @@ def test_input_is_compared_where_it_is_known_only() -> None:
 
 def test_a_file_that_is_no_profile_is_a_host_left_out(tmp_path: Path) -> None:
     made = profiles({"a": steady(1000), "b": steady(1000)})
-    folder = write_run(tmp_path, {**made, "empty": b"", "broken": b"\xff" * 300})
-    page = session_at(folder).page(HOSTS)
+    page = session_at(write_run(tmp_path, {**made, "empty": b"", "broken": b"\xff" * 300})).page(HOSTS)
     assert [out.host for out in page.left_out] == ["broken", "empty"]
     assert "holds 0 bytes" in page.left_out[1].reason
     assert not any("holds 0 bytes" in warning for warning in page.warnings)
@@ -231,8 +226,7 @@ def test_a_note_of_the_run_is_no_host() -> None:
 
 
 def test_what_some_hosts_lack_is_said_by_name() -> None:
-    space = XSpace()
-    PlaneBuilder(space, "/host:CPU", 1).line("main")
+    space = bare_host()
     made = profiles({"a": steady(1000), "b": steady(1000)})
     page = hosts_page(summaries({**made, "coord": space.SerializeToString()}))
     assert page.unknown["own_ps"] == "coord: no device plane in this profile"
@@ -261,8 +255,7 @@ def test_whatever_hosts_do_the_sums_hold(times: list[list[int]]) -> None:
 
 @cache
 def all_pages() -> tuple[HostsPage, ...]:
-    idle = XSpace()
-    PlaneBuilder(idle, "/host:CPU", 1).line("main")
+    idle = bare_host()
     hostile = replace(
         straggling_page(),
         statement=EVIL,
@@ -410,8 +403,7 @@ def test_several_slow_cores_are_named_together_and_even_ones_are_not() -> None:
 
 def test_why_cores_are_not_compared() -> None:
     assert cores_of(1000).cores_statement == "There is one core, vm:0: there is nothing to compare it with."
-    space = XSpace()
-    tpu_plane(space, 0, [("fusion.1", "convolution fusion", 0, 10)])
+    space = tpu_plane(XSpace(), 0, [("fusion.1", "convolution fusion", 0, 10)]).space
     tpu_plane(space, 3, [("fusion.1", "convolution fusion", 0, 5)])
     page = hosts_page(summaries({"vm": space.SerializeToString()}))
     assert page.cores_statement == "Steps can't be compared: no Steps line and no XLA Modules in this profile."
@@ -420,9 +412,7 @@ def test_why_cores_are_not_compared() -> None:
         ("vm:3", 100, None),
     ]
     assert page.cores_unknown["own_ps"] == "no Steps line and no XLA Modules in this profile"
-    empty = XSpace()
-    PlaneBuilder(empty, "/host:CPU", 1).line("main")
-    page = hosts_page(summaries({"vm": empty.SerializeToString()}))
+    page = hosts_page(summaries({"vm": bare_host().SerializeToString()}))
     assert (page.cores, page.cores_statement) == ((), "There is no core in this profile.")
 
 

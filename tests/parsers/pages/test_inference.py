@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, bare_host, tpu_plane
 from tests.support.made.serving import (
     LAUNCH,
     US,
@@ -69,8 +69,7 @@ def test_requests_with_their_parts() -> None:
 
 def test_of_several_kinds_of_request_events_the_first_counts() -> None:
     inner = [Request((1000, 1100)), Request((2000, 2100))]
-    outer = [Request((3000, 3050), name="TfrtModelRun")]
-    found = read_requests(serving_profile([*inner, *outer]))
+    found = read_requests(serving_profile([*inner, *[Request((3000, 3050), name="TfrtModelRun")]]))
     assert found.event == "TfrtModelRun" and us(found.total_ps) == [50]
 
 
@@ -106,13 +105,12 @@ def test_request_events_that_nothing_links_are_latencies_without_parts() -> None
 
 
 def test_nested_request_events_that_nothing_links_count_once() -> None:
-    space = XSpace()
-    host = PlaneBuilder(space, "/host:CPU", 1)
+    host = PlaneBuilder.alone("/host:CPU")
     line = host.line("server")
     put(host, line, "SessionRun", (0, 100))
     put(host, line, "RunGraph", (10, 90))
     put(host, line, "SessionRun", (200, 260))
-    found = read_requests(space)
+    found = read_requests(host.space)
     assert us(found.total_ps) == [100, 60] and found.event == "SessionRun and RunGraph"
 
 
@@ -130,8 +128,7 @@ def test_without_transfer_events_host_time_has_them_and_says_so() -> None:
 
 
 def test_requests_without_a_model_count_too() -> None:
-    requests = [*five_requests(), Request((7000, 7300))]
-    rows = page_of(serving_profile(requests)).rows
+    rows = page_of(serving_profile([*five_requests(), Request((7000, 7300))])).rows
     assert {row.name: row.runs for row in rows} == {"m:1": 3, "m:2": 2, NO_MODEL: 1}
     assert rows[0].name == "m:1" and sum(row.fraction for row in rows) == pytest.approx(1)
 
@@ -194,8 +191,7 @@ def test_run_ids_match_runs_where_a_core_lacks_some() -> None:
 
 def test_a_core_whose_first_runs_are_missing_is_matched_from_the_end() -> None:
     runs = [("jit_f(3)", 100 * at, 100 * at + 60) for at in range(1, 7)]
-    found = module(modules_profile([runs, runs[2:]]), "jit_f(3)")
-    assert us(found.duration_ps) == [60] * 6
+    assert us(module(modules_profile([runs, runs[2:]]), "jit_f(3)").duration_ps) == [60] * 6
 
 
 def test_cores_that_run_one_module_in_turn_run_by_themselves() -> None:
@@ -208,18 +204,17 @@ def test_cores_that_run_one_module_in_turn_run_by_themselves() -> None:
 
 
 def test_time_behind_earlier_runs_is_queueing_and_not_the_hosts() -> None:
-    space = XSpace()
-    host = PlaneBuilder(space, "/host:CPU", 100)
+    host = PlaneBuilder.alone("/host:CPU")
     line = host.line("main")
-    device = tpu_plane(space, 0, [("fusion.1", "loop fusion", 0, US)])
+    device = tpu_plane(host.space, 0, [("fusion.1", "loop fusion", 0, US)])
     modules = device.line("XLA Modules")
     for at in range(3):  # all launched at once, 10 µs before the first run; 2 µs between runs
         put(host, line, "DoEnqueueProgram", (90 + at, 91 + at), run_id=at, device_ordinal=0)
         put(device, modules, "jit_f(1)", (100 + 52 * at, 150 + 52 * at), run_id=at)
-    found = module(space, "jit_f(1)")
+    found = module(host.space, "jit_f(1)")
     assert us(found.wait_ps) == [10, 61, 112]
     assert us(found.queued_ps) == [0, 50, 100]
-    launches = page_of(space).launches
+    launches = page_of(host.space).launches
     assert launches is not None and (launches.count, launches.of) == (3, 3)
     assert launches.average == Latency(111 * US, 11 * US, 50 * US, None, 50 * US)
     assert launches.percentiles[-1].latency == Latency(162 * US, 12 * US, 50 * US, None, 100 * US)
@@ -280,18 +275,16 @@ def test_a_training_profile_is_called_one() -> None:
 
 
 def test_a_launch_that_is_later_than_the_run_is_none() -> None:
-    space = XSpace()
-    host = PlaneBuilder(space, "/host:CPU", 100)
+    host = PlaneBuilder.alone("/host:CPU")
     put(host, host.line("main"), "DoEnqueueProgram", (500, 501), _pt=LAUNCH, _p=1)
-    device = tpu_plane(space, 0, [("fusion.1", "loop fusion", 0, US)])
+    device = tpu_plane(host.space, 0, [("fusion.1", "loop fusion", 0, US)])
     put(device, device.line("XLA Modules"), "jit_f(1)", (100, 150), _ct=LAUNCH, _c=1)
-    page = page_of(space)
+    page = page_of(host.space)
     assert page.launches is None and page.unknown["launches"] == NO_LAUNCH
 
 
 def test_nothing_that_ran_is_no_sessions_with_the_reason() -> None:
-    space = XSpace()
-    PlaneBuilder(space, "/host:CPU", 1).line("main")
+    space = bare_host()
     page = page_of(space)
     assert (page.source, page.sessions, page.average, page.percentiles, page.rows) == (None, 0, None, (), ())
     assert page.unknown["average"] == NO_SESSIONS
@@ -364,10 +357,9 @@ _ODD = st.one_of(st.sampled_from([0, 1, -1, 2**62, -(2**62), 2**63 - 1, -(2**63)
 @given(st.lists(st.tuples(_ODD, _ODD, _ODD, st.booleans(), st.integers(0, 4)), max_size=12), st.integers(1, 3))
 @settings(max_examples=80)
 def test_odd_numbers_do_no_harm(events: list[tuple[int, int, int, bool, int]], cores: int) -> None:
-    space = XSpace()
-    host = PlaneBuilder(space, "/host:CPU", 100)
+    host = PlaneBuilder.alone("/host:CPU")
     line = host.line("main", 2**40)
-    devices = [PlaneBuilder(space, f"/device:TPU:{at}", at + 1) for at in range(cores)]
+    devices = [PlaneBuilder(host.space, f"/device:TPU:{at}", at + 1) for at in range(cores)]
     lines = [device.line("XLA Modules") for device in devices]
     names = ("SessionRun", "ProcessBatch", "TransferH2DRequest", "DoEnqueueProgram", "ModelServerRequest_a")
     for at, (offset, duration, number, on_device, kind) in enumerate(events):
@@ -379,7 +371,7 @@ def test_odd_numbers_do_no_harm(events: list[tuple[int, int, int, bool, int]], c
             host.event(
                 line, host.event_id(names[kind]), offset, duration, device_ordinal=number, model_id=number, **stats
             )
-    found = read_requests(space)
+    found = read_requests(host.space)
     check(inference([found, found], ["a", "b"], None))
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, PlaneBuilder, summary_of, tpu_plane
+from tests.support.build import OpSpec, PlaneBuilder, bare_host, summary_of, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.host.input_events import TRANSFER, WAIT, InputRows, merge_input_rows
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
@@ -33,9 +33,7 @@ def profile(ops: Sequence[Sequence[OpSpec]], host: Sequence[Sequence[HostSpec]] 
     if host:
         plane = PlaneBuilder(space, "/host:CPU")
         for at, events in enumerate(host):
-            line = plane.line(f"thread/{at}")
-            for name, begin, end in events:
-                plane.event(line, plane.event_id(name), begin * US, (end - begin) * US)
+            plane.spans(f"thread/{at}", events, US)
     return space
 
 
@@ -103,9 +101,7 @@ def test_without_infeed_waiting_is_idle_time_while_the_host_waits() -> None:
 
 
 def test_a_profile_without_input_events_says_so_and_what_to_turn_on() -> None:
-    space = XSpace()
-    PlaneBuilder(space, "/host:CPU").line("python")
-    found = page(space)
+    found = page(bare_host())
     assert not found.has_input_events
     assert found.next_steps == NO_EVENTS
     assert set(found.unknown) >= {"device.step_time_ms", "device.infeed_percent", "breakdown_us"}
@@ -279,5 +275,4 @@ def test_any_names_make_a_forest(spec: list[list[str]]) -> None:
 
 
 def test_a_name_of_a_million_parts_is_no_matter() -> None:
-    found = stages_of([op("Iterator" + "::A" * 300_000), op("Iterator::A")])
-    assert len(found) == 2
+    assert len(stages_of([op("Iterator" + "::A" * 300_000), op("Iterator::A")])) == 2

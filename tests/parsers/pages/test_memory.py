@@ -124,8 +124,7 @@ def test_memory_of_the_host_is_not_called_a_device_s() -> None:
 
 def test_the_device_s_type_tells_the_capacity_and_else_its_allocator() -> None:
     said = Capacity(8 << 30, "reported by the allocator")
-    sources = [ModuleSource("host0", demo_modules(), (), "TPU v5e", "TPU")]
-    known = CompiledModules(sources, lambda: said)
+    known = CompiledModules([ModuleSource("host0", demo_modules(), (), "TPU v5e", "TPU")], lambda: said)
     assert known.space(known.find(TRAIN), HBM).capacity != said
     unknown = CompiledModules([ModuleSource("host0", demo_modules(), (), "TPU v99", "TPU")], lambda: said)
     assert unknown.space(unknown.find(TRAIN), HBM).capacity == said

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.base.intervals import union_length
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.ops.roofline import Rates, work_of
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
@@ -88,7 +87,7 @@ class Profile:
             ids = [plane.event_id(f"%{op.name}.{at} = f32[]", op.name, **op.stats) for at, op in enumerate(self.ops)]
             for event in events:
                 plane.event(line, ids[event.op], event.begin, event.end - event.begin, **event.stats)
-        return summarise(Trace.from_bytes(space.SerializeToString()), "host")
+        return summarise(trace_of(space), "host")
 
 
 COUNTS = st.one_of(st.integers(0, 10**12), st.floats(0, 1e12), st.sampled_from(["many", -5, 1e308, float("inf")]))
@@ -232,8 +231,7 @@ def test_each_tree_holds_each_op_once_and_all_agree_in_total(profile: Profile) -
         assert int(tree.occurrences[0]) == int(page.table.occurrences.sum())
         np.testing.assert_allclose(tree.work[0], summed(work_of(page.table)), rtol=1e-9)
         for node in leaves:
-            row = int(tree.row[node])
-            assert tree.time_ps[node] == page.table.self_ps[row]
+            assert tree.time_ps[node] == page.table.self_ps[int(tree.row[node])]
             assert tree.path(node)[0] == 0
             assert tree.path(node)[-1] == node
 
@@ -387,8 +385,7 @@ def test_bytes_without_a_breakdown_count_as_hbms_wherever_they_add_up() -> None:
     }
     plain = Op("copy.1", {"symbol_id": 1, **ids})
     told = Op("copy.2", {"symbol_id": 2, "memory_access_breakdown": HBM_READ_500, **ids})
-    profile = Profile([plain, told], [[Event(0, 0, 10), Event(1, 10, 20)]], PEAKS, [(0, 20)])
-    summary = profile.summary()
+    summary = Profile([plain, told], [[Event(0, 0, 10), Event(1, 10, 20)]], PEAKS, [(0, 20)]).summary()
     page = ops_page([summary])
     assert sorted((page.rates.bandwidth[:, 0] * 10e-12).round(6).tolist()) == [500, 800]
     whole = 1300 / 20e-12
@@ -430,7 +427,6 @@ EMPTY = Profile([Op("fusion.1", {})], [[]], {}, [])
 @example(EMPTY)
 @MANY
 def test_headlines_and_classes_need_nothing_of_a_profile(profile: Profile) -> None:
-    page = page_of(profile)
-    headline = op_profile_page(page).headline
+    headline = op_profile_page(page_of(profile)).headline
     assert headline.endswith(".")
     assert not any(word in headline for word in ("nan", "inf", "None"))

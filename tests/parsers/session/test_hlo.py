@@ -26,8 +26,7 @@ def dump(tmp_path: Path) -> Path:
 
 def test_a_dump_leads_to_its_modules(dump: Path) -> None:
     assert leads_to_hlo(str(dump))
-    logdir = open_hlo(str(dump))
-    session = HloSession(logdir.find_run(), "TPU v5e")
+    session = HloSession(open_hlo(str(dump)).find_run(), "TPU v5e")
     page = session.page(MEMORY).page()
     assert [module.module.name for module in page.modules] == ["jit_eval_step"]
     space = session.page(MEMORY).space(page.modules[0].module, 0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, bare_host, tpu_plane
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XSpace
@@ -262,8 +262,7 @@ def test_the_whole_and_its_core_are_kept_side_by_side(tmp_path: Path) -> None:
 def test_a_core_that_is_not_there(
     tmp_path: Path, core: str, host: str | None, code: str, exit_code: int, words: str
 ) -> None:
-    empty = XSpace()
-    PlaneBuilder(empty, "/host:CPU", 1).line("main")
+    empty = bare_host()
     whole = session(logdir_of(tmp_path, a=host_bytes(2, chips=1), b=empty.SerializeToString()))
     with pytest.raises(ProfileError) as raised:
         whole.of_core(core, host).timeline()

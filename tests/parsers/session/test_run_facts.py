@@ -36,8 +36,7 @@ def modules(count: int, period: int = 10 * MS, name: str = "jit_step(7)") -> lis
 
 def add_hlo(metadata: PlaneBuilder, module: str, stat: str) -> None:
     """A module's HLO as it stands in the metadata plane."""
-    entry = metadata.plane.event_metadata[metadata.event_id(module)]
-    metadata.fill(entry.stats.add(), stat, b"\n\x00")
+    metadata.fill(metadata.plane.event_metadata[metadata.event_id(module)].stats.add(), stat, b"\n\x00")
 
 
 def training(step_count: int = 5, cores: int = 2) -> XSpace:
@@ -45,8 +44,7 @@ def training(step_count: int = 5, cores: int = 2) -> XSpace:
     space = XSpace()
     for ordinal in range(cores):
         tpu_plane(space, ordinal, [("dot.1", "convolution", 0, MS)], steps(step_count), modules(step_count))
-    metadata = PlaneBuilder(space, "/host:metadata")
-    add_hlo(metadata, "jit_step(7)", "Hlo Proto")
+    add_hlo(PlaneBuilder(space, "/host:metadata"), "jit_step(7)", "Hlo Proto")
     host = PlaneBuilder(space, "/host:CPU")
     host.event(host.line("python"), host.event_id("train"), 0, MS)
     environment = PlaneBuilder(space, "Task Environment")
@@ -100,8 +98,7 @@ def test_a_training_run(tmp_path: Path) -> None:
 
 def test_versions_of_the_software(tmp_path: Path) -> None:
     """And no flags, which may be long."""
-    space = XSpace()
-    tpu_plane(space, 0, [("dot.1", "convolution", 0, MS)], steps(5), modules(5))
+    space = tpu_plane(XSpace(), 0, [("dot.1", "convolution", 0, MS)], steps(5), modules(5)).space
     environment = PlaneBuilder(space, "Task Environment")
     environment.stat("libtpu_version", "0.0.21")
     environment.stat("xla_flags", "--xla_dump_to=/x")
@@ -147,8 +144,7 @@ def test_a_rare_module_leaves_the_markers_alone(tmp_path: Path) -> None:
 
 
 def test_the_core_that_works_is_read(tmp_path: Path) -> None:
-    space = XSpace()
-    tpu_plane(space, 0, [])
+    space = tpu_plane(XSpace(), 0, []).space
     tpu_plane(space, 1, [("dot.1", "convolution", 0, MS)], steps(4))
     facts = of(tmp_path, space)
     assert (facts.core_count, facts.step_count, facts.modules) == (2, 4, None)
@@ -156,8 +152,7 @@ def test_the_core_that_works_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("names", "tracing"), [((), "off"), (("train",), "annotations"), (("$a.py:3 f",), "python")])
 def test_the_host_s_tracing(tmp_path: Path, names: tuple[str, ...], tracing: str) -> None:
-    space = XSpace()
-    tpu_plane(space, 0, [], steps(3))
+    space = tpu_plane(XSpace(), 0, [], steps(3)).space
     if names:
         host = PlaneBuilder(space, "/host:CPU")
         line = host.line("python")
@@ -167,10 +162,9 @@ def test_the_host_s_tracing(tmp_path: Path, names: tuple[str, ...], tracing: str
 
 
 def test_a_host_without_a_device(tmp_path: Path) -> None:
-    space = XSpace()
-    host = PlaneBuilder(space, "/host:CPU")
+    host = PlaneBuilder.alone("/host:CPU")
     host.event(host.line("python"), host.event_id("train"), 0, MS)
-    facts = of(tmp_path, space)
+    facts = of(tmp_path, host.space)
     assert (facts.core_count, facts.device_type, facts.step_time_ps) == (0, None, None)
     assert "only the host was traced" in facts.unknown["device_type"]
 
@@ -245,8 +239,7 @@ def test_nothing_but_headers(tmp_path: Path) -> None:
 def test_gzipped_and_remote_files(tmp_path: Path) -> None:
     run = written(tmp_path, host0=training())
     path = Path(run.hosts[0].path)
-    zipped = path.with_name("host0.xplane.pb.gz")
-    zipped.write_bytes(gzip.compress(path.read_bytes()))
+    path.with_name("host0.xplane.pb.gz").write_bytes(gzip.compress(path.read_bytes()))
     path.unlink()
     run = open_logdir(str(tmp_path)).runs[0]
     assert check(run_facts(run)).step_count == 5
@@ -256,8 +249,7 @@ def test_gzipped_and_remote_files(tmp_path: Path) -> None:
 
 
 def test_a_run_without_hosts_says_why(tmp_path: Path) -> None:
-    run = written(tmp_path, host0=b"")
-    assert "0 bytes" in check(run_facts(run)).unknown["device_type"]
+    assert "0 bytes" in check(run_facts(written(tmp_path, host0=b""))).unknown["device_type"]
     assert check(run_facts(Run("r", "/nowhere", (), ()))).unknown
     assert set(nothing_known("why").unknown.values()) == {"why"}
 
@@ -305,22 +297,19 @@ def test_times_that_are_none(tmp_path: Path, start: int, stop: int) -> None:
 
 def old_gpu() -> XSpace:
     """A GPU profile in the old form: no metadata plane, no capture times, lines of streams, ids as their stats."""
-    space = XSpace()
-    gpu = PlaneBuilder(space, "/device:GPU:0", 1)
+    gpu = PlaneBuilder.alone("/device:GPU:0")
     gpu.stat("device_id", 0)
     stream = gpu.line("Stream #14(MemcpyH2D,Memset,Compute)")
     gpu.event(stream, gpu.event_id("volta_sgemm_128x64"), 0, MS, correlation_id=3)
-    host = PlaneBuilder(space, "/host:CPU", 0)
+    host = PlaneBuilder(gpu.space, "/host:CPU", 0)
     host.event(host.line("tf_Compute/1", timestamp_ns=5), host.event_id("MatMul:MatMul"), 0, MS)
-    return space
+    return gpu.space
 
 
 def old_tpu() -> XSpace:
     """A TPU profile with HLO under the stat's old name, and lines without a time."""
-    space = XSpace()
-    tpu_plane(space, 0, [("dot.1", "convolution", 0, MS)], steps(4), modules(4))
-    metadata = PlaneBuilder(space, "/host:metadata")
-    add_hlo(metadata, "cluster_step(7)", "HLO Proto")
+    space = tpu_plane(XSpace(), 0, [("dot.1", "convolution", 0, MS)], steps(4), modules(4)).space
+    add_hlo(PlaneBuilder(space, "/host:metadata"), "cluster_step(7)", "HLO Proto")
     PlaneBuilder(space, "/host:CPU")
     return space
 
@@ -379,8 +368,7 @@ def test_old_hlo_is_found(tmp_path: Path) -> None:
 
 
 def test_files_beside_a_file_or_nothing(tmp_path: Path) -> None:
-    run = old_folder(tmp_path, old_gpu())
-    assert sibling_files(open_logdir(run.hosts[0].path).runs[0].path) == ()
+    assert sibling_files(open_logdir(old_folder(tmp_path, old_gpu()).hosts[0].path).runs[0].path) == ()
     assert sibling_files("/nowhere") == ()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build import PlaneBuilder, host_bytes, session_at, tpu_plane
+from tests.support.build import PlaneBuilder, bare_host, host_bytes, session_at, tpu_plane
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -63,9 +63,7 @@ def test_an_unknown_host_is_an_error_that_lists_the_hosts(tmp_path: Path) -> Non
 
 
 def test_a_host_without_a_device_is_said_and_does_not_hide_the_others(tmp_path: Path) -> None:
-    space = XSpace()
-    PlaneBuilder(space, "/host:CPU").line("python")
-    logdir = run_folder(tmp_path, coordinator=space.SerializeToString(), host0=host_bytes(100))
+    logdir = run_folder(tmp_path, coordinator=bare_host().SerializeToString(), host0=host_bytes(100))
     page = session_at(logdir).page(OVERVIEW)
     assert (page.environment.host_count, page.environment.task_count) == (2, 1)
     assert len(page.steps) == 4
@@ -116,8 +114,7 @@ def test_a_timeline_with_steps_is_not_the_one_without() -> None:
 
 
 def test_a_page_of_ops_alone_reads_the_ops_alone(tmp_path: Path) -> None:
-    space = XSpace()
-    tpu_plane(space, 0, [("fusion.1", "loop fusion", n * 10, 5) for n in range(50)])
+    space = tpu_plane(XSpace(), 0, [("fusion.1", "loop fusion", n * 10, 5) for n in range(50)]).space
     host = PlaneBuilder(space, "/host:CPU", 9)
     thread = host.line("python")
     for n in range(200):

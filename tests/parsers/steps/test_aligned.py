@@ -176,8 +176,7 @@ def test_cores_of_which_none_has_ops_all_take_part() -> None:
 
 
 def test_steps_whose_ops_some_core_lost_are_left_out() -> None:
-    cores = [core([5, 5, 0, 5, 0], [10] * 5), core([5, 0, 5, 5, 0], [10] * 5)]
-    found = the_grid(*cores)
+    found = the_grid(*[core([5, 5, 0, 5, 0], [10] * 5), core([5, 0, 5, 5, 0], [10] * 5)])
     assert found.names == ("0", "3", "4")  # in the last one nothing ran anywhere
     assert found.incomplete == ("2 steps were left out: not every core has ops in them",)
     one = the_grid(core([5, 5, 0, 5], [10] * 4), core([5] * 4, [10] * 4), source="modules")
@@ -249,8 +248,7 @@ def test_a_breakdown_adds_up_to_the_step_where_it_fits(cores: list[list[list[int
         assert step == int(duration[:, at].max())
         used = row.compute_ps + row.infeed_ps + row.outfeed_ps + row.sparse_core_ps
         assert row.idle_ps == pytest.approx(max(0.0, step - used))
-        computing = parts[:, at, [COMPUTE, MEGACORE, ASYNC_DONE]].sum(axis=1)
-        assert row.compute_ps == computing.min()
+        assert row.compute_ps == parts[:, at, [COMPUTE, MEGACORE, ASYNC_DONE]].sum(axis=1).min()
         assert row.active_ps == pytest.approx(parts[:, at, COMPUTE].mean())
         assert row.infeed_ps == parts[:, at, INFEED].max()
         assert row.outfeed_ps == pytest.approx(parts[:, at, OUTFEED].mean())
@@ -277,8 +275,7 @@ def host_grid(reduces: Sequence[AllReduce], first: int, host: str, steps: int = 
 
 def test_all_reduces_of_hosts_meet_under_the_shared_steps_numbers() -> None:
     a = host_grid([(0, 1, 5), (2, 3, 20), (3, 4, 30)], 0, "a")
-    b = host_grid([(0, 3, 50), (1, 4, 10), (3, 6, 7)], 2, "b")
-    found = join_hosts([a, b])
+    found = join_hosts([a, host_grid([(0, 3, 50), (1, 4, 10), (3, 6, 7)], 2, "b")])
     assert (found.names, found.dropped, found.core_names) == (("2", "3"), 2, ("a:0", "b:0"))
     assert [[part.tolist() for part in one] for one in found.all_reduce] == [
         [[0, 1], [3, 4], [20, 30]],

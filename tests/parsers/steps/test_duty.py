@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.build import tpu_plane
+from tests.support.build import tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.steps.duty import ChipDuty
 
@@ -29,7 +28,7 @@ def duty(*cores: list[Op]) -> tuple[ChipDuty, ...]:
         spans = [(name, category, begin, end - begin) for name, category, begin, end in ops]
         plane = tpu_plane(space, at, spans, modules=[("jit(7)", 0, 100)])
         plane.stat("core_details", b"\x20\x03")  # local_chip_id 3
-    return summarise(Trace.from_bytes(space.SerializeToString()), "host0").duty
+    return summarise(trace_of(space), "host0").duty
 
 
 @pytest.mark.parametrize(

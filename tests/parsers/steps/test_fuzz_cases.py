@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
+from tests.support.build import OpSpec, PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
@@ -18,7 +17,7 @@ Marks = list[tuple[str, int, int]]
 
 
 def page(*hosts: XSpace) -> Overview:
-    traces = [Trace.from_bytes(space.SerializeToString()) for space in hosts]
+    traces = [trace_of(space) for space in hosts]
     return overview([summarise(trace, f"host{at}") for at, trace in enumerate(traces)])
 
 
@@ -35,8 +34,7 @@ def parts(found: Overview) -> list[StepBreakdown]:
 
 
 def test_a_chip_that_the_program_does_not_use_takes_no_step_away() -> None:
-    space = XSpace()
-    tpu_plane(space, 0, ops_in(range(4)), steps=marks(4))
+    space = tpu_plane(XSpace(), 0, ops_in(range(4)), steps=marks(4)).space
     tpu_plane(space, 1, [])
     PlaneBuilder(space, "/device:TPU:2", 3)
     found = page(space)
@@ -46,8 +44,7 @@ def test_a_chip_that_the_program_does_not_use_takes_no_step_away() -> None:
 
 
 def test_a_core_whose_steps_hold_no_op_says_nothing_of_them() -> None:
-    space = XSpace()
-    tpu_plane(space, 0, ops_in(range(4)), steps=marks(4))
+    space = tpu_plane(XSpace(), 0, ops_in(range(4)), steps=marks(4)).space
     tpu_plane(space, 1, [], steps=marks(4))
     found = page(space)
     assert [(part.compute_ps, part.idle_ps) for part in parts(found)] == [(60, 30)] * 4
@@ -72,8 +69,7 @@ def test_steps_are_inferred_beside_a_chip_that_the_program_does_not_use() -> Non
     ],
 )
 def test_a_step_in_which_a_core_lost_its_ops_is_left_out(has_ops: list[int], names: list[str], sentence: str) -> None:
-    space = XSpace()
-    tpu_plane(space, 0, ops_in(range(4)), steps=marks(4))
+    space = tpu_plane(XSpace(), 0, ops_in(range(4)), steps=marks(4)).space
     tpu_plane(space, 1, ops_in(has_ops), steps=marks(4))
     found = page(space)
     assert [step.name for step in found.steps] == names
@@ -82,8 +78,7 @@ def test_a_step_in_which_a_core_lost_its_ops_is_left_out(has_ops: list[int], nam
 
 
 def test_steps_stay_where_cores_take_turns() -> None:
-    space = XSpace()
-    tpu_plane(space, 0, ops_in([0, 2]), steps=marks(4))
+    space = tpu_plane(XSpace(), 0, ops_in([0, 2]), steps=marks(4)).space
     tpu_plane(space, 1, ops_in([1, 3]), steps=marks(4))
     found = page(space)
     assert [step.name for step in found.steps] == ["0", "1", "2", "3"]
@@ -92,18 +87,19 @@ def test_steps_stay_where_cores_take_turns() -> None:
 
 def test_steps_that_share_a_number_are_matched_by_time_on_the_cores_of_a_host() -> None:
     """Training and evaluation each count their steps; one core lacks the first evaluation."""
-    space = XSpace()
-    host = PlaneBuilder(space, "/host:CPU", 9)
+    host = PlaneBuilder.alone("/host:CPU")
     line = host.line("main")
     for at, (name, number) in enumerate([("train", 0), ("eval", 0), ("train", 1), ("eval", 1)]):
         host.event(line, host.event_id(name), at * 100, 80, _r=1, step_num=number, _pt=9, _p=at)
     for ordinal, launched in enumerate(([0, 1, 2, 3], [0, 2, 3])):
         steps = [(str(at), at * 100 + 10, at * 100 + 80 + at) for at in launched]
-        plane = tpu_plane(space, ordinal, [("f", "loop fusion", at * 100 + 20, 30) for at in launched], steps=steps)
+        plane = tpu_plane(
+            host.space, ordinal, [("f", "loop fusion", at * 100 + 20, 30) for at in launched], steps=steps
+        )
         modules = plane.line("XLA Modules")
         for at in launched:
             plane.event(modules, plane.event_id("jit_f(7)"), at * 100 + 11, 60, _ct=9, _c=at)
-    found = page(space)
+    found = page(host.space)
     assert [step.name for step in found.steps] == ["0", "1", "1"]
     assert [step.duration_ps for step in found.steps] == [70, 72, 73]
     assert "1 step was left out: not every core has it" in found.warnings

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -35,9 +35,7 @@ Threads = Sequence[Sequence[Spec]]
 def add_lines(space: XSpace, plane_name: str, lines: Sequence[tuple[str, Sequence[Spec]]]) -> PlaneBuilder:
     plane = PlaneBuilder(space, plane_name, len(space.planes) + 1)
     for name, events in lines:
-        line = plane.line(name)
-        for event, start, end, stats in events:
-            plane.event(line, plane.event_id(event), start * US, (end - start) * US, **stats)
+        plane.spans(name, events, US)
     return plane
 
 
@@ -51,7 +49,7 @@ def space_of(threads: Threads, *cores: Sequence[tuple[str, Sequence[Spec]]], kin
 
 
 def grouped(space: XSpace) -> EventGroups:
-    trace = Trace.from_bytes(space.SerializeToString())
+    trace = trace_of(space)
     host = read_host(trace, GROUP_STATS)
     assert host is not None
     cores = [plane for plane in trace.planes if plane.name.startswith("/device:TPU:")]
@@ -306,7 +304,7 @@ def test_odd_numbers_and_orders_survive() -> None:
 
 def test_a_core_without_events_has_no_grouping_line() -> None:
     space = space_of([], [("Steps", []), ("XLA Modules", []), ("XLA Ops", [("op", 0, 1, {})])], [])
-    planes = Trace.from_bytes(space.SerializeToString()).planes
+    planes = trace_of(space).planes
     assert [grouping_line(plane) for plane in planes] == [None, None, None]
 
 
@@ -454,8 +452,7 @@ def test_groups_are_those_of_the_plain_account(forest: tuple[list[list[Node]], l
         return [("e", node.start, node.end, dict(node.stats)) for node in nodes]
 
     on_cores = [[("XLA Modules", specs(nodes))] for nodes in cores]
-    space = space_of([specs(nodes) for nodes in threads], *on_cores)
-    groups = grouped(space)
+    groups = grouped(space_of([specs(nodes) for nodes in threads], *on_cores))
     count = plain_groups(threads, cores)
     assert len(groups.roots) == count
     assert of_threads(groups) == [[node.group for node in nodes] for nodes in threads]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -51,7 +51,7 @@ def launched(
         host.event(python, host.event_id("$log.py:7 write"), round((begin + 50 + busy) * US), 3_900 * US)
         if numbers:
             host.event(python, host.event_id("train"), (begin - 20) * US, 300 * US, step_num=numbers[run])
-    return Trace.from_bytes(space.SerializeToString())
+    return trace_of(space)
 
 
 def lead_of(trace: Trace) -> ClockLead | None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput, tpu_plane
+from tests.support.build import PlaneBuilder, StatInput, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.steps.markers import CoreSteps, LaunchingSteps, ModuleRuns, busiest_module, marked_steps
@@ -24,13 +24,12 @@ Stats = Mapping[str, StatInput]
 
 def plane_of(*lines: Sequence[Mark], stats: Sequence[Stats] = ()) -> Plane:
     """A core with such lines of markers; `stats` of those of each line."""
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:TPU:0", 1)
+    plane = PlaneBuilder.alone("/device:TPU:0")
     for marks in lines:
         line = plane.line("Steps")
         for at, (mark, start, end) in enumerate(marks):
             plane.event(line, plane.event_id(mark), start, end - start, **(stats[at] if stats else {}))
-    return Trace.from_bytes(space.SerializeToString()).planes[0]
+    return plane.read()
 
 
 def launched(groups: Sequence[int], numbers: Mapping[int, int] | None = None) -> LaunchingSteps:
@@ -143,7 +142,7 @@ def launching_host(markers: Sequence[int | None], numbers: Sequence[int | None])
     for at, of in enumerate(markers):
         if of is not None:
             host.event(line, host.event_id("Execute"), of * 100 + 5 + at, 1, _pt=5, _p=at)
-    return summarise(Trace.from_bytes(space.SerializeToString()), "host0")
+    return summarise(trace_of(space), "host0")
 
 
 @pytest.mark.parametrize(

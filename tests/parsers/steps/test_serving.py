@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.steps.requests.serving import MOST_INPUTS, MOST_PARSED, answers_requests, batch_inputs, phase_of
 
 BF16, S32, U32, S8 = 16, 4, 8, 2
@@ -19,8 +17,7 @@ Argument = tuple[str, int, list[int]]
 
 def programs(arguments: dict[int, list[Argument]]) -> HloModules:
     """Programs of such arguments by their ids, written in reverse order."""
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:metadata", 1)
+    plane = PlaneBuilder.alone("/host:metadata")
     for program, parameters in arguments.items():
         proto = hlo_pb2.HloProto()
         proto.hlo_module.entry_computation_id = 2
@@ -35,7 +32,7 @@ def programs(arguments: dict[int, list[Argument]]) -> HloModules:
             parameter.metadata.op_name = label.encode()
         stats: dict[str, StatInput] = {"Hlo Proto": proto.SerializeToString(), "program_id": program}
         plane.event_id(f"jit_decode({program})", "", **stats)
-    return HloModules.of(Trace.from_bytes(space.SerializeToString()))
+    return HloModules.of(trace_of(plane.space))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, tpu_plane
+from tests.support.build import OpSpec, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.core.sums import core_sums
 from tpuprof.parsers.pages.overview.model import Overview
@@ -23,7 +22,7 @@ NS = 1000
 
 
 def page(space: XSpace) -> Overview:
-    return overview([summarise(Trace.from_bytes(space.SerializeToString()), "host0")])
+    return overview([summarise(trace_of(space), "host0")])
 
 
 def test_an_op_at_a_steps_end_belongs_to_the_next_step() -> None:
@@ -102,9 +101,7 @@ def test_every_op_inside_a_step_is_counted_once(
     for category, gap, duration in gap_ops:
         ops.append((category.replace(" ", "-"), category, at + gap, duration))
         at += gap + duration
-    space = XSpace()
-    tpu_plane(space, 0, ops, steps=steps)
-    plane = Trace.from_bytes(space.SerializeToString()).planes[0]
+    plane = trace_of(tpu_plane(XSpace(), 0, ops, steps=steps).space).planes[0]
     marked = marked_steps(plane)
     borders = (marked.start_ps, marked.end_ps)
     times = core_step_times(marked, core_sums(plane, borders, np.zeros(0, np.int64)))
@@ -122,7 +119,7 @@ def test_every_op_inside_a_step_is_counted_once(
 def test_inferred_steps_leave_out_the_last_run() -> None:
     space = XSpace()
     tpu_plane(space, 0, [], modules=[("jit_f(9)", n * 10, n * 10 + 3) for n in range(3)])
-    runs = module_runs(Trace.from_bytes(space.SerializeToString()).planes[0])
+    runs = module_runs(trace_of(space).planes[0])
     steps = inferred_steps(runs, "jit_f(9)")
     assert steps.start_ps.tolist() == [0, 10]
     assert np.diff(steps.end_ps).tolist() == [10]

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.base.intervals import Intervals, distinct, union
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
 from tpuprof.parsers.steps.markers import CoreSteps
 from tpuprof.parsers.steps.times import (
@@ -55,8 +55,7 @@ def ops_of(
             more |= {"device_offset_ps": device[at][0], "device_duration_ps": device[at][1] - device[at][0]}
         metadata = plane.event_id(name, name, hlo_category=category, program_id=7, symbol_id=sum(name.encode()))
         plane.event(line, metadata, start, end - start, **more)
-    space = XSpace(planes=[plane.plane])
-    return Trace.from_bytes(space.SerializeToString()).planes[0]
+    return trace_of(XSpace(planes=[plane.plane])).planes[0]
 
 
 def sums_of(core: Plane, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, CoreSums]:
@@ -107,8 +106,7 @@ def test_time_goes_to_parts_by_category_and_a_loops_contents_are_not_counted_twi
     parts = {COMPUTE: 60, INFEED: 5, OUTFEED: 3, HOST_TRANSFER: 3, MEGACORE: 4, ASYNC_DONE: 5, SPARSE_CORE_WAIT: 0}
     assert dict(enumerate(times.part_ps[0].tolist())) == parts
     assert not times.part_ps[1].any()
-    idle = OP_CLASSES.index("idle")
-    assert times.class_ps[:, idle].tolist() == [20, 50]
+    assert times.class_ps[:, OP_CLASSES.index("idle")].tolist() == [20, 50]
     assert times.class_ps[0, OP_CLASSES.index("compute")] == 30
     assert times.op_count.tolist() == [8, 0]
 
@@ -200,8 +198,7 @@ def test_input_is_idle_time_while_the_host_waits() -> None:
     ops = ops_of([("f", "loop fusion", 20, 50), ("g", "copy", 60, 90), ("h", "copy", 170, 180)])
     steps = steps_of((0, 100), (100, 200), (200, 300))
     waits = (int64s(10, 55, 190), int64s(30, 58, 250))
-    times = core_step_times(steps, ops, waits)
-    assert times.input_ps.tolist() == [10 + 3, 10, 50]
+    assert core_step_times(steps, ops, waits).input_ps.tolist() == [10 + 3, 10, 50]
     by_device = replace(steps, duration_ps=int64s(75, 100, 90))  # its clock runs slower in the first and last step
     assert core_step_times(by_device, ops, waits).input_ps.tolist() == [round(13 * 0.75), 10, 45]
     assert core_step_times(steps, ops).input_ps.tolist() == [0, 0, 0]
@@ -251,8 +248,7 @@ def test_before_the_first_op_time_goes_as_on_the_trace() -> None:
 
 
 def test_the_last_op_and_the_loop_around_ops_tell_the_time_too() -> None:
-    ops = [("f", "copy", 0, 40), ("f", "copy", 50, 90)]
-    core = ops_of(ops, [(1000, 1050), (1060, 1140)])
+    core = ops_of([("f", "copy", 0, 40), ("f", "copy", 50, 90)], [(1000, 1050), (1060, 1140)])
     assert device_durations(int64s(0, 50, 0), int64s(90, 90, 70), core).tolist() == [140, 80, 100]
     loop = [("while", "while", 0, 100), ("f", "copy", 0, 40), ("f", "copy", 50, 90)]
     around = ops_of(loop, [(1000, 1200), (1000, 1080), (1100, 1180)])

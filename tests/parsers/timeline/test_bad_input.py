@@ -138,12 +138,11 @@ def popups(found: Timeline) -> Iterator[MeasurementPopup]:
 
 def one_line(*spans: tuple[int, int], line: str = "python", plane: str = "/host:CPU", timestamp_ns: int = 0) -> XSpace:
     """A line with events of some offsets and durations."""
-    space = XSpace()
-    builder = PlaneBuilder(space, plane, 1)
+    builder = PlaneBuilder.alone(plane)
     events = builder.line(line, timestamp_ns)
     for at, (offset, duration) in enumerate(spans):
         builder.event(events, builder.event_id(f"a{at % 5}"), offset, duration)
-    return space
+    return builder.space
 
 
 def sound(track: Track) -> None:
@@ -317,13 +316,12 @@ def test_many_ids_without_metadata() -> None:
 
 
 def test_2000_tracks() -> None:
-    space = XSpace()
-    builder = PlaneBuilder(space, "/host:CPU", 1)
+    builder = PlaneBuilder.alone("/host:CPU")
     for number in range(2_000):
         line = builder.line(f"thread {number}")
         for at in range(2):
             builder.event(line, builder.event_id(f"a{(number + at) % 50}"), 10 * number + 5 * at, 4)
-    found, trace = load(space)
+    found, trace = load(builder.space)
     assert len(found.sections[0].tracks) == 2_000 and found.event_count == 4_000
     matches = find(found, "a7")
     assert (matches.total, matches.names) == (80, 1)
@@ -335,18 +333,16 @@ def test_2000_tracks() -> None:
     view.sort()
     view.move_rows(10**9)
     check(page.lines(Pen(100, BLOCK), 40), 100, BLOCK)
-    popup = next(popups(found))
-    assert popup.row_count() == 2_002
+    assert next(popups(found)).row_count() == 2_002
     draw_all(found, trace)
 
 
 def test_thousands_of_lines_of_ops() -> None:
-    space = XSpace()
-    builder = PlaneBuilder(space, "/device:TPU:0", 1)
+    builder = PlaneBuilder.alone("/device:TPU:0")
     ops = [builder.event_id(f"%a.{at} = f32[] a()", f"a.{at}", tf_op=f"jit(f)/s/a{at}:") for at in range(20)]
     for number in range(2000):
         builder.event(builder.line("XLA Ops" if number % 2 else "Async XLA Ops"), ops[number % 20], number, 10)
-    found, trace = load(space)
+    found, trace = load(builder.space)
     assert sum(track.kind == "ops" for track in found.sections[0].tracks) == 1000
     press_all(found, trace, times=5)
 
@@ -366,12 +362,11 @@ def test_without_any_event_the_timeline_is_empty_and_every_key_does_nothing() ->
 
 
 def test_a_profile_of_counters_alone() -> None:
-    space = XSpace()
-    builder = PlaneBuilder(space, "/device:TPU:0", 1)
+    builder = PlaneBuilder.alone("/device:TPU:0")
     line = builder.line("_counters_", timestamp_ns=1)
     for at in range(20):
         builder.event(line, builder.event_id("power"), 10 * at, 0, watts=float(at % 3))
-    found, trace = load(space)
+    found, trace = load(builder.space)
     assert [one.name for one in found.sections[0].counters] == ["power"]
     assert (found.first_ps, found.last_ps, found.event_count) == (1000, 1190, 0)
     press_all(found, trace)
@@ -388,12 +383,11 @@ def test_one_event_of_no_duration() -> None:
 
 
 def test_counter_values_without_a_number() -> None:
-    space = XSpace()
-    builder = PlaneBuilder(space, "/device:TPU:0", 1)
+    builder = PlaneBuilder.alone("/device:TPU:0")
     line = builder.line("_counters_")
     for at, value in enumerate((float("nan"), float("inf"), -1e308, 1e308, 5.0)):
         builder.event(line, builder.event_id("power"), 10 * at, 0, watts=value)
-    found, trace = load(space)
+    found, trace = load(builder.space)
     press_all(found, trace, times=10)
 
 
@@ -426,8 +420,7 @@ def test_a_profile_cut_anywhere_shows_what_is_left(part: int) -> None:
         for section in found.sections:
             for track in section.tracks:
                 sound(track)
-        page = TimelinePage(found)
-        check(page.lines(Pen(90, ASCII), 24), 90, ASCII)
+        check(TimelinePage(found).lines(Pen(90, ASCII), 24), 90, ASCII)
         assert found.lost or found.event_count in (0, whole.event_count)
         with closing(trace):
             read_flows(trace, found)

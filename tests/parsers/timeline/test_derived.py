@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import track
 from tests.support.build import PlaneBuilder
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.timeline.model import Track
@@ -37,25 +36,22 @@ class Op:
 
 def plane_of(ops: dict[str, Op]) -> Plane:
     """A core's plane that knows these ops, and has no events."""
-    space = XSpace()
-    builder = PlaneBuilder(space, "/device:TPU:0", 1)
+    builder = PlaneBuilder.alone("/device:TPU:0")
     for name, op in ops.items():
         stats = {"hlo_category": op.category, "tf_op": op.tf_op, "source": op.source}
         builder.event_id(op.text or f"%{name} = f32[8] {name}()", name, **{k: v for k, v in stats.items() if v})
-    return Trace(MemorySource(space.SerializeToString(), "test")).planes[0]
+    return Trace(MemorySource(builder.space.SerializeToString(), "test")).planes[0]
 
 
 def derive(
     ops: dict[str, Op], lanes: Sequence[Sequence[OpEvent]], groups: Sequence[tuple[int, int]] = ((0, 10**9),)
 ) -> dict[str, Track]:
     """The derived tracks by name; ops by lane, all in one step unless groups are given."""
-    plane = plane_of(ops)
-    names = event_names(plane, "core", ())
+    names = event_names(plane_of(ops), "core", ())
     keys = {name: at for at, name in enumerate(ops)}
     events = [(lane, start, end, keys[name]) for lane, part in enumerate(lanes) for start, end, name in part]
     grouping = track([(0, start, end, 0) for start, end in groups], kind="steps") if groups else None
-    found = derived_tracks(track(events, kind="ops", of=names), grouping)
-    return {one.name: one for one in found}
+    return {one.name: one for one in derived_tracks(track(events, kind="ops", of=names), grouping)}
 
 
 def spans(found: Track | None) -> list[list[Span]]:
@@ -177,8 +173,7 @@ def test_without_ops_or_metadata_there_is_nothing() -> None:
 
 
 def test_keys_without_metadata_are_passed_over() -> None:
-    plane = plane_of(LAYERS)
-    names = event_names(plane, "core", ["event 99"])
+    names = event_names(plane_of(LAYERS), "core", ["event 99"])
     found = derived_tracks(track([(0, 0, 5, 1), (0, 5, 6, len(LAYERS)), (0, 6, 9, 1)], of=names), None)
     assert spans(found[0]) == [[(0, 9, "jit(f)")], [(0, 9, "layer_0")]]
 
@@ -313,5 +308,4 @@ def test_no_two_derived_events_of_a_lane_overlap(lanes: list[list[OpEvent]]) -> 
             assert all(a[1] <= b[0] for a, b in pairwise(lane))
         assert one.lanes[-1] == len(one)
         assert (np.diff(one.lanes) > 0).all()
-    total = sum(end - start for start, end, _ in lanes[0])
-    assert found[SCOPES].busy_ps == total
+    assert found[SCOPES].busy_ps == sum(end - start for start, end, _ in lanes[0])

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import track
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import Timeline
@@ -37,7 +37,7 @@ def add_line(plane: PlaneBuilder, name: str, events: Sequence[Spec], texts: dict
 
 
 def read(space: XSpace) -> tuple[Timeline, Flows]:
-    trace = Trace.from_bytes(space.SerializeToString())
+    trace = trace_of(space)
     timeline = read_timeline(trace, "host0", "host0.xplane.pb")
     return timeline, read_flows(trace, timeline)
 
@@ -75,13 +75,12 @@ def of_all(timeline: Timeline, flows: Flows) -> dict[tuple[str, int], list[tuple
 
 
 def test_a_launch_leads_from_the_host_to_the_module() -> None:
-    space = XSpace()
-    core = PlaneBuilder(space, "/device:TPU:0", 1)
+    core = PlaneBuilder.alone("/device:TPU:0")
     add_line(core, "XLA Modules", [("jit_f", 50, 10, {"_ct": 12, "_c": -7}), ("jit_g", 70, 5, {"_ct": 12, "_c": 8})])
-    host = PlaneBuilder(space, "/host:CPU", 2)
+    host = PlaneBuilder(core.space, "/host:CPU", 2)
     add_line(host, "main", [("outer", 5, 90, {}), ("launch", 10, 4, {"_pt": 12, "_p": -7})])
     add_line(host, "worker", [("finish", 80, 4, {"_ct": 12, "_c": -7}), ("other", 90, 1, {"_ct": 11, "_c": -7})])
-    assert of_all(*read(space)) == {
+    assert of_all(*read(core.space)) == {
         ("jit_f", 50): [("in", "launch", "launch", 10)],
         ("launch", 10): [("out", "launch", "jit_f", 50), ("out", "flow", "finish", 80)],
         ("finish", 80): [("in", "flow", "launch", 10)],
@@ -89,15 +88,14 @@ def test_a_launch_leads_from_the_host_to_the_module() -> None:
 
 
 def test_a_launch_is_known_by_run_and_queue_where_it_has_no_id() -> None:
-    space = XSpace()
-    core = PlaneBuilder(space, "/device:TPU:3", 1)
+    core = PlaneBuilder.alone("/device:TPU:3")
     add_line(core, "XLA Modules", [("jit_f", at, 5, {"run_id": at, "queue_id": 0}) for at in (50, 60)])
-    host = PlaneBuilder(space, "/host:CPU", 2)
+    host = PlaneBuilder(core.space, "/host:CPU", 2)
     runs: list[Spec] = [
         ("DoEnqueueProgram", at - 40, 4, {"run_id": at, "queue_id": 0, "device_ordinal": 3}) for at in (60, 50)
     ]
     add_line(host, "main", [*runs, ("DoEnqueueProgram", 30, 4, {"run_id": 50, "queue_id": 0, "device_ordinal": 2})])
-    assert of_all(*read(space)) == {
+    assert of_all(*read(core.space)) == {
         ("jit_f", 50): [("in", "launch", "DoEnqueueProgram", 10)],
         ("jit_f", 60): [("in", "launch", "DoEnqueueProgram", 20)],
         ("DoEnqueueProgram", 10): [("out", "launch", "jit_f", 50)],
@@ -106,20 +104,18 @@ def test_a_launch_is_known_by_run_and_queue_where_it_has_no_id() -> None:
 
 
 def test_a_kernel_of_a_gpu_comes_from_its_launch() -> None:
-    space = XSpace()
-    gpu = PlaneBuilder(space, "/device:GPU:0", 1)
+    gpu = PlaneBuilder.alone("/device:GPU:0")
     add_line(gpu, "Stream #1", [("gemm", 40, 9, {"correlation_id": 3}), ("copy", 60, 9, {"correlation_id": 4})])
-    host = PlaneBuilder(space, "/host:CPU", 2)
+    host = PlaneBuilder(gpu.space, "/host:CPU", 2)
     add_line(host, "main", [("cudaLaunchKernel", 10, 4, {"correlation_id": 3})])
-    assert of_all(*read(space)) == {
+    assert of_all(*read(gpu.space)) == {
         ("gemm", 40): [("in", "launch", "cudaLaunchKernel", 10)],
         ("cudaLaunchKernel", 10): [("out", "launch", "gemm", 40)],
     }
 
 
 def test_flows_go_from_event_to_event_in_order_of_time() -> None:
-    space = XSpace()
-    core = PlaneBuilder(space, "/device:TPU:0", 1)
+    core = PlaneBuilder.alone("/device:TPU:0")
     one, other = 5 << 2, 6 << 2
     events: list[Spec] = [
         ("begin", 10, 2, {"flow": one | OUT}),
@@ -131,7 +127,7 @@ def test_flows_go_from_event_to_event_in_order_of_time() -> None:
         ("async", 50, 2, {"flow": one | IN, "_a": 1}),
     ]
     add_line(core, "XLA TraceMe", events)
-    assert of_all(*read(space)) == {
+    assert of_all(*read(core.space)) == {
         ("begin", 10): [("out", "flow", "middle", 20)],
         ("middle", 20): [("in", "flow", "begin", 10), ("out", "flow", "end", 30)],
         ("end", 30): [("in", "flow", "middle", 20)],
@@ -139,8 +135,7 @@ def test_flows_go_from_event_to_event_in_order_of_time() -> None:
 
 
 def test_asynchronous_events_go_from_begin_to_end_and_whole_ones_nowhere() -> None:
-    space = XSpace()
-    core = PlaneBuilder(space, "/device:TPU:0", 1)
+    core = PlaneBuilder.alone("/device:TPU:0")
     category = 9 << 58
     events: list[Spec] = [
         ("begin", 10, 2, {"flow": category | 20 | OUT, "_a": 1}),
@@ -150,7 +145,7 @@ def test_asynchronous_events_go_from_begin_to_end_and_whole_ones_nowhere() -> No
         ("again", 60, 2, {"flow": 40 | BOTH, "_a": 1}),
     ]
     add_line(core, "XLA TraceMe", events)
-    assert of_all(*read(space)) == {
+    assert of_all(*read(core.space)) == {
         ("begin", 10): [("out", "async", "end", 30)],
         ("end", 30): [("in", "async", "begin", 10)],
     }
@@ -164,8 +159,7 @@ TEXTS = {
 
 
 def test_an_asynchronous_op_goes_from_start_over_its_span_to_done() -> None:
-    space = XSpace()
-    core = PlaneBuilder(space, "/device:TPU:0", 1)
+    core = PlaneBuilder.alone("/device:TPU:0")
     add_line(
         core,
         "XLA Ops",
@@ -180,7 +174,7 @@ def test_an_asynchronous_op_goes_from_start_over_its_span_to_done() -> None:
     span = core.event_id(TEXTS["copy-start.1"] + ", metadata={}", "async-copy")
     core.event(line, span, 10, 40, hlo_op="copy-done.7")
     core.event(line, span, 110, 40, hlo_op="copy-done.7")
-    found = of_all(*read(space))
+    found = of_all(*read(core.space))
     for at in (0, 100):
         start, done = ("async", "copy-start.1", 10 + at), ("async", "copy-done.7", 42 + at)
         over = ("async", "async-copy", 10 + at)
@@ -191,21 +185,19 @@ def test_an_asynchronous_op_goes_from_start_over_its_span_to_done() -> None:
 
 
 def test_a_span_finds_its_ops_by_their_names_where_nothing_says_them() -> None:
-    space = XSpace()
-    core = PlaneBuilder(space, "/device:TPU:0", 1)
+    core = PlaneBuilder.alone("/device:TPU:0")
     add_line(core, "XLA Ops", [("all-gather-start.2", 10, 2, {}), ("all-gather-done.2", 40, 5, {}), ("dot", 50, 1, {})])
     add_line(core, "Async XLA Ops", [("all-gather-start.2", 10, 35, {})])
-    found = of_all(*read(space))
+    found = of_all(*read(core.space))
     assert len(found) == 2  # the start and its span share a name and an instant
     assert Counter(found["all-gather-done.2", 40]) == {("in", "async", "all-gather-start.2", 10): 2}
 
 
 def test_ops_far_from_a_span_are_not_its_ends() -> None:
-    space = XSpace()
-    core = PlaneBuilder(space, "/device:TPU:0", 1)
+    core = PlaneBuilder.alone("/device:TPU:0")
     add_line(core, "XLA Ops", [("send-start", 10, 2, {}), ("send-done", 90, 5, {})])
     add_line(core, "Async XLA Ops", [("send-start", 20, 30, {})])
-    assert len(read(space)[1]) == 0
+    assert len(read(core.space)[1]) == 0
 
 
 def test_a_profile_without_links_has_no_flows() -> None:
@@ -215,19 +207,18 @@ def test_a_profile_without_links_has_no_flows() -> None:
     assert len(flows) == 0
     assert flows.of(0, 0, 0) == flows.of(7, 7, 7) == ()
     assert flows.events[flows._events_of(7, 7)].tolist() == []
-    assert len(read_flows(Trace.from_bytes(space.SerializeToString()), replace(timeline, sections=()))) == 0
+    assert len(read_flows(trace_of(space), replace(timeline, sections=()))) == 0
 
 
 @pytest.mark.parametrize("value", [0, -1, 2**63 - 1, -(2**63), 1.5, "text", b"bytes"])
 def test_odd_values_of_stats_do_no_harm(value: StatInput) -> None:
-    space = XSpace()
-    host = PlaneBuilder(space, "/host:CPU", 1)
+    host = PlaneBuilder.alone("/host:CPU")
     stats = dict.fromkeys(("_pt", "_p", "_ct", "_c", "flow", "_a", "run_id", "queue_id", "hlo_op"), value)
     add_line(host, "main", [("one", -5, 3, stats), ("two", 10, -3, stats), ("three", 2**62, 2**62, stats)])
-    core = PlaneBuilder(space, "/device:TPU:0", 2)
+    core = PlaneBuilder(host.space, "/device:TPU:0", 2)
     add_line(core, "XLA Modules", [("four", 20, 3, stats)])
     add_line(core, "Async XLA Ops", [("five", 20, 3, stats)])
-    timeline, flows = read(space)
+    timeline, flows = read(host.space)
     for (name, start), found in of_all(timeline, flows).items():
         for direction, _, other, at in found:
             assert (name, start) != (other, at)
@@ -245,8 +236,7 @@ ENDS: st.SearchStrategy[dict[str, StatInput]] = st.one_of(
 def test_flows_are_symmetric_and_follow_the_last_producer(
     threads: list[list[tuple[int, dict[str, StatInput]]]],
 ) -> None:
-    space = XSpace()
-    host = PlaneBuilder(space, "/host:CPU", 1)
+    host = PlaneBuilder.alone("/host:CPU")
     ends: dict[int, dict[str, StatInput]] = {}
     for number, events in enumerate(threads):
         specs: list[Spec] = []
@@ -255,7 +245,7 @@ def test_flows_are_symmetric_and_follow_the_last_producer(
             ends[start] = stats
             specs.append(("event", start, 50, stats))
         add_line(host, f"thread {number}", specs)
-    found = {start: flows for (_, start), flows in of_all(*read(space)).items()}
+    found = {start: flows for (_, start), flows in of_all(*read(host.space)).items()}
     links = Counter((start, at) for start, flows in found.items() for way, _, _, at in flows if way == "out")
     assert links == Counter((at, start) for start, flows in found.items() for way, _, _, at in flows if way == "in")
     assert set(links.values()) <= {1}

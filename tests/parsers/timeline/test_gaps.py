@@ -69,8 +69,7 @@ def test_the_next_gap_is_the_nearest_long_one(
 
 def test_one_goes_from_gap_to_gap_and_back() -> None:
     one = track([(0, 0, 100, 0), (0, 110, 200, 0), (0, 201, 300, 0), (0, 340, 400, 0)], kind="ops")
-    steps = [StepSpan("0", 0, 200), StepSpan("1", 200, 400)]
-    whole = timeline([one], steps=steps)
+    whole = timeline([one], steps=[StepSpan("0", 0, 200), StepSpan("1", 200, 400)])
     assert next_gap(whole, one, -1) == (100, 110)
     assert next_gap(whole, one, 100) == (300, 340)  # 1 ps between the steps is no twentieth
     assert next_gap(whole, one, 300) is None
@@ -95,5 +94,4 @@ def test_instants_alone_leave_one_gap() -> None:
 def test_times_far_apart_do_not_overflow() -> None:
     far = 1 << 61
     one = track([(0, -far, 1 - far, 0), (0, far - 1, far, 0)])
-    whole = timeline([one], steps=[StepSpan("0", -far, far)])
-    assert next_gap(whole, one, -far) == (1 - far, far - 1)
+    assert next_gap(timeline([one], steps=[StepSpan("0", -far, far)]), one, -far) == (1 - far, far - 1)

@@ -76,8 +76,7 @@ def test_the_parts_of_an_interval_add_up_to_the_whole(events: list[LaneEvent], b
 
 @given(st.one_of(nested_events(), loose_events()), TIMES, TIMES)
 def test_the_longest_event_of_a_row_is_one_of_its_own(events: list[LaneEvent], a: int, b: int) -> None:
-    one = track(events)
-    found = measure(timeline([one]), a, b)
+    found = measure(timeline([track(events)]), a, b)
     ordered = sorted(events, key=lambda event: event[:3])
     for row in found.rows():
         lengths = [
@@ -93,8 +92,7 @@ def test_the_longest_event_of_a_row_is_one_of_its_own(events: list[LaneEvent], a
 def small() -> tuple[Track, Track, Track]:
     ops = track([(0, 0, 10, 0), (0, 10, 30, 1), (1, 12, 20, 2), (1, 22, 24, 2), (0, 40, 44, 0)], kind="ops", name="Ops")
     copies = track([(0, 0, 8, 3), (1, 4, 12, 3)], kind="async", name="Copies")
-    derived = track([(0, 0, 30, 0)], kind="scopes", is_derived=True)
-    return ops, copies, derived
+    return ops, copies, track([(0, 0, 30, 0)], kind="scopes", is_derived=True)
 
 
 def test_rows_are_sorted_by_what_is_asked_for() -> None:

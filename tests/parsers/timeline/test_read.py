@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine, XSpace
 from tpuprof.parsers.formats.xspace.trace import HEAD, Line, Trace
@@ -143,8 +143,7 @@ def test_threads_are_in_the_order_of_their_display_ids() -> None:
 
 
 def test_a_display_name_and_id_behind_the_events_are_found() -> None:
-    space = XSpace()
-    builder = plane(space, "/host:CPU")
+    builder = plane(XSpace(), "/host:CPU")
     line = builder.line("short")
     for at in range(3000):
         builder.event(line, builder.event_id("call"), 10 * at, 5)
@@ -169,8 +168,7 @@ def test_lines_without_events_and_counters_are_no_tracks() -> None:
     space = XSpace()
     builder = plane(space, "/device:TPU:0", "XLA Ops")
     builder.line("XLA Modules")
-    counters = builder.line("_counters_")
-    builder.event(counters, builder.event_id("power"), 5, 0, watts=1.5)
+    builder.event(builder.line("_counters_"), builder.event_id("power"), 5, 0, watts=1.5)
     found = section(space)
     assert [track.name for track in found.tracks] == ["XLA Ops"]
     assert [counter.name for counter in found.counters] == ["power"]
@@ -199,8 +197,7 @@ def test_sections_come_one_after_the_other_cores_first() -> None:
     empty.line("Stream #1")
     for threads in (1, 3):
         parts: list[Timeline] = []
-        trace = Trace.from_bytes(space.SerializeToString())
-        whole = read_timeline(trace, "host0", "p", threads=threads, on_part=parts.append)
+        whole = read_timeline(trace_of(space), "host0", "p", threads=threads, on_part=parts.append)
         titles = [one.title for one in whole.sections]
         assert titles == ["TPU 0", "TPU 1", "TPU 2", "Host threads"] and whole.unread == 0
         assert (
@@ -236,7 +233,7 @@ def test_who_gives_up_gets_no_further_part(monkeypatch: pytest.MonkeyPatch) -> N
         go_on.set()
 
     go_on = threading.Event()
-    trace = Trace.from_bytes(space.SerializeToString())
+    trace = trace_of(space)
     read_of = Line.events
 
     def events(line: Line, *arguments: object, **words: object) -> object:
@@ -482,16 +479,14 @@ def test_a_cut_file_says_what_it_lacks_and_where_its_tracks_end() -> None:
 def test_steps_and_host_are_passed_on() -> None:
     space = XSpace()
     plane(space, "/host:CPU", "python")
-    trace = Trace.from_bytes(space.SerializeToString())
-    steps = [StepSpan("1", 0, 5)]
-    found = read_timeline(trace, "h", "p", steps, steps_are_inferred=True)
+    found = read_timeline(trace_of(space), "h", "p", [StepSpan("1", 0, 5)], steps_are_inferred=True)
     assert (found.host, found.path, found.steps, found.steps_are_inferred) == ("h", "p", (StepSpan("1", 0, 5),), True)
 
 
 def test_progress_covers_all_that_is_needed() -> None:
     space = XSpace()
     tpu_plane(space, 0, [(f"fusion.{at}", "loop fusion", 10 * at, 5) for at in range(100)])
-    trace = Trace.from_bytes(space.SerializeToString())
+    trace = trace_of(space)
     done: list[tuple[int, int]] = []
     read_timeline(trace, "h", "p", on_chunk=lambda size, count: done.append((size, count)))
     assert sum(size for size, _ in done) <= needed_bytes(trace)

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, names, nested_events, timeline, track
 from tests.support.build import PlaneBuilder
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.op_metadata import OpSource
 from tpuprof.parsers.timeline import search
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline
@@ -118,11 +116,10 @@ def test_an_empty_text_matches_nothing() -> None:
 
 def of_profile(entries: Sequence[tuple[str, str, str]]) -> EventNames:
     """Names from metadata: name, display name and framework op of each."""
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:TPU:0")
+    plane = PlaneBuilder.alone("/device:TPU:0")
     for name, display, op in entries:
         plane.event_id(name, display, **({"tf_op": op} if op else {}))
-    read = Trace.from_bytes(space.SerializeToString()).planes[0]
+    read = plane.read()
     count = len(read.event_metadata)
     return EventNames(OpSource(read.event_metadata, read.stat_metadata), ("event 77",), np.zeros(count + 1, np.uint8))
 
@@ -155,8 +152,7 @@ def _walk(found: Matches) -> list[tuple[int, EventId]]:
     out: list[tuple[int, EventId]] = []
     place, time = found.next_after(-1), 0
     while place is not None:
-        track = next(one.track for one in found.tracks if one.place == place[:2])
-        time = int(track.start_ps[place[2]])
+        time = int(next(one.track for one in found.tracks if one.place == place[:2]).start_ps[place[2]])
         out.append((time, place))
         place = found.next_after(time, 1, place)
     return out

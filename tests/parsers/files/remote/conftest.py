@@ -35,8 +35,7 @@ def web() -> Iterator[Web]:
 @pytest.fixture
 def memory() -> Iterator[Any]:
     """An empty file system in this process."""
-    fsspec = pytest.importorskip("fsspec")
-    files = fsspec.filesystem("memory")
+    files = pytest.importorskip("fsspec").filesystem("memory")
     files.store.clear()
     yield files
     files.store.clear()

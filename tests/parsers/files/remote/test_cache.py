@@ -188,8 +188,7 @@ def test_a_server_that_sends_more_than_it_announced(web: Web, cache: Path) -> No
 
 def test_a_server_that_sends_less_than_it_announced(web: Web) -> None:
     web.announced = {"/h.xplane.pb": len(DATA) + 5}
-    error = refused(f"{web.url}/h.xplane.pb")
-    assert error.code == "connection"
+    assert refused(f"{web.url}/h.xplane.pb").code == "connection"
     web.ranges = False
     assert f"ends after {len(DATA):,} of the {len(DATA) + 5:,} bytes" in refused(f"{web.url}/h.xplane.pb").sentence
 

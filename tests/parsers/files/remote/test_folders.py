@@ -156,8 +156,7 @@ def test_the_search_is_bounded(memory: Any) -> None:
     for number in range(30):
         memory.pipe(f"/many/{number:02}/x/y.txt", b"x")
     memory.pipe("/many/99/h.xplane.pb", CONTENT)
-    error = refused("memory://many", SearchLimits(max_folders=10))
-    assert "stopped after 10 folders" in error.sentence
+    assert "stopped after 10 folders" in refused("memory://many", SearchLimits(max_folders=10)).sentence
     assert "stopped after 20 folder entries" in refused("memory://many", SearchLimits(max_entries=20)).sentence
     assert hosts(open_logdir("memory://many", SearchLimits(max_folders=40))) == [["h"]]
     assert remote_limits(DEFAULT_LIMITS).max_folders < DEFAULT_LIMITS.max_folders
@@ -200,8 +199,7 @@ def test_a_web_server_with_index_pages(web: Web) -> None:
     web.links = ["/etc/passwd.xplane.pb", "http://example.com/x.xplane.pb", "//example.com/y.xplane.pb", "file:///z"]
     web.links += ["http://[", "..%2Fup.xplane.pb", "javascript:x()", "a/b.xplane.pb", "%00.xplane.pb", "."]
     for where in ("", "/", "/my logs", "/my%20logs/", f"/my%20logs/{RUN}", "/my*/plugins/profile/*"):
-        found = open_logdir(web.url + where)
-        (run,) = [run for run in found.runs if run.name.startswith("2026")]
+        (run,) = [run for run in open_logdir(web.url + where).runs if run.name.startswith("2026")]
         assert [(host.host, host.size_bytes, host.modified) for host in run.hosts] == [
             ("host2", 4, STAMP),
             ("host 10", 4, STAMP),
@@ -242,8 +240,7 @@ def test_a_signed_address_prints_no_signature(web: Web) -> None:
 def test_a_login_in_the_address_is_sent_to_its_server(web: Web) -> None:
     web.files[f"/logs/{RUN}/h.xplane.pb"] = CONTENT
     web.login = "Basic dXNlcjpzM2NyZXQ="
-    found = open_logdir(web.url.replace("//", "//user:s3cret@") + "/logs")
-    assert hosts(found) == [["h"]]
+    assert hosts(open_logdir(web.url.replace("//", "//user:s3cret@") + "/logs")) == [["h"]]
     error = refused(web.url + "/logs")
     assert (error.code, error.exit_code) == ("no_permission", EXIT_UNREADABLE)
     assert "the server answers 401" in error.sentence

@@ -64,8 +64,7 @@ def test_what_is_behind_tuples_and_loops() -> None:
 
 
 def test_what_is_far_is_left_out_and_said() -> None:
-    graph = HloGraph(HloModule(deep_module(20_000)))
-    found = reach.sinks(graph, 0)
+    found = reach.sinks(HloGraph(HloModule(deep_module(20_000))), 0)
     assert not found.is_all and len(found.rows) <= reach.MOST_STEPS
 
 
@@ -81,8 +80,7 @@ def test_the_schedule_is_the_order() -> None:
     assert GRAPH.is_scheduled
     body = GRAPH.computation(row("copy.7"))
     assert names(GRAPH.rows(body))[5:8] == ["next", "all-reduce-start", "copy.7"]
-    proto = hlo_pb2.HloProto.FromString(Module("jit_train_step").proto_bytes)
-    graph = HloGraph(HloModule(proto))
+    graph = HloGraph(HloModule(hlo_pb2.HloProto.FromString(Module("jit_train_step").proto_bytes)))
     for number in range(graph.computation_count):
         place = {each: at for at, each in enumerate(graph.rows(number))}
         assert all(place[each] < place[at] for at in place for each in graph.operands[at].tolist())

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.demo.profile.hlo_module import Module, leaves
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, bare_host, trace_of
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.hlo import stored
 from tpuprof.parsers.formats.hlo.matrix import matrix_works
@@ -18,7 +18,6 @@ from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.hlo.shapes import shape_of_proto, shapes_in
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.tui.demo import demo_path
 
@@ -138,11 +137,10 @@ def test_cycles_and_dangling_ids_end() -> None:
 
 def profile(**programs: bytes) -> bytes:
     """A profile whose metadata plane holds protos by label; stat name and id come from the label."""
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:metadata")
+    plane = PlaneBuilder.alone("/host:metadata")
     for label, body in programs.items():
         plane.event_id(f"jit_{label}({label})", "", **{"Hlo Proto": body})
-    return space.SerializeToString()
+    return plane.space.SerializeToString()
 
 
 def test_programs_are_found_without_parsing_and_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,16 +167,15 @@ def test_programs_are_found_without_parsing_and_parsed_once(monkeypatch: pytest.
 
 
 def test_ids_and_names_come_from_stats_old_names_and_metadata_ids() -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:metadata")
+    plane = PlaneBuilder.alone("/host:metadata")
     body = small().SerializeToString()
     plane.event_id("jit_f(5)", "", program_id=-1, **{"HLO Proto": body})
     plane.event_id("no proto", other="x")
     plane.event_id("plain", "", **{"Hlo Proto": body})
     plane.event_id("jit_f(-12)", "", **{"Hlo Proto": body})
     plane.event_id("again(5)", "", program_id=-1, **{"Hlo Proto": body})
-    PlaneBuilder(space, "/device:TPU:0").event_id("x(1)", "", **{"Hlo Proto": body})
-    found = HloModules.of(Trace.from_bytes(space.SerializeToString()))
+    PlaneBuilder(plane.space, "/device:TPU:0").event_id("x(1)", "", **{"Hlo Proto": body})
+    found = HloModules.of(trace_of(plane.space))
     assert list(found.names.items()) == [(3, "plain"), (4, "jit_f"), (2**64 - 1, "jit_f")]
     assert found.module(-1) is found.module(2**64 - 1) is not None
 
@@ -191,9 +188,7 @@ def test_what_cannot_be_read_says_why() -> None:
     assert found.module(9) is None
     assert found.problem(9) == "The profile does not hold the compiled HLO of program 9."
     assert found.module(1) is not None
-    space = XSpace()
-    PlaneBuilder(space, "/host:CPU").line("x")
-    assert not HloModules.of(Trace.from_bytes(space.SerializeToString())).names
+    assert not HloModules.of(trace_of(bare_host())).names
 
 
 @given(st.data())

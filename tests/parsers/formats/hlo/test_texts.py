@@ -65,8 +65,7 @@ def test_the_buffer_assignment_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", [*TEXTS, "-memory-usage-report.txt"])
 def test_any_text_of_the_stage_leads_to_the_one_that_tells_most(tmp_path: Path, end: str) -> None:
-    folder = dumped(tmp_path, *TEXTS, "-memory-usage-report.txt")
-    (file,) = find_hlo_files(str(folder / f"{STEM}{end}"))
+    (file,) = find_hlo_files(str(dumped(tmp_path, *TEXTS, "-memory-usage-report.txt") / f"{STEM}{end}"))
     assert file.path.endswith("-buffer-assignment.txt")
     assert file.name == "jit_train_step"
 
@@ -135,6 +134,4 @@ def test_numbers_that_cannot_be_true_change_nothing() -> None:
         "1 {file_name_id=999999999 line=3}",
         '  %a = f32[2] add(b), metadata={op_name=5 source_line="x" source_file="\\"}',
     ]
-    module = HloModule(read_texts("m", lines))
-    space = space_memory(module, LABEL, HBM, None)
-    assert np.all(space.heap_bytes >= 0)
+    assert np.all(space_memory(HloModule(read_texts("m", lines)), LABEL, HBM, None).heap_bytes >= 0)

@@ -132,8 +132,7 @@ def test_what_is_left_of_a_file_that_is_cut(tmp_path: Path) -> None:
     cut = read_pprof(put(tmp_path, data[:-40]))
     assert [sample.values for sample in cut.samples] == [sample.values for sample in whole.samples]
     assert "ends in the middle" in cut.notes[0] and any("names of some" in note for note in cut.notes)
-    packed = gzip.compress(data)
-    note, *_ = read_pprof(put(tmp_path, packed[:-9])).notes
+    note, *_ = read_pprof(put(tmp_path, gzip.compress(data)[:-9])).notes
     assert "gzip stream ends early" in note
 
 

@@ -14,7 +14,6 @@ from tests.parsers.formats.xspace.core.fuzz_core import field, varint
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace, XStat
 from tpuprof.parsers.formats.xspace.metadata import decode_stat
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
 
 numbers = st.integers(-(1 << 63), (1 << 64) - 1) | st.integers(0, 300)
@@ -64,7 +63,7 @@ def test_traffic_is_what_the_breakdowns_say(ops: list[list[tuple[int, int, int]]
             message.memory_accessed.add(operation_type=operation, memory_space=memory, bytes_accessed=size)
         raw = message.SerializeToString() + (b"\x0a\x05\x08" if number in damaged else b"")
         plane.event_id(f"op.{number}", memory_access_breakdown=raw)
-    core = Trace.from_bytes(XSpace(planes=[plane.plane]).SerializeToString()).planes[0]
+    core = plane.read()
     source = OpSource(core.event_metadata, core.stat_metadata)
     rows = core.event_metadata.rows(np.array(sorted(plane.plane.event_metadata), np.int64))
     found = MetadataStats(source, rows, ("memory_access_breakdown",)).memory_access()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, trace_of
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
 from tpuprof.parsers.formats.xspace import trace as trace_module
@@ -198,8 +198,7 @@ def test_a_file_cut_at_any_byte_keeps_every_complete_line_and_says_what_is_lost(
 
 
 def test_chunks_join_to_the_same_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = sample(events=300)
-    line = Trace.from_bytes(data).planes[1].lines[1]
+    line = Trace.from_bytes(sample(events=300)).planes[1].lines[1]
     whole = line.events(stats=("device_offset_ps", "note"))
     seen: list[int] = []
     monkeypatch.setattr(trace_module, "chunk_size", lambda: 257)
@@ -215,13 +214,12 @@ def test_chunks_join_to_the_same_columns(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_event_larger_than_a_chunk_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU")
+    plane = PlaneBuilder.alone("/host:CPU")
     line = plane.line("python")
     for at in range(3):
         plane.event(line, plane.event_id("big"), at, 1, text="y" * 5000)
     monkeypatch.setattr(trace_module, "chunk_size", lambda: 100)
-    events = Trace.from_bytes(space.SerializeToString()).planes[0].lines[0].events(stats=("text",))
+    events = plane.read().lines[0].events(stats=("text",))
     assert events.offset_ps.tolist() == [0, 1, 2]
     assert events.stats["text"].length.tolist() == [5000, 5000, 5000]
 
@@ -231,7 +229,7 @@ def test_line_fields_behind_the_events_are_found() -> None:
     line = plane.lines.add(name=b"t", display_name=b"thread 7", duration_ps=99, display_id=12)
     for at in range(2000):
         line.events.add(metadata_id=1, offset_ps=at, duration_ps=1)
-    found = Trace.from_bytes(XSpace(planes=[plane]).SerializeToString()).planes[0].lines[0]
+    found = trace_of(XSpace(planes=[plane])).planes[0].lines[0]
     assert found.size > trace_module.HEAD
     assert (found.header.display_name, found.header.duration_ps, found.header.display_id) == ("thread 7", 99, 12)
 
@@ -367,14 +365,13 @@ def test_a_profile_damaged_by_a_text_conversion_is_refused(shared: Path) -> None
 
 
 def test_every_stat_of_one_event_by_name() -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU")
+    plane = PlaneBuilder.alone("/host:CPU")
     line = plane.line("python")
     plane.event(line, plane.event_id("call"), 5, 7, count=3, share=0.5, what="x", raw=b"\xff")
     referred = line.events[0].stats.add(metadata_id=plane.stat_id("kind"))
     referred.ref_value = plane.stat_id("a long text that many events share")
     line.events[0].stats.add(metadata_id=99)
-    found = Trace.from_bytes(space.SerializeToString()).planes[0]
+    found = plane.read()
     events = found.lines[0].events()
     assert found.event_stats(events, 0) == {
         "count": 3,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.support.build import PlaneBuilder, StatInput, tpu_plane
+from tests.support.build import PlaneBuilder, StatInput, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile
 from tpuprof.parsers.memory.allocators.profile import memory_profile_of
 
@@ -43,8 +42,7 @@ def host_space(events: Sequence[Made], timestamps_ns: Sequence[int] = (), others
         timestamps_ns: where each thread's clock begins; times of events are the trace's all the same.
         others: how many other events follow each one.
     """
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU")
+    plane = PlaneBuilder.alone("/host:CPU")
     count = max((event.thread for event in events), default=0) + 1
     begins = [*timestamps_ns, *[0] * (count - len(timestamps_ns))]
     lines = [plane.line(f"thread {at}", begin) for at, begin in enumerate(begins)]
@@ -53,12 +51,12 @@ def host_space(events: Sequence[Made], timestamps_ns: Sequence[int] = (), others
         plane.event(lines[event.thread], plane.event_id(event.kind), offset, 0, **event.stats)
         for _ in range(others):
             plane.event(lines[event.thread], plane.event_id("other work"), offset, 5, tf_op="none of ours", addr=1)
-    return space
+    return plane.space
 
 
 def profiles_of(space: XSpace) -> tuple[AllocatorProfile, ...]:
     """The allocators of a space."""
-    return memory_profile_of(Trace.from_bytes(space.SerializeToString()), "host0")
+    return memory_profile_of(trace_of(space), "host0")
 
 
 def training_space() -> XSpace:

@@ -24,7 +24,7 @@ from tests.parsers.memory.allocators.made import (
     profiles_of,
     training_space,
 )
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, bare_host, tpu_plane, trace_of
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -107,8 +107,7 @@ def test_threads_whose_clocks_begin_at_different_times_come_in_the_order_of_time
 
 def test_what_a_deallocation_says_of_its_size_does_not_matter() -> None:
     quiet = one(given(1, addr=1, allocation_bytes=64, **state(64)), freed(2, addr=1, **state(0)), given(3, **state(99)))
-    rows = [(row.framework_op, row.allocated_bytes) for row in quiet.at_peak]
-    assert rows == [(EARLIER, 99)]
+    assert [(row.framework_op, row.allocated_bytes) for row in quiet.at_peak] == [(EARLIER, 99)]
     assert "an address" in quiet.unknown["at_peak"] and "a size" not in quiet.unknown["at_peak"]
 
 
@@ -205,8 +204,7 @@ def test_a_reference_to_nothing_and_text_that_is_none() -> None:
 def test_texts_of_one_length_stay_apart_with_zero_bytes_at_their_ends() -> None:
     names = ("ab", "a\0", "\0a", "\0\0", "ba")
     events = [given(at, addr=at, allocation_bytes=8, tf_op=name, **state(40)) for at, name in enumerate(names)]
-    trace = Trace.from_bytes(host_space(events).SerializeToString())
-    plane = host_plane(trace)
+    plane = host_plane(trace_of(host_space(events)))
     assert plane is not None
     found = allocator_events(plane)
     assert found is not None
@@ -271,20 +269,17 @@ def test_data_types_have_tensorflows_names() -> None:
 
 
 def why(space: XSpace) -> str:
-    found = host_memory(Trace.from_bytes(space.SerializeToString()), "host0")
+    found = host_memory(trace_of(space), "host0")
     assert found.allocators == ()
     return found.why_empty or ""
 
 
 def test_each_reason_for_an_empty_page_names_what_is_missing() -> None:
-    space = XSpace()
-    PlaneBuilder(space, "/host:CPU").line("python")
+    space = bare_host()
     assert "XLA on the CPU" in why(space)
     tpu_plane(space, 0, [("fusion.1", "fusion", 0, 10)])
     assert "host_tracer_level" in why(space) and "no array was made" in why(space)
-    lonely = XSpace()
-    tpu_plane(lonely, 0, [("fusion.1", "fusion", 0, 10)])
-    assert "no events of the host" in why(lonely)
+    assert "no events of the host" in why(tpu_plane(XSpace(), 0, [("fusion.1", "fusion", 0, 10)]).space)
     defined = XSpace()
     PlaneBuilder(defined, "/host:CPU").event_id("MemoryAllocation")
     assert "no allocator events" in why(defined)
@@ -317,7 +312,7 @@ def test_a_page_of_several_hosts_says_whose_memory_it_is() -> None:
 
 
 def test_runs_of_modules_are_found_with_their_device() -> None:
-    trace = Trace.from_bytes(training_space().SerializeToString())
+    trace = trace_of(training_space())
     found = host_memory(trace, "host0")
     assert len(found.runs) == 22 and found.runs.devices == ("TPU:0", "TPU:1")
     runs = found.runs
@@ -325,12 +320,11 @@ def test_runs_of_modules_are_found_with_their_device() -> None:
     assert first in (("jit_step(77)", "TPU:0", 0, 8 * MS), ("jit_init(3)", "TPU:1", 0, 60 * MS))
     assert [len(found.runs.on(profile)) for profile in found.allocators] == [20, 2, 0]
     assert found.runs.start_ps.tolist() == sorted(found.runs.start_ps.tolist())
-    elsewhere = module_runs(trace, "another host")
-    assert len(elsewhere.on(found.allocators[0])) == 0
+    assert len(module_runs(trace, "another host").on(found.allocators[0])) == 0
 
 
 def test_no_runs_where_there_is_no_tpu() -> None:
-    runs = module_runs(Trace.from_bytes(host_space([given(1)]).SerializeToString()))
+    runs = module_runs(trace_of(host_space([given(1)])))
     assert len(runs) == 0 and runs.names == () and runs.devices == ()
 
 
@@ -338,7 +332,7 @@ def test_decoding_can_be_cancelled() -> None:
     def stop(size: int, events: int) -> None:
         raise Cancelled
 
-    trace = Trace.from_bytes(training_space().SerializeToString())
+    trace = trace_of(training_space())
     with pytest.raises(Cancelled):
         memory_profile_of(trace, "host0", stop)
 

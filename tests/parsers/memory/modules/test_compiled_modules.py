@@ -251,7 +251,6 @@ def test_figures_of_a_space_fit_together(name: str) -> None:
     for space, peak in peaks.items():
         memory = memory_of(name, space)
         assert memory.peak_bytes == peak == memory.heap_bytes[memory.peak_position] == memory.heap_bytes.max()
-        at_peak = memory.at(memory.peak_position)
-        assert memory.live_ranges.size_bytes[at_peak].sum() == peak
+        assert memory.live_ranges.size_bytes[memory.at(memory.peak_position)].sum() == peak
         assert memory.padding_bytes is None or 0 <= memory.padding_bytes <= peak
         assert memory.fragmentation is None or 0 <= memory.fragmentation <= 1

@@ -54,8 +54,7 @@ def test_what_a_peak_is(values: list[int]) -> None:
         assert heap[at] >= heap[at - 1 if at else 0]
         assert heap[at] >= heap[min(at + 1, len(heap) - 1)]
     for one, other in pairwise(found):
-        between = int(heap[one : other + 1].min())
-        assert between <= min(heap[one], heap[other]) - drop
+        assert int(heap[one : other + 1].min()) <= min(heap[one], heap[other]) - drop
 
 
 def test_the_buffers_of_an_op_are_found_by_its_name_alone() -> None:

@@ -164,8 +164,7 @@ def test_the_peaks_are_of_every_space_that_the_module_uses() -> None:
     made.trace((ALLOCATE, 20), (FREE, 20))
     made.buffer(21, 8, space=9)
     hlo = made.module()
-    peaks = module_peaks(hlo, LABEL).peaks
-    assert peaks == {HBM: made.memory().peak_bytes, VMEM: 64, 9: 0}
+    assert module_peaks(hlo, LABEL).peaks == {HBM: made.memory().peak_bytes, VMEM: 64, 9: 0}
     memory = space_memory(hlo, LABEL, 3, None)
     assert (memory.peak_bytes, memory.points, len(memory.live_ranges), memory.instructions) == (0, 1, 0, ())
     assert {"capacity", "fragmentation", "peak_instruction"} <= set(memory.unknown)

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
+from tests.support.build import OpSpec, PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.base.intervals import union_length
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.core.ops import core_ops
 from tpuprof.parsers.ops.device import op_class
@@ -45,9 +44,8 @@ def nested_ops(draw: st.DrawFn) -> list[OpSpec]:
 @given(nested_ops(), st.booleans())
 @settings(max_examples=80)
 def test_self_times_sum_to_the_busy_union(ops: list[OpSpec], shuffled: bool) -> None:
-    space = XSpace()
-    tpu_plane(space, 0, ops[::-1] if shuffled else ops)
-    table = core_ops(Trace.from_bytes(space.SerializeToString()).planes[0]).table
+    space = tpu_plane(XSpace(), 0, ops[::-1] if shuffled else ops).space
+    table = core_ops(trace_of(space).planes[0]).table
     start = np.array([op[2] for op in ops], np.int64)
     end = start + np.array([op[3] for op in ops], np.int64)
     assert int(table.self_ps.sum()) == union_length(start, end)
@@ -67,7 +65,7 @@ def test_merging_cores_adds_up_by_program_and_symbol() -> None:
     ops = [("fusion.1", "loop fusion", 0, 10), ("copy.2", "copy", 10, 5)]
     tpu_plane(space, 0, ops)
     tpu_plane(space, 1, [*ops, ("fusion.1", "loop fusion", 20, 30)])
-    trace = Trace.from_bytes(space.SerializeToString())
+    trace = trace_of(space)
     table = merge_tables([core_ops(plane).table for plane in trace.planes])
     rows = {name: at for at, name in enumerate(table.name)}
     assert sorted(rows) == ["copy.2", "fusion.1"]
@@ -83,19 +81,18 @@ def test_the_devices_own_time_span_counts_where_an_event_has_both_stats() -> Non
     line = plane.plane.lines[-1]
     plane.event(line, 1, 100, 50, device_offset_ps=200, device_duration_ps=20)
     plane.event(line, 1, 300, 7, device_offset_ps=1)
-    ops = core_ops(Trace.from_bytes(space.SerializeToString()).planes[0])
+    ops = core_ops(trace_of(space).planes[0])
     assert ops.events.start_ps.tolist() == [0, 200, 300]
     assert (ops.events.end_ps - ops.events.start_ps).tolist() == [10, 20, 7]
     assert ops.event_start_ps.tolist() == [0, 100, 300]
 
 
 def test_times_of_the_device_keep_no_other_column() -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:TPU:0", 1)
+    plane = PlaneBuilder.alone("/device:TPU:0")
     line, event = plane.line("XLA Ops"), plane.event_id("a")
     for at in range(50):
         plane.event(line, event, at * 10, 5, device_offset_ps=at * 10, device_duration_ps=6)
-    events = core_ops(Trace.from_bytes(space.SerializeToString()).planes[0]).events
+    events = core_ops(plane.read()).events
     for column in (events.start_ps, events.end_ps):
         owner = column if column.base is None else column.base
         assert isinstance(owner, np.ndarray) and owner.nbytes == column.nbytes == 50 * 8
@@ -105,21 +102,20 @@ def test_times_beyond_reason_keep_sums_within_64_bits() -> None:
     space = XSpace()
     ops = [("f", "loop fusion", at, 1 << 60) for at in range(40)]
     tpu_plane(space, 0, ops, steps=[("0", 0, 100), ("1", 100, 200)])
-    page = overview([summarise(Trace.from_bytes(space.SerializeToString()), "host0")])
+    page = overview([summarise(trace_of(space), "host0")])
     assert page.performance.device_idle_percent is not None
     assert 0 <= page.performance.device_idle_percent <= 100
     assert all(0 <= share.fraction <= 1 for share in page.shares)
 
 
 def test_ops_without_metadata_or_with_stats_of_a_wrong_type_keep_their_row() -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:TPU:0")
+    plane = PlaneBuilder.alone("/device:TPU:0")
     line = plane.line("XLA Ops")
     odd = plane.event_id("%odd = f32[] odd()", "odd", hlo_category=5, flops="many", program_id="x")
     plane.event(line, odd, 0, 10)
     line.events.add(metadata_id=99, offset_ps=20, duration_ps=5)
     line.events.add(metadata_id=-7, offset_ps=30, duration_ps=-4)
-    table = core_ops(Trace.from_bytes(space.SerializeToString()).planes[0]).table
+    table = core_ops(plane.read()).table
     rows = {name: at for at, name in enumerate(table.name)}
     assert sorted(rows) == ["event -7", "event 99", "odd"]
     assert [table.category[at] for at in rows.values()] == [None] * 3
@@ -132,7 +128,7 @@ def test_ops_without_metadata_or_with_stats_of_a_wrong_type_keep_their_row() -> 
 def test_a_plane_without_an_op_line_gives_an_empty_table() -> None:
     space = XSpace()
     PlaneBuilder(space, "/device:TPU:0").stat("device_type_string", "TPU test")
-    assert len(core_ops(Trace.from_bytes(space.SerializeToString()).planes[0]).table) == 0
+    assert len(core_ops(trace_of(space).planes[0]).table) == 0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.base.intervals import Intervals
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.core.api import core_name, op_pass
-from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import sums as module
 from tpuprof.parsers.ops.core.ops import CoreOps, core_ops
 from tpuprof.parsers.ops.core.sums import CoreSums, StepCells, core_sums, op_sums, sums_of_events
@@ -42,7 +42,7 @@ def plane_of(events: list[Event], lines: int = 1, timestamp_ns: int = 0) -> Plan
         line.timestamp_ns = timestamp_ns
     for number, (op, start, duration, stats) in enumerate(events):
         plane.event(made[number % lines], ids[op % len(ids)], start, duration, **stats)
-    return Trace.from_bytes(XSpace(planes=[plane.plane]).SerializeToString()).planes[0]
+    return plane.read()
 
 
 def cells(sums: StepCells) -> dict[tuple[int, int], tuple[int, int]]:
@@ -176,8 +176,7 @@ def test_wide_and_negative_metadata_ids_go_by_columns() -> None:
         plane.plane.event_metadata[number].name = b"op"
         event = plane.line("XLA Ops").events.add(metadata_id=number, duration_ps=5)
         event.offset_ps = 3
-        core = Trace.from_bytes(XSpace(planes=[plane.plane]).SerializeToString()).planes[0]
-        assert core_sums(core, borders([]), np.zeros(0, np.int64)).table.name == ("op",)
+        assert core_sums(plane.read(), borders([]), np.zeros(0, np.int64)).table.name == ("op",)
 
 
 @needs_compiled_core

@@ -71,25 +71,23 @@ def test_means_of_values_that_hold(points: list[tuple[int, float]]) -> None:
 
 
 def test_a_register_is_known_by_its_event_its_metadata_or_its_id() -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:TPU:0")
+    plane = PlaneBuilder.alone("/device:TPU:0")
     add_reading(plane, {7001: 5})
     add_reading(plane, {7002: 2**62 + 1}, "counters_1", number_in_metadata=True)
     plane.event(plane.line("counters_2"), plane.event_id("Plain"), 9, 0, counter_value=2.5)
-    read = list(readings(plane_of(space.SerializeToString())))
+    read = list(readings(plane_of(plane.space.SerializeToString())))
     assert [reading.number.tolist() for reading in read] == [[7001], [7002], [3]]
-    rows = list(read_counters(plane_of(space.SerializeToString()), read, {7001: "TC 0 CYCLES"}))
+    rows = list(read_counters(plane_of(plane.space.SerializeToString()), read, {7001: "TC 0 CYCLES"}))
     assert [row.register for row in rows] == ["TC 0 CYCLES", "", ""]
     assert [row.value for row in rows] == [5, 2**62 + 1, 2.5]
     assert (rows[0].description, rows[0].sets, rows[0].name) == ("register 1b59", "issue", "vf_chip_register_1b59")
 
 
 def test_readings_of_a_kernel_are_rows_of_their_own() -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:TPU:0")
+    plane = PlaneBuilder.alone("/device:TPU:0")
     for line, value in (("counters_0", 10), ("counters_1", 30), ("counters_matmul", 8)):
         add_reading(plane, {7001: value}, line, at_ps=value)
-    of_plane = plane_of(space.SerializeToString())
+    of_plane = plane_of(plane.space.SerializeToString())
     rows = list(read_counters(of_plane, list(readings(of_plane)), {}))
     assert [(row.kernel, row.samples, row.minimum, row.mean, row.maximum, row.value) for row in rows] == [
         ("", 2, 10.0, 20.0, 30.0, 30),

@@ -10,11 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.intervals import union
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.host.activity import (
     MOST_ACTIVITIES,
     Activity,
@@ -32,13 +30,10 @@ Gaps = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def host_of(*threads: Sequence[Event]) -> HostEvents:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU", 1)
+    plane = PlaneBuilder.alone("/host:CPU")
     for at, events in enumerate(threads):
-        line = plane.line(f"thread {at}")
-        for name, start, end in events:
-            plane.event(line, plane.event_id(name), start, end - start)
-    host = read_host(Trace.from_bytes(space.SerializeToString()))
+        plane.spans(f"thread {at}", events)
+    host = read_host(trace_of(plane.space))
     assert host is not None
     return host
 

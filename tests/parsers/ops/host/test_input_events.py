@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.intervals import union
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.host.events import HostEvents
 from tpuprof.parsers.ops.host.input_events import (
     INPUT_STATS,
@@ -34,13 +32,12 @@ STAGE: dict[str, StatInput] = {"_ipl_stage_name": "Batch"}
 
 def host(*threads: Sequence[Event]) -> HostEvents:
     """A host whose threads ran events of a name, start and end."""
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU")
+    plane = PlaneBuilder.alone("/host:CPU")
     for at, events in enumerate(threads):
         line = plane.line(f"thread/{at}")
         for name, begin, end, *stats in events:
             plane.event(line, plane.event_id(name), begin, end - begin, **(stats[0] if stats else {}))
-    found = read_host(Trace.from_bytes(space.SerializeToString()), INPUT_STATS)
+    found = read_host(trace_of(plane.space), INPUT_STATS)
     assert found is not None
     return found
 
@@ -235,15 +232,14 @@ def test_waits_are_disjoint_in_order_and_cover_what_waits(spec: list[list[tuple[
 
 
 def test_odd_numbers_survive() -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU")
+    plane = PlaneBuilder.alone("/host:CPU")
     line = plane.line("t", 2**62)
     plane.event(line, plane.event_id("IteratorGetNext"), 2**62, -5, _ipl_stage_name=b"\xff", _ct=2**62, _c=-1)
     plane.event(line, plane.event_id("A" * 100_000 + ".__next__"), -(2**62), 2**62, _ipl_stage_name=7)
     plane.event(line, 999, 0, 5, _ipl_stage_name="x", _pt=1.5, _p="text")
     for at in range(20):  # more time than a column holds
         plane.event(plane.line(f"t{at}"), plane.event_id("DevicePut"), 0, 2**63 - 1)
-    found = read_host(Trace.from_bytes(space.SerializeToString()), INPUT_STATS)
+    found = read_host(trace_of(plane.space), INPUT_STATS)
     assert found is not None
     start, end = input_waits(found)
     assert len(start) == len(end)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tests.support.host_events import host_ops
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -21,17 +21,14 @@ Event = tuple[str, int, int, dict[str, StatInput]]
 
 def host(*threads: list[Event]) -> XSpace:
     """A profile with one host plane; thread clocks differ, and must not matter."""
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU")
+    plane = PlaneBuilder.alone("/host:CPU")
     for number, events in enumerate(threads):
-        line = plane.line(f"thread/{number}", timestamp_ns=1000 * number)
-        for name, begin, end, stats in events:
-            plane.event(line, plane.event_id(name), begin, end - begin, **stats)
-    return space
+        plane.spans(f"thread/{number}", events, timestamp_ns=1000 * number)
+    return plane.space
 
 
 def opened(space: XSpace) -> Trace:
-    return Trace.from_bytes(space.SerializeToString())
+    return trace_of(space)
 
 
 def read(*threads: list[Event]) -> HostOps:
@@ -225,16 +222,14 @@ def test_only_what_may_hold_ops_is_decoded() -> None:
     space = host([("a:A", 0, 5, {})], [("b", 0, 5, {})], [("c:C", 0, 7, {})])
     space.planes[0].lines[2].id = 0xDEADBEEF + 3  # a line that the profiler derived from others
     trace = opened(space)
-    ops = host_ops(trace, lambda size, _: seen.append(size))
-    assert rows(ops) == [("a", "A", 0, 1, 5, 5)]
+    assert rows(host_ops(trace, lambda size, _: seen.append(size))) == [("a", "A", 0, 1, 5, 5)]
     assert sum(line.size for line in trace.planes[0].lines[:2]) == sum(seen)
 
 
 def test_a_profile_without_a_host_plane_has_no_rows() -> None:
     space = XSpace()
     PlaneBuilder(space, "/device:TPU:0").line("XLA Ops")
-    trace = opened(space)
-    ops = host_ops(trace)
+    ops = host_ops(opened(space))
     assert (len(ops), ops.whole_ps, ops.idle_ps, ops.threads) == (0, 0, 0, 0)
     assert ops.enqueue_ratio is None
 
@@ -265,14 +260,13 @@ _VALUE = st.one_of(_INT64, st.floats(), st.sampled_from(["", "read", "a:A", "b/c
 def test_whatever_a_file_says_no_event_is_lost_or_counted_twice(
     events: list[tuple[int, int, int, dict[str, StatInput]]],
 ) -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU")
+    plane = PlaneBuilder.alone("/host:CPU")
     names = ["a:A", "a:B", "Iterator::X", "plain", "MemcpyDtoH", ""]
     ids = [plane.event_id(name) for name in names]
     line = plane.line("main", timestamp_ns=2**62)
     for number, offset, duration, stats in events:
         plane.event(line, ids[number - 1] if 0 < number <= len(ids) else number, offset, duration, **stats)
-    ops = host_ops(opened(space))
+    ops = host_ops(opened(plane.space))
     sure = sum(0 < number <= len(ids) and names[number - 1] not in ("plain", "") for number, *_ in events)
     assert sure <= int(ops.occurrences.sum()) <= len(events)
     assert bool((np.diff(ops.self_ps) <= 0).all())

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.host.events import read_threads
 from tpuprof.parsers.ops.streams.attribution import OP_STATS, copy_kind, kernel_name, outermost_annotation
 from tpuprof.parsers.ops.streams.devices import StreamDevice, cpu_device, read_gpus, runs_on_cpu
@@ -49,10 +48,8 @@ def gpu_of(streams: Sequence[Sequence[Event]], hlo: bool = False, vendor: str = 
     if vendor:
         plane.stat("device_vendor", vendor)
     for events in streams:
-        line = plane.line("Stream")
-        for name, start, end, stats in events:
-            plane.event(line, plane.event_id(name), start * US, (end - start) * US, **stats)
-    [gpu] = read_gpus(Trace.from_bytes(space.SerializeToString()))
+        plane.spans("Stream", events, US)
+    [gpu] = read_gpus(trace_of(space))
     return gpu
 
 
@@ -128,8 +125,7 @@ def test_kernels_without_hlo_belong_to_framework_ops_and_the_rest_stands_for_its
 
 
 def test_streams_side_by_side_leave_no_idle_time_where_one_is_busy() -> None:
-    gpu = gpu_of([[("a", 0, 50, {}), ("b", 70, 100, {})], [("c", 20, 60, {})]])
-    sums = gpu.sums()
+    sums = gpu_of([[("a", 0, 50, {}), ("b", 70, 100, {})], [("c", 20, 60, {})]]).sums()
     assert (int(sums.table.self_ps.sum()), sums.idle_ps) == (120 * US, 10 * US)
     empty = gpu_of([[]]).sums()
     assert (len(empty.table), empty.op_events, empty.total_ps) == (0, 0, 0)
@@ -148,7 +144,7 @@ def test_ops_of_the_hosts_cpu_lie_inside_one_another() -> None:
     ]
     for name, start, end, stats in events:
         host.event(line, host.event_id(name), start * US, (end - start) * US, **stats)
-    trace = Trace.from_bytes(space.SerializeToString())
+    trace = trace_of(space)
     plane = runs_on_cpu(trace)
     assert plane is not None
     cpu = cpu_device(trace, plane, list(read_threads(plane, OP_STATS)))
@@ -156,7 +152,7 @@ def test_ops_of_the_hosts_cpu_lie_inside_one_another() -> None:
     assert [(name, count, time) for name, _, _, count, time in rows(cpu)] == [("fusion.1", 1, 30), ("add.2", 1, 20)]
     assert cpu.sums().idle_ps == 0
     PlaneBuilder(space, "/device:GPU:0", 5)
-    assert runs_on_cpu(Trace.from_bytes(space.SerializeToString())) is None
+    assert runs_on_cpu(trace_of(space)) is None
 
 
 def test_kernels_of_one_name_size_and_op_are_one_row() -> None:

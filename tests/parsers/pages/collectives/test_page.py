@@ -182,8 +182,7 @@ def test_a_lost_half_is_left_out_and_said(tmp_path: Path) -> None:
         dones = {key for key, of in plane.event_metadata.items() if of.display_name == b"all-gather-done.1"}
         for line in plane.lines:
             if line.name == b"XLA Ops":
-                first = next(event for event in line.events if event.metadata_id in dones)
-                line.events.remove(first)
+                line.events.remove(next(event for event in line.events if event.metadata_id in dones))
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
     page = session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES)
     assert "2 halves of asynchronous collectives left out: the other is lost" in page.notes

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown
 from tpuprof.parsers.ops.core.ops import core_ops
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, table_rates
@@ -102,8 +101,7 @@ def table(ops: Sequence[Op]) -> OpTable:
     """An op table read from a plane with such ops."""
     if not ops:
         return EMPTY_TABLE
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:TPU:0", 1)
+    plane = PlaneBuilder.alone("/device:TPU:0")
     line = plane.line("XLA Ops")
     at = 0
     for number, op in enumerate(ops):
@@ -125,16 +123,15 @@ def table(ops: Sequence[Op]) -> OpTable:
         for _ in range(op.occurrences):
             plane.event(line, metadata, at, round(op.time * US / op.occurrences))
             at += round(op.time * US / op.occurrences)
-    return core_ops(Trace.from_bytes(space.SerializeToString()).planes[0]).table
+    return core_ops(plane.read()).table
 
 
 def modules(proto: bytes) -> HloModules:
     """The programs of a profile that holds one, `PROGRAM`."""
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:metadata", 1)
+    plane = PlaneBuilder.alone("/host:metadata")
     stats: dict[str, StatInput] = {"Hlo Proto": proto, "program_id": PROGRAM}
     plane.event_id(f"jit_step({PROGRAM})", "", **stats)
-    return HloModules.of(Trace.from_bytes(space.SerializeToString()))
+    return HloModules.of(trace_of(plane.space))
 
 
 def evidence(steps: AlignedSteps | None, ops: Sequence[Op] = (), total: float = 1000.0, cores: int = 2) -> Evidence:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.overview.model import Overview
@@ -22,7 +21,7 @@ def traced(has_planes: bool, launches: int) -> Overview:
     host.event(line, host.event_id("train"), 0, 1000)
     for launch in range(launches):
         host.event(line, host.event_id("PjitFunction(step)"), launch * 1000, 900)
-    return overview([summarise(Trace.from_bytes(space.SerializeToString()), "host0")])
+    return overview([summarise(trace_of(space), "host0")])
 
 
 @pytest.mark.parametrize(

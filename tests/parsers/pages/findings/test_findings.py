@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, grid, table, with_
-from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
+from tests.support.build import OpSpec, PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.base.words import ordinal, share, short, tail, time, times
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -231,7 +231,7 @@ def test_a_profile_of_infeed_copies_and_gaps() -> None:
         ("copy.1", "copy", 20 * US, 10 * US),
         ("fusion.1", "loop fusion", 30 * US, 55 * US),
     ]
-    found = found_in(Trace.from_bytes(space(ops).SerializeToString()))
+    found = found_in(trace_of(space(ops)))
     assert {kind: finding.worth_ps for kind, finding in found.items()} == {
         "input": 20 * US,
         "idle": 15 * US,
@@ -240,16 +240,14 @@ def test_a_profile_of_infeed_copies_and_gaps() -> None:
 
 
 def test_a_profile_that_only_computes_has_no_findings() -> None:
-    made = space([("fusion.1", "loop fusion", 0, 98 * US)])
-    assert found_in(Trace.from_bytes(made.SerializeToString())) == {}
+    assert found_in(trace_of(space([("fusion.1", "loop fusion", 0, 98 * US)]))) == {}
 
 
 def test_a_profile_in_whose_gaps_the_host_compiles() -> None:
     made = space([("fusion.1", "loop fusion", 0, 60 * US)])
     host = PlaneBuilder(made, "/host:CPU", 9)
-    thread = host.line("main/1")
-    host.event(thread, host.event_id("backend_compile"), 265 * US, 30 * US)
-    found = found_in(Trace.from_bytes(made.SerializeToString()))
+    host.event(host.line("main/1"), host.event_id("backend_compile"), 265 * US, 30 * US)
+    found = found_in(trace_of(made))
     assert found["compilation"].worth_ps == pytest.approx(30 / 6 * US)
     assert found["compilation"].place.target == "2"
     assert found["idle"].worth_ps == pytest.approx(35 * US)

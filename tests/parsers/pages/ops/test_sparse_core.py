@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, session_at
+from tests.support.build import PlaneBuilder, session_at, trace_of
 from tests.support.composed.slices import HOSTS, STEPS, host_space
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, add_beside_all, sparse_profile
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.pages.ops.sparse_core import host as host_module
 from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage, StepSplit, no_sparse_cores, sparse_core_page
 from tpuprof.parsers.session.pages import HAS_SPARSE_CORES, OVERVIEW, SPARSE_CORE
@@ -26,7 +25,7 @@ US = 1_000_000
 
 def page_of(*spaces: XSpace) -> SparseCorePage:
     names = [f"host{number}" for number in range(len(spaces))]
-    traces = [Trace.from_bytes(space.SerializeToString()) for space in spaces]
+    traces = [trace_of(space) for space in spaces]
     parts = [host_module.sparse_host(trace, name, None) for name, trace in zip(names, traces, strict=True)]
     return sparse_core_page(parts, names)
 

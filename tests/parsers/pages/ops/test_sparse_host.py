@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, add_beside_all, sparse_profile
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -38,24 +38,23 @@ Span = tuple[int, int]
 
 
 def host_of(space: XSpace, steps: StepSpans | None = None) -> SparseHost:
-    return sparse_host(Trace.from_bytes(space.SerializeToString()), "h", steps)
+    return sparse_host(trace_of(space), "h", steps)
 
 
 def spans_profile(work: Sequence[Span], waits: Sequence[Span], sparse: Sequence[Sequence[Span]]) -> XSpace:
     """A TensorCore with ops at some times and with ops that wait at others, and SparseCores; times in picoseconds."""
-    space = XSpace()
-    core = PlaneBuilder(space, "/device:TPU:0", 1)
+    core = PlaneBuilder.alone("/device:TPU:0")
     ops = core.line("XLA Ops")
     core.event(ops, core.event_id(START, "c.call-start"), 0, 0)
     for text, spans in (("%fusion.1 = f32[] fusion()", work), (DONE, waits)):
         for start, end in spans:
             core.event(ops, core.event_id(text, text[1:].split(" ")[0]), start, end - start)
     for number, spans in enumerate(sparse):
-        beside = PlaneBuilder(space, f"/device:TPU:0 SparseCore {number}", 10 + number)
+        beside = PlaneBuilder(core.space, f"/device:TPU:0 SparseCore {number}", 10 + number)
         line = beside.line("Sparse Core Ops")
         for start, end in spans:
             beside.event(line, beside.event_id("%sc.1 = f32[] fusion()", "sc.1"), start, end - start)
-    return space
+    return core.space
 
 
 some_spans = st.lists(
@@ -188,7 +187,7 @@ def test_strips_show_what_each_part_of_a_step_is_spent_on() -> None:
 
 def test_all_ops_are_listed_and_the_offloaded_ones_say_for_what() -> None:
     space = sparse_profile(chips=2)
-    planes = Trace.from_bytes(space.SerializeToString()).planes
+    planes = trace_of(space).planes
     everything, offloaded = sparse_ops(planes), offloaded_ops(planes)
     rows = {
         (parent, name): int(ps)
@@ -200,7 +199,7 @@ def test_all_ops_are_listed_and_the_offloaded_ones_say_for_what() -> None:
     for plane in space.planes:
         if b"SparseCore" not in plane.name:
             del plane.lines[:]
-    alone = sparse_ops(Trace.from_bytes(space.SerializeToString()).planes)
+    alone = sparse_ops(trace_of(space).planes)
     assert set(alone.parent) == {""} and alone.self_ps.sum() == everything.self_ps.sum()
 
 

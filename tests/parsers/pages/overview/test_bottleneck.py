@@ -201,8 +201,7 @@ def test_waiting_for_the_sparse_core_is_named(percent: float, words: str) -> Non
 )
 def test_a_few_slow_steps_are_pointed_at_after_the_first_advice(lengths: list[int], words: str) -> None:
     found, _ = verdict(replace(infeed(1), idle_ps=0.1 * STEP), lengths=lengths)
-    slow = [advice for advice in found.next_steps if "times the median" in advice]
-    assert bool(slow) == bool(words)
+    assert bool([advice for advice in found.next_steps if "times the median" in advice]) == bool(words)
     assert not words or found.next_steps[1].startswith(words)
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build import session_at
+from tests.support.build import session_at, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview
@@ -72,7 +71,7 @@ def page_of(*, compute: int, input_: int = 0, other: int = 0, collectives: int =
     ]
     empty = XSpace()
     empty.planes.add(name=b"/host:CPU").lines.add(name=b"main")
-    summary = summarise(Trace.from_bytes(empty.SerializeToString()), "host0")
+    summary = summarise(trace_of(empty), "host0")
     gpu = GenericSummary(2, "GPU", tuple(each), 0, 0, compute * MS, None)
     return generic_overview([replace(summary, generic=gpu)])
 

@@ -8,19 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, bare_host, tpu_plane, trace_of
 from tests.support.made.pages import JSON_KEY
 from tests.support.made.serving import five_requests, serving_profile
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.overview.model import Overview, Performance
 from tpuprof.parsers.pages.overview.overview import overview
 
 
 def page(space: XSpace, host: str = "host0") -> Overview:
-    return overview([summarise(Trace.from_bytes(space.SerializeToString()), host)])
+    return overview([summarise(trace_of(space), host)])
 
 
 def check_unknown(result: Overview) -> None:
@@ -45,9 +44,7 @@ def check_unknown(result: Overview) -> None:
 
 
 def test_a_cpu_profile_says_that_there_is_no_device() -> None:
-    space = XSpace()
-    PlaneBuilder(space, "/host:CPU").line("python")
-    result = page(space)
+    result = page(bare_host())
     check_unknown(result)
     assert result.shares == () and result.top_ops == () and result.steps == ()
     assert result.unknown["performance.device_duty_cycle_percent"] == "no device plane in this profile"
@@ -64,12 +61,11 @@ def test_a_device_plane_without_ops_and_without_stats() -> None:
 
 
 def test_peaks_of_zero_leave_utilization_unknown() -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:TPU:0")
+    plane = PlaneBuilder.alone("/device:TPU:0")
     plane.stat("peak_teraflops_per_second", 0.0)
     metadata = plane.event_id("%a = f32[] a()", "a", program_id=1, symbol_id=1, flops=10, hlo_category="copy")
     plane.event(plane.line("XLA Ops"), metadata, 0, 10)
-    result = page(space)
+    result = page(plane.space)
     check_unknown(result)
     assert result.performance.flops_utilization_percent is None
     assert "no peak" in result.unknown["performance.flops_utilization_percent"]
@@ -115,8 +111,7 @@ def test_duty_cycle_leaves_waiting_out_and_joins_the_cores_of_a_chip() -> None:
         ]
     ):
         tpu_plane(space, ordinal, ops).stat("core_details", b"\x20\x03")
-    result = page(space)
-    assert result.performance.device_duty_cycle_percent == pytest.approx(100 * (90 - 40 + 5) / 100)
+    assert page(space).performance.device_duty_cycle_percent == pytest.approx(100 * (90 - 40 + 5) / 100)
 
 
 @given(
@@ -128,9 +123,7 @@ def test_shares_add_up_to_the_cores_time(spec: list[tuple[int, int, str]]) -> No
     for gap, duration, category in spec:
         ops.append((category, category, at + gap, duration))
         at += gap + duration
-    space = XSpace()
-    tpu_plane(space, 0, ops)
-    result = page(space)
+    result = page(tpu_plane(XSpace(), 0, ops).space)
     check_unknown(result)
     if not ops:
         assert result.shares == ()
@@ -165,12 +158,11 @@ def test_steps_that_differ_all_the_time_have_no_slow_one() -> None:
 
 
 def test_steps_without_any_op_say_so() -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:TPU:0")
+    plane = PlaneBuilder.alone("/device:TPU:0")
     line = plane.line("Steps")
     for n in range(3):
         plane.event(line, plane.event_id(str(n)), n * 100, 90)
-    result = page(space)
+    result = page(plane.space)
     check_unknown(result)
     assert len(result.steps) == 3
     assert "no op events" in result.bottleneck.statement
@@ -226,8 +218,7 @@ def test_the_overview_and_the_latencies_say_the_same_of_a_module_s_share() -> No
 
 def test_the_mean_step_s_parts_and_when_it_began() -> None:
     space = runs_profile("jit_f", steps=True)
-    environment = PlaneBuilder(space, "Task Environment", 50)
-    environment.stat("profile_start_time", 1_763_700_000_000_000_000)
+    PlaneBuilder(space, "Task Environment", 50).stat("profile_start_time", 1_763_700_000_000_000_000)
     result = page(space)
     parts = {part.name: part for part in result.step_parts}
     assert (parts["compute"].average_ps, parts["compute"].standard_deviation_ps) == (50, 0)

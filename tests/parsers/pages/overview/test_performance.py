@@ -28,13 +28,10 @@ def page(
     programs: Sequence[HloModules] = (),
 ) -> Overview:
     """The overview of one core with such ops and a host with such threads."""
-    space = XSpace()
-    tpu_plane(space, 0, ops, framework_ops=framework_ops)
+    space = tpu_plane(XSpace(), 0, ops, framework_ops=framework_ops).space
     plane = PlaneBuilder(space, "/host:CPU", 9)
     for at, events in enumerate(threads):
-        line = plane.line(f"thread {at}")
-        for name, start, end, stats in events:
-            plane.event(line, plane.event_id(name), start, end - start, **stats)
+        plane.spans(f"thread {at}", events)
     return overview([summary_of(space)], programs)
 
 
@@ -94,10 +91,9 @@ def test_a_host_without_framework_ops_leaves_its_figures_unknown(events: list[Ho
 
 
 def test_hosts_without_a_device_tell_what_they_can() -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/host:CPU", 9)
+    plane = PlaneBuilder.alone("/host:CPU")
     plane.event(plane.line("thread"), plane.event_id("a:A"), 0, 10)
-    found = overview([summary_of(space)])
+    found = overview([summary_of(plane.space)])
     assert (found.performance.host_op_percent, found.performance.device_op_percent) == (100.0, 0.0)
     assert found.performance.host_idle_percent == 0.0
     assert found.unknown["performance.device_idle_percent"] == "no device plane in this profile"
@@ -139,16 +135,14 @@ def test_utilizations_are_work_by_time_and_peak() -> None:
 
 
 def test_ops_that_hold_others_add_no_work() -> None:
-    ops = [("while.1", "while", 0, 100), ("f", "loop fusion", 10, 80)]
-    performance = page(ops=ops).performance
+    performance = page(ops=[("while.1", "while", 0, 100), ("f", "loop fusion", 10, 80)]).performance
     assert performance.flops_utilization_percent == pytest.approx(100 * 1000 / 100e-12 / 100e12)
 
 
 def test_counters_of_the_host_plane_are_means_of_the_hosts_that_have_them() -> None:
     summaries = []
     for at, (matrix_unit, hbm) in enumerate([(30.0, 101.0), (50.0, None), (None, None)]):
-        space = XSpace()
-        tpu_plane(space, 0, [("f", "loop fusion", 0, 10)])
+        space = tpu_plane(XSpace(), 0, [("f", "loop fusion", 0, 10)]).space
         plane = PlaneBuilder(space, "/host:CPU", 9)
         if matrix_unit is not None:
             plane.stat("matrix_unit_utilization_percent", matrix_unit)

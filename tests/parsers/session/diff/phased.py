@@ -8,7 +8,6 @@ from pathlib import Path
 from tests.parsers.session.diff.build import MS, US, Step, session
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.formats.proto.services_pb2 import ProfileOptions
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff
 
@@ -21,8 +20,7 @@ Run = tuple[str, Step]
 
 def serving(folder: Path, name: str, steps: Sequence[Sequence[Run]], environment: Environment | None = None) -> str:
     """The path of a run in which each step runs several modules, one after the other; the step is as long as these."""
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:TPU:0", 1)
+    plane = PlaneBuilder.alone("/device:TPU:0")
     plane.stat("device_type_string", "TPU test")
     marks, modules, line = (plane.line(title) for title in ("Steps", "XLA Modules", "XLA Ops"))
     programs = {name: number for number, name in enumerate(dict.fromkeys(run[0] for step in steps for run in step), 7)}
@@ -41,12 +39,12 @@ def serving(folder: Path, name: str, steps: Sequence[Sequence[Run]], environment
             plane.event(modules, plane.event_id(f"{program}({programs[program]})"), first, now - first)
         plane.event(marks, plane.event_id(str(number)), begin, now - begin)
     if environment is not None:
-        told = PlaneBuilder(space, "Task Environment", 99)
+        told = PlaneBuilder(plane.space, "Task Environment", 99)
         for key, value in environment.items():
             told.stat(key, value)
     run = folder / name / "plugins" / "profile" / name
     run.mkdir(parents=True)
-    (run / "host0.xplane.pb").write_bytes(space.SerializeToString())
+    (run / "host0.xplane.pb").write_bytes(plane.space.SerializeToString())
     return str(folder / name)
 
 

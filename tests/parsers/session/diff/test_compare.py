@@ -103,8 +103,7 @@ def test_hosts_add_their_cores(tmp_path: Path) -> None:
 
 def test_odd_steps_are_told_apart(tmp_path: Path) -> None:
     idle = [10 * MS] * len(JITTER)
-    stalled = [*idle[:4], 300 * MS, *idle[5:]]
-    diff = diff_of(tmp_path, BASE, replace(BASE, idle_ps=stalled))
+    diff = diff_of(tmp_path, BASE, replace(BASE, idle_ps=[*idle[:4], 300 * MS, *idle[5:]]))
     assert diff.steps is not None
     assert diff.after.odd_count == 1 and diff.after.typical[4] is False and diff.after.units == 9
     assert abs(diff.steps.typical.delta or 0.0) <= US and diff.steps.typical.mark == "same"
@@ -172,8 +171,7 @@ def test_whole_captures_where_nothing_repeats(tmp_path: Path) -> None:
 
 
 def test_one_step_tells_nothing_of_noise(tmp_path: Path) -> None:
-    one = replace(BASE, steps=BASE.steps[:1])
-    diff = diff_of(tmp_path, one, replace(BASE, steps=BASE.steps[1:2]))
+    diff = diff_of(tmp_path, replace(BASE, steps=BASE.steps[:1]), replace(BASE, steps=BASE.steps[1:2]))
     assert diff.steps is not None and diff.steps.typical.noise is None and diff.steps.typical.mark == "unknown"
     assert any("A has 1 step and B has 1 step" in sentence for sentence in diff.warnings)
     few = diff_of(tmp_path / "few", replace(BASE, steps=BASE.steps[:3]), BASE)
@@ -190,8 +188,7 @@ def test_other_programs_and_devices_are_told(tmp_path: Path) -> None:
 
 
 def test_nothing_to_compare(tmp_path: Path) -> None:
-    empty = replace(BASE, steps=[], marked=False, runs=False)
-    diff = diff_of(tmp_path, empty, BASE)
+    diff = diff_of(tmp_path, replace(BASE, steps=[], marked=False, runs=False), BASE)
     assert diff.steps is None and diff.basis == "capture"
     assert [item.time.mark for item in diff.ops] == ["new"] * 3 and "ops" in diff.unknown
 

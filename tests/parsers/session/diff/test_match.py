@@ -68,8 +68,7 @@ def test_other_shapes_under_the_same_name(tmp_path: Path) -> None:
     framework = {"fusion.1": "jit(step)/mlp/dot"}
     bigger = {**TEXTS, "fusion.1": TEXTS["fusion.1"].replace("[8,128]", "[16,128]")}
     before = replace(BASE, framework=framework)
-    diff = diff_of(tmp_path, before, replace(before, texts=bigger))
-    found = op(diff, "fusion.1")
+    found = op(diff_of(tmp_path, before, replace(before, texts=bigger)), "fusion.1")
     assert found.matched_by == "name" and found.text_changed and found.old_name is None
 
 

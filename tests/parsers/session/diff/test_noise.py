@@ -175,5 +175,4 @@ def test_an_estimate_is_the_mean(values: list[float]) -> None:
     assert found.mean == pytest.approx(float(steps.mean()), rel=1e-9, abs=1e-3)
     assert (found.error is None) == (len(values) == 1)
     assert found.error is None or found.error >= 0
-    bounds = usual_bounds(steps)
-    assert 2 * np.count_nonzero(within(steps, bounds)) >= len(steps)
+    assert 2 * np.count_nonzero(within(steps, usual_bounds(steps))) >= len(steps)

@@ -6,7 +6,6 @@ import numpy as np
 
 from tests.support.build import PlaneBuilder, summary_of
 from tests.support.gpus import US, cpu_profile
-from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
 from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.overview.overview import overview
@@ -61,10 +60,9 @@ def test_a_dry_run_says_what_it_did() -> None:
 
 
 def test_a_host_that_neither_steps_nor_runs_ops_says_why() -> None:
-    space = XSpace()
-    host = PlaneBuilder(space, "/host:CPU", 1)
+    host = PlaneBuilder.alone("/host:CPU")
     host.event(host.line("python"), host.event_id("Client::Compile"), 0, 5 * US)
-    summary = summary_of(space)
+    summary = summary_of(host.space)
     assert summary.generic is None and summary.thread_count == 0
     page = overview([summary])
     assert page.environment.device_type is None and page.performance.step_time is None

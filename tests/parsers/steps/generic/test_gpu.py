@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.intervals import Intervals, no_ints
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -32,20 +32,17 @@ Gpus = Sequence[Sequence[Sequence[Kernel]]]
 
 def space_of(steps: Sequence[tuple[int, int, Sequence[int]]], gpus: Gpus) -> XSpace:
     """A host whose steps, from 10 on, launch the kernels with these correlation ids; and GPUs."""
-    space = XSpace()
-    host = PlaneBuilder(space, "/host:CPU", 9)
+    host = PlaneBuilder.alone("/host:CPU")
     line = host.line("python")
     for number, (start, end, launches) in enumerate(steps, 10):
         host.event(line, host.event_id("train"), start * US, (end - start) * US, _r=1, step_num=number)
         for at, correlation in enumerate(launches, start + 1):
             host.event(line, host.event_id("launch"), at * US, US // 2, correlation_id=correlation)
     for ordinal, streams in enumerate(gpus):
-        plane = PlaneBuilder(space, f"/device:GPU:{ordinal}", ordinal + 1)
+        plane = PlaneBuilder(host.space, f"/device:GPU:{ordinal}", ordinal + 1)
         for number, kernels in enumerate(streams):
-            line = plane.line(f"Stream #{number}(Compute)")
-            for name, start, end, stats in kernels:
-                plane.event(line, plane.event_id(name), start * US, (end - start) * US, **stats)
-    return space
+            plane.spans(f"Stream #{number}(Compute)", kernels, US)
+    return host.space
 
 
 def found(trace: Trace, waits: Intervals = NO_WAITS) -> GenericSummary | None:
@@ -53,7 +50,7 @@ def found(trace: Trace, waits: Intervals = NO_WAITS) -> GenericSummary | None:
 
 
 def summary_of(space: XSpace, waits: Intervals = NO_WAITS) -> GenericSummary:
-    summary = found(Trace.from_bytes(space.SerializeToString()), waits)
+    summary = found(trace_of(space), waits)
     assert summary is not None
     return summary
 
@@ -153,8 +150,7 @@ def test_short_names_of_copies_are_copies() -> None:
 
 
 def test_time_without_a_gpu_at_work_counts_for_what_the_host_did() -> None:
-    stream = [("kernel", 10, 20, of(1)), ("kernel", 60, 70, of(2))]
-    space = space_of([(0, 80, [1, 2])], [[stream]])
+    space = space_of([(0, 80, [1, 2])], [[[("kernel", 10, 20, of(1)), ("kernel", 60, 70, of(2))]]])
     host = PlaneBuilder(XSpace(), "names")
     plane = space.planes[0]
     launch, line = next(key for key, of_key in plane.event_metadata.items() if of_key.name == b"launch"), plane.lines[0]
@@ -199,12 +195,12 @@ def test_steps_that_the_profile_has_already_are_kept() -> None:
 
 def test_a_profile_without_gpus_or_with_tpus_has_no_summary() -> None:
     space = space_of([], [])
-    assert found(Trace.from_bytes(space.SerializeToString())) is None
+    assert found(trace_of(space)) is None
     space = space_of([], [[]])
     expected = GenericSummary(1, "GPU", (), 0, 0, 0, None, (GpuBusy(0, 0, 0),))
-    assert found(Trace.from_bytes(space.SerializeToString())) == expected
+    assert found(trace_of(space)) == expected
     PlaneBuilder(space, "/device:TPU:0", 5)
-    assert found(Trace.from_bytes(space.SerializeToString())) is None
+    assert found(trace_of(space)) is None
 
 
 def test_odd_numbers_survive() -> None:
@@ -240,14 +236,13 @@ def test_odd_numbers_survive() -> None:
     ],
 )
 def test_types_of_gpus(vendor: str, capability: tuple[int, int], name: str, expected: str) -> None:
-    space = XSpace()
-    plane = PlaneBuilder(space, "/device:GPU:0")
+    plane = PlaneBuilder.alone("/device:GPU:0")
     for stat, value in (("device_vendor", vendor), ("gpu_device_name", name)):
         if value:
             plane.stat(stat, value)
     plane.stat("compute_cap_major", capability[0])
     plane.stat("compute_cap_minor", capability[1])
-    assert gpu_type(Trace.from_bytes(space.SerializeToString()).planes[0]) == expected
+    assert gpu_type(plane.read()) == expected
 
 
 @pytest.mark.shared

@@ -165,8 +165,7 @@ def test_rows_that_viewers_derive_are_left_out() -> None:
 
 
 def test_what_a_trace_lacks_is_said() -> None:
-    head = named(3, "/device:TPU:0", t3="XLA Ops")
-    trace = trace_of(*head, slice_(0, 1, "fusion.1", **OP))
+    trace = trace_of(*named(3, "/device:TPU:0", t3="XLA Ops"), slice_(0, 1, "fusion.1", **OP))
     (problem,) = trace.problems
     assert (problem.code, problem.subject, trace.losses) == ("viewer_trace", "/logs/h.trace.json", ())
     assert problem.sentence == (

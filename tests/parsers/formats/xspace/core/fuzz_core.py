@@ -211,8 +211,7 @@ def _lanes(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
 
 def _groups(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     n, k = rng.randrange(12), rng.randrange(5)
-    code = rng.choice("iq")
-    keys = array(code, [rng.randrange(k) if k else 0 for _ in range(n)])
+    keys = array(rng.choice("iq"), [rng.randrange(k) if k else 0 for _ in range(n)])
     if n and rng.random() < 0.2:
         keys[rng.randrange(n)] = rng.choice((-1, k, 1 << 20, -(1 << 31), (1 << 31) - 1))
     values = array("q", _times(rng, n))

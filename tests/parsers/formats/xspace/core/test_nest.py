@@ -102,8 +102,7 @@ def test_identical_touching_and_empty_spans(core: Core) -> None:
 
 
 def test_self_time_is_what_children_leave(core: Core) -> None:
-    found = check(core, [(0, 100), (10, 40), (20, 30), (50, 60)])
-    assert found.self_ps.tolist() == [60, 20, 10, 10]
+    assert check(core, [(0, 100), (10, 40), (20, 30), (50, 60)]).self_ps.tolist() == [60, 20, 10, 10]
 
 
 def test_overlaps_so_long_that_their_sum_is_beyond_int64(core: Core) -> None:

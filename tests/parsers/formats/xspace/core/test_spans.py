@@ -188,8 +188,7 @@ def test_sums_by_block_and_class(core: Core, block: int) -> None:
 
 
 def test_what_does_not_fit_is_refused(core: Core) -> None:
-    ordered = [(0, 9, 0), (1, 5, 1), (2, 3, 3)]
-    found = laid(core, ordered)
+    found = laid(core, [(0, 9, 0), (1, 5, 1), (2, 3, 3)])
     labels, nothing = np.zeros(KEYS - 1, np.int32), columns_of([])
     with pytest.raises(ValueError, match="key"):
         core.runs(found, labels, nothing, 2, nests=False)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parsers.formats.xspace.riegeli.test_records import profile
+from tests.support.build import trace_of
 from tests.support.files.riegeli import BLOCK, Writer, chunked, written
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XSpace
@@ -66,7 +67,7 @@ def test_planes_and_lines_in_parts_are_whole_again(most_events: int, kind: str) 
     writer = Writer()
     getattr(writer, kind)([part.SerializeToString() for part in chunked(space, most_events)], "none")
     trace = merged(writer.data)
-    assert content(trace) == content(Trace.from_bytes(space.SerializeToString()))
+    assert content(trace) == content(trace_of(space))
     assert trace.problems == ()
 
 
@@ -116,8 +117,7 @@ def test_ids_and_clocks_of_a_record_are_its_own(order: list[int], timestamps: in
                 events = list(line.events)[keep]
                 del line.events[:]
                 line.events.extend(events)
-    trace = of(halves[0], other_ids(halves[1], ids, timestamps))
-    assert content(trace) == content(Trace.from_bytes(space.SerializeToString()))
+    assert content(of(halves[0], other_ids(halves[1], ids, timestamps))) == content(trace_of(space))
 
 
 def test_new_names_get_ids_that_are_free() -> None:
@@ -177,9 +177,7 @@ def test_lines_without_events_say_nothing_of_the_clock() -> None:
 
 
 def test_a_record_that_breaks_off_leaves_the_others_alone() -> None:
-    good = profile(1)
-    other = profile(2)
-    trace = merged(written([good[:-3], other]))
+    trace = merged(written([profile(1)[:-3], profile(2)]))
     assert [plane.name for plane in trace.planes] == ["/device:TPU:0", "/device:TPU:1"]
     assert len(trace.planes[0].lines[0].events()) == 80
     (problem,) = trace.problems

@@ -136,8 +136,7 @@ def test_gradients_and_copies_of_a_scan() -> None:
 def test_casts_of_layers_that_are_written_out() -> None:
     shape = "bf16[8192,8192]{1,0:T(8,128)(2,1)}"
     made = [buffer(shape, label=f"convert.{n} = convert(param.{n})") for n in range(4)]
-    advice = of_kind(need_of(*made), "duplicates")
-    assert advice.saving_bytes == 3 * 128 * MIB
+    assert of_kind(need_of(*made), "duplicates").saving_bytes == 3 * 128 * MIB
     alone = of_kind(need_of(made[0]), "duplicates")
     assert (alone.saving_bytes, alone.how) == (128 * MIB, "pass them in bf16")
 

@@ -65,8 +65,7 @@ def test_a_batch_that_only_looks_like_one() -> None:
 
 def test_a_batch_in_the_lanes_saves_nothing_where_it_is_padded() -> None:
     lanes, plain = made("bf16[64,224,224,30]{0,3,2,1:T(8,128)(2,1)}"), made("bf16[64,56,56,128]{3,2,1,0:T(8,128)(2,1)}")
-    need = need_of(*lanes, *plain)
-    advice = batch_advice(need)
+    advice = batch_advice(need_of(*lanes, *plain))
     assert advice.saving_bytes == sum(each.size_bytes for each in plain) // 2
     assert advice.arithmetic == (
         "98.0 MiB in 2 buffers x 32/64 = 49.0 MiB; 784 MiB in 2 buffers stay, 32 is padded to 128 there like 64"
@@ -75,8 +74,7 @@ def test_a_batch_in_the_lanes_saves_nothing_where_it_is_padded() -> None:
 
 
 def test_a_batch_in_the_lanes_shrinks_in_whole_tiles() -> None:
-    need = need_of(*made("f32[640,1024,1024]{0,2,1:T(8,128)}"), capacity=4 * GIB)
-    advice = batch_advice(need)
+    advice = batch_advice(need_of(*made("f32[640,1024,1024]{0,2,1:T(8,128)}"), capacity=4 * GIB))
     assert advice.how == f"batch 640 -> 512, or split it into microbatches; {FITS}"
     assert advice.saving_bytes == GIB
     half = batch_advice(need_of(*made("f32[384,1024,1024]{0,2,1:T(8,128)}")))

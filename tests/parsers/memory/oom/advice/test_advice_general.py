@@ -54,8 +54,7 @@ def test_a_limit_above_what_chips_have_is_no_help() -> None:
 
 
 def test_a_kernel_without_a_list() -> None:
-    need = need_of(space="vmem", used=40 * MIB, capacity=32 * MIB, is_scoped_limit=True)
-    what, limit = advise(need)
+    what, limit = advise(need_of(space="vmem", used=40 * MIB, capacity=32 * MIB, is_scoped_limit=True))
     assert what.sentence == "the kernel holds 40.0 MiB of 32 MiB of VMEM"
     assert "limit" in limit.sentence
 
@@ -95,8 +94,7 @@ def test_the_total_alone_is_no_advice() -> None:
 
 
 def test_arguments_alone() -> None:
-    need = need_of(used=100 * GIB, capacity=95 * GIB, arguments=80 * GIB)
-    (first,) = advise(need)
+    (first,) = advise(need_of(used=100 * GIB, capacity=95 * GIB, arguments=80 * GIB))
     assert (first.kind, first.sentence) == ("optimizer", "arguments alone take 80.0 GiB of 100 GiB")
 
 
@@ -118,8 +116,7 @@ def test_spilled_registers() -> None:
     label = "register allocator spill slots call depth 2"
     made = buffer(None, name=label, category="scoped", size=int(29.66 * MIB), label=label)
     small = buffer("f32[128,3]{1,0}", category="scoped", size=64 << 10, name="custom-call.1")
-    need = need_of(made, small, space="vmem", used=int(29.95 * MIB), capacity=16 * MIB)
-    spilled = advise(need)[-1]
+    spilled = advise(need_of(made, small, space="vmem", used=int(29.95 * MIB), capacity=16 * MIB))[-1]
     assert spilled.sentence.startswith("registers that the compiler ran out of (spill slots) take 29.7 MiB of 16 MiB")
     assert spilled.saving_bytes is None
     (alone,) = advise(need_of(made, space="vmem", used=int(29.95 * MIB), capacity=16 * MIB))

@@ -59,8 +59,7 @@ def test_how(shape: str, how: str, saving: int | None) -> None:
 
 def test_little_padding_is_no_advice() -> None:
     assert padding(need_of(buffer("f32[64,2047,16000]{2,1,0:T(8,128)}"))) == []
-    made = buffer("f32[8,18]{1,0:T(8,128)}")
-    assert padding(need_of(made, used=GIB)) == []
+    assert padding(need_of(buffer("f32[8,18]{1,0:T(8,128)}"), used=GIB)) == []
     assert padding(need_of(buffer("f32[4096,2000,96,100]{3,2,1,0:T(8,128)}"))) != []
     assert padding(need_of(buffer("f32[4096,2000,96,120]{3,2,1,0:T(8,128)}"))) == []  # 1.07 times
 
@@ -71,8 +70,7 @@ def test_what_cannot_be_told(shape: str) -> None:
 
 
 def test_a_size_that_contradicts_the_shape_saves_no_more_than_its_padding() -> None:
-    made = buffer("s32[4194304,8,4]{2,1,0:T(8,128)}", size=GIB)
-    (advice,) = padding(need_of(made))
+    (advice,) = padding(need_of(buffer("s32[4194304,8,4]{2,1,0:T(8,128)}", size=GIB)))
     assert advice.saving_bytes == GIB // 2  # the text says that its elements take the other half
     assert advice.buffers == (0,)
 

@@ -120,8 +120,7 @@ def test_of_a_point_beyond_the_ends(point: int, used: int) -> None:
 
 def test_of_many_buffers_the_largest() -> None:
     sizes = list(range(1, MOST_BUFFERS + 11))
-    page = page_of(sizes, [0] * len(sizes), [2] * len(sizes), 2)
-    need = need_of_memory(page)
+    need = need_of_memory(page_of(sizes, [0] * len(sizes), [2] * len(sizes), 2))
     assert len(need.buffers) == MOST_BUFFERS
     assert not need.is_whole
     assert need.buffers[0].size_bytes == sizes[-1]
@@ -129,8 +128,7 @@ def test_of_many_buffers_the_largest() -> None:
 
 
 def test_advice_on_a_training_step() -> None:
-    need = need_of_memory(module("jit_train_step", 8 * GIB))
-    found = advise(need)
+    found = advise(need_of_memory(module("jit_train_step", 8 * GIB)))
     assert [advice.kind for advice in found] == ["remat", "batch", "remat", "bf16", "optimizer", "bf16", "duplicates"]
     remat, batch, attention, _, optimizer, gradients, cast = found
     assert remat.sentence.startswith("activations kept for backward, 3 of 3 layers: 6 x bf16[3,8,1024,8192]")

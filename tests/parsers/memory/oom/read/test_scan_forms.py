@@ -148,8 +148,7 @@ def test_different_errors_stay_apart_in_order() -> None:
 
 def test_devices_of_one_error_are_listed() -> None:
     text = ALL["runtime"][0]
-    log = read("".join(text.replace("0x0x0", f"{n}x0x0") for n in range(5)).encode())
-    (report,) = log.reports
+    (report,) = read("".join(text.replace("0x0x0", f"{n}x0x0") for n in range(5)).encode()).reports
     assert report.count == 5
     assert report.device == "0x0x0_HBM0, 1x0x0_HBM0, 2x0x0_HBM0 and 2 more"
 
@@ -301,8 +300,7 @@ def test_copies_whose_lines_are_mixed(prefix: str | None, seed: int) -> None:
 
 @pytest.mark.parametrize("copies", [2, 3, 8])
 def test_every_line_several_times(copies: int) -> None:
-    text = "".join((line + "\n") * copies for line in HBM.lines())
-    (report,) = read(text.encode()).reports
+    (report,) = read("".join((line + "\n") * copies for line in HBM.lines()).encode()).reports
     assert bare(report) == replace(HBM.report(), count=copies)
 
 

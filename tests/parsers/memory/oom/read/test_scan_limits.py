@@ -135,8 +135,7 @@ def test_an_error_across_two_chunks(inside: int) -> None:
 
 
 def test_many_copies_are_one_report() -> None:
-    line = ALL["runtime"][0]
-    log = read(line.encode() * 2_000)
+    log = read(ALL["runtime"][0].encode() * 2_000)
     assert [(report.count, report.at_line) for report in log.reports] == [(2_000, 1)]
 
 
@@ -222,8 +221,7 @@ def test_hostile_logs_stay_bounded(content: bytes) -> None:
 
 
 def test_control_characters_are_shown() -> None:
-    text = ALL["load"][0].replace("jit_f", "jit\x07_\u202ef")
-    (report,) = read(text.encode()).reports
+    (report,) = read(ALL["load"][0].replace("jit_f", "jit\x07_\u202ef").encode()).reports
     assert "jit␇_\\u202ef" in report.sentence
 
 

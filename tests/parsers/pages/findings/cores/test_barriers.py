@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
@@ -55,8 +54,7 @@ def test_waits_at_barriers_are_read_from_the_cores_own_line_and_in_its_steps() -
             for begin in (0, 110, 210):
                 plane.event(line, plane.event_id("barrier-cores"), begin * US, 15 * US)
             plane.event(line, plane.event_id("dependency-wait"), 110 * US, 90 * US)
-    summary = summarise(Trace.from_bytes(space.SerializeToString()), "host")
-    assert dict(summary.barriers) == {"host:0": 35 * US}
+    assert dict(summarise(trace_of(space), "host").barriers) == {"host:0": 35 * US}
 
 
 def offloaded(share: float, name: str = "all-gather.3", category: str = "async-done") -> Evidence:
@@ -87,8 +85,7 @@ def test_other_ends_are_not_of_sparse_cores(name: str, category: str) -> None:
 
 
 def test_an_op_that_began_a_run_on_a_sparse_core_tells_it_too() -> None:
-    steps = grid({"compute": 88, "vector": 12})
-    proof = evidence(steps, [Op("embedding-done.3", "async-done", 240)])
+    proof = evidence(grid({"compute": 88, "vector": 12}), [Op("embedding-done.3", "async-done", 240)])
     assert found("sparse-core", proof) is None
     proof = replace(proof, offloaders=frozenset({"embedding-start.3"}))
     assert the("sparse-core", proof).worth_ps == pytest.approx(12 * US)

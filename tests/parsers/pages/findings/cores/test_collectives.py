@@ -128,5 +128,4 @@ SEND = '%recv-done.1 = bf16[8] recv-done(%recv), frontend_attributes={_xla_host_
 def test_collectives_between_slices_are_told_from_callbacks(text: str, scope: str, kind: str) -> None:
     op = Op("recv-done.1", "host recv-done", 200, text=text, scope=scope)
     steps = grid({"compute": 90, "host": 10}, host_transfer=10)
-    found_kinds = [finding.kind for finding in findings(evidence(steps, [op]))]
-    assert found_kinds == [kind]
+    assert [finding.kind for finding in findings(evidence(steps, [op]))] == [kind]

@@ -171,8 +171,7 @@ def compiled(start: float, duration: float, idle: float, name: str = "backend_co
 
 
 def test_compilation_between_steps_costs_what_the_device_was_idle() -> None:
-    idle = [0.0, 0, 0, 50, 0, 0, 30, 0, 0, 0]
-    steps = grid({"compute": 100, "idle": idle})
+    steps = grid({"compute": 100, "idle": [0.0, 0, 0, 50, 0, 0, 30, 0, 0, 0]})
     compilations = (
         compiled(310, 48, 40),
         compiled(305, 20, 18, "trace_to_jaxpr_dynamic"),  # on another thread, meanwhile
