@@ -14,9 +14,7 @@ from tpuprof.parsers.base.record import dataclass
 Theme = Literal["auto", "dark", "light", "high-contrast", "colour-blind"]
 """`dark` and `light` say what the background is; all others find it out."""
 
-_TOGETHER = ("wasd",)
-"""Keys that stand in a footer as one word."""
-
+_TOGETHER = ("wasd",)  # keys that stand in a footer as one word
 THEMES: tuple[Theme, ...] = get_args(Theme)
 
 _SIGN_NAMES = {"solidus": "slash", "reverse_solidus": "backslash", "commercial_at": "at", "hyphen_minus": "minus"}
@@ -88,8 +86,7 @@ class Custom:
 
 UNCHANGED = Custom()
 
-VARIABLE = "TPUPROF_CONFIG"
-"""Names another file."""
+VARIABLE = "TPUPROF_CONFIG"  # names another file
 
 
 @dataclass(frozen=True, slots=True)

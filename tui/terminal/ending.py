@@ -16,12 +16,9 @@ from collections.abc import Callable, Iterator
 from threading import Event, Thread
 from typing import Any
 
-GRACE_SECONDS = 2.0
-"""The screen has so long to leave by itself."""
-
+GRACE_SECONDS = 2.0  # the screen has so long to leave by itself
 _NAMES = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2")
-ENDING = tuple(signal.Signals[name] for name in _NAMES)
-"""The signals that end the app."""
+ENDING = tuple(signal.Signals[name] for name in _NAMES)  # the signals that end the app
 
 # Synchronized output, mouse, focus, pasting, sizes in band, kitty's keys; then the other screen, wrapping, the cursor.
 _LEAVE = (

@@ -48,8 +48,7 @@ AnyLine = tuple[AnySpan, ...]
 
 KEYS: tuple[AnyKey, ...] = (*get_args(StyleKey), *get_args(ChromeKey))
 
-_Shade = tuple[str, int]
-"""One colour twice: as ``#rrggbb``, and as the index that stands for it among 256."""
+_Shade = tuple[str, int]  # one colour twice: as ``#rrggbb``, and as the index that stands for it among 256
 
 _SHADES: dict[str, tuple[_Shade, _Shade]] = {
     "page": (("#13161b", 233), ("#fbfaf7", 231)),
@@ -117,8 +116,7 @@ _COLOUR_BLIND: dict[str, tuple[_Shade, _Shade]] = {
 }
 """Chosen among the 240 fixed colours so that the two classes nearest to each other are far apart to everybody."""
 
-Family = Literal["standard", "high-contrast", "colour-blind"]
-"""The themes without their background."""
+Family = Literal["standard", "high-contrast", "colour-blind"]  # the themes without their background
 
 _FAMILIES: dict[Family, dict[str, tuple[_Shade, _Shade]]] = {
     "standard": _SHADES,
@@ -268,8 +266,7 @@ def palette(color: ColorMode, light: bool = False, family: Family = "standard") 
     return Palette(color, light, family, styles)
 
 
-_DARK_16 = ("black", "bright_black", "blue", "red")
-"""Colours that white words are read on."""
+_DARK_16 = ("black", "bright_black", "blue", "red")  # colours that white words are read on
 
 
 def _readable(poor: _Poor) -> _Poor:

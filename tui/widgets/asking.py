@@ -18,9 +18,7 @@ from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import BACK, Lines, Popup, on_panel
 
-LONGEST = 4000
-"""Most characters of a line."""
-
+LONGEST = 4000  # most characters of a line
 _STEPS = {"left": -1, "right": 1, "home": -LONGEST, "ctrl+a": -LONGEST, "end": LONGEST, "ctrl+e": LONGEST}
 """Keys and by how many characters they move the cursor."""
 

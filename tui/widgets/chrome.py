@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
 APP_NAME = "tpuprof-tui"
 
-SMALLEST = (60, 15)
-"""Columns and rows below which there is a sentence instead of a page."""
-
-_LEAST_BAR = 12
-"""Cells of a progress bar beside which the hosts at work are named."""
+SMALLEST = (60, 15)  # columns and rows below which there is a sentence instead of a page
+_LEAST_BAR = 12  # cells of a progress bar beside which the hosts at work are named
 
 
 def is_too_small(width: int, height: int) -> bool:

@@ -19,9 +19,7 @@ from tpuprof.tui.widgets.screen import AppScreen
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
-HELPS, LAST = 5, 9
-"""The rank in the footer of the key of help, and of the one that shows whatever room there is."""
-
+HELPS, LAST = 5, 9  # the rank in the footer of the key of help, and of the one that shows whatever room there is
 _Row = TypeVar("_Row")
 _Made = TypeVar("_Made")
 

@@ -18,10 +18,7 @@ from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, act_of, key_lines
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 
-Lines = Callable[[Pen], list[Line]]
-"""Draws a text for so many cells."""
-
-
+Lines = Callable[[Pen], list[Line]]  # draws a text for so many cells
 HELP = KeyRow("?", "help")
 CLOSE = KeyRow("Esc", "close", "Close (`q` does too)")
 BACK = KeyRow("Esc", "back", "Back")

@@ -43,8 +43,7 @@ from tpuprof.tui.widgets.popup import Popup, PopupLayer
 if TYPE_CHECKING:
     from tpuprof.tui.terminal.detect import Terminal
 
-APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z")
-"""Keys that mean the same whatever is open."""
+APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z")  # keys that mean the same whatever is open
 
 
 class ScreenApp(App[Any]):

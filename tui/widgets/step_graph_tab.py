@@ -55,8 +55,7 @@ class StepGraphPage(Protocol):
         """Why figures are unknown, by their keys in JSON."""
 
 
-P = TypeVar("P", bound=StepGraphPage)
-"""A page."""
+P = TypeVar("P", bound=StepGraphPage)  # a page
 
 
 class StepGraphTab(Tab, Generic[P]):

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
 
 
-Payload: TypeAlias = Any
-"""A part of a page: each tab knows what its own parts are."""
+Payload: TypeAlias = Any  # a part of a page: each tab knows what its own parts are
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,9 @@ from tpuprof.tui.widgets.chrome import KeyRow, pad
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import meanings
 
-_MOST_ROWS = 2000
-"""Rows that are listed; what comes after them takes next to no time."""
-
-_MOST_MERGED = 12_000
-"""Rows up to which they are put together over cores: of a part of them the sums would be wrong."""
-
-_WIDE = 92
-"""Cells from which on there is room for all figures."""
-
+_MOST_ROWS = 2000  # rows that are listed; what comes after them takes next to no time
+_MOST_MERGED = 12_000  # rows up to which they are put together over cores: of a part of them the sums would be wrong
+_WIDE = 92  # cells from which on there is room for all figures
 _ROOM_FOR_TRACK = 40
 
 

@@ -21,12 +21,8 @@ _OPEN_UP_TO: dict[TrackKind, int] = {"ops": 6, "async": 3, "modules": 2, "steps"
 
 _STANDS_FOR: tuple[TrackKind, ...] = ("ops", "modules", "stream", "steps")
 
-_OPEN_CORES = 2
-"""Cores whose sections are open at first where there are more than twice as many."""
-
-_MARGIN = 20
-"""One part of so many of a window is left free on either side of what is fitted into it."""
-
+_OPEN_CORES = 2  # cores whose sections are open at first where there are more than twice as many
+_MARGIN = 20  # one part of so many of a window is left free on either side of what is fitted into it
 _SMALL_PART = 2
 """A trace that is longer than so many times the stretch in which devices worked is first shown on that stretch."""
 

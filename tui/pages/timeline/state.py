@@ -28,11 +28,8 @@ from tpuprof.tui.pages.timeline.rows import (
 if TYPE_CHECKING:
     from tpuprof.parsers.timeline.read.flows import Flow, Flows
 
-Base = Literal["trace", "step", "mark"]
-"""What times are relative to."""
-
-_MOST_FLOWS = 1000
-"""Arrows from an event, or to it, that are looked at."""
+Base = Literal["trace", "step", "mark"]  # what times are relative to
+_MOST_FLOWS = 1000  # arrows from an event, or to it, that are looked at
 
 
 class TimelineView:

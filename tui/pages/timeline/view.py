@@ -50,8 +50,7 @@ _COMMANDS: dict[str, Callable[[TimelineView, int, Glyphs], str | None]] = {
 }
 """What each command does; the number is which way, or how much."""
 
-_LEAST_DRAG = 2
-"""Columns that the mouse moves with its button down to mark an interval."""
+_LEAST_DRAG = 2  # columns that the mouse moves with its button down to mark an interval
 
 _KEYS = (
     KeyRow("h l, left right", title="Select: the cursor, a cell to the left or right"),

@@ -23,9 +23,7 @@ SIGNS = " ▏▎▍▌▋▊▉█│┃▕░▒▓"
 
 FULL = 8
 THIN, THICK, RIGHT = 9, 10, 11
-SHADES = (0, 12, 13, 14, FULL)
-"""The sign for each quarter of a cell that is covered."""
-
+SHADES = (0, 12, 13, 14, FULL)  # the sign for each quarter of a cell that is covered
 SELECTED, MATCH, PAGE = (FILLS.index(fill) for fill in ("selected", "match", "page"))
 assert FILLS[: len(CLASSES)] == CLASSES, "a class's code is its fill's"
 
@@ -61,8 +59,7 @@ def crowd_letter(fill: int, share: float) -> str:
 
 Codes = NDArray[np.uint8]
 
-LOOKED_AT = 1 << 16
-"""Events of crowded cells among which matches are looked for one by one."""
+LOOKED_AT = 1 << 16  # events of crowded cells among which matches are looked for one by one
 
 
 class Slices(NamedTuple):

@@ -24,15 +24,9 @@ from tpuprof.tui.pages.timeline.draw.cells import fill_of
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
-_LONGEST = 4000
-"""Characters of a text that are shown."""
-
-_NAME_SEEN = 200
-"""Characters of a name that is but part of a line."""
-
-_MOST_FLOWS, _MOST_STATS, _MOST_ENTRIES = 40, 400, 50
-"""How many are listed."""
-
+_LONGEST = 4000  # characters of a text that are shown
+_NAME_SEEN = 200  # characters of a name that is but part of a line
+_MOST_FLOWS, _MOST_STATS, _MOST_ENTRIES = 40, 400, 50  # how many are listed
 _SPACES = {1: "HBM", 2: "CMEM", 3: "VMEM"}
 _DIRECTIONS = {1: "read", 2: "written"}
 _LABEL = 24

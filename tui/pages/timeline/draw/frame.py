@@ -35,20 +35,12 @@ from tpuprof.tui.pages.timeline.draw.panel import facts_of, hint_of, mark_facts,
 from tpuprof.tui.pages.timeline.rows import TimelineRow, main_track, overall_track
 from tpuprof.tui.pages.timeline.state import TimelineView
 
-TOP_LINES = 3
-"""Lines of the axis and the minimap."""
-
-_LOW = 26
-"""Rows below which the pane at the bottom is short."""
-
+TOP_LINES = 3  # lines of the axis and the minimap
+_LOW = 26  # rows below which the pane at the bottom is short
 _PANEL_LOW, _PANEL_HIGH = 3, 6
 
-_MOST_AVERAGES = 1000
-"""Labels whose averages are kept."""
-
-_NEAR_AN_END = 1
-"""Columns from an end of the marked interval at which the mouse takes hold of it."""
-
+_MOST_AVERAGES = 1000  # labels whose averages are kept
+_NEAR_AN_END = 1  # columns from an end of the marked interval at which the mouse takes hold of it
 _GRAPHS: dict[str, Fill] = {"MXU": "compute", "HBM": "copy"}
 
 
@@ -377,8 +369,7 @@ def _lost_from(track: Track) -> int | None:
 
 LabelKind = Literal["section", "track", "lane", "graph"]
 
-_SEEN = 200
-"""Characters of a name that are looked at."""
+_SEEN = 200  # characters of a name that are looked at
 
 
 @dataclass(frozen=True, slots=True)

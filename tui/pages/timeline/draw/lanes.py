@@ -30,12 +30,8 @@ from tpuprof.tui.pages.timeline.draw.cells import (
     slice_cells,
 )
 
-LEAST_NAME = 4
-"""Cells from which on a slice shows its name."""
-
-NAME_SEEN = 200
-"""Characters of a name that are looked at."""
-
+LEAST_NAME = 4  # cells from which on a slice shows its name
+NAME_SEEN = 200  # characters of a name that are looked at
 _COUNT_SIGNS = {"block": " ·23456789+#", "ascii": " .23456789+#"}
 
 

@@ -22,14 +22,9 @@ from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.draw.graphs import counter_values
 from tpuprof.tui.pages.timeline.state import TimelineView
 
-_SEEN = 1000
-"""Characters of a text that are looked at."""
-
-_COARSE = 10**8
-"""Picoseconds of which a hundredth, a microsecond, is always shown."""
-
-_DIGITS = 6
-"""Significant digits of a measured time."""
+_SEEN = 1000  # characters of a text that are looked at
+_COARSE = 10**8  # picoseconds of which a hundredth, a microsecond, is always shown
+_DIGITS = 6  # significant digits of a measured time
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,18 +21,12 @@ Row = TypeVar("Row")
 
 DERIVED = "derived"
 
-NAME_SEEN = 300
-"""Characters of a name that text and Markdown have room for."""
-
+NAME_SEEN = 300  # characters of a name that text and Markdown have room for
 BAR_WIDTH = 10
 NAME_WIDTH = 26
-INSTANT_COLUMN = "instant"
-"""What columns of instants are called, which are made as wide as those of the trace."""
-
+INSTANT_COLUMN = "instant"  # what columns of instants are called, which are made as wide as those of the trace
 _TOP_SHOWN = 3
-_DEEPEST = 8
-"""Depth of an event from which on its name is indented no further."""
-
+_DEEPEST = 8  # depth of an event from which on its name is indented no further
 _PS_PER_MS = 10**9
 
 NO_TIME = "the interval takes no time"
@@ -97,8 +91,7 @@ _MARKED_NAME = Unit(
 _UNIT = Unit("text", plain, lambda unit, _: (unit or "")[:NAME_SEEN], is_text=True)
 _INSTANT = Unit("ps", _firsts, lambda instant, _: at_ms(*instant))
 """Stored as picoseconds and decimals of milliseconds that people need."""
-_RATE = Unit("what `unit` says", _firsts, lambda rate, _: rate_words(*rate))
-"""Stored as a figure and its unit."""
+_RATE = Unit("what `unit` says", _firsts, lambda rate, _: rate_words(*rate))  # stored as a figure and its unit
 _VALUE = Unit("what `unit` says", plain, lambda value, _: counter_words(value))
 _TOP = Unit("objects", _objects, _top_words, is_text=True)
 _ARGUMENTS = Unit("object", plain, lambda args, _: str(args), is_text=True)

@@ -52,13 +52,9 @@ HIDDEN_EVENTS = frozenset(
 _FIRST_DEVICE, _LAST_DEVICE, _FIRST_CUSTOM, _HOST, _OTHERS = 1, 500, 501, 701, 1001
 _HOST_PLANE, _DEVICES, _CUSTOM = "/host:CPU", ("/device:TPU:", "/device:GPU:"), "/device:CUSTOM:"
 _UINT32 = (1 << 32) - 1
-_FIRST_OWN_ROW = 1 << 30
-"""Ids from here on are given to rows whose own id is taken."""
-
+_FIRST_OWN_ROW = 1 << 30  # ids from here on are given to rows whose own id is taken
 _MICRO = 1_000_000
-_HEADS_KEPT = 1 << 25
-"""Characters of rendered names and shared arguments that are kept."""
-
+_HEADS_KEPT = 1 << 25  # characters of rendered names and shared arguments that are kept
 _PIECE = 1 << 18
 
 

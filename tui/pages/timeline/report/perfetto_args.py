@@ -17,9 +17,7 @@ from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.timeline.read.stat_chunks import StatChunk
 
-LONGEST_TEXT = 10_000
-"""Characters after which a text is cut; XProf cuts an op's long name there, and lets others grow."""
-
+LONGEST_TEXT = 10_000  # characters after which a text is cut; XProf cuts an op's long name there, and lets others grow
 PRODUCER, CONSUMER, FLOW, IS_ASYNC, STEP_NAME = ("_pt", "_p"), ("_ct", "_c"), "flow", "_a", "step_name"
 _CORRELATION = "correlation_id"
 _HIDDEN = frozenset({*PRODUCER, *CONSUMER, "_r", "flops", "program_id", "symbol_id", "kernel_details"})

@@ -59,8 +59,7 @@ from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 HELP = "tpuprof-tui report --help"
 
-MOST_EVENTS = 10_000
-"""Events that a report shows where no limit is given."""
+MOST_EVENTS = 10_000  # events that a report shows where no limit is given
 
 
 def read(request: ReportRequest) -> Content:
