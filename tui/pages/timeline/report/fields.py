@@ -24,7 +24,6 @@ DERIVED = "derived"
 NAME_SEEN = 300  # characters of a name that text and Markdown have room for
 BAR_WIDTH = 10
 NAME_WIDTH = 26
-INSTANT_COLUMN = "instant"  # what columns of instants are called, which are made as wide as those of the trace
 _TOP_SHOWN = 3
 _DEEPEST = 8  # depth of an event from which on its name is indented no further
 _PS_PER_MS = 10**9
@@ -89,7 +88,7 @@ _MARKED_NAME = Unit(
 )
 """Stored as a track's name and whether it is derived."""
 _UNIT = Unit("text", plain, lambda unit, _: (unit or "")[:NAME_SEEN], is_text=True)
-_INSTANT = Unit("ps", _firsts, lambda instant, _: at_ms(*instant))
+INSTANT = Unit("ps", _firsts, lambda instant, _: at_ms(*instant))
 """Stored as picoseconds and decimals of milliseconds that people need."""
 _RATE = Unit("what `unit` says", _firsts, lambda rate, _: rate_words(*rate))  # stored as a figure and its unit
 _VALUE = Unit("what `unit` says", plain, lambda value, _: counter_words(value))
@@ -137,10 +136,6 @@ def _column(
     )
 
 
-def _instant(title: str, fixed: bool = False) -> ColumnSpec[Any]:
-    return ColumnSpec(INSTANT_COLUMN, title, 9, lambda _: "dim", fixed=fixed)
-
-
 def _drawn(cell: Callable[[Row, Glyphs], Span]) -> Callable[[Sequence[Row], Glyphs], Cells]:
     """Draws cells from rows, where the stored value alone is not enough."""
     return lambda source, glyphs: each(lambda row: cell(source[row], glyphs))
@@ -165,11 +160,6 @@ def _indented_name(event: EventRow) -> str:
 
 def _bar(row: TrackRow, glyphs: Glyphs) -> Span:
     return small_bar(row.busy_fraction or 0.0, BAR_WIDTH, glyphs)[0], "busy"
-
-
-def _letter(event: EventRow, _: Glyphs) -> Span:
-    op_class = event.track.event_class(event.number)
-    return CLASS_LETTER[op_class], CLASS_STYLE[op_class]
 
 
 _SECTION: Field[Any] = _field(
@@ -200,7 +190,8 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
         no_time: why its share of that time may be unknown.
         events_width: cells of the column of events.
     """
-    first, last = _instant("first, ms"), _instant("last, ms")
+    first: ColumnSpec[Any] = _column("first, ms", 9, "dim")
+    last: ColumnSpec[Any] = _column("last, ms", 9, "dim")
     events: ColumnSpec[Any] = _column("events", events_width)
     most = f"the names with most self time, at most {MOST_TOP_OPS}"
     return (
@@ -211,8 +202,8 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
         _field("kind", TEXT, lambda row: row.track.kind, "what the track holds", _KIND),
         _field("is_derived", FLAG, lambda row: row.track.is_derived, "made from other tracks, as scopes are from ops"),
         _field("events", COUNT, lambda row: row.events, "events that reach into the time", events),
-        _field("first_ps", _INSTANT, lambda row: (row.track.span[0], row.decimals), "begin of its first event", first),
-        _field("last_ps", _INSTANT, lambda row: (row.track.span[1], row.decimals), "end of its last event", last),
+        _field("first_ps", INSTANT, lambda row: (row.track.span[0], row.decimals), "begin of its first event", first),
+        _field("last_ps", INSTANT, lambda row: (row.track.span[1], row.decimals), "end of its last event", last),
         _field("busy_ps", TIME_PS, lambda row: row.busy_ps, "time in which any event of the track ran", _TIME),
         _field(
             "busy_fraction", SHARE, lambda row: row.busy_fraction, "busy time over the whole time", _BUSY, null=no_time
@@ -313,9 +304,11 @@ _CALLED = "what the event is called: of an HLO op its name, not its text"
 _CLASS = "what runs: compute (matrix unit), vector, copy, collective, host, idle or unknown"
 _LABEL = _column("event", 30, cells=_texts(_indented_name, "strong"), grows=True)
 _BEGAN = "when it began, on the trace's clock"
-_START = _instant("start, ms", fixed=True)
+_START: ColumnSpec[Any] = _column("start, ms", 9, "dim", fixed=True)
 _TAKES: ColumnSpec[Any] = _column("duration", 8, fixed=True)
-_SIGN = _column("", 1, cells=_drawn(_letter), fixed=True, keeps_style=True)
+_SIGN: ColumnSpec[Any] = ColumnSpec(
+    "", "", 1, CLASS_STYLE.__getitem__, lambda name, _: CLASS_LETTER[name], fixed=True, keeps_style=True
+)
 
 EVENTS: Table[Sequence[EventRow]] = Table(
     "events",
@@ -324,7 +317,7 @@ EVENTS: Table[Sequence[EventRow]] = Table(
         _SECTION,
         _PLANE,
         _field("track", _NAME, lambda row: row.track.name, "the track that it is on", _column("track", 18)),
-        _field("start_ps", _INSTANT, lambda row: (row.start_ps, row.decimals), _BEGAN, _START),
+        _field("start_ps", INSTANT, lambda row: (row.start_ps, row.decimals), _BEGAN, _START),
         _field("duration_ps", TIME_PS, lambda row: row.end_ps - row.start_ps, "how long it took", _TAKES),
         _field("depth", NUMBER, lambda row: row.lane, "its lane: in how many events it nests", _DEPTH),
         _field("class", TEXT, lambda row: row.track.event_class(row.number), _CLASS, _SIGN, "class"),

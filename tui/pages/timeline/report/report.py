@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from json import JSONEncoder, dumps
 from typing import Any
 
@@ -40,19 +39,10 @@ from tpuprof.tui.draw.table import Column, chosen_columns, header_line, more_lin
 from tpuprof.tui.pages.timeline.report import fields
 from tpuprof.tui.report.csv import row_texts
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.fields import (
-    Item,
-    Source,
-    Table,
-    columns,
-    markdown_rows,
-    metric_values,
-    reasons,
-    screen_columns,
-    table_records,
-)
+from tpuprof.tui.report.declared import Metrics, Section
+from tpuprof.tui.report.fields import Source, Table, columns, markdown_rows, screen_columns, table_records
 from tpuprof.tui.report.json import document, head, laid_out, safe
-from tpuprof.tui.report.markdown import escaped, fields_table, joined, not_shown, rows_table
+from tpuprof.tui.report.markdown import fields_table, joined, not_shown, page_head
 from tpuprof.tui.report.output import Produce, Write
 from tpuprof.tui.report.page import Format, Report, ReportRequest, Writer
 from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
@@ -95,31 +85,23 @@ def interval_of(options: Mapping[str, Any]) -> Interval:
 
 def _tracks_json(content: Content, request: ReportRequest) -> str:
     """What the trace covers, its tracks, rates and counters."""
-    body = {
-        **metric_values(fields.TRACE, content.part.timeline),
-        "tracks": _records(fields.TRACKS, track_rows(content.part.timeline, request.most_rows)),
-        **_rates_and_counters(content.part),
-    }
-    return document(_head(content, request), body, _reasons(fields.TRACKS, fields.RATES, fields.COUNTERS))
+    timeline = content.part.timeline
+    tracks = Section(fields.TRACKS, track_rows(timeline, request.most_rows))
+    return document(_head(content, request), *_body(content, Metrics(fields.TRACE, timeline), tracks))
 
 
 def _events_json(content: Content, request: ReportRequest) -> Iterator[str]:
     """The interval, a summary by track, rates, counters, and the events, piece by piece."""
-    body = {
-        **_head(content, request),
-        **metric_values(fields.INTERVAL, content),
-        "summary": _records(fields.SUMMARY, summaries(content.part)),
-        **_rates_and_counters(content.part),
-    }
+    summary = Section(fields.SUMMARY, summaries(content.part))
+    body, why = _body(content, Metrics(fields.INTERVAL, content), summary)
     unknown: dict[str, str] = {}
-    why = _reasons(fields.SUMMARY, fields.RATES, fields.COUNTERS)
-    first = {key: safe(value, key, why, unknown) for key, value in body.items()}
+    first = {key: safe(value, key, why, unknown) for key, value in {**_head(content, request), **body}.items()}
     dump = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     with closing(Trace.open(content.part.timeline.path)) as trace:
         yield laid_out(first).removesuffix("\n}\n") + ',\n  "events": ['
         lead = "\n    "
         for events in event_rows(content, trace):
-            for event, record in zip(events, _records(fields.EVENTS, events), strict=True):
+            for event, record in zip(events, table_records(fields.EVENTS, events, range(len(events))), strict=True):
                 yield lead + dump(record)
                 lead = ",\n    "
                 names = (name for name, value in event.args.items() if value is None)
@@ -128,30 +110,22 @@ def _events_json(content: Content, request: ReportRequest) -> Iterator[str]:
     yield ("\n  " if content.shown else "") + f"],\n{end}"
 
 
-def _records(table: Table[Sequence[Item]], rows: Sequence[Item]) -> list[dict[str, object]]:
-    return table_records(table, rows, range(len(rows)))
-
-
-def _cells(table: Table[Sequence[Item]], rows: Sequence[Item]) -> list[list[str]]:
-    return markdown_rows(table, rows, range(len(rows)))
-
-
 def _head(content: Content, request: ReportRequest) -> dict[str, object]:
     return head("timeline", request.run, [content.part.timeline.host], content.warnings)
 
 
-def _rates_and_counters(part: TimelinePart) -> dict[str, object]:
-    """Rates, counters, and what the file lacks."""
-    return {
-        "rates": _records(fields.RATES, mean_rates(part)),
-        "counters": _records(fields.COUNTERS, counter_ranges(part)),
-        "lost": list(part.timeline.lost),
-    }
+def _body(content: Content, *first: Metrics[Any] | Section[Any]) -> tuple[dict[str, object], dict[str, str]]:
+    """Some parts of JSON, the rates and counters, and what the file lacks; and why values in them are null."""
+    parts = [part.json() for part in (*first, *_figures(content.part))]
+    values = {key: value for part in parts for key, value in part.values.items()}
+    why = {key: reason for part in parts for key, reason in part.reasons.items()}
+    return {**values, "lost": list(content.part.timeline.lost)}, why
 
 
-def _reasons(*tables: Table[Any]) -> dict[str, str]:
-    """Why values in the rows of some tables are null."""
-    return {key: why for table in tables for key, why in reasons(table.fields, f"{table.key}[]", {}).items()}
+def _figures(part: TimelinePart) -> tuple[Section[Any], Section[Any]]:
+    """Tables of rates and counters."""
+    counters = Section(fields.COUNTERS, counter_ranges(part), "Counters")
+    return Section(fields.RATES, mean_rates(part), "Rates"), counters
 
 
 def _tracks_csv(content: Content, request: ReportRequest) -> str:
@@ -176,35 +150,29 @@ def _tracks_markdown(content: Content, request: ReportRequest) -> str:
     """What the trace covers, its tracks, rates and counters."""
     timeline = content.part.timeline
     rows = track_rows(timeline, request.most_rows)
-    tracks = fields_table(fields.TRACKS, _cells(fields.TRACKS, rows))
+    tracks = fields_table(fields.TRACKS, markdown_rows(fields.TRACKS, rows, range(len(rows))))
     left_out = sum(len(section.tracks) for section in timeline.sections) - len(rows)
-    head = _markdown_head(content, request)
-    return joined([*head, "", "## Tracks", "", *tracks, *not_shown(left_out), *_figures_markdown(content.part)])
+    return _markdown(content, request, ["", "## Tracks", "", *tracks, *not_shown(left_out)])
 
 
 def _events_markdown(content: Content, request: ReportRequest) -> Iterator[str]:
     """The interval, what ran in it, rates and counters, then the events line by line."""
     busy = [row for row in summaries(content.part) if row.events]
-    ran = rows_table("What ran", fields.SUMMARY, _cells(fields.SUMMARY, busy))
-    yield joined([*_markdown_head(content, request), *ran, *_figures_markdown(content.part)])
+    yield _markdown(content, request, Section(fields.SUMMARY, busy, "What ran").markdown())
     if not content.shown:
         return
     yield "\n".join(["", "## Events", "", *fields_table(fields.EVENTS, ()), ""])
     for events in event_rows(content):
-        _, _, *lines = fields_table(fields.EVENTS, _cells(fields.EVENTS, events))
+        _, _, *lines = fields_table(fields.EVENTS, markdown_rows(fields.EVENTS, events, range(len(events))))
         yield from (f"{line}\n" for line in lines)
     yield from (f"{line}\n" for line in not_shown(len(content.selection or ()) - content.shown))
 
 
-def _markdown_head(content: Content, request: ReportRequest) -> list[str]:
-    lines = [f"# Timeline of {escaped(request.run.name)}", "", f"- host: {escaped(content.part.timeline.host)}"]
-    return [*lines, f"- {escaped(covered(content))}", *(f"- warning: {escaped(text)}" for text in content.warnings)]
-
-
-def _figures_markdown(part: TimelinePart) -> list[str]:
-    """Tables of rates and counters, where there are any."""
-    rates = rows_table("Rates", fields.RATES, _cells(fields.RATES, mean_rates(part)))
-    return rates + rows_table("Counters", fields.COUNTERS, _cells(fields.COUNTERS, counter_ranges(part)))
+def _markdown(content: Content, request: ReportRequest, main: Sequence[str]) -> str:
+    """Title, host, what the report covers and the warnings; the main table; rates and counters, where there are any."""
+    facts = (f"host: {content.part.timeline.host}", covered(content))
+    lines = page_head(f"Timeline of {request.run.name}", (), warnings=content.warnings, facts=facts)
+    return joined([*lines, *main, *(line for figures in _figures(content.part) for line in figures.markdown())])
 
 
 # --- plain text
@@ -212,66 +180,62 @@ def _figures_markdown(part: TimelinePart) -> list[str]:
 
 def _tracks_text(content: Content, request: ReportRequest) -> str:
     """The tracks by section, with rates and counters below each, under a line that names run and host."""
-    width, glyphs = max(request.look.width, LEAST_WIDTH), request.look.glyphs
-    timeline = content.part.timeline
+    pen, timeline = _pen(request), content.part.timeline
     rows = track_rows(timeline, request.most_rows)
-    metrics = _figure_spans(content.part, glyphs)
-    columns = _columns(fields.TRACKS, rows, timeline.first_ps, timeline.last_ps, Pen(width, glyphs))
-    lines = _head_lines(content, request, Pen(width, glyphs))
+    metrics = _figure_spans(content.part, pen.glyphs)
+    columns = _columns(fields.TRACKS, rows, timeline.first_ps, timeline.last_ps, pen)
+    lines = _head_lines(content, request, pen)
     first = 0
     for section in timeline.sections:
         plane = section.plane[:40] if section.plane != section.title else ""
-        lines.append(Pen(width, glyphs).rule(section.title[: fields.NAME_SEEN], plane))
+        lines.append(pen.rule(section.title[: fields.NAME_SEEN], plane))
         shown = range(first, min(len(rows), first + len(section.tracks)))
         first = shown.stop
         if shown:
-            lines += [header_line(columns, Pen(width, glyphs)), *row_lines(columns, shown, None, Pen(width, glyphs))]
-        lines += more_lines(len(section.tracks) - len(shown), Pen(width, glyphs))
-        own = ((figure.name, spans) for figure, spans in metrics if figure.section is section)
-        lines += [_figure_line(name, spans, Pen(width, glyphs)) for name, spans in own]
+            lines += [header_line(columns, pen), *row_lines(columns, shown, None, pen)]
+        lines += more_lines(len(section.tracks) - len(shown), pen)
+        lines += [_figure_line(figure.name, spans, pen) for figure, spans in metrics if figure.section is section]
     return render(lines, request.look.color)
 
 
 def _events_text(content: Content, request: ReportRequest) -> Iterator[str]:
     """What ran by track, then the events in order of time, line by line."""
-    part, color = content.part, request.look.color
-    width, glyphs = max(request.look.width, LEAST_WIDTH), request.look.glyphs
-    lines = _head_lines(content, request, Pen(width, glyphs))
+    part, color, pen = content.part, request.look.color, _pen(request)
+    lines = _head_lines(content, request, pen)
     tracks = summaries(part)
     busy = [row for row in tracks if row.events]
     if busy:
         quiet = len(tracks) - len(busy)
-        right = f"{counted(quiet, 'more track')} with nothing" if quiet else ""
-        columns = chosen_columns(screen_columns(fields.SUMMARY, busy, glyphs), width)
-        lines += [Pen(width, glyphs).rule("What ran", right), header_line(columns, Pen(width, glyphs))]
-        lines += row_lines(columns, range(len(busy)), None, Pen(width, glyphs))
-    for figure, spans in _figure_spans(part, glyphs):
-        lines.append(_figure_line(f"{figure.section.title} / {figure.name}", spans, Pen(width, glyphs)))
+        lines.append(pen.rule("What ran", f"{counted(quiet, 'more track')} with nothing" if quiet else ""))
+        lines += Section(fields.SUMMARY, busy).lines(pen, "")
+    for figure, spans in _figure_spans(part, pen.glyphs):
+        lines.append(_figure_line(f"{figure.section.title} / {figure.name}", spans, pen))
     number = len(content.selection or ())
-    yield render([*lines, Pen(width, glyphs).rule("Events", count(number))], color)
+    yield render([*lines, pen.rule("Events", count(number))], color)
     for page, events in enumerate(event_rows(content)):
-        columns = _columns(fields.EVENTS, events, part.start_ps, part.end_ps, Pen(width, glyphs))
+        columns = _columns(fields.EVENTS, events, part.start_ps, part.end_ps, pen)
         if not page:
-            yield render([header_line(columns, Pen(width, glyphs))], color)
-        yield from (render([line], color) for line in row_lines(columns, range(len(events)), None, Pen(width, glyphs)))
-    yield from (render([line], color) for line in more_lines(number - content.shown, Pen(width, glyphs)))
+            yield render([header_line(columns, pen)], color)
+        yield from (render([line], color) for line in row_lines(columns, range(len(events)), None, pen))
+    yield from (render([line], color) for line in more_lines(number - content.shown, pen))
+
+
+def _pen(request: ReportRequest) -> Pen:
+    return Pen(max(request.look.width, LEAST_WIDTH), request.look.glyphs)
 
 
 def _columns(table: Table[Source], source: Source, start_ps: int, end_ps: int, pen: Pen) -> list[Column]:
     """The columns that fit, those of instants as wide as a time takes."""
+    looks: dict[str, dict[str, Any]] = {key: {} for key in table.screen}
     instant = 3 + len(fields.at_ms(end_ps, time_decimals(start_ps, end_ps)))
-    columns = screen_columns(table, source, pen.glyphs)
-    return chosen_columns(
-        [replace(column, width=instant) if column.key == fields.INSTANT_COLUMN else column for column in columns],
-        pen.width,
-    )
+    looks |= {key: {"width": instant} for key in table.screen if table.by_key[key].unit is fields.INSTANT}
+    return chosen_columns(screen_columns(table, source, pen.glyphs, looks), pen.width)
 
 
 def _head_lines(content: Content, request: ReportRequest, pen: Pen) -> list[Line]:
     """What a report begins with: run and host, what it covers, the warnings."""
     lines = [heading(f"Timeline of {request.run.name}", content.part.timeline.host, pen)]
-    lines += pen.wrap(covered(content), "strong", [(" ", "text")])
-    return lines + pen.notes(content.warnings, ())
+    return [*lines, *pen.wrap(covered(content), "strong", [(" ", "text")]), *pen.notes(content.warnings, ())]
 
 
 def _figure_line(name: str, spans: Sequence[Span], pen: Pen) -> Line:
@@ -291,8 +255,7 @@ def _figure_spans(part: TimelinePart, glyphs: Glyphs) -> list[tuple[MeanRate | C
     for counter in counter_ranges(part):
         low, high, mean = map(fields.counter_words, (counter.minimum, counter.maximum, counter.mean))
         words = f" on average; {low} to {high}, {counted(counter.samples, 'value')}"
-        unit = counter.unit
-        said.append((counter, ((f" {mean} {unit}".rstrip(), "text"), (words, "dim"))))
+        said.append((counter, ((f" {mean} {counter.unit}".rstrip(), "text"), (words, "dim"))))
     return said
 
 
