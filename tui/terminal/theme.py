@@ -50,7 +50,10 @@ KEYS: tuple[AnyKey, ...] = (*get_args(StyleKey), *get_args(ChromeKey))
 
 _Shade = tuple[str, int]  # one colour twice: as ``#rrggbb``, and as the index that stands for it among 256
 
-_SHADES: dict[str, tuple[_Shade, _Shade]] = {
+_Shades = Mapping[str, tuple[_Shade, _Shade]]
+"""Each colour by its name, on a dark background and on a light one."""
+
+_SHADES: _Shades = {
     "page": (("#13161b", 233), ("#fbfaf7", 231)),
     "bar": (("#22272f", 235), ("#e9e6df", 254)),
     "panel": (("#1c2027", 234), ("#f3f1ec", 255)),
@@ -75,9 +78,8 @@ _SHADES: dict[str, tuple[_Shade, _Shade]] = {
     "module": (("#566274", 241), ("#a3b0c4", 248)),
     "match": (("#ff5fff", 207), ("#c000c0", 127)),
 }
-"""Each colour on a dark background, and on a light one."""
 
-_HIGH_CONTRAST: dict[str, tuple[_Shade, _Shade]] = {
+_HIGH_CONTRAST: _Shades = {
     "page": (("#000000", 16), ("#ffffff", 231)),
     "bar": (("#000000", 16), ("#ffffff", 231)),
     "panel": (("#000000", 16), ("#ffffff", 231)),
@@ -102,7 +104,7 @@ _HIGH_CONTRAST: dict[str, tuple[_Shade, _Shade]] = {
     "match": (("#ff87ff", 213), ("#870087", 90)),
 }
 
-_COLOUR_BLIND: dict[str, tuple[_Shade, _Shade]] = {
+_COLOUR_BLIND: _Shades = {
     "good": (("#5fafff", 75), ("#005fd7", 26)),
     "warn": (("#ffff5f", 227), ("#875f00", 94)),
     "bad": (("#ff8700", 208), ("#5f0000", 52)),
@@ -116,13 +118,7 @@ _COLOUR_BLIND: dict[str, tuple[_Shade, _Shade]] = {
 }
 """Chosen among the 240 fixed colours so that the two classes nearest to each other are far apart to everybody."""
 
-Family = Literal["standard", "high-contrast", "colour-blind"]  # the themes without their background
-
-_FAMILIES: dict[Family, dict[str, tuple[_Shade, _Shade]]] = {
-    "standard": _SHADES,
-    "high-contrast": {**_SHADES, **_HIGH_CONTRAST},
-    "colour-blind": {**_SHADES, **_COLOUR_BLIND},
-}
+_OTHERS: dict[Theme, _Shades] = {"high-contrast": _HIGH_CONTRAST, "colour-blind": _COLOUR_BLIND}
 
 _Poor = tuple[str, str, str]
 """A style where colours are few, in rich's words: with 16 colours on dark and on light, and without colours."""
@@ -133,9 +129,6 @@ _BOLD: _Poor = ("bold", "bold", "bold")
 _KEY: _Poor = ("bold bright_yellow", "bold blue", "bold")
 _WARN: _Poor = ("bold yellow", "bold magenta", "bold")
 _REVERSE: _Poor = ("reverse", "reverse", "reverse")
-_CYAN: _Poor = ("cyan", "blue", "")
-_BADGE: _Poor = ("black on yellow", "black on yellow", "reverse bold")
-_ACTIVE: _Poor = ("bold black on bright_yellow", "bold bright_white on blue", "reverse bold")
 _SELECTED: _Poor = ("bold black on bright_white", "bold bright_white on black", "reverse bold underline")
 _MATCH: _Poor = ("bold underline bright_white on bright_blue", "bold underline black on yellow", "reverse")
 _ON_DARK, _ON_LIGHT = "bright_white on bright_black", "black on white"
@@ -152,15 +145,15 @@ _STYLES: dict[AnyKey, tuple[str, str, str, _Poor]] = {
     "key": ("accent", "page", "bold", _KEY),
     "cursor": ("strong", "cursor", "", _REVERSE),
     "mark": ("accent", "page", "bold", _BOLD),
-    "badge": ("ink", "warn", "bold", _BADGE),
-    "busy": ("compute", "page", "", _CYAN),
+    "badge": ("ink", "warn", "bold", ("black on yellow", "black on yellow", "reverse bold")),
+    "busy": ("compute", "page", "", ("cyan", "blue", "")),
     "bar": ("text", "bar", "", _PLAIN),
     "bar.dim": ("dim", "bar", "", _DIM),
     "bar.strong": ("strong", "bar", "bold", _BOLD),
     "bar.key": ("accent", "bar", "bold", _KEY),
     "tab": ("dim", "page", "", _PLAIN),
     "tab.key": ("text", "page", "", _BOLD),
-    "tab.active": ("ink", "accent", "bold", _ACTIVE),
+    "tab.active": ("ink", "accent", "bold", ("bold black on bright_yellow", "bold bright_white on blue", "reverse bold")),
     "panel": ("text", "panel", "", _PLAIN),
     "panel.dim": ("dim", "panel", "", _DIM),
     "panel.strong": ("strong", "panel", "bold", _BOLD),
@@ -178,6 +171,7 @@ _STYLES: dict[AnyKey, tuple[str, str, str, _Poor]] = {
 }
 """Ink and ground among the shades, attributes, and the style where colours are few. Those of the classes are below."""
 
+_DARK_16 = ("black", "bright_black", "blue", "red")  # colours that white words are read on
 _CLASSES_16: dict[str, tuple[str, str]] = {
     "compute": ("cyan", "blue"),
     "vector": ("green", "green"),
@@ -189,14 +183,10 @@ _CLASSES_16: dict[str, tuple[str, str]] = {
 }
 """The classes among 16 colours, on dark and on light."""
 
-_FAMILIES_16: dict[Family, dict[str, tuple[str, str]]] = {
-    "standard": {},
+_BRIGHT_BLUE = ("bright_blue", "blue")
+_OTHERS_16: dict[Theme, dict[str, tuple[str, str]]] = {
     "high-contrast": {"idle": ("white", "black"), "unknown": ("bright_white", "black")},
-    "colour-blind": {
-        "compute": ("bright_blue", "blue"),
-        "host": ("bright_red", "red"),
-        "good": ("bright_blue", "blue"),
-    },
+    "colour-blind": {"compute": _BRIGHT_BLUE, "host": ("bright_red", "red"), "good": _BRIGHT_BLUE},
 }
 """Where a theme has others, also of other keys."""
 
@@ -206,13 +196,13 @@ class Palette:
     """A style for every key.
 
     Attributes:
-        color, light, family: the number of colours that it is made for; for a light background; of which theme.
+        color, light, theme: the number of colours that it is made for; for a light background; of which theme.
         styles: every key of `KEYS`; each has a background, so that no cell is left unpainted.
     """
 
     color: ColorMode
     light: bool
-    family: Family
+    theme: Theme
     styles: Mapping[AnyKey, Style]
     _pairs: dict[Pair, Style] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -220,10 +210,9 @@ class Palette:
         """The style of a key, or of two fills that share a cell."""
         if isinstance(key, str):
             return self.styles[key]
-        style = self._pairs.get(key)
-        if style is None:  # few of them are ever needed, none for the first frame
-            style = self._pairs[key] = self._pair(*key)
-        return style
+        if key not in self._pairs:  # few of them are ever needed, none for the first frame
+            self._pairs[key] = self._pair(*key)
+        return self._pairs[key]
 
     def _pair(self, ink: str, ground: Fill) -> Style:
         """A fill's colour on another's, or words on a fill."""
@@ -240,22 +229,21 @@ class Palette:
         return Style(color=color, bgcolor=area.bgcolor, underline=area.underline)
 
 
-def family_of(theme: Theme) -> Family:
-    """What a theme is besides dark or light."""
-    return theme if theme in ("high-contrast", "colour-blind") else "standard"
-
-
-def palette(color: ColorMode, light: bool = False, family: Family = "standard") -> Palette:
-    """The palette for that many colours on a dark or a light background."""
-    shades, named = _FAMILIES[family], _CLASSES_16 | _FAMILIES_16[family]
+def palette(color: ColorMode, light: bool = False, theme: Theme = "auto") -> Palette:
+    """The palette for that many colours on a dark or a light background, which the theme does not decide here."""
+    shades, named = {**_SHADES, **_OTHERS.get(theme, {})}, _CLASSES_16 | _OTHERS_16.get(theme, {})
     styles: dict[AnyKey, Style] = {}
 
     def put(key: AnyKey, ink: str, ground: str, attributes: str, poor: _Poor) -> None:
         if color in ("16", "mono"):
-            poor = _readable(poor) if family == "high-contrast" else poor
-            styles[key] = _named(poor[2 if color == "mono" else light])
-        else:
-            styles[key] = _shaded(shades[ink][light], shades[ground][light], attributes, color)
+            # the terminal's own colours, on its own background, which may be any; what has none says so
+            own = Style(color=Color.default(), bgcolor=Color.default())
+            fades = poor == _DIM and theme == "high-contrast"  # what is dim there is so by what stands around it alone
+            styles[key] = own + Style.parse("" if fades else poor[2 if color == "mono" else light])
+            return
+        pair = (shades[ink][light], shades[ground][light])
+        front, back = (Color.parse(code) if color == "truecolor" else Color.from_ansi(index) for code, index in pair)
+        styles[key] = Style(color=front, bgcolor=back, bold="bold" in attributes, underline="underline" in attributes)
 
     for key, style in _STYLES.items():
         put(key, *style[:3], (*named[key], "") if key in named else style[3])
@@ -263,28 +251,7 @@ def palette(color: ColorMode, light: bool = False, family: Family = "standard") 
         on = [f"{'bright_white' if own in _DARK_16 else 'black'} on {own}" for own in named[name]]
         put(CLASS_STYLE[name], name, "page", "", (*named[name], ""))
         put(ON_CLASS_STYLE[name], "ink", name, "", (on[0], on[1], "reverse"))
-    return Palette(color, light, family, styles)
-
-
-_DARK_16 = ("black", "bright_black", "blue", "red")  # colours that white words are read on
-
-
-def _readable(poor: _Poor) -> _Poor:
-    """Without what takes contrast away: words are dim only by what stands around them."""
-    return _PLAIN if poor == _DIM else poor
-
-
-def _shaded(ink: _Shade, ground: _Shade, attributes: str, color: ColorMode) -> Style:
-    """A style of shades."""
-    front, back = [
-        Color.parse(code) if color == "truecolor" else Color.from_ansi(index) for code, index in (ink, ground)
-    ]
-    return Style(color=front, bgcolor=back, bold="bold" in attributes, underline="underline" in attributes)
-
-
-def _named(words: str) -> Style:
-    """A style of the terminal's own colours, on its own background, which may be any; what has none says so."""
-    return Style(color=Color.default(), bgcolor=Color.default()) + Style.parse(words)
+    return Palette(color, light, theme, styles)
 
 
 def _area_key(fill: Fill) -> StyleKey:

@@ -23,7 +23,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
 from tpuprof.tui.terminal.custom import Custom, Keymap
 from tpuprof.tui.terminal.detect import Terminal
-from tpuprof.tui.terminal.theme import AnyKey, AnyLine, Palette, family_of, palette
+from tpuprof.tui.terminal.theme import AnyKey, AnyLine, Palette, palette
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,7 @@ class ScreenLook:
         glyphs = (PLAIN if terminal.color == "mono" else BLOCK) if terminal.unicode else ASCII
         custom = terminal.custom
         glyphs = replace(glyphs, moved=tuple(custom.keys.moved.items()))
-        glyphs = replace(glyphs, moved=tuple(custom.keys.moved.items()))
-        return cls(palette(terminal.color, terminal.light, family_of(custom.theme)), glyphs, custom)
+        return cls(palette(terminal.color, terminal.light, custom.theme), glyphs, custom)
 
     @property
     def keys(self) -> Keymap:

@@ -223,7 +223,7 @@ class AppScreen(Screen[None]):
     def swap_background(self) -> None:
         """Changes between the dark and the light palette."""
         now = self.look.palette
-        self.look = replace(self.look, palette=palette(now.color, not now.light, now.family))
+        self.look = replace(self.look, palette=palette(now.color, not now.light, now.theme))
         for canvas in self._canvases:
             canvas.set_look(self.look)
 

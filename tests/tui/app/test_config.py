@@ -285,7 +285,7 @@ async def test_a_theme_stays_while_its_background_is_swapped() -> None:
         for key, is_light in (("T", True), ("T", False), ("3", False)):
             await press(pilot, key)
             palette = ops_tab(app).look.palette
-            assert (palette.family, palette.light) == ("colour-blind", is_light)
+            assert (palette.theme, palette.light) == ("colour-blind", is_light)
     themes = {theme: detect({"COLORFGBG": "0;15"}, custom=Custom(theme)).light for theme in ("dark", "light", "auto")}
     assert themes == {"dark": False, "light": True, "auto": True}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, product
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +12,13 @@ from rich.style import Style
 
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE
-from tpuprof.tui.terminal.custom import THEMES
+from tpuprof.tui.terminal.custom import THEMES, Theme
 from tpuprof.tui.terminal.detect import ColorMode
-from tpuprof.tui.terminal.theme import KEYS, Family, family_of, palette
+from tpuprof.tui.terminal.theme import KEYS, palette
 
 Floats = NDArray[np.float64]
 
-FAMILIES: tuple[Family, ...] = get_args(Family)
-LEAST = {"standard": 4.5, "high-contrast": 7.0, "colour-blind": 4.5}
+LEAST: dict[Theme, float] = {"auto": 4.5, "high-contrast": 7.0, "colour-blind": 4.5}
 """WCAG 2.2, success criteria 1.4.3 (level AA) and 1.4.6 (level AAA)."""
 
 LINES = ("rule", "panel.frame")
@@ -74,11 +73,11 @@ def test_the_formulas_give_the_known_figures() -> None:
     assert lab(linear(Style.parse("#ff0000"), ground=False)) == pytest.approx([53.24, 80.09, 67.20], abs=0.02)
 
 
-@pytest.mark.parametrize(("family", "color", "light"), list(product(FAMILIES, ("truecolor", "256"), (False, True))))
-def test_all_words_can_be_read(family: Family, color: ColorMode, light: bool) -> None:
-    styles = palette(color, light, family).styles
+@pytest.mark.parametrize(("theme", "color", "light"), list(product(LEAST, ("truecolor", "256"), (False, True))))
+def test_all_words_can_be_read(theme: Theme, color: ColorMode, light: bool) -> None:
+    styles = palette(color, light, theme).styles
     assert set(styles) == set(KEYS)
-    low = {key: contrast(style) for key, style in styles.items() if contrast(style) < LEAST[family]}
+    low = {key: contrast(style) for key, style in styles.items() if contrast(style) < LEAST[theme]}
     assert not low.keys() - set(LINES), low
 
 
@@ -94,18 +93,19 @@ def test_colour_blind_people_tell_classes_and_verdicts_apart(sight: str, color: 
         assert min(near.values()) >= LEAST_DISTANCE, sorted(near.items(), key=lambda pair: pair[1])[:3]
 
 
-@pytest.mark.parametrize(("family", "color", "light"), list(product(FAMILIES, ("16", "mono"), (False, True))))
-def test_few_colours_are_the_terminals_own(family: Family, color: ColorMode, light: bool) -> None:
-    styles = palette(color, light, family).styles
+@pytest.mark.parametrize(("theme", "color", "light"), list(product(LEAST, ("16", "mono"), (False, True))))
+def test_few_colours_are_the_terminals_own(theme: Theme, color: ColorMode, light: bool) -> None:
+    styles = palette(color, light, theme).styles
     for key, style in styles.items():
         for part in (style.color, style.bgcolor):
             assert part is not None and (part.is_default or (color == "16" and part.number is not None)), key
     assert color != "mono" or all(style.color is not None and style.color.is_default for style in styles.values())
-    if family == "high-contrast":
+    if theme == "high-contrast":
         assert not styles["dim"].dim and styles["dim"] == styles["text"]
     names = [styles[CLASS_STYLE[name]] for name in OP_CLASSES if name not in ("idle", "unknown")]
     assert len(set(map(str, names))) == (5 if color == "16" else 1)
 
 
-def test_a_theme_is_a_family_and_a_background() -> None:
-    assert [family_of(theme) for theme in THEMES] == ["standard"] * 3 + ["high-contrast", "colour-blind"]
+def test_dark_and_light_are_no_colours_of_their_own() -> None:
+    usual = [palette("truecolor", theme=theme).styles == palette("truecolor").styles for theme in THEMES]
+    assert usual == [True] * 3 + [False] * 2
