@@ -13,12 +13,12 @@ from tpuprof.tui.app.actions import ACTIONS, ScreenState, by_name, key_of
 from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.spans import Line, line_width
 from tpuprof.tui.pages import TABS
 from tpuprof.tui.terminal.custom import AS_BUILT, Keymap
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.choosing import Choice
-from tpuprof.tui.widgets.chrome import APP_NAME, KeyRow, cells, key_lines, pad
+from tpuprof.tui.widgets.chrome import APP_NAME, KeyRow, key_lines, pad
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import Problem
@@ -173,11 +173,11 @@ def header_lines(heading: Heading, situation: ScreenState, pen: Pen, keys: Keyma
 def _place(heading: Heading, pen: Pen) -> AnyLine:
     left: list[AnySpan] = [(f" {APP_NAME}  ", "bar.dim")] if pen.width >= 70 else [(" ", "bar")]
     room = pen.width - 1
-    name = cut_middle(heading.run, max(8, min(48, room - cells(left))), pen.glyphs)
+    name = cut_middle(heading.run, max(8, min(48, room - line_width(left))), pen.glyphs)
     left.append((name, "bar.strong"))
     for fact in heading.facts:
         words = f"  {pen.glyphs.dot}  {pen.text(fact)}"
-        if cells(left) + len(words) <= room:
+        if line_width(left) + len(words) <= room:
             left.append((words, "bar"))
     return pad(left, pen.width, "bar")
 
@@ -191,7 +191,7 @@ def _tabs(warning: str, situation: ScreenState, notes_key: str, width: int) -> A
         key: AnySpan = (f" {notes_key}", "key")
         long, short = [key, (f" {counted(count, 'note')} ", "warn")], [key, (f" {count} ", "warn")]
     for right in ([*badge, *long], [*badge, *short], badge or short):
-        gap = width - cells(left) - cells(right)
+        gap = width - line_width(left) - line_width(right)
         if gap >= 0:
             return pad([*left, (" " * gap, "tab"), *right], width, "tab")
     return pad(left, width, "tab")
@@ -199,7 +199,7 @@ def _tabs(warning: str, situation: ScreenState, notes_key: str, width: int) -> A
 
 def tab_at(x: int, tab: str, width: int) -> str | None:
     """Name of the tab in column `x`."""
-    names = [name for name, spans in _tab_spans(tab, width) for _ in range(cells(spans))]
+    names = [name for name, spans in _tab_spans(tab, width) for _ in range(line_width(spans))]
     return names[x] if 0 <= x < len(names) else None
 
 

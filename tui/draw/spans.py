@@ -8,6 +8,7 @@ pair of fills is the key.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -173,7 +174,7 @@ CLASS_LETTER: dict[OpClass, str] = dict(zip(get_args(OpClass), "CVDNH.?", strict
 """One letter a class of op, for screens without colour: D for DMA, N for network."""
 
 
-def line_width(line: Line) -> int:
+def line_width(line: Iterable[tuple[str, object]]) -> int:
     """Width of a line in cells (every character that a drawing emits is one cell wide)."""
     return sum(len(text) for text, _ in line)
 

@@ -129,6 +129,7 @@ _BOLD: _Poor = ("bold", "bold", "bold")
 _KEY: _Poor = ("bold bright_yellow", "bold blue", "bold")
 _WARN: _Poor = ("bold yellow", "bold magenta", "bold")
 _REVERSE: _Poor = ("reverse", "reverse", "reverse")
+_ACTIVE: _Poor = ("bold black on bright_yellow", "bold bright_white on blue", "reverse bold")
 _SELECTED: _Poor = ("bold black on bright_white", "bold bright_white on black", "reverse bold underline")
 _MATCH: _Poor = ("bold underline bright_white on bright_blue", "bold underline black on yellow", "reverse")
 _ON_DARK, _ON_LIGHT = "bright_white on bright_black", "black on white"
@@ -153,7 +154,7 @@ _STYLES: dict[AnyKey, tuple[str, str, str, _Poor]] = {
     "bar.key": ("accent", "bar", "bold", _KEY),
     "tab": ("dim", "page", "", _PLAIN),
     "tab.key": ("text", "page", "", _BOLD),
-    "tab.active": ("ink", "accent", "bold", ("bold black on bright_yellow", "bold bright_white on blue", "reverse bold")),
+    "tab.active": ("ink", "accent", "bold", _ACTIVE),
     "panel": ("text", "panel", "", _PLAIN),
     "panel.dim": ("dim", "panel", "", _DIM),
     "panel.strong": ("strong", "panel", "bold", _BOLD),

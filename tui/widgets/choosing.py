@@ -210,7 +210,7 @@ class ChoicePopup(FilteredPopup, Generic[T]):
     def _widths(self, width: int) -> list[int]:
         """Cells of each column but the first, by its widest cell."""
         rest = [
-            max(_cells_of(row[index]) for row in (self.columns, *(choice.cells for choice in self.choices)))
+            max(len(clean(row[index])) for row in (self.columns, *(choice.cells for choice in self.choices)))
             for index in range(1, len(self.columns))
         ]
         return [max(8, width - 2 - sum(rest) - 2 * len(rest)), *rest]
@@ -219,7 +219,7 @@ class ChoicePopup(FilteredPopup, Generic[T]):
         self, cells: Sequence[str], warning: str, width: int, widths: Sequence[int], key: AnyKey, mark: str
     ) -> AnyLine:
         glyphs = self.look.glyphs
-        longest = max((_cells_of(choice.cells[0]) for choice in self.choices), default=8)
+        longest = max((len(clean(choice.cells[0])) for choice in self.choices), default=8)
         first = min(widths[0], max(longest, len(self.columns[0])))
         spans: list[AnySpan] = [(f"{mark} ", key)]
         for index, cell in enumerate(cells):
@@ -249,8 +249,3 @@ class ChoicePopup(FilteredPopup, Generic[T]):
         if matching and matching[self.cursor].possible:
             self.is_open = False
             self._chosen(matching[self.cursor].value)
-
-
-def _cells_of(text: str) -> int:
-    """Cells that a text takes."""
-    return len(clean(text))

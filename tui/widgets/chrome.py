@@ -10,7 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.spans import Glyphs, Line, line_width
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def keys_line(keys: Sequence[tuple[str, str]], width: int, always: int = 1) -> A
     last = [span for key, label in keys[-always:] for span in _key_spans(key, label)]
     spans: list[AnySpan] = []
     for group in groups:
-        if cells([*spans, *group, *last]) > width:
+        if line_width([*spans, *group, *last]) > width:
             break
         spans += group
     return pad([*spans, *last], width, "bar")
@@ -137,7 +137,7 @@ def prompt_line(text: str, found: str, pen: Pen) -> AnyLine:
     left: list[AnySpan] = [(" /", "bar.key"), (pen.text(shown), "input"), ("_", "bar.key")]
     right: list[AnySpan] = [(f"{found}  ", "bar"), ("Enter", "bar.key"), (" keep ", "bar.dim"), ("Esc", "bar.key")]
     right.append((" cancel ", "bar.dim"))
-    gap = max(1, pen.width - cells(left) - cells(right))
+    gap = max(1, pen.width - line_width(left) - line_width(right))
     return pad([*left, (" " * gap, "bar"), *right], pen.width, "bar")
 
 
@@ -149,7 +149,7 @@ def progress_line(progress: Progress, seconds_left: float | None, pen: Pen) -> A
     metrics = f"{sizes}  {events(progress.events_done)} events"
     left = "" if seconds_left is None else f"  {wait(seconds_left)} left"
     tail: list[AnySpan] = [("  Esc", "bar.key"), (" cancels ", "bar.dim")]
-    room = pen.width - len(host) - len(metrics) - len(left) - cells(tail) - 1
+    room = pen.width - len(host) - len(metrics) - len(left) - line_width(tail) - 1
     if room < 0:
         metrics, room = sizes, room + len(metrics) - len(sizes)
     each = _hosts_at_work(progress, pen.at(room - _LEAST_BAR))
@@ -202,8 +202,3 @@ def pad(spans: Sequence[AnySpan], width: int, key: AnyKey) -> AnyLine:
     if left > 0:
         line.append((" " * left, key))
     return tuple(line)
-
-
-def cells(spans: Sequence[AnySpan]) -> int:
-    """Cells that spans take."""
-    return sum(len(text) for text, _ in spans)

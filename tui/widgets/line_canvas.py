@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import on
 from textual.binding import BindingType
 from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.geometry import Region, Size
@@ -171,17 +172,13 @@ class LineCanvas(ScrollView, inherit_bindings=False):
             event.stop()
             self._clicked(event.x, event.y)
 
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+    @on(MouseScrollDown)
+    @on(MouseScrollUp)
+    def _turn(self, event: MouseScrollDown | MouseScrollUp) -> None:
         """The wheel."""
         if self._scrolled is not None:
             event.stop()
-            self._scrolled(1)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel."""
-        if self._scrolled is not None:
-            event.stop()
-            self._scrolled(-1)
+            self._scrolled(1 if isinstance(event, MouseScrollDown) else -1)
 
     def _set_line_count(self, width: int, count: int) -> None:
         """Tells Textual how far there is to scroll, without the layout (and repaint) of the screen that it would do."""
@@ -192,8 +189,7 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     def _strip(self, line: AnyLine, width: int) -> Strip:
         strip = self._strips.get(line)
         if strip is None or strip.cell_length != width:
-            strip = strip_of(line, width, self.look.palette, self._background)
-            self._strips[line] = strip
+            strip = self._strips[line] = strip_of(line, width, self.look.palette, self._background)
         return strip
 
     def _changed(self, old: AnyLine, new: AnyLine, width: int) -> tuple[int, int]:

@@ -123,21 +123,14 @@ class PageScreen(AppScreen, Generic[_Row]):
 
     def sorting_key(self, title: str, short: str, rank: int) -> KeyRow:
         """The keys that sort."""
-        return KeyRow("s S", short, title, {"s": self._sort, "S": self._reverse}, "s", rank)
+        return KeyRow("s S", short, title, {"s": self._sort, "S": lambda: self._sort(reverse=True)}, "s", rank)
 
-    def _sort(self) -> None:
-        """In the next order."""
-        self._arrange(lambda view: view.sorted_by_next(list(self.orders)))
-
-    def _reverse(self) -> None:
-        """The other way round."""
-        self._arrange(lambda view: view.turned_round())
-
-    def _arrange(self, arranged: Callable[[Any], Any]) -> None:
+    def _sort(self, reverse: bool = False) -> None:
+        """In the next order, or the other way round."""
         if not self.orders:
             self.flash = "These rows have an order of their own."
             return
-        self.view = arranged(self.view)
+        self.view = self.view.turned_round() if reverse else self.view.sorted_by_next(list(self.orders))
         self.flash = f"Sorted by {self.view.in_words(self.orders[self.view.sort])}."
 
     def filter(self, words: str) -> None:

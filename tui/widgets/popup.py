@@ -62,33 +62,25 @@ def meanings(*rows: tuple[str, str]) -> Lines:
 
 def with_keys(line: Line, look: ScreenLook, width: int) -> Line:
     """A line of a text with the user's keys, in their own columns as far as they fit."""
-    shown = look.keys.shown
     if not look.keys.moved:
         return line
-    return Pen(width, look.glyphs).fit(
-        [(shown(text.rstrip()).ljust(len(text)) if key == "key" else text, key) for text, key in line]
-    )
+    shown = [(look.keys.shown(text.rstrip()).ljust(len(text)) if key == "key" else text, key) for text, key in line]
+    return Pen(width, look.glyphs).fit(shown)
 
 
 def framed(title: str, body: Sequence[AnyLine], foot: str, pen: Pen) -> list[AnyLine]:
     """Lines of `width` - 4 cells in a frame, with a title above and a text below."""
-    block = pen.glyphs.name == "block"
-    corners = ("╭", "╮", "╰", "╯") if block else ("+", "+", "+", "+")
+    corners = "╭╮╰╯" if pen.glyphs.name == "block" else "++++"
     side: AnySpan = (pen.glyphs.vertical, "panel.frame")
-    head = cut(title, pen.width - 6, pen.glyphs)
-    tail = cut(foot, pen.width - 6, pen.glyphs)
-    top: AnyLine = (
-        (corners[0] + pen.glyphs.horizontal, "panel.frame"),
-        (f" {head} ", "panel.title"),
-        (pen.glyphs.horizontal * (pen.width - len(head) - 5) + corners[1], "panel.frame"),
-    )
-    bottom: AnyLine = ((corners[2] + pen.glyphs.horizontal * (pen.width - 2) + corners[3], "panel.frame"),)
-    if tail:
-        bottom = (
-            (corners[2] + pen.glyphs.horizontal * (pen.width - len(tail) - 5), "panel.frame"),
-            (f" {tail} ", "panel.dim"),
-            (pen.glyphs.horizontal + corners[3], "panel.frame"),
-        )
+    head, tail = (cut(text, pen.width - 6, pen.glyphs) for text in (title, foot))
+
+    def edge(left: str, before: int, words: AnySpan, after: int, right: str) -> AnyLine:
+        rule = pen.glyphs.horizontal
+        return (left + rule * before, "panel.frame"), words, (rule * after + right, "panel.frame")
+
+    words: AnySpan = (f" {tail} ", "panel.dim") if tail else (pen.glyphs.horizontal * 2, "panel.frame")
+    top = edge(corners[0], 1, (f" {head} ", "panel.title"), pen.width - len(head) - 5, corners[1])
+    bottom = edge(corners[2], pen.width - len(words[0]) - 3, words, 1, corners[3])
     return [top, *((side, (" ", "panel"), *line, (" ", "panel"), side) for line in body), bottom]
 
 
@@ -104,16 +96,16 @@ class Popup:
 
     resizes: ClassVar[bool] = False
     is_typing: bool = False
+    passes: Sequence[KeyRow] = ()
     widest: ClassVar[int] = 100
     """Cells of the panel on a wide screen."""
     moves: ClassVar[tuple[str, str]] = ("Next, previous row", "One screen down, up; first, last")
     """What the keys of motion do, for help."""
 
-    def __init__(self, look: ScreenLook, title: str, about: Lines | None = None, passes: Sequence[KeyRow] = ()) -> None:
+    def __init__(self, look: ScreenLook, title: str, about: Lines | None = None) -> None:
         self.look = look
         self.title = title
         self.about = about
-        self.passes = passes
         self.top = 0
         self.is_open = True
         self.screen_size = Size(80, 24)
@@ -246,20 +238,16 @@ class PopupLayer(LineCanvas):
     def press(self, key: str, character: str | None) -> None:
         """Gives a key to the popup; `?` opens its help above it."""
         popup = self.popup
-        if popup is None:
-            return
-        if key == "question_mark" and popup.about is not None:
+        if popup is not None and key == "question_mark" and popup.about is not None:
             self.below = popup
             self._show(TextPopup(popup.look, f"Help: {popup.title}", popup.help_lines, None), popup.screen_size)
-            return
-        popup.press(key, character)
-        self._after(popup)
+        elif popup is not None:
+            popup.press(key, character)
+            self._after(popup)
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The popup; nothing as long as its panel has not got its size."""
-        if self.popup is None or width < self.popup.inner_width:
-            return ()
-        return self.popup.draw(width, height)
+        return () if self.popup is None or width < self.popup.inner_width else self.popup.draw(width, height)
 
     def _click(self, _: int, row: int) -> None:
         if self.popup is not None:
@@ -282,9 +270,9 @@ class PopupLayer(LineCanvas):
         below, self.below, self.popup = self.below, None, None
         if below is not None:
             self._show(below, popup.screen_size)
-            return
-        self.styles.offset = (0, -self.size.height)
-        self._turned()  # now that nothing is open: the footer has the page's keys again
+        else:
+            self.styles.offset = (0, -self.size.height)
+            self._turned()  # now that nothing is open: the footer has the page's keys again
 
 
 MOVES: dict[str, tuple[int, float]] = {
@@ -304,9 +292,10 @@ class TextPopup(Popup):
     moves = ("Scroll by a line", "One screen down, up; begin, end")
 
     def __init__(
-        self, look: ScreenLook, title: str, lines: Lines, about: Lines | None, passes: tuple[KeyRow, ...] = ()
+        self, look: ScreenLook, title: str, lines: Lines, about: Lines | None, passes: Sequence[KeyRow] = ()
     ) -> None:
-        super().__init__(look, title, about, passes)
+        super().__init__(look, title, about)
+        self.passes = passes
         self._make = lines
         self._made: tuple[int, list[Line]] = (0, [])
 

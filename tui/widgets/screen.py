@@ -100,11 +100,6 @@ class Yanked(Message):
     in_tmux: bool
     where: str
 
-    @property
-    def places(self) -> str:
-        """Where the text is now, for a sentence."""
-        return f"{'tmux, ' if self.in_tmux else ''}the terminal (if it takes OSC 52) and {self.where}"
-
 
 class AppScreen(Screen[None]):
     """Lays out head, page and footer, and takes the keys: to a popup, to the prompt, else to the page.
@@ -321,12 +316,10 @@ class AppScreen(Screen[None]):
         """Opens a popup above the page."""
         self.popups.open(popup, self.app.size)
 
+    @work(thread=True, group="yank", description="yank")
     def copy(self, text: str) -> None:
         """Copies a text as one line that does nothing where it is pasted; the footer says where to."""
-        self._yank(printable(text))
-
-    @work(thread=True, group="yank", description="yank")
-    def _yank(self, text: str) -> None:
+        text = printable(text)
         message = Yanked(text, load_tmux_buffer(text, self.environ), write_yank_file(text))
         if self.is_running:
             self.post_message(message)
@@ -335,5 +328,6 @@ class AppScreen(Screen[None]):
         """Gives the terminal what was copied, and says where it went."""
         message.stop()
         self.app.copy_to_clipboard(message.text)
-        self.flash = f"Copied to {message.places}"
+        tmux = "tmux, " if message.in_tmux else ""
+        self.flash = f"Copied to {tmux}the terminal (if it takes OSC 52) and {message.where}"
         self.redraw()

@@ -72,9 +72,7 @@ class StepGraphTab(Tab, Generic[P]):
         self._lists: dict[Panel, Listing] = {"ops": Listing(), "findings": Listing()}
         """The cursor in each panel; in that of steps from when one goes there."""
         self._list: Panel = "ops"
-        self._first_op_line = -1
-        self._first_step_line = -1
-        self._last_step_line = -1
+        self._drawn: ComposedGraph | None = None
         self.matches: tuple[PanelItem, ...] = ()
         self._match = -1
 
@@ -125,10 +123,8 @@ class StepGraphTab(Tab, Generic[P]):
             return state_lines(self._state, Pen(width, self.look.glyphs), height)
         finding = self._cursor_in("findings") if self._list == "findings" else None
         cursor = Cursor(self._cursor_in("steps"), self._cursor_in("ops") if finding is None else None, finding)
-        page = self._composed(self._page, width, height, cursor)
-        self._first_step_line, self._first_op_line = page.first_step_line, page.first_op_line
-        self._last_step_line = page.last_step_line
-        return page.lines
+        self._drawn = self._composed(self._page, width, height, cursor)
+        return self._drawn.lines
 
     @property
     def place(self) -> PanelItem | None:
@@ -175,10 +171,8 @@ class StepGraphTab(Tab, Generic[P]):
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""
-        page, place, glyphs = self._page, self.place, self.look.glyphs
-        if page is None or place is None:
-            return Pen(width, glyphs).fit([])
-        return self._line_on(page, place, Pen(width, glyphs))
+        page, place, pen = self._page, self.place, Pen(width, self.look.glyphs)
+        return pen.fit([]) if page is None or place is None else self._line_on(page, place, pen)
 
     def detail_lines(self, pen: Pen) -> list[Line]:
         """All there is to say about what is under the cursor."""
@@ -291,10 +285,12 @@ class StepGraphTab(Tab, Generic[P]):
 
     def _lines_of(self, panel: Panel) -> tuple[int, ...]:
         """The lines to bring in sight, the most important last: of the graph its end and its top, else the cursor's."""
+        if self._drawn is None:
+            return ()
         if panel == "steps":
-            return (self._last_step_line, self._first_step_line)
+            return (self._drawn.last_step_line, self._drawn.first_step_line)
         marked = (y for y, drawn in enumerate(self.lines) if drawn and drawn[0][0] == self.look.glyphs.mark)
-        return (next(marked, self._first_op_line if panel == "ops" else 0),)
+        return (next(marked, self._drawn.first_op_line if panel == "ops" else 0),)
 
     def on_resize(self, event: Resize) -> None:
         """Keeps what is under the cursor in sight."""
