@@ -174,7 +174,7 @@ class LineCanvas(ScrollView, inherit_bindings=False):
 
     @on(MouseScrollDown)
     @on(MouseScrollUp)
-    def _turn(self, event: MouseScrollDown | MouseScrollUp) -> None:
+    def _wheel_turned(self, event: MouseScrollDown | MouseScrollUp) -> None:
         """The wheel."""
         if self._scrolled is not None:
             event.stop()

@@ -67,7 +67,6 @@ _ORDER: dict[SortKey, Callable[[_Listed], tuple[object, ...]]] = {
     "name": lambda listed: (listed.row.name, -listed.row.self_ps),
     "track": lambda listed: (listed.row.track, -listed.row.self_ps),
 }
-_SORTS = tuple(_ORDER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +122,8 @@ class MeasurementPopup(ListPopup):
             by_time = sorted(self._busy, key=lambda share: 0 if self.listing.sort == "track" else -share.busy_ps)
             self._tracks = by_time[::step]
         elif self._is_apart:
-            self._listed = tuple(
-                map(_Listed, self._measurement.rows(step * _MOST_ROWS, self.listing.sort, self._places))
-            )
+            rows = self._measurement.rows(step * _MOST_ROWS, self.listing.sort, self._places)
+            self._listed = tuple(map(_Listed, rows))
         else:
             self._listed = sorted(self._merged, key=_ORDER[self.listing.sort])[::step][:_MOST_ROWS]
         self.listing = self.listing.anew()
@@ -152,7 +150,7 @@ class MeasurementPopup(ListPopup):
         sorting = "Sort by self time, total, count, name, track; reverse the order"
         rows = [
             KeyRow("Enter", "go there", "Go to the longest event of the row", {"enter": self.choose}),
-            KeyRow("s S", "sort", sorting, {"s": self._next_sort, "S": self._turn_round}),
+            KeyRow("s S", "sort", sorting, {"s": self._sort, "S": lambda: self._sort(reverse=True)}),
             KeyRow("t", other, "List names, or tracks", {"t": self._swap_tracks}),
         ]
         if self._can_merge and not self._by_track:
@@ -183,11 +181,9 @@ class MeasurementPopup(ListPopup):
         return pad(spans, width, "panel")
 
     def _heading(self, width: int) -> AnyLine:
-        if self._by_track:
-            text = self._cells("  ", "track", "", ("busy", "share", "events"), width)
-        else:
-            text = self._cells("  ", "name", "track", ("self", "share", "count", "total", "average"), width)
-        return pad([(text, "panel.dim")], width, "panel")
+        titles: tuple[str, ...] = ("name", "track", "self", "share", "count", "total", "average")
+        name, track, *metrics = ("track", "", "busy", "share", "events") if self._by_track else titles
+        return pad([(self._cells("  ", name, track, metrics, width), "panel.dim")], width, "panel")
 
     def _line(self, number: int, width: int) -> AnyLine:
         ascii_only = self.look.glyphs.is_ascii
@@ -208,7 +204,7 @@ class MeasurementPopup(ListPopup):
             metrics = (own, part, count(row.occurrences), total, average)
         return pad([(self._cells(f"{mark} ", *names, metrics, width), key)], width, key)
 
-    def _cells(self, mark: str, name: str, track: str, metrics: tuple[str, ...], width: int) -> str:
+    def _cells(self, mark: str, name: str, track: str, metrics: Sequence[str], width: int) -> str:
         """Name and track at the left, figures at the right; the track goes first where room is scarce."""
         glyphs = self.look.glyphs
         right = "".join(f"{figure:>9}" for figure in (metrics if width >= _WIDE else metrics[:3]))
@@ -220,12 +216,8 @@ class MeasurementPopup(ListPopup):
 
     # --- keys
 
-    def _next_sort(self) -> None:
-        self.listing = self.listing.sorted_by_next(_SORTS)
-        self._arrange()
-
-    def _turn_round(self) -> None:
-        self.listing = self.listing.turned_round()
+    def _sort(self, reverse: bool = False) -> None:
+        self.listing = self.listing.turned_round() if reverse else self.listing.sorted_by_next(tuple(_ORDER))
         self._arrange()
 
     def _swap_cores(self) -> None:

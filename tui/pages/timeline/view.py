@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual import work
+from textual import on, work
 from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 
 from tpuprof.parsers.base.text import printable
@@ -180,14 +180,13 @@ class TimelineTab(Tab):
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The timeline or the state."""
-        if self._page is None:
-            return state_lines(self._state, Pen(width, self.look.glyphs), height)
-        return self._page.lines(Pen(width, self.look.glyphs), height)
+        pen = Pen(width, self.look.glyphs)
+        return state_lines(self._state, pen, height) if self._page is None else self._page.lines(pen, height)
 
     def detail_line(self, width: int) -> AnyLine:
         """What the capture lacks, and the end of what is known of the event's place."""
-        glyphs = self.look.glyphs
-        return Pen(width, glyphs).fit([]) if self._page is None else self._page.status_line(Pen(width, glyphs))
+        pen = Pen(width, self.look.glyphs)
+        return pen.fit([]) if self._page is None else self._page.status_line(pen)
 
     @property
     def keys(self) -> Sequence[KeyRow]:
@@ -335,9 +334,8 @@ class TimelineTab(Tab):
         measurement = measure(timeline, start_ps, end_ps)
         kinds = [timeline.track(share.place).kind for share in measurement.tracks]
         use = mean_use(timeline, start_ps, end_ps)
-        self.post_message(
-            OpenPopup(MeasurementPopup(self.look, measurement, kinds, use, partial(self.select, timeline)))
-        )
+        popup = MeasurementPopup(self.look, measurement, kinds, use, partial(self.select, timeline))
+        self.post_message(OpenPopup(popup))
 
     def select(self, timeline: Timeline, event: EventId) -> None:
         """Goes to an event of a timeline, as one chosen from a list; nowhere if another one is shown by now."""
@@ -381,13 +379,9 @@ class TimelineTab(Tab):
         self.redraw()
         self.post_message(CursorMoved(said))
 
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel goes down the rows; with Ctrl it zooms out."""
-        self._wheel(-1, event.ctrl)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel goes up the rows; with Ctrl it zooms in."""
-        self._wheel(1, event.ctrl)
-
-    def _wheel(self, up: int, zooms: bool) -> None:
-        self._act(lambda view: view.zoom(2 * up) if zooms else view.move_rows(-3 * up))
+    @on(MouseScrollDown)
+    @on(MouseScrollUp)
+    def _wheel(self, event: MouseScrollDown | MouseScrollUp) -> None:
+        """The wheel goes over the rows; with Ctrl it zooms, in where it is turned up."""
+        up = 1 if isinstance(event, MouseScrollUp) else -1
+        self._act(lambda view: view.zoom(2 * up) if event.ctrl else view.move_rows(-3 * up))

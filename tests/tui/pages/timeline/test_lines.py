@@ -26,7 +26,7 @@ from tpuprof.tui.pages.timeline.draw.graphs import (
     range_label,
     rate_line,
 )
-from tpuprof.tui.pages.timeline.draw.panel import EventFacts, MarkFacts, panel_lines
+from tpuprof.tui.pages.timeline.draw.panel import EventFacts, panel_lines
 
 GOLDEN = Path(__file__).parent / "golden"
 LOOKS = [BLOCK, PLAIN, ASCII]
@@ -45,10 +45,8 @@ FACTS = EventFacts(
     step_fraction=0.031,
     occurrences=1234,
     is_op=True,
-    flops_per_second=57.1e12,
-    flops_fraction=0.29,
-    bytes_per_second=819e9,
-    bytes_fraction=1.2,
+    flops=(57.1e12, 0.29),
+    hbm_bytes=(819e9, 1.2),
     framework_op="jit(train_step)/jit(main)/transpose(jvp(mlp))/dot_general",
     source="/home/user/model.py:123",
 )
@@ -206,9 +204,10 @@ def test_labels() -> None:
 
 MAYBE_TIME = st.none() | st.integers(-(2**63), 2**63)
 MAYBE_RATE = st.none() | st.floats()
+MAYBE_RATES = st.tuples(MAYBE_RATE, MAYBE_RATE)
 MAYBE_COUNT = st.none() | st.integers(0, 2**63)
 OP_CLASSES: st.SearchStrategy[OpClass | None] = st.sampled_from([None, "compute", "idle"])
-MAYBE_MARKS = st.none() | st.builds(MarkFacts, st.integers(-(2**63), 2**63), MAYBE_TIME, TEXTS)
+MARKS = st.lists(st.integers(-(2**63), 2**63), max_size=2)
 
 
 @settings(max_examples=200)
@@ -226,16 +225,13 @@ def test_panes_have_the_size_asked_for(data: st.DataObject, width: int, height: 
         step_fraction=data.draw(MAYBE_RATE),
         occurrences=data.draw(MAYBE_COUNT),
         is_op=data.draw(st.booleans()),
-        flops_per_second=data.draw(MAYBE_RATE),
-        flops_fraction=data.draw(MAYBE_RATE),
-        bytes_per_second=data.draw(MAYBE_RATE),
-        bytes_fraction=data.draw(MAYBE_RATE),
+        flops=data.draw(MAYBE_RATES),
+        hbm_bytes=data.draw(MAYBE_RATES),
         framework_op=data.draw(TEXTS),
         source=data.draw(TEXTS),
     )
-    marks = data.draw(MAYBE_MARKS)
     shown = facts if data.draw(st.booleans()) else None
-    lines = panel_lines(shown, Pen(width, glyphs), height, marks, hint=data.draw(TEXTS))
+    lines = panel_lines(shown, Pen(width, glyphs), height, data.draw(MARKS), data.draw(TEXTS), hint=data.draw(TEXTS))
     assert len(lines) == height
     for line in lines:
         check(line, width, glyphs)
@@ -250,11 +246,10 @@ def test_rates_that_one_expects_to_read_are_not_left_out() -> None:
 
 
 def test_a_marked_interval_always_has_its_line() -> None:
-    marks = MarkFacts(5_000_000, 2_000_000, "step 7")
     for height in (1, 2, 3, 6):
-        last = plain(panel_lines(FACTS, Pen(120, BLOCK), height, marks)[-1])
+        last = plain(panel_lines(FACTS, Pen(120, BLOCK), height, (5_000_000, 2_000_000), "step 7")[-1])
         assert last.startswith(" m…m 3.00000 µs   from 2.00 µs to 5.00 µs of step 7")
-    assert "m again" in plain(panel_lines(FACTS, Pen(120, BLOCK), 4, MarkFacts(5))[-1])
+    assert "m again" in plain(panel_lines(FACTS, Pen(120, BLOCK), 4, (5,))[-1])
 
 
 def test_a_rate_above_the_peak_is_a_warning() -> None:
@@ -267,10 +262,10 @@ def test_a_rate_above_the_peak_is_a_warning() -> None:
 def test_panes_of_many_sizes(glyphs: Glyphs, request: pytest.FixtureRequest) -> None:
     lines = []
     for width, height, marks in (
-        (140, 4, None),
-        (140, 3, MarkFacts(0, 10**6)),
-        (80, 3, None),
-        (80, 6, MarkFacts(0, 10**9)),
+        (140, 4, ()),
+        (140, 3, (0, 10**6)),
+        (80, 3, ()),
+        (80, 6, (0, 10**9)),
     ):
         lines.append(f"--- {width} by {height}")
         lines += [plain(line) + "|" for line in panel_lines(FACTS, Pen(width, glyphs), height, marks)]

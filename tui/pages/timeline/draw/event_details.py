@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
@@ -17,12 +16,9 @@ from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.tui.draw.format import count, duration, percent, size
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import excerpt_lines, source_excerpt
+from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
-
-if TYPE_CHECKING:
-    from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 _LONGEST = 4000  # characters of a text that are shown
 _NAME_SEEN = 200  # characters of a name that is but part of a line

@@ -31,7 +31,7 @@ from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, StyleKey, line_widt
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.draw.graphs import counter_line, mean_label, minimap_line, range_label, rate_line
 from tpuprof.tui.pages.timeline.draw.lanes import count_line, lane_line, track_line, with_cursor, with_sign
-from tpuprof.tui.pages.timeline.draw.panel import facts_of, hint_of, mark_facts, panel_lines
+from tpuprof.tui.pages.timeline.draw.panel import base_name, facts_of, hint_of, panel_lines
 from tpuprof.tui.pages.timeline.rows import TimelineRow, main_track, overall_track
 from tpuprof.tui.pages.timeline.state import TimelineView
 
@@ -45,12 +45,16 @@ _GRAPHS: dict[str, Fill] = {"MXU": "compute", "HBM": "copy"}
 
 
 class _Canvas(NamedTuple):
-    """What all rows of a frame have in common: the borders of their cells, and the width left of them."""
+    """What all rows of a frame have in common: the borders of their cells, and pens for these and for what is left."""
 
     edges: Int64s
-    glyphs: Glyphs
-    gutter: int
-    cells: int
+    pen: Pen
+    left: Pen
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """The characters to draw with."""
+        return self.pen.glyphs
 
 
 class TimelinePage:
@@ -99,25 +103,22 @@ class TimelinePage:
         panel = _PANEL_LOW if height < _LOW else _PANEL_HIGH
         self._gutter = 19 if pen.width < 100 else 26 if pen.width < 150 else 32
         view.resize(pen.width - self._gutter, height - TOP_LINES - panel - 1)
-        canvas = _Canvas(view.window.edges, pen.glyphs, self._gutter, view.window.cells)
+        canvas = _Canvas(view.window.edges, pen.at(view.window.cells), pen.at(self._gutter))
         rows = filled([*self._top(canvas), *self._body(canvas)], pen.width, TOP_LINES + view.rows.height)
-        facts = panel_lines(facts_of(view), pen, panel, mark_facts(view), hint_of(view))
+        marks = [mark - view.base_ps for mark in view.marks]
+        facts = panel_lines(facts_of(view), pen, panel, marks, base_name(view), hint_of(view))
         return [*rows, self._counts(canvas), *facts]
 
     def status_line(self, pen: Pen) -> Line:
         """What the capture lacks, or how many events there are."""
         view, timeline = self.view, self.view.timeline
-        if view.so_far:
-            words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}, {view.so_far}"
-            return pen.fit([(words, "dim")])
-        if timeline.lost:
+        if timeline.lost and not view.so_far:
             return pen.fit([(" incomplete: ", "warn"), (timeline.lost[0][:1000], "dim")])
         words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}"
-        words += (
-            f", one of {counted(self._hosts, 'host')}: {pen.glyphs.keyed('`H`')} shows another"
-            if self._hosts > 1
-            else ""
-        )
+        if view.so_far:
+            words += f", {view.so_far}"
+        elif self._hosts > 1:
+            words += f", one of {counted(self._hosts, 'host')}: {pen.glyphs.keyed('`H`')} shows another"
         return pen.fit([(words, "dim")])
 
     def point(self, x: int, y: int) -> None:
@@ -172,31 +173,33 @@ class TimelinePage:
         """Minimap, ticks, and steps, marks and cursor."""
         view, window, glyphs = self.view, self.view.window, canvas.glyphs
         timeline, ascii_only = view.timeline, glyphs.is_ascii
-        marked = ticks(window.start_ps, window.end_ps, view.base_ps, canvas.cells, ascii_only)
+        marked = ticks(window.start_ps, window.end_ps, view.base_ps, canvas.pen.width, ascii_only)
         base = "from mark" if view.base == "mark" else "time"
         if view.base == "step" and view.step is not None:
             base = f"in step {timeline.steps[view.step].name[:20]}"
         begin, end = window.on_trace
+        span = duration(end - begin, ascii_only)
+        shows = f" shows {span}, averaged"  # and what stands beside the tracks is averaged over it
         heads: tuple[Span, ...] = (
             (" incomplete: W", "warn") if timeline.lost else (f" {timeline.host[:80]}", "dim"),
             (f" {base} {marked.offset}", "strong" if marked.offset else "dim"),
-            (_shown_words(duration(end - begin, ascii_only), canvas.gutter), "dim"),
+            (shows if len(shows) < canvas.left.width else f" avg over {span}", "dim"),
         )
         bodies = (
             self._minimap(canvas),
             tick_line(marked, canvas.edges, glyphs, with_offset=False),
             mark_line(canvas.edges, glyphs, cursor_ps=view.cursor_ps, marks=view.marks, steps=timeline.steps),
         )
-        return [(*Pen(canvas.gutter, glyphs).fit([head]), *body) for head, body in zip(heads, bodies, strict=True)]
+        return [(*canvas.left.fit([head]), *body) for head, body in zip(heads, bodies, strict=True)]
 
     def _minimap(self, canvas: _Canvas) -> Line:
         """The first section's ops, or whatever stands for it, over the whole trace."""
         timeline, track, window = self.view.timeline, self._overall, self.view.window
-        edges = cell_edges(timeline.first_ps, timeline.last_ps, canvas.cells)
-        if self._map is None or self._map[0] != canvas.cells:
-            none = np.zeros((canvas.cells, len(CLASSES)), np.int64)
-            busy = TrackWindow(edges, none[:, 0], none) if track is None else track_window(track, edges)
-            self._map = (canvas.cells, busy)
+        cells = canvas.pen.width
+        edges = cell_edges(timeline.first_ps, timeline.last_ps, cells)
+        if self._map is None or self._map[0] != cells:
+            none = np.zeros((cells, len(CLASSES)), np.int64)
+            self._map = cells, TrackWindow(edges, none[:, 0], none) if track is None else track_window(track, edges)
         return minimap_line(
             self._map[1],
             canvas.glyphs,
@@ -227,14 +230,14 @@ class TimelinePage:
             if row.kind == "section" and row.section not in view.rows.folding.closed:
                 lines.append(self._heading(row.section, label, canvas))
                 continue
-            key = (row, view.window, canvas.cells, canvas.glyphs, self._selected_in(row), view.matches)
+            key = (row, view.window, canvas.pen, self._selected_in(row), view.matches)
             cells = kept[key] = self._rows.get(key) or self._cells(row, canvas)
             for lane, cell in arrows.get(row.track_id, ()):
                 if row.kind == "flat" or lane == row.lane:
                     cells = with_sign(cells, cell, canvas.glyphs.arrow)
             if number == view.rows.cursor:
                 cells = with_cursor(cells, view.cursor_cell, canvas.glyphs)
-            lines.append((*gutter_line(label, Pen(canvas.gutter, canvas.glyphs)), *cells))
+            lines.append((*gutter_line(label, canvas.left), *cells))
         self._rows = kept
         return lines
 
@@ -270,7 +273,7 @@ class TimelinePage:
         fill, lost, lane = fill_of(track.kind, row.lane), _lost_from(track), row.lane
         if row.kind == "flat":  # slices of the deepest events where these are few, else how busy each cell is
             slices = flattened(track, int(edges[0]), int(edges[-1]))
-            if slices is None or len(slices[0]) > 2 * canvas.cells:
+            if slices is None or len(slices[0]) > 2 * canvas.pen.width:
                 span = None if selected is None else (int(track.start_ps[selected]), int(track.end_ps[selected]))
                 return track_line(track_window(track, edges), glyphs, fill=fill, selected=span, lost_from_ps=lost)
             track, events = slices
@@ -282,25 +285,22 @@ class TimelinePage:
     def _closed(self, section: Section, canvas: _Canvas) -> Line:
         """A closed section: how busy the track is that stands for it."""
         item = main_track(section)
-        if not section.is_read:
-            return Pen(canvas.cells, canvas.glyphs).fit([("reading", "dim")])
-        if item is None:
-            return Pen(canvas.cells, canvas.glyphs).fit([(counted(len(section.tracks), "track"), "dim")])
+        if not section.is_read or item is None:
+            return canvas.pen.fit([(counted(len(section.tracks), "track") if section.is_read else "reading", "dim")])
         track = section.tracks[item]
         return track_line(track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
 
     def _heading(self, index: int, label: Label, canvas: _Canvas) -> Line:
         """An open section's title and what is in it, all over the row."""
         section, glyphs = self.view.timeline.sections[index], canvas.glyphs
-        width = canvas.gutter + canvas.cells
-        gutter = gutter_line(label, Pen(max(canvas.gutter, min(len(section.title) + 5, width // 2)), glyphs))
+        width = canvas.left.width + canvas.pen.width
+        gutter = gutter_line(label, canvas.left.at(max(canvas.left.width, min(len(section.title) + 5, width // 2))))
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
         words = words if section.is_read else "reading"
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
-        rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (words, "dim")]
-        rest.append((" " + glyphs.horizontal * width, "rule"))
-        taken = line_width(gutter)
-        return (*gutter, *Pen(width - taken, replace(glyphs, ellipsis=glyphs.horizontal)).fit(rest))
+        line = glyphs.horizontal
+        rest: list[Span] = [(f"{line} ", "rule"), (words, "dim"), (" " + line * width, "rule")]
+        return (*gutter, *Pen(width - line_width(gutter), replace(glyphs, ellipsis=line)).fit(rest))
 
     def _label(self, row: TimelineRow, is_current: bool, glyphs: Glyphs) -> Label:
         """What stands left of a row."""
@@ -348,10 +348,10 @@ class TimelinePage:
         """How many events each cell of the cursor's row holds."""
         view, row, glyphs = self.view, self.view.rows.current, canvas.glyphs
         found = view.track_of(row)
-        label = Pen(canvas.gutter, glyphs).fit([(" events a cell", "dim")])
+        label = canvas.left.fit([(" events a cell", "dim")])
         if row is None or found is None:
-            return (*label, *Pen(canvas.cells, glyphs).fit([(glyphs.horizontal * canvas.cells, "rule")]))
-        key = (row, view.window, canvas.cells, glyphs)
+            return (*label, (glyphs.horizontal * canvas.pen.width, "rule"))
+        key = (row, view.window, canvas.pen)
         if self._count is None or self._count[0] != key:
             if row.kind == "lane":
                 window = lane_window(found[1], row.lane, canvas.edges)
@@ -394,19 +394,13 @@ class Label:
     notes: tuple[str, ...] = ()
 
 
-def _shown_words(span: str, width: int) -> str:
-    """How much of the trace is shown, and that what stands beside the tracks is averaged over it."""
-    words = f" shows {span}, averaged"
-    return words if len(words) < width else f" avg over {span}"
-
-
 def gutter_line(label: Label, pen: Pen) -> Line:
     """The label in exactly `width` cells, the last of which is a rule; names are cut in the middle."""
-    if pen.width <= 0:
-        return ()
-    ascii_only = pen.glyphs.is_ascii
+    rule: Line = ((pen.glyphs.vertical, "rule"),)
+    if pen.width < 2:
+        return rule[: pen.width]
     is_section = label.kind == "section"
-    pin = "*" if ascii_only else "◆"
+    pin = "*" if pen.glyphs.is_ascii else "◆"
     fold = "" if label.is_open is None else (pen.glyphs.open if label.is_open else pen.glyphs.closed) + " "
     head: list[Span] = [
         (pen.glyphs.mark if label.is_current else " ", "mark"),
@@ -414,8 +408,7 @@ def gutter_line(label: Label, pen: Pen) -> Line:
         (fold if is_section else fold or "  ", "key"),
         ("  " if label.kind == "lane" else "", "text"),
     ]
-    head_width = min(line_width(tuple(head)), pen.width - 1)
-    room = pen.width - 1 - head_width
+    room = max(0, pen.width - 1 - line_width(head))
     text = pen.text(label.text[:_SEEN])
     notes = [pen.text(note[:_SEEN]) for note in label.notes]
     note = next((note for note in notes if len(text) + 1 + len(note) <= room), "")
@@ -424,9 +417,5 @@ def gutter_line(label: Label, pen: Pen) -> Line:
     name_room = room - (len(note) + 1 if note else 0)
     name = (cut if is_section else cut_middle)(text, name_room, pen.glyphs)
     usual: StyleKey = "strong" if label.is_current else "dim" if label.kind == "lane" else "text"
-    spans: list[Span] = []
-    for sign, key in head:
-        spans.append((sign[:head_width], key))
-        head_width -= len(sign[:head_width])
-    spans += [(f"{name:<{name_room}}", "title" if is_section else usual), (f" {note}" if note else "", "dim")]
-    return tuple(span for span in (*spans, (pen.glyphs.vertical, "rule")) if span[0])
+    head += [(f"{name:<{name_room}}", "title" if is_section else usual), (f" {note}" if note else "", "dim")]
+    return pen.narrower(1).fit(head) + rule

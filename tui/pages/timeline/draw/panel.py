@@ -39,8 +39,7 @@ class EventFacts:
         step, step_fraction: the step it is in, and what part of that it lasts, 0-1.
         occurrences: of its name on the track.
         is_op: it runs on a device, so that one expects to read how fast: rates that are None show as ``n/a``.
-        flops_per_second, bytes_per_second: by the compiler's count; bytes of HBM.
-        flops_fraction, bytes_fraction: of the peak, 0-1.
+        flops, hbm_bytes: a second, by the compiler's count, and the share of the peak that this is, 0-1.
         framework_op, source: what it was made from.
         arrows: what leads to it or from it, in words.
     """
@@ -57,31 +56,15 @@ class EventFacts:
     step_fraction: float | None = None
     occurrences: int | None = None
     is_op: bool = False
-    flops_per_second: float | None = None
-    flops_fraction: float | None = None
-    bytes_per_second: float | None = None
-    bytes_fraction: float | None = None
+    flops: tuple[float | None, float | None] = (None, None)
+    hbm_bytes: tuple[float | None, float | None] = (None, None)
     framework_op: str | None = None
     source: str | None = None
     arrows: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MarkFacts:
-    """A mark, or the interval between two.
-
-    Attributes:
-        start_ps, end_ps: from the base; the second is None while there is one mark only.
-        base: what zero is.
-    """
-
-    start_ps: int
-    end_ps: int | None = None
-    base: str = "trace"
-
-
 def panel_lines(
-    facts: EventFacts | None, pen: Pen, height: int, marks: MarkFacts | None = None, hint: str = ""
+    facts: EventFacts | None, pen: Pen, height: int, marks: Sequence[int] = (), base: str = "trace", hint: str = ""
 ) -> list[Line]:
     """The pane, in exactly so many lines.
 
@@ -89,9 +72,11 @@ def panel_lines(
     marked interval always has its line, the last one.
 
     Args:
+        marks: none, one, or the two ends of an interval, in picoseconds from the base.
+        base: what zero is, for the marks.
         hint: said where there is no event.
     """
-    tail = [] if marks is None else [_mark_line(marks, pen)]
+    tail = [_mark_line(marks, base, pen)] if marks else []
     room = max(0, height - len(tail))
     if facts is None:
         lines = [pen.fit([(f" {_seen(pen.glyphs.keyed(hint), pen)}", "dim")])]
@@ -118,7 +103,7 @@ def _title(facts: EventFacts, pen: Pen) -> Line:
         head += [(CLASS_LETTER[facts.op_class], CLASS_STYLE[facts.op_class]), (" ", "text")]
     tail = _seen("  ".join(part for part in (facts.op_class, facts.category, facts.where) if part), pen)
     name = _seen(facts.name, pen)
-    room = pen.width - line_width(tuple(head))
+    room = pen.width - line_width(head)
     kept = len(tail) + 2 if tail and len(tail) + 2 <= room - min(len(name), room * 2 // 3) else 0
     label: Span = (cut_middle(name, room - kept, pen.glyphs), "strong")
     return pen.fit([*head, label, (f"  {tail}" if kept else "", "dim")])
@@ -145,14 +130,12 @@ def _times(facts: EventFacts, pen: Pen) -> list[Entry]:
 
 
 def _rates(facts: EventFacts) -> list[Entry]:
-    if not facts.is_op and facts.flops_per_second is None and facts.bytes_per_second is None:
+    rates = (facts.flops, "FLOP/s"), (facts.hbm_bytes, "B/s HBM")
+    if not facts.is_op and all(per_second is None for (per_second, _), _ in rates):
         return []
-    flops = None if facts.flops_per_second is None else facts.flops_per_second / 1e9
     out: list[Entry] = []
-    for text, unit, fraction in (
-        (flop_rate(flops), "FLOP/s", facts.flops_fraction),
-        (byte_rate(facts.bytes_per_second), "B/s HBM", facts.bytes_fraction),
-    ):
+    for (per_second, fraction), unit in rates:
+        text = byte_rate(per_second)  # FLOPs have the same prefixes
         known = text not in (UNKNOWN, "-")
         entry: Entry = [(text if known else f"{text} ", "text"), (unit, "dim")]
         if fraction is not None and known:
@@ -177,7 +160,7 @@ def _wrapped(entries: Sequence[Entry], width: int) -> list[list[Entry]]:
     lines: list[list[Entry]] = []
     used = width
     for entry in entries:
-        cells = line_width(tuple(entry))
+        cells = line_width(entry)
         if used + 3 + cells > width:
             lines.append([])
             used = 1 - 3
@@ -190,12 +173,12 @@ def _entries(entries: Sequence[Entry], pen: Pen) -> Line:
     """Entries side by side; the last one is cut where it does not fit, a lone text in the middle."""
     line: list[Span] = [(" ", "text")]
     for number, entry in enumerate(entries):
-        room = pen.width - line_width(tuple(line)) - (3 if number else 0)
+        room = pen.width - line_width(line) - (3 if number else 0)
         if room <= 0:
             break
         if number:
             line.append(("   ", "text"))
-        if line_width(tuple(entry)) <= room:
+        if line_width(entry) <= room:
             line += entry
         elif len(entry) == 1:
             line.append((cut_middle(entry[0][0], room, pen.glyphs), entry[0][1]))
@@ -213,20 +196,19 @@ def instant(ps: int, precise_ps: int, ascii_only: bool = False) -> str:
     return duration(ps, ascii_only, max(3, min(digits, 15)))
 
 
-def _mark_line(marks: MarkFacts, pen: Pen) -> Line:
+def _mark_line(marks: Sequence[int], base: str, pen: Pen) -> Line:
     """``m…m  123 µs  from 1.00 ms to 1.12 ms of step 7``."""
     ascii_only = pen.glyphs.is_ascii
-    base: Span = (f" of {_seen(marks.base, pen, 40)}", "dim")
-    if marks.end_ps is None:
-        head: Entry = [(" m ", "mark"), (duration(marks.start_ps, ascii_only, _DIGITS), "text"), base]
-        return pen.fit([*head, (pen.glyphs.keyed("   press `m` again for the other end"), "dim")])
-    begin, end = sorted((marks.start_ps, marks.end_ps))
+    of: Span = (f" of {_seen(base, pen, 40)}", "dim")
+    begin, end = min(marks), max(marks)
+    if len(marks) == 1:
+        again = pen.glyphs.keyed("   press `m` again for the other end")
+        return pen.fit([(" m ", "mark"), (duration(begin, ascii_only, _DIGITS), "text"), of, (again, "dim")])
     first, last = (instant(ps, end - begin, ascii_only) for ps in (begin, end))
     lasting: Entry = [(f" m{pen.glyphs.ellipsis}m ", "mark"), (duration(end - begin, ascii_only, _DIGITS), "strong")]
-    ends: Entry = [("   from ", "dim"), (first, "text"), (" to ", "dim"), (last, "text"), base]
-    keys: Entry = [("   ( ) move ends", "dim")]
-    has_room = line_width((*lasting, *ends, *keys)) <= pen.width
-    return pen.fit([*lasting, *ends, *(keys if has_room else ())])
+    line = [*lasting, ("   from ", "dim"), (first, "text"), (" to ", "dim"), (last, "text"), of]
+    keys: Span = ("   ( ) move ends", "dim")
+    return pen.fit([*line, keys] if line_width([*line, keys]) <= pen.width else line)
 
 
 _MOST_ARROWS = 4
@@ -244,11 +226,11 @@ def facts_of(view: TimelineView) -> EventFacts | None:
     op = op_facts(track, index)
     # what contains others, or starts or awaits one, does not do itself what is counted for it
     works = op.category is not None and op.category not in HOLDS_OPS and not is_split(op.category)
-    rates: list[float | None] = []
+    rates: list[tuple[float | None, float | None]] = []
     for amount, name in ((op.flops, "MXU"), (op.hbm_bytes, "HBM")):
         per_second = amount / ((end - start) / 1e12) if works and amount is not None and end > start else None
         peak = next((rate.peak for rate in section.rates if rate.name == name and rate.ops is track), None)
-        rates += [per_second, per_second / peak if per_second is not None and peak is not None else None]
+        rates.append((per_second, per_second / peak if per_second is not None and peak is not None else None))
     return EventFacts(
         name=track.label(index),
         where=f"{section.title}, {track.name}",
@@ -262,10 +244,8 @@ def facts_of(view: TimelineView) -> EventFacts | None:
         step_fraction=None if step is None else (end - start) / max(1, step.end_ps - step.start_ps),
         occurrences=int(track.counts[int(track.key[index])]),
         is_op=track.kind == "ops" and works,
-        flops_per_second=rates[0],
-        flops_fraction=rates[1],
-        bytes_per_second=rates[2],
-        bytes_fraction=rates[3],
+        flops=rates[0],
+        hbm_bytes=rates[1],
         framework_op=op.framework_op,
         source=op.source,
         arrows=tuple(_arrow_words(view.timeline, flow, start) for flow in view.flows_here()[:_MOST_ARROWS]),
@@ -285,14 +265,6 @@ def base_name(view: TimelineView) -> str:
     if view.base == "step" and view.step is not None:
         return f"step {view.timeline.steps[view.step].name}"
     return "the mark" if view.base == "mark" and view.marks else "the profile"
-
-
-def mark_facts(view: TimelineView) -> MarkFacts | None:
-    """The marks; None without any."""
-    if not view.marks:
-        return None
-    start, *end = (mark - view.base_ps for mark in view.marks)
-    return MarkFacts(start, end[0] if end else None, base_name(view))
 
 
 def hint_of(view: TimelineView) -> str:
