@@ -80,6 +80,7 @@ GRAPHS: PageKey[Programs] = PageKey("memory.graphs:graphs")
 # what is no page of its own
 OP_PROFILE_WITHOUT_IDLE: PageKey[OpProfilePage] = PageKey("ops.op_profile:without_idle")
 ROOFLINE_WITHOUT_INFEED: PageKey[RooflinePage] = PageKey("ops.roofline:without_infeed")
+HAS_COLLECTIVES: PageKey[bool] = PageKey("collectives:has_collectives")
 HAS_COUNTERS: PageKey[bool] = PageKey("counters:has_counters")
 HAS_SPARSE_CORES: PageKey[bool] = PageKey("ops.ops:has_sparse_cores")
 MODULES: PageKey[tuple[HloModules, ...]] = PageKey("ops.modules:modules")

@@ -7,6 +7,7 @@ imported when they are asked for: a report loads no other page, and no screen.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from tpuprof.parsers.base.record import dataclass
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
-    from tpuprof.parsers.session.pages import Pages
+    from tpuprof.parsers.session.pages import PageKey, Pages
     from tpuprof.tui.report.page import CommandReport, Report
     from tpuprof.tui.widgets.rows import RowsView
     from tpuprof.tui.widgets.tab import Tab as View
@@ -134,18 +135,18 @@ class TabView:
     """A page that is shown as a further view of another page's tab, where a run has something for it.
 
     Attributes:
-        name: of the page, and of the part that its `load` publishes.
+        name: of the page.
         title: among the tab's views.
-        view: the module under `tui.pages` and the class in it (`tui.widgets.rows.RowsView`), made of what `load`
-            published.
-        load: the module under `tui.pages` whose `load` reads the page when it is shown first, and whose `is_there` says
-            whether a run has any of it, without reading more than the tab itself does.
+        view: the module under `tui.pages` and the class in it (`tui.widgets.rows.RowsView`), made of the page.
+        page: the name of its key in `parsers.session.pages`; it is read when it is shown first.
+        is_there: likewise of what says whether a run has any of it, without reading more than the tab itself does.
     """
 
     name: str
     title: str
     view: str
-    load: str
+    page: str
+    is_there: str
 
     def load_view(self) -> Callable[[Any], RowsView]:
         """The class of the view."""
@@ -162,7 +163,7 @@ class TabEntry:
         title: in the bar of tabs.
         short_title: the same in a word, where there is little room.
         view: the module under `tui.pages` and the class of the widget in it.
-        load: the module under `tui.pages` whose `load` reads what the tab shows.
+        load: the module under `tui.pages` whose `load` reads what the tab shows, or the key of the one page that it is.
         views: other pages that are views of this tab.
     """
 
@@ -180,13 +181,13 @@ class TabEntry:
 
 
 _OF_OPS = (
-    TabView("collectives", "Collectives", "collectives.view:CollectivesView", "collectives.load"),
-    TabView("sparse-core", "SparseCore", "sparse_core.view:SparseCoreView", "sparse_core.load"),
-    TabView("counters", "Units", "counters.view:UnitsView", "counters.load"),
+    TabView("collectives", "Collectives", "collectives.view:CollectivesView", "COLLECTIVES", "HAS_COLLECTIVES"),
+    TabView("sparse-core", "SparseCore", "sparse_core.view:SparseCoreView", "SPARSE_CORE", "HAS_SPARSE_CORES"),
+    TabView("counters", "Units", "counters.view:UnitsView", "COUNTERS", "HAS_COUNTERS"),
 )
 TABS: tuple[TabEntry, ...] = (
     TabEntry("overview", "Overview", "Overview", "overview.view:OverviewTab", "overview.load"),
-    TabEntry("input", "Input pipeline", "Input", "input.view:InputPipelineTab", "input.load"),
+    TabEntry("input", "Input pipeline", "Input", "input.view:InputPipelineTab", "INPUT"),
     TabEntry("op-profile", "Op profile", "Ops", "ops.view:OpsTab", "ops.load", _OF_OPS),
     TabEntry("timeline", "Timeline", "Timeline", "timeline.view:TimelineTab", "timeline.load"),
     TabEntry("memory", "Memory", "Memory", "memory.view:MemoryTab", "memory.load"),
@@ -207,10 +208,14 @@ _ABOVE = {
 
 _VIEWS = {view.name: tab.name for tab in TABS for view in tab.views}
 _LOADS = {
+    **{"hosts": "HOSTS", "graph": "GRAPHS"},
     **{tab.name: tab.load for tab in TABS},
-    **{view.name: view.load for tab in TABS for view in tab.views},
-    "hosts": "hosts.load",
-    "graph": "graph.load",
+    **{view.name: view.page for tab in TABS for view in tab.views},
+}
+_SHOWS = {
+    **_ABOVE,
+    **{tab.name: tab.view for tab in TABS},
+    **{view.name: view.view for tab in TABS for view in tab.views},
 }
 
 Publish = Callable[[str, object], object]
@@ -232,8 +237,7 @@ def views_of(tab: str) -> tuple[TabView, ...]:
 
 def views_there(tab: str, pages: Pages, host: str | None) -> tuple[TabView, ...]:
     """Those of which a run has something: to be called on a thread, as it imports the parsers."""
-    modules = ((view, import_module(f"{__name__}.{view.load}")) for view in views_of(tab))
-    return tuple(view for view, module in modules if module.is_there(pages, host))
+    return tuple(view for view in views_of(tab) if pages.page(_key(view.is_there), host))
 
 
 def op_columns() -> tuple[str, ...]:
@@ -249,8 +253,22 @@ def load_above(name: str) -> type[Any]:
 
 def load_of(name: str) -> Load:
     """How a tab, or what opens above the tabs, is read: to be called on a thread, as it imports the parsers."""
-    load: Load = import_module(f"{__name__}.{_LOADS[name]}").load
+    place = _LOADS[name]
+    if place.isupper():
+        return partial(_load_page, name, _key(place))
+    load: Load = import_module(f"{__name__}.{place}").load
     return load
+
+
+def _load_page(name: str, key: PageKey[Any], session: Pages, run: Run, host: str | None, publish: Publish) -> None:
+    """Reads one page; what shows it is imported here, and not on the screen's thread."""
+    _named(_SHOWS[name])
+    publish(name, session.page(key, host))
+
+
+def _key(name: str) -> PageKey[Any]:
+    key: PageKey[Any] = getattr(import_module("tpuprof.parsers.session.pages"), name)
+    return key
 
 
 def _named(place: str) -> type[Any]:

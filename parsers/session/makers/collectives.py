@@ -11,6 +11,7 @@ from tpuprof.parsers.hosts.reduction import Reduced
 from tpuprof.parsers.pages.collectives.model import ONE_STEP, OUTSIDE, CollectivesPage
 from tpuprof.parsers.pages.collectives.page import collectives_page
 from tpuprof.parsers.pages.steps import common_steps
+from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.makers.summaries import read
 from tpuprof.parsers.steps.aligned import shared_steps
 
@@ -45,6 +46,19 @@ def collectives(session: Session, host: str | None) -> CollectivesPage:
     every = tuple((file, of_file[file]) for file in found.files if file in of_file)
     parts = [part.whole for _, part in every if part.whole is not None]
     return _page(found, Reduced(every, (*reduced.failed, *others.failed)), parts, _WHOLE, note, False, [note])
+
+
+def has_collectives(session: Session, host: str | None) -> bool:
+    """Whether TensorCores ran an op that moves data to other cores, or to other slices."""
+    ops = session.page(pages.OPS, host)
+    if ops.runs_on != "core":
+        return False
+    kinds = zip(ops.op_class, ops.table.category, strict=True)
+    if any(name == "collective" and category != "partition-id" for name, category in kinds):
+        return True
+    return any(
+        ops.table.is_across_slices(row, lambda: session.page(pages.MODULES, host)) for row in range(len(ops.table))
+    )
 
 
 def _page(

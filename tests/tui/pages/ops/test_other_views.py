@@ -14,6 +14,7 @@ from tests.support.app.scene import scene
 from tests.support.app.stage import frame, make_demo_app, ops_tab, settled
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.session import pages as keys
 from tpuprof.tui import pages
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
@@ -98,20 +99,25 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, *, fails: bool = False) -> list[str
     """Registers the page as a view of the ops tab; each load of it adds its name to the list that is returned."""
     read: list[str] = []
 
-    def load(*given: Any) -> None:
+    def rooms(*_: object) -> Rooms:
         read.append("rooms")
         if fails:
             raise ProfileError("no_rooms", "The rooms cannot be read.", "Build some.")
-        given[-1]("rooms", Rooms((OP, "hall")))
+        return Rooms((OP, "hall"))
 
-    module = ModuleType("tpuprof.tui.pages.rooms")
-    vars(module).update(load=load, is_there=lambda *_: True, RoomsView=RoomsView)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    view = pages.TabView("rooms", "Rooms", "rooms:RoomsView", "rooms")
+    maker, module = ModuleType("tpuprof.parsers.session.makers.rooms"), ModuleType("tpuprof.tui.pages.rooms")
+    vars(maker).update(rooms=rooms, has_rooms=lambda *_: True)
+    vars(module).update(RoomsView=RoomsView)
+    for made in (maker, module):
+        monkeypatch.setitem(sys.modules, made.__name__, made)
+    for name in ("rooms", "has_rooms"):
+        monkeypatch.setattr(keys, name.upper(), keys.PageKey(f"rooms:{name}"), raising=False)
+    view = pages.TabView("rooms", "Rooms", "rooms:RoomsView", "ROOMS", "HAS_ROOMS")
     tabs = tuple(replace(tab, views=(*tab.views, view)) if tab.name == "op-profile" else tab for tab in pages.TABS)
     monkeypatch.setattr(pages, "TABS", tabs)
     monkeypatch.setitem(pages._VIEWS, "rooms", "op-profile")
-    monkeypatch.setitem(pages._LOADS, "rooms", "rooms")
+    monkeypatch.setitem(pages._LOADS, "rooms", view.page)
+    monkeypatch.setitem(pages._SHOWS, "rooms", view.view)
     return read
 
 
