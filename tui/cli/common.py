@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
@@ -16,8 +18,14 @@ from tpuprof.tui.app.config import read_config
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH
 from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages import command_named
 from tpuprof.tui.terminal.custom import VARIABLE, Config, config_path
-from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.terminal.detect import detect, settle_terminal
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.hosts.progress import Progress
+    from tpuprof.parsers.session.session import Session
 
 _LINE_WIDTH = 80
 """Cells of a line on standard error where nothing says."""
@@ -73,6 +81,14 @@ def app_options(args: argparse.Namespace) -> AppOptions:
     )
 
 
+def session_of(run: Run, args: argparse.Namespace, config: Config, on_progress: Callable[[Progress], None]) -> Session:
+    """What reads a run, with the workers that were asked for, and with what the user has set of the cache."""
+    from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415 - numpy
+
+    how = {"scheduler": args.scheduler, "cache": args.cache and config.cache, "cache_bytes": config.cache_bytes}
+    return open_run(run, on_progress, lambda: False, **how)
+
+
 # --- standard error
 
 
@@ -93,12 +109,32 @@ def line_width() -> int:
     return columns(_LINE_WIDTH)
 
 
-# --- the screen
+# --- the screen, or a report in its place
 
 
 def why_no_screen() -> str:
     """Why no screen can be drawn here, as a sentence; empty where one can."""
     return detect(os.environ, is_tty=on_terminal()).obstacle
+
+
+def wants_report(args: argparse.Namespace) -> bool:
+    """Whether a report is asked for, or a check, and not the screen."""
+    return any(getattr(args, name, None) is not None for name in ("format", "output", "fail_on_regression"))
+
+
+def opens_screen(called: str) -> bool:
+    """Whether a screen can be drawn; says why not, and what is printed instead."""
+    obstacle = why_no_screen()
+    if obstacle:
+        note(f"{obstacle} Printing {called} instead of opening the screen.")
+    return not obstacle
+
+
+def show(args: argparse.Namespace, page: str, content: object) -> int:
+    """Shows what a command has read, on a screen of its own; the exit code."""
+    terminal = settle_terminal(args.color, args.ascii, args.mouse, configured(args).custom)
+    exit_code: int = command_named(page).load_app()(content, terminal).show(terminal.mouse)
+    return exit_code
 
 
 def on_terminal() -> bool:

@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.cli.arguments.options import UsageParser
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Command:
 
     def parser(self) -> argparse.ArgumentParser:
         """The parser of its arguments."""
-        parser: argparse.ArgumentParser = _named(f"arguments.{self.arguments}")(UsageParser)
+        parser: argparse.ArgumentParser = _named(f"arguments.{self.arguments}")()
         return parser
 
     def run(self, args: argparse.Namespace) -> int:
@@ -49,10 +48,10 @@ COMMANDS = {
     "diff": Command("diff:diff_parser", "diff.command:run_diff"),
     "capture": Command("capture:capture_parser", "capture:run_capture"),
     "live": Command("live:live_parser", "live:run_live"),
-    "doctor": Command("doctor:doctor_parser", "doctor.command:run_doctor"),
-    "config": Command("config:config_parser", "config:run_config"),
-    "completion": Command("shell:completion_parser", "shell.completion:run_completion"),
-    "man": Command("shell:man_parser", "shell.man:run_man"),
+    "doctor": Command("itself:doctor_parser", "doctor.command:run_doctor"),
+    "config": Command("itself:config_parser", "config:run_config"),
+    "completion": Command("itself:completion_parser", "shell.completion:run_completion"),
+    "man": Command("itself:man_parser", "shell.man:run_man"),
 }
 """All of them by their words, in the order of the manual."""
 

@@ -15,8 +15,6 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION
 from tpuprof.parsers.memory.live_arrays import LiveArrays
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.cli import common
-from tpuprof.tui.cli.commands import arrays
-from tpuprof.tui.cli.commands.diff import arrays as diff_of_arrays
 from tpuprof.tui.cli.main import main
 
 LOAD = (
@@ -31,12 +29,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     shown: list[object] = []
     monkeypatch.setattr(common, "why_no_screen", lambda: "")
 
-    def show(_: object, content: object) -> int:
+    def show(_: object, page: str, content: object) -> int:
+        assert page == "live-arrays"
         shown.append(content)
         return EXIT_OK
 
-    monkeypatch.setattr(arrays, "show", show)
-    monkeypatch.setattr(diff_of_arrays, "show", show)
+    monkeypatch.setattr(common, "show", show)
     return shown
 
 

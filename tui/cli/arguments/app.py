@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser
 from tpuprof.tui.pages import PAGE_NAMES
@@ -25,11 +23,10 @@ A folder that is named like a command: ./report
 """
 
 
-def app_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> argparse.ArgumentParser:
+def app_parser() -> UsageParser:
     """The arguments of the screen's command, which has no word of its own."""
-    form = argparse.RawDescriptionHelpFormatter
     what = "Reads XProf/TensorBoard profiles of TPU programs in the terminal."
-    parser = parser_class(PROGRAM, description=what, epilog=_COMMAND_HELP, formatter_class=form, allow_abbrev=False)
+    parser = options.new_parser("", what, _COMMAND_HELP)
     options.add_choice_of_profile(parser)
     latest = "open the newest run whenever one comes; wait for one where there is none yet; needs a terminal"
     parser.add_argument("--latest", action="store_true", help=latest)
@@ -41,9 +38,9 @@ def app_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> arg
     return parser
 
 
-def memory_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> argparse.ArgumentParser:
+def memory_parser() -> UsageParser:
     """The arguments of the command `memory`."""
-    parser = options.new_parser(parser_class, "memory", "Opens the memory tab. Without a terminal it prints the page.")
+    parser = options.new_parser("memory", "Opens the memory tab. Without a terminal it prints the page.")
     where = "as for profiles; or an HLO proto, or a folder written with --xla_dump_to"
     options.add_choice_of_profile(parser, where)
     options.add_device(parser)

@@ -12,7 +12,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture import model
 from tpuprof.parsers.capture.model import CaptureOptions
 from tpuprof.tui.cli.arguments import options
-from tpuprof.tui.cli.arguments.options import PROGRAM, whole_number
+from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, whole_number
 
 _DURATION = re.compile(r"([0-9]{1,6})(s|m|h)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
@@ -34,11 +34,11 @@ It asks the addresses given and nothing else, without encryption; reach another 
 """
 
 
-def capture_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
+def capture_parser() -> UsageParser:
     """The command's options."""
     what = "Asks running JAX, PyTorch/XLA or TensorFlow programs for a profile, writes it as a new run of the "
     what += "logdir, prints the run's path and opens it."
-    parser = options.new_parser(parser_class, "capture", what, _EPILOG)
+    parser = options.new_parser("capture", what, _EPILOG)
     defaults = CaptureOptions()
     parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers; all into one run")
     length = f"how long to trace, in milliseconds (default: {defaults.duration_ms})"

@@ -6,7 +6,7 @@ import argparse
 import re
 
 from tpuprof.tui.cli.arguments import options
-from tpuprof.tui.cli.arguments.options import PROGRAM
+from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser
 from tpuprof.tui.report.page import FORMATS
 
 _PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
@@ -24,10 +24,10 @@ exit codes of --fail-on-regression:
 """
 
 
-def diff_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
+def diff_parser() -> UsageParser:
     """The command's options."""
     what = "Compares two runs, a step and core: step time, ops, classes of ops, memory; says what is noise."
-    parser = options.new_parser(parser_class, "diff", what, _EPILOG)
+    parser = options.new_parser("diff", what, _EPILOG)
     parser.add_argument("before", metavar="A", help="logdir, run, file or glob: the run before")
     parser.add_argument("after", nargs="?", metavar="B", help="the run after (default: another run of A)")
     parser.add_argument("--run-a", metavar="RUN", help="name of A's run, or its beginning (default: the newest)")

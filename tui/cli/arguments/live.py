@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 
 from tpuprof.tui.cli.arguments import options
-from tpuprof.tui.cli.arguments.options import PROGRAM, whole_number
+from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, whole_number
 
 _SLOWEST_SECONDS = 3_600
 _EPILOG = f"""without an address it asks localhost:8431, or the ports in TPU_RUNTIME_METRICS_PORTS: the service that
@@ -18,10 +17,10 @@ tpu-info reads, which every TPU program serves on its own machine. C takes a pro
 """
 
 
-def live_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
+def live_parser() -> UsageParser:
     """The command's options."""
     what = "Shows how busy the chips of a running program are and what memory they use; C captures a profile."
-    parser = options.new_parser(parser_class, "live", what, _EPILOG)
+    parser = options.new_parser("live", what, _EPILOG)
     parser.add_argument("addresses", nargs="*", metavar="HOST:PORT", help="metric services of runtimes")
     seconds = partial(whole_number, least=1, most=_SLOWEST_SECONDS)
     parser.add_argument("--every", type=seconds, default=1, metavar="SECONDS", help="between readings (default: 1)")

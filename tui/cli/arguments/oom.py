@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
-
 from tpuprof.tui.cli.arguments import options
-from tpuprof.tui.cli.arguments.options import PROGRAM
+from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser
 
 OOM_FORMATS = ("text", "json", "md")
 """Formats of its report."""
 
 
-def oom_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
+def oom_parser() -> UsageParser:
     """The command's options."""
-    parser = parser_class(
-        prog=f"{PROGRAM} oom",
-        description="Finds out-of-memory errors of TPU programs in a log, and says what to do about them.",
-        epilog=f"python train.py 2>&1 | {PROGRAM} oom -",
-        allow_abbrev=False,
-    )
+    what = "Finds out-of-memory errors of TPU programs in a log, and says what to do about them."
+    parser = options.new_parser("oom", what)
+    parser.epilog = f"python train.py 2>&1 | {PROGRAM} oom -"
     parser.add_argument("file", metavar="FILE", help="the log, compressed or not; - for standard input")
     parser.add_argument("arrays", nargs="?", metavar="ARRAYS", help=f"as --arrays: {PROGRAM} oom train.log memory.prof")
     holds = "a device memory profile (jax.profiler.save_device_memory_profile): says who holds the memory"

@@ -32,12 +32,11 @@ class UsageParser(argparse.ArgumentParser):
         raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help", EXIT_USAGE)
 
 
-def new_parser(
-    kind: type[argparse.ArgumentParser], command: str, description: str, more: str = ""
-) -> argparse.ArgumentParser:
+def new_parser(command: str, description: str, more: str = "") -> UsageParser:
     """A command's parser; what more there is stands as it is at the end of its help."""
     form = argparse.RawDescriptionHelpFormatter if more else argparse.HelpFormatter
-    return kind(f"{PROGRAM} {command}", None, description, more or None, formatter_class=form, allow_abbrev=False)
+    name = f"{PROGRAM} {command}".strip()
+    return UsageParser(name, None, description, more or None, formatter_class=form, allow_abbrev=False)
 
 
 def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:

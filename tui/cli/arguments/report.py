@@ -19,10 +19,10 @@ GROUPED_BY = ("source", "function", "stack", "device", "kind")
 _MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 
 
-def report_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> argparse.ArgumentParser:
+def report_parser() -> UsageParser:
     """The arguments of the command."""
     what = "Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key."
-    parser = options.new_parser(parser_class, "report", what)
+    parser = options.new_parser("report", what)
     parser.add_argument("page", metavar="PAGE", help=", ".join(PAGE_NAMES))
     options.add_choice_of_profile(parser)
     options.add_reading(parser)

@@ -80,9 +80,7 @@ def _leads_to_hlo(path: str) -> bool:
 
 def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> int:  # noqa: ANN401 - of `AppOptions`
     """Opens the app; prints a page where no screen can be drawn."""
-    obstacle = common.why_no_screen()
-    if obstacle:
-        note(f"{obstacle} Printing {called} instead of opening the screen.")
+    if not common.opens_screen(called):
         report = COMMANDS["report"]
         return report.run(argparse.Namespace(**{**vars(report.parser().parse_args([page])), **vars(args)}))
     options = replace(common.app_options(args), run=args.run, host=args.host, core=args.core, **asked)
@@ -91,11 +89,9 @@ def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> i
 
 def _show_arrays(args: argparse.Namespace, path: str) -> int:
     """Opens a device memory profile; prints its page where no screen can be drawn."""
-    obstacle = common.why_no_screen()
-    if obstacle:
-        note(f"{obstacle} Printing the live arrays instead of opening the screen.")
+    if not common.opens_screen("the live arrays"):
         report, look = COMMANDS["report"], ["--color", args.color, *(["--ascii"] if args.ascii else [])]
         return report.run(report.parser().parse_args(["live-arrays", path, *look]))
-    from tpuprof.tui.cli.commands import arrays  # noqa: PLC0415 - numpy
+    from tpuprof.parsers.memory.live_arrays import read_live_arrays  # noqa: PLC0415 - numpy
 
-    return arrays.show_file(args, path)
+    return common.show(args, "live-arrays", read_live_arrays(path))

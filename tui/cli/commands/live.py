@@ -28,12 +28,8 @@ def run_live(args: argparse.Namespace) -> int:
     """
     metrics = RuntimeMetrics(runtime_addresses(args.addresses))
     try:
-        obstacle = common.why_no_screen()
-        if args.format is None and not args.count and not obstacle:
-            return _screen(args, metrics)
-        if obstacle and args.format is None:
-            common.note(f"{obstacle} Printing readings instead of opening the screen.")
-        return _lines(args, metrics)
+        opens = args.format is None and common.opens_screen("readings") and not args.count
+        return _screen(args, metrics) if opens else _lines(args, metrics)
     finally:
         metrics.close()
 

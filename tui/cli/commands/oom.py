@@ -50,7 +50,7 @@ def run_oom(args: argparse.Namespace) -> int:
     file = printing.output_file(args)
     if file is not None:
         _check_output(file, args.file)
-    is_shown = sys.stdout.isatty() and not _wants_report(args)
+    is_shown = sys.stdout.isatty() and not common.wants_report(args)
     if args.file == STREAM:
         log = _scan_stdin()
         needs_keys = is_shown and log.reports and not sys.stdin.isatty()
@@ -81,10 +81,6 @@ def _arrays(args: argparse.Namespace) -> LiveArrays | None:
     return read_live_arrays(path)
 
 
-def _wants_report(args: argparse.Namespace) -> bool:
-    return args.format is not None or args.output is not None
-
-
 def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
     """Opens the screen, or writes the report."""
     if not log.reports:
@@ -92,7 +88,7 @@ def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
     obstacle = why_no_screen()
     if is_shown and not obstacle:
         return _screen(args, log, 0)
-    if not _wants_report(args):
+    if not common.wants_report(args):
         note(f"{obstacle or 'No terminal to take keys from.'} Printing the report instead of opening the screen.")
     report = command_named("oom").load_report()
     errors = report.read(log, args.file, shown_name(args.file), args.arrays)

@@ -116,9 +116,7 @@ def _printed(
     with decoding_shown() as on_progress:
 
         def session(run: Run) -> Session:
-            from tpuprof.tui.cli.reading import session_of  # noqa: PLC0415 - numpy
-
-            return session_of(run, args, config, on_progress)
+            return common.session_of(run, args, config, on_progress)
 
         look, options = printing.report_look(args), {name: getattr(args, name) for name in page.options}
         asked = ReportRequest(

@@ -13,7 +13,7 @@ from tpuprof.tui.report.output import write_stdout
 def run_version(args: argparse.Namespace) -> int:
     """Prints the version."""
     if args.json:
-        from tpuprof.tui.cli.commands.doctor.version import version_json  # noqa: PLC0415 - numpy
+        from tpuprof.tui.cli.commands.doctor.machine import version_json  # noqa: PLC0415 - numpy
 
         write_stdout(version_json())
     else:

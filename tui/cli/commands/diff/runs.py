@@ -13,32 +13,21 @@ from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
-from tpuprof.tui.cli.common import existing, note
+from tpuprof.tui.cli.common import existing, note, session_of
 from tpuprof.tui.cli.progress import decoding_shown
-from tpuprof.tui.cli.reading import session_of
-from tpuprof.tui.pages import CommandPage, command_named
+from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.page import WITHOUT_WARNINGS
 from tpuprof.tui.terminal.custom import Config
-from tpuprof.tui.terminal.detect import settle_terminal
 
 
 def compare_runs(args: argparse.Namespace, config: Config) -> int:
     """Shows or prints the comparison; see `run_diff`."""
-    page = command_named("diff")
     before, after = _runs(args)
-    allowed = args.fail_on_regression
-    wants_report = args.format is not None or args.output is not None or allowed is not None
-    obstacle = common.why_no_screen()
     diff = _compared(args, config, before, after)
-    if not wants_report and not obstacle:
-        terminal = settle_terminal(args.color, args.ascii, args.mouse, config.custom)
-        app = page.load_app()(diff, terminal)
-        exit_code: int = app.show(terminal.mouse)
-        return exit_code
-    if not wants_report:
-        note(f"{obstacle} Printing the report instead of opening the screen.")
-    judged = None if allowed is None else regression(diff, allowed)
-    _write(args, page, diff, judged)
+    if not common.wants_report(args) and common.opens_screen("the report"):
+        return common.show(args, "diff", diff)
+    judged = None if args.fail_on_regression is None else regression(diff, args.fail_on_regression)
+    _write(args, diff, judged)
     return EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
 
 
@@ -99,9 +88,9 @@ def _compared(args: argparse.Namespace, config: Config, before: Run, after: Run)
 # --- writing
 
 
-def _write(args: argparse.Namespace, page: CommandPage, diff: Diff, judged: Regression | None) -> None:
+def _write(args: argparse.Namespace, diff: Diff, judged: Regression | None) -> None:
     """Prints or writes the report; its warnings go to standard error where the format has no place for them."""
-    form, report = args.format or "text", page.load_report()
+    form, report = args.format or "text", command_named("diff").load_report()
     if form in WITHOUT_WARNINGS:
         for sentence in diff.warnings:
             note(f"note: {sentence}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 import platform
 import shutil
@@ -19,6 +20,7 @@ from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, cache_bound
 from tpuprof.parsers.hosts.cache import BOUND
 from tpuprof.parsers.hosts.plan import available_cores
 from tpuprof.tui.app.config import read_config
+from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor.parts import DoctorLine, DoctorSection
 from tpuprof.tui.cli.common import on_terminal, version_of
 from tpuprof.tui.draw.format import size
@@ -87,6 +89,19 @@ def program(env: Mapping[str, str]) -> DoctorSection:
         "variables": own,
     }
     return DoctorSection("program", "Program", rows, facts)
+
+
+def version_json() -> str:
+    """The version as one JSON object, with what it runs on: the short form of what a doctor says."""
+    told = {
+        "schema": "tpuprof.version/1",
+        "version": version_of(PROGRAM),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "decoding_core": _core().facts["decoding_core"],
+        "packages": {name: version_of(name) for name in PACKAGES},
+    }
+    return json.dumps(told, indent=1) + "\n"
 
 
 def _core() -> DoctorSection:

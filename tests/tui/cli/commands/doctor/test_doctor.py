@@ -23,7 +23,7 @@ from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_NOT_FOUND, EXI
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session import run_facts as facts_module
 from tpuprof.parsers.session.run_facts import RunFacts
-from tpuprof.tui.cli.arguments.doctor import doctor_parser
+from tpuprof.tui.cli.arguments.itself import doctor_parser
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import command, machine
 from tpuprof.tui.cli.commands.doctor.command import doctor_report, run_doctor

@@ -10,7 +10,7 @@ import pytest
 
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.tui.cli import main as cli
-from tpuprof.tui.cli.arguments.shell import SHELLS
+from tpuprof.tui.cli.arguments.itself import SHELLS
 from tpuprof.tui.cli.commands.shell.completion import completion
 from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
 from tpuprof.tui.cli.commands.shell.man import manual

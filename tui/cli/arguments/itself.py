@@ -1,0 +1,60 @@
+"""Arguments of the commands that are about the program itself: `doctor`, `config`, `completion` and `man`."""
+
+from __future__ import annotations
+
+from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, add_debug, new_parser
+from tpuprof.tui.terminal.custom import VARIABLE
+
+SHELLS = ("bash", "zsh", "fish")
+
+_COMPLETION_EPILOG = f"""bash:  {PROGRAM} completion bash > ~/.local/share/bash-completion/completions/{PROGRAM}
+zsh:   {PROGRAM} completion zsh > ~/.zfunc/_{PROGRAM}     (a folder of $fpath, before compinit)
+fish:  {PROGRAM} completion fish > ~/.config/fish/completions/{PROGRAM}.fish
+"""
+
+
+def completion_parser() -> UsageParser:
+    """The command's arguments."""
+    what = "Prints the script with which a shell completes commands, options and their values."
+    parser = new_parser("completion", what, _COMPLETION_EPILOG)
+    parser.add_argument("shell", choices=SHELLS, help="which shell")
+    return parser
+
+
+_MAN_EPILOG = f"""read it:     {PROGRAM} man | man -l -
+install it:  {PROGRAM} man > ~/.local/share/man/man1/{PROGRAM}.1
+"""
+
+
+def man_parser() -> UsageParser:
+    """The command's arguments: none."""
+    return new_parser("man", "Prints the manual page, in roff.", _MAN_EPILOG)
+
+
+def doctor_parser() -> UsageParser:
+    """The command's options."""
+    what = "Prints what is installed, what this terminal can do, what is kept, and what PATH holds and lacks."
+    parser = new_parser("doctor", what)
+    parser.epilog = (
+        "The text is for pasting: it shows no passwords and tokens, no user, no machine's name or address, and the "
+        "home folder as ~. Read it all the same: it names files, runs and modules. Lines with ! say what is wrong. "
+        "Exit codes: 2 a mistake in the config file, 3 or 4 PATH leads to no profile, 7 no server answers."
+    )
+    parser.add_argument("path", metavar="PATH", nargs="?", help="a logdir, a run or a profile")
+    server = "whether a profiler server listens there; HOST:PORT, several with commas"
+    parser.add_argument("--server", metavar="ADDRESS", action="append", default=[], help=server)
+    forms = parser.add_mutually_exclusive_group()
+    parser.set_defaults(format="text")
+    forms.add_argument("--json", dest="format", action="store_const", const="json", help="for programs")
+    fence = "in a Markdown fence, for an issue"
+    forms.add_argument("--md", dest="format", action="store_const", const="md", help=fence)
+    add_debug(parser)
+    return parser
+
+
+def config_parser() -> UsageParser:
+    """The command's options."""
+    where = f"It is read from {VARIABLE}, else from ~/.config/tpuprof-tui/config.toml."
+    parser = new_parser("config", f"Prints a config file with all there is to set. {where}")
+    add_debug(parser)
+    return parser
