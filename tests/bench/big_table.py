@@ -39,11 +39,10 @@ def best(work: Callable[[], object]) -> float:
 
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    pages = pages_of(big_page(rows))
-    card_cache = CardCache(lambda key: None)
+    cards = CardCache(pages_of(big_page(rows)), lambda _, __: None)
 
     def opened() -> TableView:
-        view = TableView(pages, card_cache)
+        view = TableView(cards)
         view.lines(Pen(WIDTH, BLOCK), HEIGHT)
         return view
 
@@ -71,7 +70,7 @@ def main() -> None:
     print(f"filter '>1us cat:copy' {1e3 * best(lambda: filtered('>1us cat:copy')):.1f} ms")
 
     def found(text: str) -> None:
-        parse_filter(text).mask(TableView(pages, card_cache).search_columns)
+        parse_filter(text).mask(TableView(cards).search_columns)
 
     for text in ("hlo:fusion", "shape:bf16", "remat:yes", "side:device"):  # beside the screen, their columns read anew
         print(f"filter '{text}' {1e3 * best(partial(found, text)):.1f} ms, not on the screen's thread")

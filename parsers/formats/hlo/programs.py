@@ -137,6 +137,12 @@ class HloModules:
             return self._parsed[program_id]
 
 
+def module_of(modules: Iterable[HloModules], program_id: int) -> HloModule | None:
+    """A program's module, of the first trace that holds it undamaged; None where none does."""
+    found = (known.module(program_id) for known in modules if program_id in known.names)
+    return next((module for module in found if module is not None), None)
+
+
 def _programs(plane: Plane) -> Iterator[tuple[int, str, _Load]]:
     """Program id, module name and how to load each proto of a plane, from the encoded metadata alone."""
     ids = plane.stat_ids((*_PROTO_STATS, _PROGRAM_ID))

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, TypeAlias, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.programs import module_of
 from tpuprof.parsers.pages.ops.details import op_details
 from tpuprof.parsers.pages.ops.framework_types import framework_rows
 from tpuprof.parsers.pages.ops.sources import source_trees
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import SourceExcerpt, source_excerpt
+from tpuprof.tui.draw.source_lines import source_excerpt
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import op_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
@@ -32,17 +34,18 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
     from tpuprof.parsers.pages.ops.sources import SourceTrees
+    from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 Key = int | str | None
 """What can be fetched: the module of a program id, lines around a place in code, `CALLS`, or (None) the ops by line."""
 
+Found: TypeAlias = Any
+"""What there is for a key is of the key's kind; see `fetch`."""
 
 CALLS = "custom calls"
 """What is asked for to know what custom calls use of the units; no source is called so."""
 
 CUSTOM_CALL = "custom-call"
-
-Fetchable: TypeAlias = "HloModule | SourceExcerpt | SourceTrees | Sequence[KernelRow] | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,88 +74,70 @@ class OpPages:
         return self.profile.ops
 
 
-@dataclass(slots=True)
+@dataclass
 class CardCache:
-    """What was fetched for cards and trees, by its key; `want` starts fetching what is not there yet.
+    """The pages, and what was fetched for their cards and trees.
 
     Attributes:
-        modules: parsed HLO modules; None for a program whose module the profile lacks.
-        excerpts: lines of source files; None where the file is not on this machine.
-        sources: the ops by line of code; None before anyone asked for them.
-        named: program ids whose modules the profile holds.
-        calls: what custom calls use of the units, once that is read.
+        want: starts to fetch what is not there yet; whoever does that puts it into `found`.
+        found: what `fetch` gave for each key that was asked for; None before that, too.
     """
 
-    want: Callable[[Key], None]
-    named: frozenset[int] = frozenset()
-    modules: dict[int, HloModule | None] = field(default_factory=dict)
-    excerpts: dict[str, SourceExcerpt | None] = field(default_factory=dict)
-    sources: SourceTrees | None = None
-    calls: Sequence[KernelRow] = ()
+    pages: OpPages
+    want: Callable[[CardCache, Key], object]
+    found: dict[Key, Found] = field(default_factory=dict)
 
-    def put(self, key: Key, value: Fetchable) -> None:
-        """Keeps what `fetch` gave for a key."""
-        if key is None:
-            self.sources = cast("SourceTrees", value)
-        elif key == CALLS:
-            self.calls = cast("Sequence[KernelRow]", value)
-        elif isinstance(key, int):
-            self.modules[key] = cast("HloModule | None", value)
-        else:
-            self.excerpts[key] = cast("SourceExcerpt | None", value)
+    @cached_property
+    def named(self) -> frozenset[int]:
+        """Program ids whose modules the profile holds."""
+        return frozenset(number for modules in self.pages.modules for number in modules.names)
+
+    def get(self, key: Key) -> Found:
+        """What is fetched for a key, None where it is not there yet."""
+        if key not in self.found:
+            self.found[key] = None
+            self.want(self, key)
+        return self.found[key]
 
     def module(self, program_id: int) -> HloModule | None:
         """A module, if it is parsed already."""
-        if program_id in self.named and program_id not in self.modules:
-            self.want(program_id)
-        return self.modules.get(program_id)
+        return self.get(program_id) if program_id in self.named else None
 
-    def by_source(self) -> SourceTrees | None:
-        """The ops by line of code, if they are summed already."""
-        if self.sources is None:
-            self.want(None)
-        return self.sources
+    @property
+    def sources(self) -> SourceTrees | None:
+        """The ops by line of code, if anyone has asked for them and they are summed already."""
+        return self.found.get(None)
 
     def excerpt(self, source: str) -> SourceExcerpt | None:
         """Lines around a place in a source file, if they are read already."""
-        if source and source not in self.excerpts:
-            self.want(source)
-        return self.excerpts.get(source)
+        return self.get(source) if source else None
 
     def uses(self, program_id: int, symbol_id: int) -> list[KernelRow]:
         """What a custom call uses of the units, if that is read already."""
-        self.want(CALLS)
-        return [row for row in self.calls if (row.use.program_id, row.use.symbol_id) == (program_id, symbol_id)]
+        calls: Sequence[KernelRow] = self.get(CALLS) or ()
+        return [row for row in calls if (row.use.program_id, row.use.symbol_id) == (program_id, symbol_id)]
 
 
-def fetch(key: Key, pages: OpPages) -> Fetchable:
+def fetch(key: Key, pages: OpPages) -> object:
     """What is wanted, which takes a while; None where the profile has no such module, or this machine no such file."""
     if key is None:
         return source_trees(pages.ops)
     if key == CALLS:
         return pages.calls() if pages.calls is not None else ()
-    if isinstance(key, str):
-        return source_excerpt(key)
-    found = (modules.module(key) for modules in pages.modules if key in modules.names)
-    return next((module for module in found if module is not None), None)
+    return source_excerpt(key) if isinstance(key, str) else module_of(pages.modules, key)
 
 
-def hlo_card(pages: OpPages, row: int, card_cache: CardCache, pen: Pen) -> list[Line]:
-    """The card of an HLO op, with what is fetched so far."""
-    page = pages.listed
-    program = int(page.table.program_id[row])
-    details = op_details(page, row, card_cache.module(program))
-    is_call = pages.calls is not None and page.table.category[row] == CUSTOM_CALL
-    uses = card_cache.uses(program, int(page.table.symbol_id[row])) if is_call else ()
-    return op_card(page, details, pen, card_cache.excerpt(details.source), uses=uses)
-
-
-def group_of_ops_card(pages: OpPages, groups: OpGroups, group: int, card_cache: CardCache, pen: Pen) -> list[Line]:
-    """The card of a group of ops: their times and work, and what the profile says of the longest one."""
-    row = int(groups.main[group])
-    details = op_details(pages.ops, row, card_cache.module(int(pages.ops.table.program_id[row])))
-    number, excerpt = int(groups.op_count[group]), card_cache.excerpt(details.source)
-    return op_card(groups.page, replace(details, row=group), pen, excerpt, number)
+def hlo_card(cards: CardCache, row: int, pen: Pen, groups: OpGroups | None = None) -> list[Line]:
+    """The card of an HLO op, with what is fetched so far; or of a group of them, with the texts of its longest op."""
+    page, own = cards.pages.listed, row if groups is None else int(groups.main[row])
+    program = int(page.table.program_id[own])
+    details = op_details(page, own, cards.module(program))
+    excerpt = cards.excerpt(details.source)
+    if groups is not None:
+        return op_card(groups.page, replace(details, row=row), pen, excerpt, int(groups.op_count[row]))
+    is_call = cards.pages.calls is not None and page.table.category[row] == CUSTOM_CALL
+    uses = cards.uses(program, int(page.table.symbol_id[row])) if is_call else ()
+    return op_card(page, details, pen, excerpt, uses=uses)
 
 
 def framework_texts(page: FrameworkOpsPage, ops: OpsPage, name: str, types: FrameworkTypes | None = None) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.ops.compare import compare_ops
-from tpuprof.tui.pages.ops.card_cache import CardCache, Key, OpPages
+from tpuprof.tui.pages.ops.card_cache import CardCache, OpPages
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.widgets.rows import RowsView
@@ -42,15 +42,14 @@ class Views:
         marked: row in the table of ops of the op that others are compared with; None where none is marked.
 
     Args:
-        want: starts to fetch what is missing in the card cache.
+        want: of the card cache.
         columns: keys of the fields that the table of HLO ops shows; empty for the built-in ones.
     """
 
-    def __init__(self, want: Callable[[Key], None], columns: tuple[str, ...] = ()) -> None:
+    def __init__(self, want: Callable[..., object], columns: tuple[str, ...] = ()) -> None:
         self._want = want
         self._columns = columns
-        self.pages: OpPages | None = None
-        self.card_cache = CardCache(want)
+        self.cards: CardCache | None = None
         self.at = TREE
         self.marked: int | None = None
         self.others: tuple[TabView, ...] = ()
@@ -62,25 +61,27 @@ class Views:
 
     def forget(self) -> None:
         """Drops what was shown."""
-        self.pages, self.marked, self._views, self._other_views = None, None, {}, {}
+        self.cards, self.marked, self._views, self._other_views = None, None, {}, {}
+
+    @property
+    def pages(self) -> OpPages | None:
+        """The pages of the ops, once they are there."""
+        return None if self.cards is None else self.cards.pages
 
     def show_ops(self, pages: OpPages) -> str:
         """Has the ops of a run; the view stays, cursors go to the top, or to the op wanted; says what is not there."""
-        self.pages = pages
-        named = frozenset(number for modules in pages.modules for number in modules.names)
-        card_cache = self.card_cache = CardCache(self._want, named)
-        hlo = HloView(pages, card_cache, self._columns)
-        self._views = {TREE: TreeView(pages, card_cache), HLO: hlo, ROOFLINE: RooflineView(pages, card_cache)}
+        cards = self.cards = CardCache(pages, self._want)
+        self._views = {TREE: TreeView(cards), HLO: HloView(cards, self._columns), ROOFLINE: RooflineView(cards)}
         if pages.ops.kernels:
-            self._views[KERNELS] = KernelView(pages, card_cache)
+            self._views[KERNELS] = KernelView(cards)
         self._settle()
         return self.show_named_op(self._wanted_op) if self._wanted_op else ""
 
     def show_framework_ops(self, page: FrameworkOpsPage) -> str:
         """Has the framework ops too; says what is not there."""
-        if self.pages is None:
+        if self.cards is None:
             return ""
-        view = self._views[FRAMEWORK] = FrameworkView(self.pages, self.card_cache, page)
+        view = self._views[FRAMEWORK] = FrameworkView(self.cards, page)
         wanted, self._wanted_name = self._wanted_name, ""
         return "" if not wanted or view.show_name(wanted) else _did_not_run(wanted)
 

@@ -10,13 +10,7 @@ from tpuprof.parsers.pages.ops.op_groups import op_groups
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import framework_card, kernel_card
-from tpuprof.tui.pages.ops.card_cache import (
-    CardCache,
-    OpPages,
-    framework_texts,
-    group_of_ops_card,
-    hlo_card,
-)
+from tpuprof.tui.pages.ops.card_cache import CardCache, framework_texts, hlo_card
 from tpuprof.tui.pages.ops.fields import SIDE_FIRST, framework_ops
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, ROOFLINE_OPS, grouped_ops, listed_ops
 from tpuprof.tui.pages.ops.fields.kernels import KERNELS
@@ -25,6 +19,8 @@ from tpuprof.tui.report.fields import Table
 from tpuprof.tui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes
     from tpuprof.parsers.pages.ops.op_groups import OpGroups
@@ -35,11 +31,15 @@ Groups = TypeVar("Groups", bound="OpGroups | FrameworkTypes")
 
 
 class TableView(RowsView):
-    """A table of ops, one a row; base of the views."""
+    """A table of ops, one a row; base of the views.
 
-    def __init__(self, pages: OpPages, card_cache: CardCache) -> None:
-        self._pages = pages
-        self._card_cache = card_cache
+    Attributes:
+        names: the full names of the ops that it lists.
+    """
+
+    def __init__(self, cards: CardCache) -> None:
+        self._pages, self._cards = cards.pages, cards
+        self.names: Sequence[str] = cards.pages.ops.table.name
         super().__init__()
 
     def table(self) -> tuple[Table[Any], Any]:
@@ -48,7 +48,7 @@ class TableView(RowsView):
 
     def card(self, pen: Pen) -> list[Line]:
         """All about what is under the cursor."""
-        return [] if self.row is None else hlo_card(self._pages, self.row, self._card_cache, pen)
+        return [] if self.row is None else hlo_card(self._cards, self.row, pen)
 
     def show_op(self, row: int) -> None:
         """Goes to an op; a filter that hides it is dropped."""
@@ -57,14 +57,20 @@ class TableView(RowsView):
         self._go_to(row)
 
     @property
+    def own_row(self) -> int | None:
+        """The row of `names` under the cursor, of a group that of its longest op."""
+        return self.row
+
+    @property
     def selection(self) -> str | None:
-        """The full name of what is under the cursor."""
-        return None if self.row is None else self._pages.ops.table.name[self.row]
+        """The full name of what is under the cursor, of a group that of its longest op."""
+        return None if self.own_row is None else self.names[self.own_row]
 
     @property
     def op_row(self) -> int | None:
-        """Row in the ops page of the op under the cursor."""
-        return self.row
+        """Row in the ops page of the op under the cursor, or of the longest one of its group."""
+        row = self.own_row
+        return row if row is not None and row < len(self._pages.ops) else None
 
 
 class GroupedView(TableView, Generic[Groups]):
@@ -73,11 +79,11 @@ class GroupedView(TableView, Generic[Groups]):
     commands: tuple[str, ...] = ("group", "sort", "reverse")
     grouped_words = ""
 
-    def __init__(self, pages: OpPages, card_cache: CardCache) -> None:
+    def __init__(self, cards: CardCache) -> None:
         self._groups: Groups | None = None  # made when they are asked for first
         self._is_grouped = False
         self._opened = -1  # the group whose ops alone are shown; -1 for all
-        super().__init__(pages, card_cache)
+        super().__init__(cards)
 
     def _made_groups(self) -> Groups:
         """The groups, made on first use."""
@@ -139,7 +145,7 @@ class GroupedView(TableView, Generic[Groups]):
 
     @property
     def own_row(self) -> int | None:
-        """The row of the table of ops under the cursor, of a group that of its longest op."""
+        """The row of `names` under the cursor, of a group that of its longest op."""
         groups = self.shown_groups
         return self.row if self.row is None or groups is None else int(groups.main[self.row])
 
@@ -149,10 +155,11 @@ class HloView(GroupedView["OpGroups"]):
 
     grouped_words = "an op and its clones are one row; Enter shows them"
 
-    def __init__(self, pages: OpPages, card_cache: CardCache, chosen: tuple[str, ...] = ()) -> None:
-        self._listed_ops = listed_ops(chosen or (SIDE_FIRST if len(pages.listed) > len(pages.ops) else ()))
-        self._chosen = chosen
-        super().__init__(pages, card_cache)
+    def __init__(self, cards: CardCache, chosen: tuple[str, ...] = ()) -> None:
+        ops, listed = cards.pages.ops, cards.pages.listed
+        self._listed_ops, self._chosen = listed_ops(chosen or (SIDE_FIRST if len(listed) > len(ops) else ())), chosen
+        super().__init__(cards)
+        self.names = listed.table.name
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
@@ -163,24 +170,10 @@ class HloView(GroupedView["OpGroups"]):
 
     def card(self, pen: Pen) -> list[Line]:
         """All about what is under the cursor."""
-        groups = self.shown_groups
-        if self.row is None or groups is None:
-            return super().card(pen)
-        return group_of_ops_card(self._pages, groups, self.row, self._card_cache, pen)
+        return [] if self.row is None else hlo_card(self._cards, self.row, pen, self.shown_groups)
 
     def _made_groups(self) -> OpGroups:
         return op_groups(self._pages.ops)
-
-    @property
-    def selection(self) -> str | None:
-        """The full name of what is under the cursor, of a group that of its longest op."""
-        return None if self.own_row is None else self._pages.listed.table.name[self.own_row]
-
-    @property
-    def op_row(self) -> int | None:
-        """Row in the ops page of the op under the cursor, or of the longest one of its group."""
-        row = self.own_row
-        return row if row is not None and row < len(self._pages.ops) else None
 
 
 class FrameworkView(GroupedView["FrameworkTypes"]):
@@ -188,9 +181,10 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
 
     grouped_words = "all framework ops of a type are one row; Enter shows them"
 
-    def __init__(self, pages: OpPages, card_cache: CardCache, page: FrameworkOpsPage) -> None:
+    def __init__(self, cards: CardCache, page: FrameworkOpsPage) -> None:
         self._page = page
-        super().__init__(pages, card_cache)
+        super().__init__(cards)
+        self.names = page.name
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
@@ -215,15 +209,10 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
 
     def show_name(self, name: str) -> bool:
         """Goes to a framework op by its name; False where there is none."""
-        if name not in self._page.name:
+        if name not in self.names:
             return False
-        self.show_op(self._page.name.index(name))
+        self.show_op(self.names.index(name))
         return True
-
-    @property
-    def selection(self) -> str | None:
-        """The full name of what is under the cursor, of a type that of its longest op."""
-        return None if self.own_row is None else self._page.name[self.own_row]
 
     @property
     def op_row(self) -> int | None:
@@ -237,10 +226,10 @@ class KernelView(TableView):
 
     commands: tuple[str, ...] = ("group", "sort", "reverse")
 
-    def __init__(self, pages: OpPages, card_cache: CardCache) -> None:
+    def __init__(self, cards: CardCache) -> None:
         self._is_grouped = False
-        self._page, self._other = (kernels_page(pages.ops, by_name=by_name) for by_name in (False, True))
-        super().__init__(pages, card_cache)
+        self._page, self._other = (kernels_page(cards.pages.ops, by_name=by_name) for by_name in (False, True))
+        super().__init__(cards)
 
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""
@@ -292,9 +281,9 @@ class RooflineView(TableView):
     commands: tuple[str, ...] = ("sort", "reverse", "idle")
     has_low_card = False
 
-    def __init__(self, pages: OpPages, card_cache: CardCache) -> None:
+    def __init__(self, cards: CardCache) -> None:
         self._with_feeds = True
-        super().__init__(pages, card_cache)
+        super().__init__(cards)
 
     @property
     def page(self) -> RooflinePage:

@@ -13,7 +13,7 @@ from tpuprof.tui.draw.layout import shown_top
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import group_card, instruction_card, line_card
-from tpuprof.tui.pages.ops.card_cache import CardCache, OpPages, hlo_card
+from tpuprof.tui.pages.ops.card_cache import CardCache, hlo_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.fields.op_profile import NODES
 from tpuprof.tui.pages.ops.tree import (
@@ -66,12 +66,11 @@ class TreeView(Filterable):
     commands: tuple[str, ...] = ("group", "sort", "idle", "top", "most")
     has_low_card = True
 
-    def __init__(self, pages: OpPages, card_cache: CardCache) -> None:
+    def __init__(self, cards: CardCache) -> None:
         super().__init__()
         self._columns: OpColumns | None = None
         self._ran_beside: dict[str, list[int]] | None = None  # made when it is asked for first
-        self._pages = pages
-        self._card_cache = card_cache
+        self._pages, self._cards = cards.pages, cards
         self._with_idle = True
         self.sort: SortBy = "time"
         self.top, self.most = True, False
@@ -80,7 +79,7 @@ class TreeView(Filterable):
         self._match = -1
         self._awaits_sources = False
         self._files: dict[str, str] = {}
-        self._show(pages.profile.by_program)
+        self._show(cards.pages.profile.by_program)
 
     def _show(self, tree: OpTree) -> None:
         """Shows a tree, with its longest program, category or file open."""
@@ -105,7 +104,7 @@ class TreeView(Filterable):
 
     def refresh(self) -> None:
         """Lists the rows anew; the cursor stays at its place, or at the nearest row above it."""
-        if self._awaits_sources and self._card_cache.sources is not None:
+        if self._awaits_sources and self._cards.sources is not None:
             self._group_by("source")
             return
         place = self.rows[self.cursor].place if self.cursor < len(self.rows) else None
@@ -165,9 +164,9 @@ class TreeView(Filterable):
         if row < 0 or tree.kind[node] != "op" or not (table.category[row] or "").endswith("fusion"):
             return None
         program = int(table.program_id[row])
-        if program not in self._card_cache.named:
+        if program not in self._cards.named:
             return None
-        module = self._card_cache.module(program) if path or (node, ()) in self.open else None
+        module = self._cards.module(program) if path or (node, ()) in self.open else None
         return () if module is None else module.fused(path[-1] if path else table.name[row])
 
     # --- drawing
@@ -194,7 +193,7 @@ class TreeView(Filterable):
 
     def _labelled(self, row: TreeRow) -> TreeRow:
         """A row of the tree by source: a file by its short name, a line with its code where that is on this machine."""
-        kind, sources = self.tree.kind[row.node], self._card_cache.sources
+        kind, sources = self.tree.kind[row.node], self._cards.sources
         if row.hidden or row.instruction is not None or sources is None or kind not in ("file", "line"):
             return row
         name = self.tree.name[row.node]
@@ -203,7 +202,7 @@ class TreeView(Filterable):
         at = sources.row.get(name)
         if at is None:
             return row
-        excerpt, line = self._card_cache.excerpt(name), name.rpartition(":")[2]
+        excerpt, line = self._cards.excerpt(name), name.rpartition(":")[2]
         code = excerpt.lines[excerpt.marked].strip() if excerpt is not None else ""
         beside = sources.page.function[at] or sources.page.scope[at] or ""
         return replace(row, label=f":{line}  {code}".rstrip(), beside=beside)
@@ -216,14 +215,14 @@ class TreeView(Filterable):
         if row.instruction is not None:
             return instruction_card(row.instruction, pen)
         if row.offloaded is not None:
-            return hlo_card(self._pages, row.offloaded, self._card_cache, pen)
+            return hlo_card(self._cards, row.offloaded, pen)
         if tree.kind[row.node] == "op" and not row.hidden:
-            return hlo_card(self._pages, int(tree.row[row.node]), self._card_cache, pen)
-        lines, sources = group_card(self._page, tree, row.node, pen), self._card_cache.sources
+            return hlo_card(self._cards, int(tree.row[row.node]), pen)
+        lines, sources = group_card(self._page, tree, row.node, pen), self._cards.sources
         if sources is None or tree.kind[row.node] != "line" or row.hidden:
             return lines
         at = sources.row.get(tree.name[row.node], sources.row.get("", 0))
-        return [*lines, *line_card(sources.page, at, self._card_cache.excerpt(sources.page.source[at]), pen)]
+        return [*lines, *line_card(sources.page, at, self._cards.excerpt(sources.page.source[at]), pen)]
 
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""
@@ -297,7 +296,7 @@ class TreeView(Filterable):
         """Does one of `commands`; says what came of it."""
         if name == "group":
             following = _GROUPS[(_GROUPS.index(self.tree.by) + 1) % len(_GROUPS)]
-            if following == "source" and self._card_cache.by_source() is None:
+            if following == "source" and self._cards.get(None) is None:
                 self._awaits_sources = True
                 return "adding ops up by source line"
             self._group_by(following)
@@ -317,7 +316,7 @@ class TreeView(Filterable):
         return "idle time counts" if self._with_idle else "idle time left out: shares are of the ops' time"
 
     def _tree(self, by: Grouping) -> OpTree:
-        sources = self._card_cache.sources
+        sources = self._cards.sources
         return sources.tree(self._with_idle) if by == "source" and sources is not None else self._page.tree(by)
 
     def _group_by(self, by: Grouping) -> None:
@@ -336,7 +335,7 @@ class TreeView(Filterable):
     @property
     def headline(self) -> str:
         """What the tree says, in a sentence."""
-        sources = self._card_cache.sources
+        sources = self._cards.sources
         return sources.page.headline if self.tree.by == "source" and sources is not None else self._page.headline
 
     @property
@@ -393,7 +392,7 @@ class TreeView(Filterable):
             return row.instruction.name
         if row.offloaded is not None:
             return self._pages.listed.table.name[row.offloaded]
-        named = self._card_cache.sources is not None and self.tree.name[row.node] in self._card_cache.sources.row
+        named = self._cards.sources is not None and self.tree.name[row.node] in self._cards.sources.row
         return self.tree.name[row.node] if named and self.tree.kind[row.node] == "line" else self.op_name
 
     @property

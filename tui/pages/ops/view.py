@@ -9,18 +9,16 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from textual import work
-from textual.message import Message
 from textual.timer import Timer
 
 from tpuprof.parsers.base.errors import Cancelled
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.filter import HELP, FilterError
 from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
 from tpuprof.tui.pages.ops.card import CARD
-from tpuprof.tui.pages.ops.card_cache import Fetchable, Key, OpPages, fetch
+from tpuprof.tui.pages.ops.card_cache import CardCache, Key, OpPages, fetch
 from tpuprof.tui.pages.ops.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
@@ -60,24 +58,6 @@ def _card_width(width: int) -> int:
     return min(60, width * 2 // 5)
 
 
-@dataclass(eq=False)
-class Filtered(Message):
-    """A filter that takes time has kept these rows, or finds none."""
-
-    asked: tuple[str, Filter]
-    kept: Mask | FilterError
-
-
-class Fetched(Message):
-    """What was wanted in the card cache is there, or known to be missing."""
-
-    def __init__(self, key: Key, value: Fetchable, generation: int) -> None:
-        super().__init__()
-        self.key = key
-        self.value = value
-        self.generation = generation
-
-
 class OpsTab(Tab):
     """Shows the ops of a run, or the state of loading them.
 
@@ -104,10 +84,8 @@ class OpsTab(Tab):
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
-        self.views = Views(self._want, look.custom.columns)
+        self.views = Views(self._fetch, look.custom.columns)
         self._state: State = Searching("")
-        self._generation = 0
-        self._asked: set[Key] = set()
         self._failures: dict[str, ProfileError] = {}
         self._list_height = 1
         self.card_is_late = False
@@ -151,8 +129,6 @@ class OpsTab(Tab):
     def _forget(self) -> None:
         """Drops what was shown, and all that is still on its way for it."""
         self.views.forget()
-        self._generation += 1
-        self._asked = set()
         self._failures = {}
         self.card_is_late = False
 
@@ -347,26 +323,19 @@ class OpsTab(Tab):
 
     # --- fetching
 
-    def _want(self, key: Key) -> None:
-        """Starts to fetch something for the card cache, once."""
-        if key not in self._asked and self._pages is not None:
-            self._asked.add(key)
-            self._fetch(key, self._pages, self._generation)
-
     @work(thread=True, group="details", description="fetch")  # else Textual spells out every argument, at length
-    def _fetch(self, key: Key, pages: OpPages, generation: int) -> None:
-        self.post_message(Fetched(key, fetch(key, pages), generation))
+    def _fetch(self, cards: CardCache, key: Key) -> None:
+        self.call_later(self._fetched, cards, key, fetch(key, cards.pages))
 
-    def on_fetched(self, message: Fetched) -> None:
-        """Draws with what has come."""
-        message.stop()
-        if message.generation != self._generation:
+    def _fetched(self, cards: CardCache, key: Key, value: object) -> None:
+        """Draws with what has come, unless other ops are shown by now."""
+        cards.found[key] = value
+        if cards is not self.views.cards:
             return
-        self.views.card_cache.put(message.key, message.value)
-        if not isinstance(message.key, str):  # lines around a place make no more rows
+        if not isinstance(key, str):  # lines around a place make no more rows
             self.views.refresh()
         self.redraw()
-        if message.key is None:
+        if key is None:
             self.post_message(CursorMoved("grouped by source line"))
 
     # --- moving
@@ -466,19 +435,17 @@ class OpsTab(Tab):
 
         with contextlib.suppress(Cancelled):
             try:
-                self.post_message(Filtered(asked, asked[1].mask(view.search_columns, poll)))
+                found: Mask | FilterError = asked[1].mask(view.search_columns, poll)
             except FilterError as error:
-                self.post_message(Filtered(asked, error))
+                found = error
+            self.call_later(self._filtered, view, asked, found)
 
-    def on_filtered(self, message: Filtered) -> None:
+    def _filtered(self, view: Filterable, asked: tuple[str, Filter], found: Mask | FilterError) -> None:
         """Shows what a filter has kept, unless another one was asked for since."""
-        message.stop()
-        for view in self.views.all:
-            if view.asked is message.asked:
-                found = message.kept
-                said = view.refuse(found) if isinstance(found, Exception) else view.keep(message.asked[0], found)
-                self.redraw()
-                self.post_message(CursorMoved(said))
+        if view.asked is asked and view in self.views.all:
+            said = view.refuse(found) if isinstance(found, FilterError) else view.keep(asked[0], found)
+            self.redraw()
+            self.post_message(CursorMoved(said))
 
     def end_search(self) -> None:
         """Forgets the text searched for in every view: the key that ends it may come after one that changes views."""

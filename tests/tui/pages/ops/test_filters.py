@@ -112,7 +112,7 @@ async def test_framework_ops_of_a_type_are_one_row() -> None:
 
 def test_what_sparse_cores_ran_is_listed_last_with_its_parent() -> None:
     page = ops_page([summarise(Trace.from_bytes(offload_profile()), "host0")])
-    view = HloView(pages_of(page), CardCache(lambda _: None))
+    view = HloView(CardCache(pages_of(page), lambda _, __: None))
     view.shift = 22
     check_golden("ops-sparse-cores_120", "\n".join(plain(line).rstrip() for line in view.lines(Pen(120, BLOCK), 10)))
     view.jump(3)

@@ -19,6 +19,7 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.hlo.programs import module_of
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import share
@@ -85,9 +86,7 @@ def fused(ops: OpsPage, modules: Sequence[HloModules], row: int) -> Sequence[Ins
     """The instructions inside a fusion, none where it is no fusion or the profile lacks its module."""
     if not (ops.table.category[row] or "").endswith("fusion"):
         return ()
-    program = int(ops.table.program_id[row])
-    found = (known.module(program) for known in modules if program in known.names)
-    module = next((module for module in found if module is not None), None)
+    module = module_of(modules, int(ops.table.program_id[row]))
     return () if module is None else module.fused(ops.table.name[row])
 
 
