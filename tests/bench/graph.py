@@ -59,7 +59,7 @@ def main() -> None:
     def walked(row: int, view: GraphView) -> float:
         begin = time.process_time()
         here = neighbourhood(program, row)
-        compose(program, here, (), view, Pen(WIDTH, BLOCK), HEIGHT)
+        compose(here, (), view, Pen(WIDTH, BLOCK), HEIGHT)
         return time.process_time() - begin
 
     for title, view in (("walk", GraphView()), ("walk, direct", GraphView(is_direct=True))):
@@ -68,7 +68,7 @@ def main() -> None:
     middle = len(graph) // 2
     here = neighbourhood(program, middle)
     view = GraphView(is_text=True, text=Listing(line_of(program, middle)))
-    print(f"text redrawn {spent(lambda: compose(program, here, (), view, Pen(WIDTH, BLOCK), HEIGHT)) * 1e3:.2f} ms")
+    print(f"text redrawn {spent(lambda: compose(here, (), view, Pen(WIDTH, BLOCK), HEIGHT)) * 1e3:.2f} ms")
     for words in ("copy.5", "tanh", "a"):
         print(f"/{words}: {len(graph.find(words)):,} in {spent(partial(graph.find, words)) * 1e3:.2f} ms")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tpuprof.parsers.base.record import dataclass
 
 NO_PROFILE = "compiled modules alone tell no times: open the profile of a run for these"
@@ -115,40 +113,3 @@ class PathStep:
     caller: str | None
     caller_row: int | None
     role: str
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbourhood:
-    """An op, and the rows around it.
-
-    Attributes:
-        op: the instruction.
-        operands, users: rows of them, each once; with them in `operand_controls` and `user_controls` those that only
-            have to run before or after.
-        called: what it calls.
-        path: the computations from the program's own to that of the op.
-        answers: sentences: what it waits for, what it feeds, what it is for.
-        why_not_fused: why it is no part of a fusion, as far as its neighbours show; empty where the question does not
-            arise.
-        sources, sinks: rows of what computes its operands, and of what uses its result, behind what only hands
-            values on.
-        in_loops: how many loops it is in.
-        instructions, computations: of the module.
-        unknown: dotted key to the reason why a figure is None.
-    """
-
-    op: Node
-    operands: tuple[int, ...]
-    operand_controls: tuple[int, ...]
-    users: tuple[int, ...]
-    user_controls: tuple[int, ...]
-    called: tuple[CalledComputation, ...]
-    path: tuple[PathStep, ...]
-    answers: tuple[str, ...]
-    why_not_fused: tuple[str, ...]
-    sources: tuple[int, ...]
-    sinks: tuple[int, ...]
-    in_loops: int
-    instructions: int
-    computations: int
-    unknown: Mapping[str, str]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo import reach
@@ -15,7 +16,7 @@ from tpuprof.parsers.pages.graph.model import (
     NO_SIZE,
     CalledComputation,
     Neighbour,
-    Neighbourhood,
+    Node,
     PathStep,
 )
 from tpuprof.parsers.pages.graph.programs import Program
@@ -23,8 +24,59 @@ from tpuprof.parsers.pages.graph.programs import Program
 MOST_AROUND = 5_000
 """The most instructions that it collects; a text to read has fewer."""
 
+Side = Literal["operands", "users"]
+
 _UNTOLD = ("parameter", "constant")
 _MOST_BEHIND = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """An op, and the rows around it.
+
+    Attributes:
+        program: the module that it is in.
+        op: the instruction.
+        operands, users: rows of them, each once; with them in `operand_controls` and `user_controls` those that only
+            have to run before or after.
+        called: what it calls.
+        path: the computations from the program's own to that of the op.
+        answers: sentences: what it waits for, what it feeds, what it is for.
+        why_not_fused: why it is no part of a fusion, as far as its neighbours show; empty where the question does not
+            arise.
+        sources, sinks: rows of what computes its operands, and of what uses its result, behind what only hands
+            values on.
+        in_loops: how many loops it is in.
+        instructions, computations: of the module.
+        unknown: dotted key to the reason why a figure is None.
+    """
+
+    program: Program
+    op: Node
+    operands: tuple[int, ...]
+    operand_controls: tuple[int, ...]
+    users: tuple[int, ...]
+    user_controls: tuple[int, ...]
+    called: tuple[CalledComputation, ...]
+    path: tuple[PathStep, ...]
+    answers: tuple[str, ...]
+    why_not_fused: tuple[str, ...]
+    sources: tuple[int, ...]
+    sinks: tuple[int, ...]
+    in_loops: int
+    instructions: int
+    computations: int
+    unknown: Mapping[str, str]
+
+    def rows(self, side: Side, is_direct: bool = True) -> tuple[int, ...]:
+        """The neighbours of a side, those that only have to run before or after behind the others.
+
+        Args:
+            is_direct: these; else what stands behind those that only hand values on.
+        """
+        if side == "operands":
+            return (*self.operands, *self.operand_controls) if is_direct else self.sources
+        return (*self.users, *self.user_controls) if is_direct else self.sinks
 
 
 def neighbourhood(program: Program, row: int) -> Neighbourhood:
@@ -38,6 +90,7 @@ def neighbourhood(program: Program, row: int) -> Neighbourhood:
     if op.why_untimed:
         unknown |= dict.fromkeys(("op.self_time_ps", "op.occurrences", "op.self_time_percent"), op.why_untimed)
     return Neighbourhood(
+        program=program,
         op=op,
         operands=operands,
         operand_controls=controls,
@@ -56,42 +109,22 @@ def neighbourhood(program: Program, row: int) -> Neighbourhood:
     )
 
 
-def operand(program: Program, here: Neighbourhood, index: int) -> Neighbour:
-    """One of the operands, those that only have to run before behind the others."""
-    every = (*here.operands, *here.operand_controls)
-    places: tuple[int, ...] = ()
-    if index < len(here.operands):
-        listed = program.graph.operands[here.op.row].tolist()
-        places = tuple(place for place, each in enumerate(listed) if each == every[index])
-    return _neighbour(program, every[index], places)
-
-
-def user(program: Program, here: Neighbourhood, index: int) -> Neighbour:
-    """One of the users, those that only have to run later behind the others."""
-    every = (*here.users, *here.user_controls)
-    places: tuple[int, ...] = ()
-    if index < len(here.users):
-        listed = program.graph.operands[every[index]].tolist()
-        places = tuple(place for place, each in enumerate(listed) if each == here.op.row)
-    return _neighbour(program, every[index], places, here.op.row)
-
-
-def behind(program: Program, here: Neighbourhood, index: int, is_user: bool) -> Neighbour:
-    """One of the instructions that make its operands, or use its result, behind what only hands values on."""
-    row = (here.sinks if is_user else here.sources)[index]
-    lists = program.graph.operands[row if is_user else here.op.row].tolist()
-    wanted = here.op.row if is_user else row
-    return Neighbour(program.node(row), tuple(place for place, each in enumerate(lists) if each == wanted))
-
-
-def _neighbour(program: Program, row: int, places: tuple[int, ...], of: int | None = None) -> Neighbour:
-    """An operand, or a user `of` an instruction."""
-    graph, node = program.graph, program.node(row)
+def neighbour(here: Neighbourhood, side: Side, index: int, is_direct: bool = True) -> Neighbour:
+    """One of the neighbours of a side, decoded."""
+    program, own, row = here.program, here.op.row, here.rows(side, is_direct)[index]
+    taken, taker = (row, own) if side == "operands" else (own, row)
+    node, graph = program.node(row), program.graph
+    listed = graph.operands[taker].tolist()
+    places = tuple(place for place, each in enumerate(listed) if each == taken)
+    if not is_direct:
+        return Neighbour(node, places)
+    is_control = index >= len(here.operands if side == "operands" else here.users)
+    places = () if is_control else places
     if node.opcode not in reach.PLUMBING:
-        return Neighbour(node, places, is_control=not places)
-    found = reach.maker(graph, row) if of is None else reach.sinks_through(graph, of, row)
+        return Neighbour(node, places, is_control=is_control)
+    found = reach.maker(graph, row) if side == "operands" else reach.sinks_through(graph, own, row)
     names = tuple(graph.name(each) for each in found.rows if each != row)
-    return Neighbour(node, places, names[:_MOST_BEHIND], found.is_all and len(names) <= _MOST_BEHIND, not places)
+    return Neighbour(node, places, names[:_MOST_BEHIND], found.is_all and len(names) <= _MOST_BEHIND, is_control)
 
 
 def _called(graph: HloGraph, row: int) -> Iterator[CalledComputation]:

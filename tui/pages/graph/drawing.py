@@ -5,30 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.printing import head_line as computation_head
 from tpuprof.parsers.formats.hlo.printing import instruction_line
-from tpuprof.parsers.pages.graph.model import Neighbour, Neighbourhood, Node
-from tpuprof.parsers.pages.graph.neighbourhood import behind, operand, user
-from tpuprof.parsers.pages.graph.programs import Program
+from tpuprof.parsers.pages.graph.model import Neighbour, Node
+from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, neighbour
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import short_shape
 from tpuprof.tui.draw.format import count, duration, intensity, share
-from tpuprof.tui.draw.layout import (
-    cut_begin,
-    cut_middle,
-    filled,
-    gutter_lines,
-    hstack,
-    label_span,
-)
+from tpuprof.tui.draw.layout import cut_begin, cut_middle, filled, gutter_lines, hstack, label_span
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.draw.table import Listing
 
-Side = Literal["operands", "users"]
+SIDES: tuple[Side, Side] = ("operands", "users")
 
 GAP = 3
 """Cells of the rule between two columns."""
@@ -104,95 +95,51 @@ class DrawnGraph:
     top: tuple[int, int] = (0, 0)
     widths: tuple[int, int, int] = (0, 0, 0)
 
-    @property
-    def first(self) -> int:
-        """The first line of the text that shows."""
-        return self.top[0]
 
-
-def number_of(here: Neighbourhood, side: Side, is_direct: bool = True) -> int:
-    """How many neighbours there are on a side."""
-    if not is_direct:
-        return len(here.sources if side == "operands" else here.sinks)
-    if side == "operands":
-        return len(here.operands) + len(here.operand_controls)
-    return len(here.users) + len(here.user_controls)
-
-
-def neighbour_at(
-    program: Program, here: Neighbourhood, side: Side, at: int, is_direct: bool = True
-) -> Neighbour | None:
-    """A neighbour; None where there is none of that number."""
-    if not 0 <= at < number_of(here, side, is_direct):
-        return None
-    if not is_direct:
-        return behind(program, here, at, is_user=side == "users")
-    return operand(program, here, at) if side == "operands" else user(program, here, at)
-
-
-def compose(
-    program: Program, here: Neighbourhood, trail: Sequence[str], view: GraphView, pen: Pen, height: int
-) -> DrawnGraph:
+def compose(here: Neighbourhood, trail: Sequence[str], view: GraphView, pen: Pen, height: int) -> DrawnGraph:
     """The page; only what shows is decoded."""
     head = answer_lines(here, pen, _MOST_ANSWER_LINES if height >= 20 else 2)
-    foot = path_lines(program, here, trail, pen)
+    foot = path_lines(here, trail, pen)
     if view.is_text:
-        return _text_page(program, here, view, head, foot, pen, height)
-    chosen = neighbour_at(program, here, view.side, view.listing.cursor, view.is_direct)
+        return _text_page(here, view, head, foot, pen, height)
+    at, there = view.listing.cursor, len(here.rows(view.side, view.is_direct))
+    chosen = neighbour(here, view.side, at, view.is_direct) if at < there else None
     detail = _detail_lines(chosen, view.side, pen) if height >= 16 else []
     widths = _widths(pen.width)
     rows = max(1, height - len(head) - len(foot) - len(detail) - 1)
     entry, top = [1, 1], [0, 0]
     columns: list[list[Line]] = []
-    sides: tuple[Side, Side] = ("operands", "users")
-    for number, side in enumerate(sides):
-        total = number_of(here, side, view.is_direct)
+    for number, side in enumerate(SIDES):
+        total = len(here.rows(side, view.is_direct))
         entry[number] = 2 if 2 * total <= rows else 1
         room = rows // entry[number]
         listing = view.operands if side == "operands" else view.users
         top[number] = listing.at(listing.cursor, total).shown_first(room, total)
         cursor = listing.cursor if view.side == side else None
         shown = range(top[number], min(total, top[number] + room))
-        drawn = neighbour_lines(
-            program, here, side, shown, cursor, entry[number], pen.at(widths[2 * number]), view.is_direct
-        )
-        columns.append(drawn)
-    middle = pen.at(widths[1]).cut_after(centre_lines(program, here, pen.at(widths[1])), rows, "i")
-    edge = gutter_lines(rows, pen.glyphs)
-    body = hstack(
-        [filled(part, size, rows) for part, size in ((columns[0], widths[0]), (edge, GAP), (middle, widths[1]))]
-        + [filled(edge, GAP, rows), filled(columns[1], widths[2], rows)],
-        (widths[0], GAP, widths[1], GAP, widths[2]),
-    )
+        columns.append(_column(here, side, shown, cursor, entry[number], pen.at(widths[2 * number]), view.is_direct))
+    middle = pen.at(widths[1]).cut_after(centre_lines(here, pen.at(widths[1])), rows, "i")
     heads = [*head, _heads(here, view, widths, pen.glyphs)]
+    body = _beside(columns, middle, widths, rows, pen.glyphs)
     lines = filled([*heads, *body, *foot, *detail], pen.width, height)
-    return DrawnGraph(
-        tuple(pen.fit(line) for line in lines),
-        len(heads),
-        rows,
-        (entry[0], entry[1]),
-        (top[0], top[1]),
-        widths,
-    )
+    fitted = tuple(pen.fit(line) for line in lines)
+    return DrawnGraph(fitted, len(heads), rows, (entry[0], entry[1]), (top[0], top[1]), widths)
 
 
-def sections(program: Program, here: Neighbourhood, pen: Pen, limit: int = 0) -> list[Line]:
+def sections(here: Neighbourhood, pen: Pen, limit: int = 0) -> list[Line]:
     """The three columns as high as they are, or with so many neighbours at most, and the way to the op."""
     widths = _widths(pen.width)
-    sides: tuple[Side, Side] = ("operands", "users")
     columns = []
-    for number, side in enumerate(sides):
-        total = number_of(here, side)
+    for side, width in zip(SIDES, widths[::2], strict=True):
+        total = len(here.rows(side))
         shown = range(min(total, limit) if limit else total)
-        column = neighbour_lines(program, here, side, shown, None, 2, pen.at(widths[2 * number]))
+        column = _column(here, side, shown, None, 2, pen.at(width))
         if len(shown) < total:
-            column.append(pen.at(widths[2 * number]).fit([(f"  and {count(total - len(shown))} more", "dim")]))
+            column.append(pen.at(width).fit([(f"  and {count(total - len(shown))} more", "dim")]))
         columns.append(column)
-    middle = centre_lines(program, here, pen.at(widths[1]))
-    rows = max(len(middle), *map(len, columns))
-    edge = gutter_lines(rows, pen.glyphs)
-    body = hstack((columns[0], edge, middle, edge, columns[1]), (widths[0], GAP, widths[1], GAP, widths[2]))
-    return [_heads(here, None, widths, pen.glyphs), *body, *path_lines(program, here, (), pen)]
+    middle = centre_lines(here, pen.at(widths[1]))
+    body = _beside(columns, middle, widths, max(len(middle), *map(len, columns)), pen.glyphs)
+    return [_heads(here, None, widths, pen.glyphs), *body, *path_lines(here, (), pen)]
 
 
 # --- parts
@@ -207,12 +154,11 @@ def _widths(width: int) -> tuple[int, int, int]:
 def _heads(here: Neighbourhood, view: GraphView | None, widths: tuple[int, int, int], glyphs: Glyphs) -> Line:
     """The columns' titles, with how many neighbours there are; that of the cursor marked."""
     spans: list[Span] = []
-    sides: tuple[Side, None, Side] = ("operands", None, "users")
-    for number, side in enumerate(sides):
+    for number, side in enumerate((SIDES[0], None, SIDES[1])):
         words, is_direct = "this op", view is None or view.is_direct
         if side is not None:
             title = side if is_direct else "made by" if side == "operands" else "used by"
-            words = f"{title} {count(number_of(here, side, is_direct))}"
+            words = f"{title} {count(len(here.rows(side, is_direct)))}"
         is_marked = view is not None and view.side == side
         line = glyphs.horizontal
         own: list[Span] = [(f"{line} ", "rule"), (words, "strong" if is_marked else "title"), (" ", "rule")]
@@ -227,22 +173,21 @@ def answer_lines(here: Neighbourhood, pen: Pen, most: int) -> list[Line]:
     return pen.narrower(1).cut_after(pen.narrower(1).wrap(words, "text", [(" ", "text")], keeps_names=True), most, "i")
 
 
-def neighbour_lines(
-    program: Program,
-    here: Neighbourhood,
-    side: Side,
-    shown: range,
-    cursor: int | None,
-    lines: int,
-    pen: Pen,
-    is_direct: bool = True,
+def _beside(
+    columns: Sequence[list[Line]], middle: list[Line], widths: tuple[int, int, int], rows: int, glyphs: Glyphs
+) -> list[Line]:
+    """The op in the middle between its operands and its users."""
+    edge = gutter_lines(rows, glyphs)
+    return hstack((columns[0], edge, middle, edge, columns[1]), (widths[0], GAP, widths[1], GAP, widths[2]))
+
+
+def _column(
+    here: Neighbourhood, side: Side, shown: range, cursor: int | None, lines: int, pen: Pen, is_direct: bool = True
 ) -> list[Line]:
     """Some neighbours of a side, one or two lines each."""
     drawn: list[Line] = []
     for at in shown:
-        one = neighbour_at(program, here, side, at, is_direct)
-        if one is not None:
-            drawn += _entry(one, side, at == cursor, pen)[:lines]
+        drawn += _entry(neighbour(here, side, at, is_direct), side, at == cursor, pen)[:lines]
     if not len(shown):
         words = "none: it is given" if here.op.opcode in ("parameter", "constant") else "none"
         drawn.append(pen.fit([(f"  {words if side == 'operands' else 'none'}", "dim")]))
@@ -292,16 +237,16 @@ def _second(one: Neighbour, side: Side, pen: Pen) -> str:
     return f"{shape} {size}".rstrip()
 
 
-def centre_lines(program: Program, here: Neighbourhood, pen: Pen, is_whole: bool = False) -> list[Line]:
+def centre_lines(here: Neighbourhood, pen: Pen, is_whole: bool = False) -> list[Line]:
     """The op: its name, what it is, its time and what bounds it, its shape, what is inside it, where it comes from.
 
     Args:
         is_whole: nothing of it is cut.
     """
-    op, page = here.op, program.times.page
+    op, page = here.op, here.program.times.page
     lines = pen.wrap(op.name, "strong")
 
-    def entry(label: str, words: str, key: Literal["text", "dim", "strong", "warn"] = "text", most: int = 99) -> None:
+    def entry(label: str, words: str, key: StyleKey = "text", most: int = 99) -> None:
         nonlocal lines
         lines += pen.cut_after(pen.wrap(words, key, [label_span(label, LABEL)], keeps_names=True), most)
 
@@ -344,7 +289,7 @@ def centre_lines(program: Program, here: Neighbourhood, pen: Pen, is_whole: bool
     return lines
 
 
-def path_lines(program: Program, here: Neighbourhood, trail: Sequence[str], pen: Pen) -> list[Line]:
+def path_lines(here: Neighbourhood, trail: Sequence[str], pen: Pen) -> list[Line]:
     """The computations from the program's own to the op's; and where one has been."""
     steps = [step.computation if step.caller is None else f"{step.caller}/{step.role}" for step in here.path]
     loops = f"in {count(here.in_loops)} loop{'s' * (here.in_loops != 1)} {pen.glyphs.dot} " if here.in_loops else ""
@@ -392,47 +337,46 @@ def _detail_lines(one: Neighbour | None, side: Side, pen: Pen) -> list[Line]:
 # --- the text
 
 
-def text_length(program: Program, here: Neighbourhood) -> int:
+def text_length(here: Neighbourhood) -> int:
     """Lines of the op's computation, with its head and its closing brace."""
-    return program.graph.size(program.graph.computation(here.op.row)) + 2
+    graph = here.program.graph
+    return graph.size(graph.computation(here.op.row)) + 2
 
 
-def row_at(program: Program, here: Neighbourhood, line: int) -> int | None:
+def row_at(here: Neighbourhood, line: int) -> int | None:
     """The instruction on a line of the text; None on the first and the last one."""
-    rows = program.graph.rows(program.graph.computation(here.op.row))
+    graph = here.program.graph
+    rows = graph.rows(graph.computation(here.op.row))
     return rows[line - 1] if 0 < line <= len(rows) else None
 
 
-def line_of(program: Program, row: int) -> int:
-    """The line of the text that an instruction stands on."""
-    return program.graph.position(row) + 1
+def line_of(here: Neighbourhood) -> int:
+    """The line of the text that the op stands on."""
+    return here.program.graph.position(here.op.row) + 1
 
 
-def text_line(program: Program, here: Neighbourhood, line: int) -> str:
+def text_line(here: Neighbourhood, line: int) -> str:
     """One line of the text."""
-    graph = program.graph
-    row = row_at(program, here, line)
+    graph, row = here.program.graph, row_at(here, line)
     if row is not None:
         return f"  {instruction_line(graph, row)}"
     return computation_head(graph, graph.computation(here.op.row)) if line == 0 else "}"
 
 
 def _text_page(
-    program: Program, here: Neighbourhood, view: GraphView, head: list[Line], foot: list[Line], pen: Pen, height: int
+    here: Neighbourhood, view: GraphView, head: list[Line], foot: list[Line], pen: Pen, height: int
 ) -> DrawnGraph:
-    total = text_length(program, here)
-    under = text_line(program, here, view.text.cursor).strip()
+    total = text_length(here)
+    under = text_line(here, view.text.cursor).strip()
     detail = pen.narrower(1).cut_after(pen.narrower(1).wrap(under, "text", [(" ", "text")]), max(2, height // 4))
     rows = max(1, height - len(head) - len(foot) - len(detail) - 2)
     first = view.text.shown_first(rows, total)
-    own = line_of(program, here.op.row)
+    own = line_of(here)
     lines = [*head, pen.rule(f"line {count(view.text.cursor + 1)} of {count(total)}")]
     for line in range(first, min(total, first + rows)):
-        shown = pen.text(text_line(program, here, line))[view.shift :]
+        shown = pen.text(text_line(here, line))[view.shift :]
         mark = pen.glyphs.mark if line == view.text.cursor else " "
-        key: Literal["cursor", "strong", "text"] = (
-            "cursor" if line == view.text.cursor else "strong" if line == own else "text"
-        )
+        key: StyleKey = "cursor" if line == view.text.cursor else "strong" if line == own else "text"
         lines.append(pen.fit([(mark, "mark"), (shown[: pen.width - 1], key)]))
     lines = filled(lines, pen.width, len(head) + 1 + rows)
     lines += [((pen.glyphs.horizontal * pen.width, "rule"),), *detail, *foot]

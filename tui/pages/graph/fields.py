@@ -15,12 +15,10 @@ from tpuprof.parsers.pages.graph.model import (
     NOT_TIMED,
     CalledComputation,
     Neighbour,
-    Neighbourhood,
     Node,
     PathStep,
 )
-from tpuprof.parsers.pages.graph.neighbourhood import Subgraph, operand, user
-from tpuprof.parsers.pages.graph.programs import Program
+from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, Subgraph, neighbour
 from tpuprof.tui.report.fields import Metric, Table, attribute, object_table
 from tpuprof.tui.report.units import (
     BYTES,
@@ -50,7 +48,6 @@ class GraphReport:
     """An op with its neighbours decoded, and what lies around it.
 
     Attributes:
-        program: the module.
         here: the op, and the rows around it.
         around: what lies within the steps that were asked for.
         steps: how many these are.
@@ -58,7 +55,6 @@ class GraphReport:
         chosen_of: how many modules there were to choose from, where none was asked for; else 1.
     """
 
-    program: Program
     here: Neighbourhood
     around: Subgraph
     steps: int
@@ -69,41 +65,42 @@ class GraphReport:
     @property
     def is_simulated(self) -> bool:
         """Whether the profile says of itself that its times were composed, not measured."""
-        page = self.program.times.page
+        page = self.here.program.times.page
         return page is not None and page.simulated
 
     @cached_property
     def operands(self) -> list[Neighbour]:
         """What the op takes."""
-        here = self.here
-        return [operand(self.program, here, at) for at in range(len(here.operands) + len(here.operand_controls))]
+        return self._side("operands")
 
     @cached_property
     def users(self) -> list[Neighbour]:
         """What uses its result."""
-        here = self.here
-        return [user(self.program, here, at) for at in range(len(here.users) + len(here.user_controls))]
+        return self._side("users")
+
+    def _side(self, side: Side) -> list[Neighbour]:
+        return [neighbour(self.here, side, at) for at in range(len(self.here.rows(side)))]
 
     @property
     def sources(self) -> list[str]:
         """Names of what makes its operands."""
-        return [self.program.graph.name(row) for row in self.here.sources]
+        return list(map(self.here.program.graph.name, self.here.sources))
 
     @property
     def sinks(self) -> list[str]:
         """Names of what uses its result."""
-        return [self.program.graph.name(row) for row in self.here.sinks]
+        return list(map(self.here.program.graph.name, self.here.sinks))
 
     @cached_property
     def nodes(self) -> list[DistantNode]:
         """The instructions around it, itself first."""
         pairs = zip(self.around.rows, self.around.distances, strict=True)
-        return [DistantNode(self.program.node(row), distance) for row, distance in pairs]
+        return [DistantNode(self.here.program.node(row), distance) for row, distance in pairs]
 
     @cached_property
     def edges(self) -> list[Edge]:
         """What leads from one of these to another."""
-        name = self.program.graph.name
+        name = self.here.program.graph.name
         return [Edge(name(begin), name(end), is_control) for begin, end, is_control in self.around.edges]
 
 
@@ -207,7 +204,7 @@ def _of_op(
     """A figure that the table of the profile's ops has of the op; None where no event is of it."""
 
     def known(report: GraphReport) -> float | str | None:
-        page, row = report.program.times.page, report.here.op.op
+        page, row = report.here.program.times.page, report.here.op.op
         value = None if page is None or row is None else read(page, row)
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -241,9 +238,9 @@ RATES: tuple[Metric[GraphReport], ...] = (
 
 OP: tuple[Metric[GraphReport], ...] = (*_node("op.", "here.op."), *RATES)
 MODULE: tuple[Metric[GraphReport], ...] = (
-    attribute("module", TEXT, "the compiled module", "module", name="program.label.name"),
-    attribute("program_id", NUMBER, "its id", null="the file does not tell it", name="program.label.program_id"),
-    attribute("origin", TEXT, "the host or the file that it comes from", name="program.label.origin"),
+    attribute("module", TEXT, "the compiled module", "module", name="here.program.label.name"),
+    attribute("program_id", NUMBER, "its id", null="the file does not tell it", name="here.program.label.program_id"),
+    attribute("origin", TEXT, "the host or the file that it comes from", name="here.program.label.origin"),
     attribute("instruction_count", COUNT, "instructions of the module", "instructions", name="here.instructions"),
     attribute("computation_count", COUNT, "computations of the module", name="here.computations"),
     attribute("in_loops", COUNT, "how many loops the op is in", "in loops", name="here.in_loops"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import replace
 
 from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
 from tpuprof.parsers.session import pages
@@ -13,21 +13,14 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.graph import export
 from tpuprof.tui.pages.graph.drawing import sections
 from tpuprof.tui.pages.graph.fields import CALLED, EDGES, MODULE, NODES, OP, OPERANDS, PATH, USERS, GraphReport
-from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import (
-    Table,
-    first,
-    metric_reasons,
-    metric_rows,
-    metric_values,
-    reasons,
-    table_records,
-)
-from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import escaped, joined, main_table, metrics_table, page_head
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
+from tpuprof.tui.report.fields import metric_rows
+from tpuprof.tui.report.markdown import escaped, metrics_table
 from tpuprof.tui.report.output import Produce
-from tpuprof.tui.report.page import Report, ReportRequest
-from tpuprof.tui.report.text import SIMULATED, heading, page_text
+from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.text import SIMULATED
+
+METRICS = (*MODULE, *OP)
 
 
 def read(request: ReportRequest) -> GraphReport:
@@ -44,7 +37,7 @@ def read(request: ReportRequest) -> GraphReport:
     graph = found.program.graph
     here, near = neighbourhood(found.program, found.row), around(graph, found.row, steps)
     chosen_of = len(programs.compiled.places) if options.get("module") is None else 1
-    return GraphReport(found.program, here, near, steps, programs.hosts, programs.warnings, chosen_of)
+    return GraphReport(here, near, steps, programs.hosts, programs.warnings, chosen_of)
 
 
 def _which(report: GraphReport) -> str:
@@ -55,101 +48,69 @@ def _which(report: GraphReport) -> str:
     return f"of {report.chosen_of} modules {why}: --module takes another"
 
 
-def _tables(report: GraphReport) -> tuple[tuple[Table[Any], Any], ...]:
-    here = report.here
-    return (
-        (PATH, here.path),
-        (OPERANDS, report.operands),
-        (USERS, report.users),
-        (CALLED, here.called),
-        (NODES, report.nodes),
-        (EDGES, report.edges),
+def declare(report: GraphReport, request: ReportRequest) -> Declared:
+    """The op, its neighbours, and what lies within the steps that were asked for; neighbours are decoded when shown."""
+    here, most = report.here, request.most_rows
+    title = f"Graph around {here.op.name} of {request.run.name}"
+    label = str(here.program.label)
+    return Declared(
+        Head(title, request.run, report.hosts, report.warnings, simulated=report.is_simulated, covers=label),
+        parts=(
+            Metrics(METRICS, report),
+            Section(PATH, here.path),
+            Block(lambda: Section(OPERANDS, report.operands).json()),
+            Block(lambda: Section(USERS, report.users).json()),
+            Block(Section(CALLED, here.called).json, lambda: _markdown(report, most)),
+            Block(lambda: Section(NODES, report.nodes, limit=most).json()),
+            Block(lambda: Section(EDGES, report.edges, limit=most).json()),
+        ),
+        csv=Block(csv=lambda: Section(NODES, report.nodes, limit=most).csv()),
+        text=lambda pen: _text(report, most, pen),
+        reasons=here.unknown,
     )
 
 
-def json(report: GraphReport, request: ReportRequest) -> str:
-    """The op, its neighbours, and what lies within the steps that were asked for."""
-    body: dict[str, object] = {**metric_values(MODULE, report), **metric_values(OP, report)}
-    why = {**metric_reasons((*MODULE, *OP)), **report.here.unknown}
-    for table, rows in _tables(report):
-        shown = first(len(rows), request.most_rows) if table in (NODES, EDGES) else range(len(rows))
-        body[table.key] = table_records(table, rows, shown)
-        why |= reasons(table.fields, f"{table.key}[]", {})
-    return document(head("graph", request.run, report.hosts, report.warnings), body, why)
-
-
-def csv(report: GraphReport, request: ReportRequest) -> str:
-    """The instructions around the op, itself first."""
-    return table_csv(NODES, report.nodes, first(len(report.nodes), request.most_rows))
-
-
-def markdown(report: GraphReport, request: ReportRequest) -> str:
+def _markdown(report: GraphReport, most: int) -> list[str]:
     """Answers, figures, operands and users."""
-    op, here = report.here.op, report.here
-    title = f"Graph around {op.name} of {request.run.name}"
-    lines = page_head(title, report.hosts, "", report.is_simulated, report.warnings)
-    lines += [f"- {which}"] if (which := _which(report)) else []
-    lines += ["", *(escaped(sentence) for sentence in here.answers)]
+    here, which = report.here, _which(report)
+    lines = [*([f"- {which}"] if which else []), "", *map(escaped, here.answers)]
     lines += [f"- not fused: {escaped(reason)}" for reason in here.why_not_fused]
-    lines += metrics_table([*metric_rows(MODULE, report), *metric_rows(OP, report)])
-    for title, table, rows in (
-        ("Operands", OPERANDS, report.operands),
-        ("Users", USERS, report.users),
-    ):
-        lines += main_table(f"{title} ({len(rows)})", table, rows, first(len(rows), request.most_rows), len(rows))
-    every = range(len(here.called))
-    return joined([*lines, *main_table("Inside", CALLED, here.called, every, len(every))])
+    lines += metrics_table(metric_rows(METRICS, report))
+    lines += Section(OPERANDS, report.operands, f"Operands ({len(report.operands)})", most).markdown()
+    lines += Section(USERS, report.users, f"Users ({len(report.users)})", most).markdown()
+    return [*lines, *Section(CALLED, here.called, "Inside").markdown()]
 
 
-def text(report: GraphReport, request: ReportRequest) -> str:
+def _text(report: GraphReport, most: int, pen: Pen) -> list[Line]:
     """The answers, then the op between its operands and its users, as on the screen."""
-    here = report.here
-
-    def lines(pen: Pen) -> list[Line]:
-        title = f"Graph around {here.op.name} of {request.run.name}"
-        drawn = [heading(title, str(report.program.label), pen)]
-        if report.is_simulated:
-            drawn.append(pen.fit([(SIMULATED, "warn")]))
-        for sentence in here.answers:
-            drawn += pen.wrap(sentence, "text", [(" ", "text")], keeps_names=True)
-        drawn += sections(report.program, here, pen, request.most_rows)
-        if report.steps != 1:
-            words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv, json or dot has them"
-            drawn.append(pen.fit([(words, "dim")]))
-        if which := _which(report):
-            drawn.append(pen.fit([(f" {which}", "dim")]))
-        return [*drawn, *pen.notes(report.warnings, ())]  # what is unknown says so in its place
-
-    return page_text(lines, request.look)
+    drawn = [pen.fit([(SIMULATED, "warn")])] if report.is_simulated else []
+    for sentence in report.here.answers:
+        drawn += pen.wrap(sentence, "text", [(" ", "text")], keeps_names=True)
+    drawn += sections(report.here, pen, most)
+    if report.steps != 1:
+        words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv, json or dot has them"
+        drawn.append(pen.fit([(words, "dim")]))
+    if which := _which(report):
+        drawn.append(pen.fit([(f" {which}", "dim")]))
+    return [*drawn, *pen.notes(report.warnings, ())]  # what is unknown says so in its place
 
 
 def dot(report: GraphReport, request: ReportRequest) -> Iterable[str]:
     """What lies around the op, for Graphviz."""
-    return export.dot(report.program, report.here.op.row, report.around)
+    return export.dot(report.here.program, report.here.op.row, report.around)
 
 
 def hlo(report: GraphReport, request: ReportRequest) -> Iterable[str]:
     """The computation of the op as HLO text; the whole module where no op was asked for."""
     if request.options.get("op") is None:
-        return export.module_text(report.program)
-    return export.computation_text(report.program, report.here.op.row)
+        return export.module_text(report.here.program)
+    return export.computation_text(report.here.program, report.here.op.row)
 
 
 def proto(report: GraphReport, request: ReportRequest) -> Produce:
     """The module as an HloProto."""
-    return export.proto(report.program)
+    return export.proto(report.here.program)
 
 
-_WRITERS: Mapping[str, Any] = {
-    **{"json": json, "csv": csv, "md": markdown, "text": text},
-    **{"dot": dot, "hlo": hlo, "proto": proto},
-}
-
-REPORT = Report(
-    read=read,
-    writers=_WRITERS,
-    tables=(OPERANDS, USERS, CALLED, PATH, NODES, EDGES),
-    metrics=(*MODULE, *OP),
-    csv_table=NODES,
-    warnings=lambda report: report.warnings,
-)
+_DECLARED = declared("graph", read, declare, (OPERANDS, USERS, CALLED, PATH, NODES, EDGES), METRICS, csv_table=NODES)
+REPORT = replace(_DECLARED, writers={**_DECLARED.writers, "dot": dot, "hlo": hlo, "proto": proto})

@@ -8,22 +8,20 @@ from dataclasses import replace
 from functools import partial
 
 from textual import work
-from textual.message import Message
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import state_folder
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Logdir, Run
-from tpuprof.parsers.pages.graph.model import CalledComputation, Neighbour, Neighbourhood
-from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
+from tpuprof.parsers.pages.graph.model import CalledComputation
+from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, around, neighbourhood
 from tpuprof.parsers.pages.graph.programs import Program, Programs
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.graph import drawing, export, words
-from tpuprof.tui.pages.graph.drawing import DrawnGraph, GraphView, Side
+from tpuprof.tui.pages.graph.drawing import DrawnGraph, GraphView
 from tpuprof.tui.report.output import check_output, stream_file
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.asking import PromptPopup
@@ -42,56 +40,16 @@ _ABOUT_CALLED = meanings(*words.ABOUT_CALLED)
 _ABOUT_WRITING = meanings(*words.ABOUT_WRITING)
 
 
-@dataclass(frozen=True)
-class GraphContent:
-    """What the screen is opened with.
-
-    Attributes:
-        programs: the modules of a run.
-        wanted: where it begins: the op, as another tab calls it, and its program.
-        run: the run; nothing is written among its files.
-        go: goes to where another tab has more on an op.
-    """
-
-    programs: Programs
-    wanted: Jump
-    run: Run | None
-    go: Callable[[Jump], object]
-
-
-@dataclass(frozen=True, slots=True)
-class TrailStop:
-    """A place on the trail: the op, and where the cursors were."""
-
-    row: int
-    view: GraphView
-
-
-class Opened(Message):
-    """The module is read, or can't be."""
-
-    def __init__(self, found: tuple[Program, int] | ProfileError) -> None:
-        super().__init__()
-        self.found = found
-
-
-class Written(Message):
-    """A file is written, or could not be; `said` says which."""
-
-    def __init__(self, said: str) -> None:
-        super().__init__()
-        self.said = said
-
-
 class GraphScreen(PageScreen[int]):
     """Shows an op between its operands and its users, or in the text of its computation.
 
     Args:
-        content: what a `GraphContent` is made of.
+        content: the modules of a run; where to begin: the op, as another tab calls it, and its program; the run, among
+            whose files nothing is written; and what goes to where another tab has more on an op.
 
     Attributes:
-        program, here: the module and the op in the middle; None until the module is read.
-        trail: where one has been.
+        here: the op in the middle; None until its module is read.
+        trail: where one has been, and where the cursors were.
         problem: why there is no graph.
     """
 
@@ -105,12 +63,11 @@ class GraphScreen(PageScreen[int]):
         is_alone: bool = False,
     ) -> None:
         super().__init__(look, environ, note, is_alone)
-        self.content = GraphContent(*content)
+        self._programs, self._wanted, self._run, self._go = content
         self.view: GraphView = GraphView()
         self.drawn: DrawnGraph | None = None
-        self.program: Program | None = None
         self.here: Neighbourhood | None = None
-        self.trail: list[TrailStop] = []
+        self.trail: list[tuple[Neighbourhood, GraphView]] = []
         self.problem: ProfileError | None = None
         self._matches: tuple[int, ...] = ()
 
@@ -123,25 +80,21 @@ class GraphScreen(PageScreen[int]):
 
     @work(thread=True, exclusive=True, group="graph", description="graph")
     def _read(self) -> None:
-        wanted = self.content.wanted
-        found: tuple[Program, int] | ProfileError
+        wanted = self._wanted
         try:
-            there = self.content.programs.find(wanted.name or None, wanted.program, wanted.module or None)
-            found = there.program, there.row
+            found = self._programs.find(wanted.name or None, wanted.program, wanted.module or None)
         except ProfileError as error:
-            found = error
-        self.post_message(Opened(found))
-        if not isinstance(found, ProfileError):
-            found[0].graph.prepare()  # for a search, while the user looks
+            self.call_later(self._failed, error)
+            return
+        self.call_later(self._opened, found.program, found.row)
+        found.program.graph.prepare()  # for a search, while the user looks
 
-    def on_opened(self, message: Opened) -> None:
-        """Shows the op, or why there is none."""
-        message.stop()
-        if isinstance(message.found, ProfileError):
-            self.problem = message.found
-        else:
-            self.program, row = message.found
-            self._stand_on(row)
+    def _opened(self, program: Program, row: int) -> None:
+        self._stand_on(program, row)
+        self.redraw()
+
+    def _failed(self, problem: ProfileError) -> None:
+        self.problem = problem
         self.redraw()
 
     # --- drawing
@@ -149,24 +102,21 @@ class GraphScreen(PageScreen[int]):
     @property
     def rows(self) -> Sequence[int]:
         """What the cursor moves over: neighbours on its side, or lines of the text."""
-        if self.program is None or self.here is None:
+        if self.here is None:
             return ()
         if self.view.is_text:
-            return range(drawing.text_length(self.program, self.here))
-        return range(drawing.number_of(self.here, self.view.side, self.view.is_direct))
+            return range(drawing.text_length(self.here))
+        return range(len(self.here.rows(self.view.side, self.view.is_direct)))
 
     def head_line(self, pen: Pen) -> AnyLine:
         """The op and its module."""
         left = " GRAPH  "
-        if self.program is None or self.here is None:
-            return pad(
-                [(left, "bar.dim"), (pen.text(self.content.wanted.name), "bar.strong")],
-                pen.width,
-                "bar",
-            )
-        op, label = self.here.op, pen.text(str(self.program.label.name))
+        if self.here is None:
+            wanted = pen.text(self._wanted.name)
+            return pad([(left, "bar.dim"), (wanted, "bar.strong")], pen.width, "bar")
+        op, label = self.here.op, pen.text(str(self.here.program.label.name))
         facts = f"  {pen.glyphs.dot}  {pen.text(op.opcode)}  {pen.glyphs.dot}  {label}"
-        page = self.program.times.page
+        page = self.here.program.times.page
         badge = " SIMULATED TIMES " if page is not None and page.simulated else ""
         name = pen.text(op.name)
         title = pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width - len(badge), "bar")
@@ -174,10 +124,10 @@ class GraphScreen(PageScreen[int]):
 
     def draw_page(self, pen: Pen, height: int) -> Sequence[AnyLine]:
         """The columns or the text; or that the module is read, or why it can't be."""
-        if self.program is None or self.here is None:
+        if self.here is None:
             return self._without_graph(pen)
-        trail = [self.program.graph.name(stop.row) for stop in self.trail]
-        made = drawing.compose(self.program, self.here, trail, self.view, pen, height)
+        trail = [here.op.name for here, _ in self.trail]
+        made = drawing.compose(self.here, trail, self.view, pen, height)
         self.drawn = made
         self.view = self.view.scrolled(made.top)
         return made.lines
@@ -262,44 +212,36 @@ class GraphScreen(PageScreen[int]):
 
     # --- walking
 
-    def _stand_on(self, row: int, view: GraphView | None = None) -> None:
+    def _stand_on(self, program: Program, row: int) -> None:
         """Puts an instruction in the middle."""
-        if self.program is None:
-            return
-        self.here = neighbourhood(self.program, row)
-        now = self.view
-        fresh = GraphView(side=now.side, is_direct=now.is_direct, is_text=now.is_text, words=now.words)
-        self.view = view if view is not None else replace(fresh, text=Listing(drawing.line_of(self.program, row)))
+        self.here = neighbourhood(program, row)
+        text = Listing(drawing.line_of(self.here))
+        self.view = replace(self.view, operands=Listing(), users=Listing(), text=text, shift=0)
 
     def walk(self, row: int) -> None:
         """Goes to an instruction; Escape leads back."""
         if self.here is not None and row != self.here.op.row:
-            self.trail.append(TrailStop(self.here.op.row, self.view))
-            self._stand_on(row)
-
-    def _marked(self) -> Neighbour | None:
-        if self.program is None or self.here is None:
-            return None
-        view = self.view
-        return drawing.neighbour_at(self.program, self.here, view.side, view.listing.cursor, view.is_direct)
+            self.trail.append((self.here, self.view))
+            self._stand_on(self.here.program, row)
 
     def enter(self) -> None:
         """Goes to what is under the cursor."""
-        if self.program is None or self.here is None:
+        here, view = self.here, self.view
+        if here is None:
             return
-        if self.view.is_text:
-            row = drawing.row_at(self.program, self.here, self.view.text.cursor)
-            if row is None:
-                self.flash = "No op stands on this line."
-            elif row != self.here.op.row:
-                self.walk(row)
-            self.view = replace(self.view, is_text=row is None)
+        if not view.is_text:
+            rows = here.rows(view.side, view.is_direct)
+            if view.listing.cursor < len(rows):
+                self.walk(rows[view.listing.cursor])
+            else:
+                self.flash = f"It has no {view.side}."
             return
-        marked = self._marked()
-        if marked is not None:
-            self.walk(marked.node.row)
+        row = drawing.row_at(here, view.text.cursor)
+        if row is None:
+            self.flash = "No op stands on this line."
         else:
-            self.flash = f"It has no {self.view.side}."
+            self.walk(row)
+            self.view = replace(self.view, is_text=False)
 
     def _across(self, by: int) -> None:
         """To the other column; from the outer one on, to the op under the cursor. In the text: other cells of it."""
@@ -358,8 +300,8 @@ class GraphScreen(PageScreen[int]):
 
     def _swap_text(self) -> None:
         """The text of the computation with the op's line, or the columns again."""
-        if self.program is not None and self.here is not None:
-            text = replace(self.view.text, cursor=drawing.line_of(self.program, self.here.op.row))
+        if self.here is not None:
+            text = replace(self.view.text, cursor=drawing.line_of(self.here))
             self.view = replace(self.view, is_text=not self.view.is_text, text=text, shift=0)
 
     def back(self) -> None:
@@ -367,8 +309,7 @@ class GraphScreen(PageScreen[int]):
         if self.view.is_text:
             self._swap_text()
         elif self.trail:
-            stop = self.trail.pop()
-            self._stand_on(stop.row, stop.view)
+            self.here, self.view = self.trail.pop()
         else:
             self.leave()
 
@@ -377,7 +318,7 @@ class GraphScreen(PageScreen[int]):
     def filter(self, words: str) -> None:
         """Finds instructions by name, opcode or framework op, and stands on the first."""
         self.view = replace(self.view, words=words)
-        found = self.program.graph.find(words.strip()) if self.program is not None else ()
+        found = self.here.program.graph.find(words.strip()) if self.here is not None else ()
         self._matches = tuple(int(row) for row in found)
 
     def search(self, text: str) -> str:
@@ -412,29 +353,29 @@ class GraphScreen(PageScreen[int]):
 
     def _leave_for(self, tab: str) -> None:
         """Goes to where another tab has more on the op."""
-        if self.program is None or self.here is None:
+        if self.here is None:
             return
         op = self.here.op
         if tab != "memory" and op.op is None:
             self.flash = f"No tab has its time: {op.why_untimed}."
             return
-        jump = Jump(tab, "op", op.name, self.program.label.program_id)
-        self.app.call_later(self.content.go, jump)
+        jump = Jump(tab, "op", op.name, self.here.program.label.program_id)
+        self.app.call_later(self._go, jump)
         self.dismiss()
 
     def _copy(self) -> None:
-        if self.program is not None and self.here is not None:
-            line = drawing.text_line(self.program, self.here, self.view.text.cursor).strip()
+        if self.here is not None:
+            line = drawing.text_line(self.here, self.view.text.cursor).strip()
             self.copy(line if self.view.is_text else self.here.op.name)
 
     def _tell_all(self) -> None:
-        if self.program is not None and self.here is not None:
-            lines = partial(words.all_lines, self.program, self.here)
+        if self.here is not None:
+            lines = partial(words.all_lines, self.here)
             self.open(TextPopup(self.look, printable(self.here.op.name), lines, meanings(*words.MEANINGS)))
 
     def _ask_where(self) -> None:
         """Asks which file to write; its name says what."""
-        if self.program is None or self.here is None:
+        if self.here is None:
             return
         name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in self.here.op.name)
         path = os.path.join(state_folder(), "graph", f"{name[:_MOST_NAME]}.{'txt' if self.view.is_text else 'dot'}")
@@ -442,7 +383,7 @@ class GraphScreen(PageScreen[int]):
 
     def _begin_writing(self, answer: str) -> str:
         """Begins to write; says what is wrong with the name."""
-        if self.program is None or self.here is None:
+        if self.here is None:
             return ""
         path = os.path.expanduser(answer.strip())
         kind = export.ENDINGS.get(os.path.splitext(path)[1].lower())
@@ -454,13 +395,13 @@ class GraphScreen(PageScreen[int]):
             folder = os.path.dirname(path)
             if folder == os.path.join(state_folder(), "graph"):
                 os.makedirs(folder, mode=0o700, exist_ok=True)
-            runs = (self.content.run,) if self.content.run is not None else ()
+            runs = (self._run,) if self._run is not None else ()
             check_output(path, Logdir("", runs, (), ()))
         except ProfileError as error:
             return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
         except OSError as error:
             return f"The folder can't be made: {(error.strerror or str(error)).lower()}."
-        self._write(path, kind, self.program, self.here.op.row)
+        self._write(path, kind, self.here.program, self.here.op.row)
         return ""
 
     @work(thread=True, group="write", description="write")
@@ -473,12 +414,10 @@ class GraphScreen(PageScreen[int]):
             said = (
                 error.sentence if isinstance(error, ProfileError) else f"{printable(path)} can't be written: {error}."
             )
-        self.post_message(Written(said))
+        self.call_later(self._written, said)
 
-    def on_written(self, message: Written) -> None:
-        """Says where it went."""
-        message.stop()
-        self.flash = message.said
+    def _written(self, said: str) -> None:
+        self.flash = said
         self.redraw()
 
     def point_at(self, x: int, y: int) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.formats.hlo.printing import instruction_line
-from tpuprof.parsers.pages.graph.model import Neighbourhood
-from tpuprof.parsers.pages.graph.programs import Program
+from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.graph.drawing import centre_lines, path_lines
@@ -41,12 +40,9 @@ def meaning_lines(pen: Pen) -> list[Line]:
     return lines
 
 
-def all_lines(program: Program, here: Neighbourhood, pen: Pen) -> list[Line]:
+def all_lines(here: Neighbourhood, pen: Pen) -> list[Line]:
     """Everything that is known of an op."""
     blank = pen.fit([])
-    lines: list[Line] = []
-    for sentence in here.answers:
-        lines += pen.wrap(sentence, "text")
-    lines += [blank, *centre_lines(program, here, pen, is_whole=True), blank]
-    lines += path_lines(program, here, (), pen)
-    return [*lines, blank, *pen.wrap(instruction_line(program.graph, here.op.row), "text")]
+    answers = (line for sentence in here.answers for line in pen.wrap(sentence, "text"))
+    about = [*answers, blank, *centre_lines(here, pen, is_whole=True), blank, *path_lines(here, (), pen)]
+    return [*about, blank, *pen.wrap(instruction_line(here.program.graph, here.op.row), "text")]

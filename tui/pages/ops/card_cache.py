@@ -74,7 +74,7 @@ class OpPages:
         return self.profile.ops
 
 
-@dataclass
+@dataclass()
 class CardCache:
     """The pages, and what was fetched for their cards and trees.
 

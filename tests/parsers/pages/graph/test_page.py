@@ -16,8 +16,8 @@ from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.pages.graph.model import INSIDE, NO_PROFILE, Neighbourhood
-from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood, operand, user
+from tpuprof.parsers.pages.graph.model import INSIDE, NO_PROFILE
+from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, around, neighbour, neighbourhood
 from tpuprof.parsers.pages.graph.programs import Programs
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
 from tpuprof.parsers.session.pages import GRAPHS
@@ -128,16 +128,16 @@ def test_an_op_with_its_neighbours() -> None:
     ]
     (called,) = here.called
     assert (called.name, called.role, called.first, called.more) == ("fused", "calls", ("add.1", "multiply.1"), 0)
-    first, second, order = (operand(PROGRAM, here, at) for at in range(3))
+    first, second, order = (neighbour(here, "operands", at) for at in range(3))
     assert [(one.node.name, one.places, one.is_control) for one in (first, second, order)] == [
         ("all-reduce-done", (0,), False),
         ("copy.7", (1,), False),
         ("next", (), True),
     ]
     assert second.node.changes_layout and second.node.moves == "layout {1,0} to {0,1}"
-    tuple_of = user(PROGRAM, here, 0)
+    tuple_of = neighbour(here, "users", 0)
     assert (tuple_of.places, tuple_of.behind) == ((1,), ("all-reduce-start", "exponential.4"))
-    assert user(PROGRAM, around_op("next"), 1).is_control
+    assert neighbour(around_op("next"), "users", 1).is_control
     assert around_op("copy-start").op.partner == "copy-done" and around_op("copy-start").op.size_bytes == 4096
 
 
@@ -237,7 +237,7 @@ def test_nothing_is_decoded_but_what_shows(side: str, monkeypatch: pytest.Monkey
         parameter, middle = 0, len(program.graph) // 2
         for row in (parameter, middle):
             here = neighbourhood(program, row)
-            compose(program, here, (), GraphView(side="users", is_direct=side == "users"), Pen(80, BLOCK), 24)
+            compose(here, (), GraphView(side="users", is_direct=side == "users"), Pen(80, BLOCK), 24)
         monkeypatch.undo()
         decoded.append(rows)
     assert len(decoded[0]) == len(decoded[1]) < 80, "of a long list what shows, however long it is"

@@ -46,7 +46,7 @@ def report_of(name: str | None, programs: Programs | None = None, steps: int = 1
     programs = programs or demo()
     found = programs.find(name)
     here, near = neighbourhood(found.program, found.row), around(found.program.graph, found.row, steps)
-    return GraphReport(found.program, here, near, steps, programs.hosts, programs.warnings)
+    return GraphReport(here, near, steps, programs.hosts, programs.warnings)
 
 
 def test_simulated_times_and_warnings_of_the_profile_are_told() -> None:
@@ -114,7 +114,7 @@ def test_markdown_answers_first() -> None:
 
 def test_dot_has_a_box_a_node_and_a_dash_for_an_order() -> None:
     report = report_of("fusion.3", small_programs())
-    text = "".join(dot(report.program, report.here.op.row, report.around))
+    text = "".join(dot(report.here.program, report.here.op.row, report.around))
     boxes = re.findall(r'n\d+ \[label="([^\\]+)', text)
     assert sorted(boxes) == ["all-reduce-done", "copy.7", "fusion.3", "next", "tuple.1"]
     assert text.count("->") == len(report.around.edges) == 5 and text.count("style=dashed") == 1
@@ -125,17 +125,17 @@ def test_hlo_text_and_proto_read_back() -> None:
     report = report_of("copy.7", small_programs())
     whole = "".join(written("hlo", report))
     again = HloGraph(HloModule(read_module_text("again", whole.splitlines())))
-    assert len(again) == len(report.program.graph) and "\n%body (state" in whole and "\nENTRY %main" in whole
+    assert len(again) == len(report.here.program.graph) and "\n%body (state" in whole and "\nENTRY %main" in whole
     own = "".join(written("text", report))
     assert own.startswith("%body (") and own.rstrip().endswith("}") and own.count("\n") == 13
     pieces: list[bytes] = []
-    made("proto", report.program, 0, report.around)(pieces.append)
-    assert hlo_pb2.HloProto.FromString(b"".join(pieces)) == report.program.graph.module.proto
+    made("proto", report.here.program, 0, report.around)(pieces.append)
+    assert hlo_pb2.HloProto.FromString(b"".join(pieces)) == report.here.program.graph.module.proto
 
 
 def written(kind: str, report: GraphReport) -> list[str]:
     pieces: list[bytes] = []
-    made(kind, report.program, report.here.op.row, report.around)(pieces.append)
+    made(kind, report.here.program, report.here.op.row, report.around)(pieces.append)
     return [piece.decode() for piece in pieces]
 
 

@@ -127,8 +127,8 @@ async def test_golden_help() -> None:
 async def test_every_op_can_be_stood_on(size: tuple[int, int]) -> None:
     scene = Graphs("copy.7")
     async with scene.played(*size) as pilot:
-        program = scene.screen.program
-        assert program is not None
+        assert scene.screen.here is not None
+        program = scene.screen.here.program
         for row in range(len(program.graph)):
             scene.screen.walk(row)
             for key in ("p", "v"):

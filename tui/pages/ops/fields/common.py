@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -164,8 +164,24 @@ _LOOKS: dict[str, ColumnSpec[Any]] = {
 }
 
 
-def _field(key: str, unit: Unit, read: Reader[Any], null: str = "", heading: str = "") -> Field[Any]:
-    return Field(key, unit, read, _MEANINGS[key], null, heading, _LOOKS.get(key))
+def shown_field(
+    looks: Mapping[str, ColumnSpec[Any]],
+    key: str,
+    unit: Unit,
+    read: Reader[Any] | str,
+    meaning: str,
+    null: str = "",
+    heading: str = "",
+    sort: Callable[[Any], Sequence[Any] | NDArray[Any]] | None = None,
+    filter: tuple[str, ...] = (),
+) -> Field[Any]:
+    """A field with its look among those of a table, if it has one; `read` may be the dotted name of a column."""
+    reader = column(read) if isinstance(read, str) else read
+    return Field(key, unit, reader, meaning, null, heading, looks.get(key), sort, filter)
+
+
+def _field(key: str, unit: Unit, read: Reader[Any] | str, null: str = "", heading: str = "") -> Field[Any]:
+    return shown_field(_LOOKS, key, unit, read, _MEANINGS[key], null, heading)
 
 
 def not_zero(name: str) -> Reader[Any]:
@@ -200,21 +216,24 @@ def _letters(op_class: str) -> Callable[[Any, Glyphs], Cells]:
     return cells
 
 
-def _bars(op_class: str, self_fraction: str) -> Callable[[Any, Glyphs], Cells]:
-    """Bars of the share of time, the longest one the full width."""
+def bars(
+    fraction: str, kind: Callable[[Any, int], OpClass], most: Callable[[Any], float] | None = None
+) -> ColumnSpec[Any]:
+    """A column with bars of the share of time, as wide as it for the longest, which `most` finds, else the first."""
 
     def cells(source: object, glyphs: Glyphs) -> Cells:
-        classes, fractions = attrgetter(op_class, self_fraction)(source)
-        most = float(fractions[0]) if len(fractions) else 1.0
+        fractions = attrgetter(fraction)(source)
+        longest = most(source) if most is not None else float(fractions[0]) if len(fractions) else 1.0
 
         def bar(row: int) -> Span:
             part = float(fractions[row])
-            filled = small_bar(part / most if most > 0 else 0.0, BAR_WIDTH, glyphs)[0] if math.isfinite(part) else ""
-            return filled, CLASS_STYLE[classes[row]]
+            width = part / longest if longest > 0 else 0.0
+            filled = small_bar(width, BAR_WIDTH, glyphs)[0] if math.isfinite(part) else ""
+            return filled, CLASS_STYLE[kind(source, row)]
 
         return each(bar)
 
-    return cells
+    return ColumnSpec("", "", BAR_WIDTH, cells=cells, is_left=True, fixed=True, keeps_style=True)
 
 
 def name_fields(
@@ -232,19 +251,18 @@ def name_fields(
     op_class, fraction = f"{shares}op_class", f"{shares}self_fraction"
     names: ColumnSpec[Any] = ColumnSpec("name", "op", width, lambda _: "strong", fixed=True, grows=True)
     letters: ColumnSpec[Any] = ColumnSpec("", "", 1, cells=_letters(op_class), fixed=True, keeps_style=True)
-    bars = replace(letters, width=BAR_WIDTH, cells=_bars(op_class, fraction), is_left=True)
-    share_of_time = _field("self_time_percent", SHARE_PERCENT, column(fraction), NO_TIME, "self")
-    cumulative = _field(
-        "cumulative_percent", SHARE_PERCENT, column(f"{shares}cumulative_fraction"), NO_TIME, "cumulative"
-    )
+    classes = attrgetter(op_class)
+    of_time = bars(fraction, lambda source, row: classes(source)[row])
+    share_of_time = _field("self_time_percent", SHARE_PERCENT, fraction, NO_TIME, "self")
+    cumulative = _field("cumulative_percent", SHARE_PERCENT, f"{shares}cumulative_fraction", NO_TIME, "cumulative")
     return (
         _field("rank", RANK.unit, RANK.read),
-        replace(_field("name", TEXT, column(f"{times}name"), "", "op"), screen=names, filter=filter_names),
-        replace(_field("class", TEXT, column(op_class), "", "class"), screen=letters),
-        replace(_field("self_time_bar", SHARE, column(fraction)), screen=bars),
-        _field("occurrences", COUNT, column(occurrences), "idle time has none", "count"),
-        _field("total_time_ps", TIME_PS, column(total), NO_TIME, "total time"),
-        _field("self_time_ps", TIME_PS, column(own), "", "self time"),
+        replace(_field("name", TEXT, f"{times}name", "", "op"), screen=names, filter=filter_names),
+        replace(_field("class", TEXT, op_class, "", "class"), screen=letters),
+        replace(_field("self_time_bar", SHARE, fraction), screen=of_time),
+        _field("occurrences", COUNT, occurrences, "idle time has none", "count"),
+        _field("total_time_ps", TIME_PS, total, NO_TIME, "total time"),
+        _field("self_time_ps", TIME_PS, own, "", "self time"),
         _field("average_time_ps", TIME_PS, ratio(total, occurrences), NO_OCCURRENCES),
         _field("average_self_time_ps", TIME_PS, ratio(own, occurrences), NO_OCCURRENCES, "average"),
         replace(share_of_time, sort=attrgetter(own)),

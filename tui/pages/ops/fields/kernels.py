@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.kernels import KernelsPage
-from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
-from tpuprof.tui.draw.spans import Glyphs, Span
-from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.pages.ops.fields.common import BAR_WIDTH
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, column, in_order
+from tpuprof.tui.pages.ops.fields.common import bars, shown_field
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, in_order
 from tpuprof.tui.report.shared.quantities import RANK
-from tpuprof.tui.report.units import BYTES, COUNT, FLAG, SHARE, SHARE_PERCENT, TEXT, TIME_PS, Unit
+from tpuprof.tui.report.units import BYTES, COUNT, FLAG, MAYBE, SHARE, SHARE_PERCENT, TEXT, TIME_PS, Unit
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
@@ -22,182 +19,92 @@ if TYPE_CHECKING:
 _NO_LAUNCH = "the launch does not tell it"
 _NO_OP = "nothing tells which framework op launched these kernels"
 
-YES_NO = Unit(
-    FLAG.name, FLAG.machine, lambda value, _: "n/a" if value is None else "yes" if value else "no", is_text=True
-)
+
+_LOOKS: dict[str, ColumnSpec[KernelsPage]] = {
+    "name": ColumnSpec(
+        "name", "kernel", 26, lambda _: "strong", lambda name, _: kernel_name(name), fixed=True, grows=True
+    ),
+    "self_time_percent": ColumnSpec("self", "time", 6, fixed=True),
+    "time_bar": bars("fraction", lambda page, row: "compute" if page.kernels[row].uses_tensor_cores else "vector"),
+    "framework_op": ColumnSpec("framework_op", "framework op", 24),
+    "op": ColumnSpec("op", "op", 20),
+    "occurrences": ColumnSpec("count", "count", 7),
+    "total_time_ps": ColumnSpec("total", "total", 9),
+    "average_time_ps": ColumnSpec("average", "average", 9),
+    "minimum_time_ps": ColumnSpec("least", "least", 9),
+    "maximum_time_ps": ColumnSpec("most", "most", 9),
+    "registers_per_thread": ColumnSpec("registers", "regs", 5),
+    "shared_memory_bytes": ColumnSpec("shared", "shared", 8),
+    "block": ColumnSpec("block", "block", 10),
+    "grid": ColumnSpec("grid", "grid", 12),
+    "occupancy_percent": ColumnSpec("occupancy", "occup.", 6),
+    "uses_tensor_cores": ColumnSpec("tensor", "tensor", 6),
+    "is_tensor_core_eligible": ColumnSpec("could", "could", 5),
+}
+"""Bars are coloured by whether the kernel uses tensor cores."""
+
+_field = partial(shown_field, _LOOKS)
 
 
-def _of(name: str) -> Callable[[KernelsPage, Rows], list[Any]]:
-    read = attrgetter(name)
-    return lambda page, rows: [read(page.kernels[row]) for row in rows]
-
-
-def _short(name: str, _: bool) -> str:
-    return kernel_name(name)
-
-
-def _bars(page: KernelsPage, glyphs: Glyphs) -> Cells:
-    """Bars of the share of time, the longest one the full width; coloured by whether the kernel uses tensor cores."""
-    most = float(page.fraction[0]) if len(page) else 1.0
-
-    def bar(row: int) -> Span:
-        filled = small_bar(float(page.fraction[row]) / most if most > 0 else 0.0, BAR_WIDTH, glyphs)[0]
-        return filled, CLASS_STYLE["compute" if page.kernels[row].uses_tensor_cores else "vector"]
-
-    return each(bar)
+def _of(
+    key: str, unit: Unit, meaning: str, heading: str = "", null: str = "", name: str = "", filter: tuple[str, ...] = ()
+) -> Field[KernelsPage]:
+    """What an attribute of each kernel says, with the name of its key or another one."""
+    read = attrgetter(name or key)
+    return _field(
+        key, unit, lambda page, rows: [read(page.kernels[row]) for row in rows], meaning, null, heading, filter=filter
+    )
 
 
 def _averages(page: KernelsPage, rows: Rows) -> list[float]:
     return [page.kernels[row].total_ps / page.kernels[row].occurrences for row in rows]
 
 
+_NAME = "its name, as the driver gives it; the screen leaves out namespaces, template arguments and parameters"
+_OCCUPANCY = "theoretical occupancy: the part of a multiprocessor's threads that the launch can fill"
+_NO_OCCUPANCY = "the profiler gives no occupancy, or 0, which it writes where it can't compute one"
+_USES = "whether the kernel uses tensor cores (AMD: matrix cores), told by its name as XProf does"
+_ELIGIBLE = "whether tensor cores could do its framework op, told by the op's name as XProf does"
+_OP, _NO_PART = "the op that it belongs to; the first met, where it is part of several", "these kernels belong to no op"
+_SHARE, _NO_KERNEL = "total time, of the time of all kernels", "no kernel took any time"
+_CUMULATIVE = "total time of the kernel and of all before it"
+_REGISTERS = f"{_NO_LAUNCH}: AMD's profiler never does"
+_SHARED = "shared memory that a block uses, static and dynamic"
+
 _FIELDS: tuple[Field[KernelsPage], ...] = (
-    Field("rank", RANK.unit, RANK.read, "the row's place by time"),
-    Field(
-        "name",
-        TEXT,
-        _of("name"),
-        "its name, as the driver gives it; the screen leaves out namespaces, template arguments and parameters",
-        heading="kernel",
-        screen=ColumnSpec(
-            "name", "kernel", 26, lambda _: "strong", lambda name, _: kernel_name(name), fixed=True, grows=True
-        ),
-        filter=("name",),
-    ),
-    Field(
-        "self_time_percent",
-        SHARE_PERCENT,
-        column("fraction"),
-        "total time, of the time of all kernels",
-        "no kernel took any time",
-        "share",
-        ColumnSpec("self", "time", 6, fixed=True),
-        attrgetter("total_ps"),
-    ),
-    Field(
-        "time_bar",
-        SHARE,
-        column("fraction"),
-        "total time as a bar; that of the first kernel is the longest",
-        screen=ColumnSpec("", "", BAR_WIDTH, cells=_bars, is_left=True, fixed=True, keeps_style=True),
-    ),
-    Field("cumulative_percent", SHARE_PERCENT, column("cumulative"), "total time of the kernel and of all before it"),
-    Field(
-        "framework_op",
-        TEXT,
-        _of("framework_op"),
-        "the framework op that launched it",
-        _NO_OP,
-        "framework op",
-        ColumnSpec("framework_op", "framework op", 24),
-        filter=("framework_op",),
-    ),
-    Field(
-        "op",
-        TEXT,
-        _of("op"),
-        "the op that it belongs to; the first met, where it is part of several",
-        "these kernels belong to no op",
-        screen=ColumnSpec("op", "op", 20),
-        filter=("program",),
-    ),
-    Field(
-        "occurrences",
-        COUNT,
-        _of("occurrences"),
-        "launches, over all GPUs",
-        "",
-        "count",
-        ColumnSpec("count", "count", 7),
-    ),
-    Field(
-        "total_time_ps",
-        TIME_PS,
-        _of("total_ps"),
-        "time over all launches",
-        "",
-        "total time",
-        ColumnSpec("total", "total", 9),
-    ),
-    Field("self_time_ps", TIME_PS, column("total_ps"), "the same: nothing runs inside a kernel"),
-    Field("average_time_ps", TIME_PS, _averages, "time by launch", "", "average", ColumnSpec("average", "average", 9)),
-    Field("minimum_time_ps", TIME_PS, _of("minimum_ps"), "the shortest", "", "least", ColumnSpec("least", "least", 9)),
-    Field("maximum_time_ps", TIME_PS, _of("maximum_ps"), "the longest", "", "most", ColumnSpec("most", "most", 9)),
-    Field(
-        "registers_per_thread",
-        COUNT,
-        _of("registers"),
-        "registers that a thread uses",
-        f"{_NO_LAUNCH}: AMD's profiler never does",
-        "registers",
-        ColumnSpec("registers", "regs", 5),
-    ),
-    Field(
-        "shared_memory_bytes",
-        BYTES,
-        _of("shared_bytes"),
-        "shared memory that a block uses, static and dynamic",
-        _NO_LAUNCH,
-        "shared memory",
-        ColumnSpec("shared", "shared", 8),
-    ),
-    Field(
-        "block",
-        TEXT,
-        _of("block"),
-        "threads of a block, in three dimensions",
-        _NO_LAUNCH,
-        "block",
-        ColumnSpec("block", "block", 10),
-    ),
-    Field(
-        "grid",
-        TEXT,
-        _of("grid"),
-        "blocks of the grid, in three dimensions",
-        _NO_LAUNCH,
-        "grid",
-        ColumnSpec("grid", "grid", 12),
-    ),
-    Field(
-        "occupancy_percent",
-        SHARE_PERCENT,
-        _of("occupancy"),
-        "theoretical occupancy: the part of a multiprocessor's threads that the launch can fill",
-        "the profiler gives no occupancy, or 0, which it writes where it can't compute one",
-        "occupancy",
-        ColumnSpec("occupancy", "occup.", 6),
-    ),
-    Field(
-        "uses_tensor_cores",
-        FLAG,
-        _of("uses_tensor_cores"),
-        "whether the kernel uses tensor cores (AMD: matrix cores), told by its name as XProf does",
-        heading="tensor cores",
-        screen=ColumnSpec("tensor", "tensor", 6),
-    ),
-    Field(
-        "is_tensor_core_eligible",
-        YES_NO,
-        _of("is_eligible"),
-        "whether tensor cores could do its framework op, told by the op's name as XProf does",
-        _NO_OP,
-        "could use them",
-        ColumnSpec("could", "could", 5),
-    ),
+    _field("rank", RANK.unit, RANK.read, "the row's place by time"),
+    _of("name", TEXT, _NAME, "kernel", filter=("name",)),
+    _field("self_time_percent", SHARE_PERCENT, "fraction", _SHARE, _NO_KERNEL, "share", attrgetter("total_ps")),
+    _field("time_bar", SHARE, "fraction", "total time as a bar; that of the first kernel is the longest"),
+    _field("cumulative_percent", SHARE_PERCENT, "cumulative", _CUMULATIVE),
+    _of("framework_op", TEXT, "the framework op that launched it", "framework op", _NO_OP, filter=("framework_op",)),
+    _of("op", TEXT, _OP, "", _NO_PART, filter=("program",)),
+    _of("occurrences", COUNT, "launches, over all GPUs", "count"),
+    _of("total_time_ps", TIME_PS, "time over all launches", "total time", name="total_ps"),
+    _field("self_time_ps", TIME_PS, "total_ps", "the same: nothing runs inside a kernel"),
+    _field("average_time_ps", TIME_PS, _averages, "time by launch", "", "average"),
+    _of("minimum_time_ps", TIME_PS, "the shortest", "least", name="minimum_ps"),
+    _of("maximum_time_ps", TIME_PS, "the longest", "most", name="maximum_ps"),
+    _of("registers_per_thread", COUNT, "registers that a thread uses", "registers", _REGISTERS, "registers"),
+    _of("shared_memory_bytes", BYTES, _SHARED, "shared memory", _NO_LAUNCH, "shared_bytes"),
+    _of("block", TEXT, "threads of a block, in three dimensions", "block", _NO_LAUNCH),
+    _of("grid", TEXT, "blocks of the grid, in three dimensions", "grid", _NO_LAUNCH),
+    _of("occupancy_percent", SHARE_PERCENT, _OCCUPANCY, "occupancy", _NO_OCCUPANCY, "occupancy"),
+    _of("uses_tensor_cores", FLAG, _USES, "tensor cores"),
+    _of("is_tensor_core_eligible", MAYBE, _ELIGIBLE, "could use them", _NO_OP, "is_eligible"),
+)
+
+_JSON = in_order(
+    "name framework_op op occurrences total_time_ps average_time_ps minimum_time_ps maximum_time_ps self_time_percent",
+    "cumulative_percent registers_per_thread shared_memory_bytes block grid occupancy_percent uses_tensor_cores",
+    "is_tensor_core_eligible",
 )
 
 KERNELS: Table[KernelsPage] = Table(
     "kernels",
     _FIELDS,
     len,
-    json=(
-        _JSON := in_order(
-            "name framework_op op occurrences total_time_ps average_time_ps minimum_time_ps maximum_time_ps",
-            "self_time_percent cumulative_percent registers_per_thread shared_memory_bytes block grid",
-            "occupancy_percent uses_tensor_cores is_tensor_core_eligible",
-        )
-    ),
+    json=_JSON,
     csv=("rank", *_JSON),
     markdown=in_order(
         "rank name framework_op self_time_percent total_time_ps occurrences average_time_ps minimum_time_ps",
@@ -228,6 +135,6 @@ TENSOR_TIME: Metric[KernelsPage] = Metric(
         else None
     ),
     "time of kernels that use tensor cores, of the time of all kernels",
-    "no kernel took any time",
+    _NO_KERNEL,
     "in kernels that use tensor cores",
 )
